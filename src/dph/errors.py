@@ -44,7 +44,7 @@ class VerifierError(DphError, RuntimeError):
 
 
 class TrainingError(DphError, RuntimeError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
 
 class StageError(DphError, RuntimeError):

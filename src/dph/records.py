@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """What a verifier concluded. Compare members; never test truthiness."""
+    """Conclusion of a verifier. Compare members; never test truthiness."""
 
     CORRECT = "CORRECT"
     WRONG = "WRONG"

@@ -103,7 +103,7 @@ def test_a_module_that_somebody_else_imported_is_refused_with_both_places(tmp_pa
 @pytest.mark.usefixtures("_clean")
 def test_a_module_may_not_take_the_name_of_one_in_use(tmp_path):
     write_module(tmp_path, "json", "mine")
-    with pytest.raises(SettingsError, match=r"already imported another 'json'.*__init__\.py"):
+    with pytest.raises(SettingsError, match=r"already imported a different 'json'.*__init__\.py"):
         load_callable("json:f", [tmp_path])
     write_module(tmp_path, "sys", "mine")
     with pytest.raises(SettingsError, match="a built-in module"):

@@ -61,7 +61,7 @@ def test_a_recipe_is_checked_and_what_is_not_there_yet_is_a_note(recipes, capsys
     assert main(["recipe", "check", f"{recipes}/sft.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["valid"]
-    assert found["notes"] == [f"the model {recipes}/base/model is not there yet"]
+    assert found["notes"] == [f"the model {recipes}/base/model does not exist yet"]
 
 
 def test_a_corpus_that_is_none_is_an_error(recipes, capsys):

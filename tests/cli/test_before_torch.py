@@ -8,7 +8,7 @@ import pytest
 
 HEAVY = ("torch", "transformers", "matplotlib")
 REFUSED = {
-    "export RUN --out THERE": "is there already",
+    "export RUN --out THERE": "already exists",
     "export RUN --out new": "there is no checkpoint in",
     "export nowhere --out new": "there is no checkpoint in nowhere",
     "export RUN --out new --weights int8": "bfloat16",
@@ -17,7 +17,7 @@ REFUSED = {
     "figure styles RUN --out nowhere/x.png": "there is no directory",
     "table scores RUN --out THERE": "names a directory",
     "interpolate RUN --weights 1.5": "between 0 (the initial policy) and 1",
-    "interpolate RUN --weights 0.5,half": "takes numbers with commas",
+    "interpolate RUN --weights 0.5,half": "takes numbers separated by commas",
     "interpolate RUN --weights 0.5,0.50": "named twice",
     "interpolate RUN --weights nan": "finite number",
     "interpolate RUN": "there is no checkpoint in",
@@ -28,10 +28,10 @@ REFUSED = {
     "consolidate RUN --prompts p.jsonl": "there is no checkpoint in",
     "consolidate nowhere --prompts p.jsonl": "is neither a run nor the directory of a saved",
     "consolidate MODEL --prompts p.jsonl": "name a recipe of the same task",
-    "consolidate MODEL --recipe RECIPE --prompts p.jsonl --out MODEL": "nothing is written over",
+    "consolidate MODEL --recipe RECIPE --prompts p.jsonl --out MODEL": "must not be overwritten",
     "consolidate MODEL --recipe RECIPE --prompts p.jsonl --set stores.after.tilt=0": "agreement",
-    "card RUN": "is no run and holds none",
-    "push RUN me/model": "is no run and holds none",
+    "card RUN": "is not a run and contains none",
+    "push RUN me/model": "is not a run and contains none",
     "run RECIPE --dry-run": "train.engine",
 }
 

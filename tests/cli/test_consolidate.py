@@ -116,7 +116,7 @@ def test_each_bad_input_is_refused_in_one_line(refused, trained, prompts, tmp_pa
     refused("is neither a run nor the directory of a saved", run=tmp_path / "nowhere")
     refused("name a recipe of the same task", run=prompts.parent / "model")
     refused("lies in", "--out", trained / "consolidation")
-    refused("nothing is learnt from agreement", "--set", "stores.after.tilt=0")
+    refused("that learns nothing from agreement", "--set", "stores.after.tilt=0")
     refused("unknown setting", "--set", "stores.after.tlit=2")
     refused("--labelled: 4 of 4", "--labelled", prompts.parent / "dev.jsonl")
     own = ("--set", f'data.modules=["{prompts.parent}"]', "--set", "data.verifier=verifier:grade")

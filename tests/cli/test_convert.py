@@ -39,8 +39,8 @@ def test_problems_go_to_verl_and_come_back(dph, problems, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--to", "dph", "--data-source", "x"), "--data-source belongs to --to verl"),
-        (("--to", "verl", "--number-rows"), "--number-rows belongs to --to dph"),
+        (("--to", "dph", "--data-source", "x"), "--data-source applies only to --to verl"),
+        (("--to", "verl", "--number-rows"), "--number-rows applies only to --to dph"),
         (("--to", "verl", "--ground-truth", "gold"), "its fields are answer, solution"),
         (("--to", "dph"), "there is no reward_model.ground_truth"),
         (("--to", "trl"), "'trl'"),

@@ -27,7 +27,7 @@ def test_what_was_lost_is_said_in_sentences_and_tables(dph, runs):
     assert "3 of 4 styles died: b (" in out
     assert "styles that died" in out
     assert "\nlost: " in out
-    assert "What the log says\n" in out
+    assert "Training log\n" in out
     assert "fell from 2.00 to 1.00" in out
     assert "with a chance of at most 0.05" in out
 

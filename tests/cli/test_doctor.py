@@ -13,7 +13,7 @@ from smollm2_model import smollm2  # noqa: F401
 @pytest.fixture(autouse=True)
 def _confined(monkeypatch):
     """Programs are confined in their own tests; here it would only take a second."""
-    monkeypatch.setattr(machine, "_confinement", lambda: "confined in full")
+    monkeypatch.setattr(machine, "_confinement", lambda: "fully confined")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_versions_devices_and_what_is_missing_are_printed(dph):
     assert (code, err) == (0, "")
     assert out.startswith(f"dph: {__version__}\n")
     assert "CPU cores" in out
-    assert "\nprograms: confined in full\n" in out
+    assert "\nprograms: fully confined\n" in out
     own = next(line for line in out.splitlines() if line.startswith("own engine (own): ready: "))
     assert "; torch " in own
     told = [line for line in out.splitlines() if "ready: " in line]
@@ -93,7 +93,7 @@ def test_the_real_model_that_is_missing_is_told_in_one_line_with_the_way_to_it(
     assert code == 1
     assert out.splitlines()[-1] == (
         "a real language model (smollm2): not ready: SmolLM2-135M-Instruct is missing (run make "
-        "smollm2 in a checkout of dph, or set DPH_SMOLLM2 to where it lies)"
+        "smollm2 in a checkout of dph, or set DPH_SMOLLM2 to its directory)"
     )
 
 

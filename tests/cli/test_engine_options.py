@@ -14,7 +14,7 @@ def test_an_option_is_the_setting_that_it_stands_for():
 def test_an_option_of_an_engine_that_does_not_run_is_refused(dph, example, tmp_path):
     code, _, err = dph("run", example, "--processes", 2, "--out", tmp_path / "run")
     assert code == 2
-    assert "--processes 2 is of the engine trl; train.engine is 'own'" in err
+    assert "--processes 2 belongs to the engine trl; train.engine is 'own'" in err
     assert not (tmp_path / "run").exists()
     require_engine_of_options("trl", processes=2, nodes=None)
 

@@ -50,7 +50,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(dph, tmp_path):
     for words, message in (
         (("nowhere", "--out", out), "there is no checkpoint in nowhere"),
         (("nowhere", "--out", out, "--weights", "int8"), '"float32" or "bfloat16", got \'int8\''),
-        (("nowhere", "--out", tmp_path / "there"), "is there already"),
+        (("nowhere", "--out", tmp_path / "there"), "already exists"),
     ):
         code, said, err = dph("export", *words)
         assert (code, said, len(err.splitlines())) == (2, "", 1)

@@ -42,7 +42,7 @@ def test_what_nobody_foresaw_keeps_its_traceback(capsys):
 
 def test_an_interruption_is_130(capsys):
     assert exit_code(KeyboardInterrupt()) == 130
-    assert "goes on where it stopped" in capsys.readouterr().err
+    assert "continues where it stopped" in capsys.readouterr().err
 
 
 def process(*words):
@@ -75,5 +75,5 @@ def test_what_the_system_refuses_is_one_line_without_a_traceback(place, capsys):
     error = OSError(errno.ENOSPC, "some words", place)
     assert exit_code(error) == 1
     where = f": {place}" if place else ""
-    message = f"No space left on device{where}; what was finished is kept"
+    message = f"No space left on device{where}; finished work is kept"
     assert capsys.readouterr().err == f"dph: error: {message}\n"

@@ -40,7 +40,7 @@ def test_what_counts_as_an_answer_can_be_chosen(tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--phrase", " "), "a final-answer phrase has to be a text, got ' '"),
+        (("--phrase", " "), "a final-answer phrase must be text, got ' '"),
         (("--verifier", "math_qwen", "--phrase", "so"), "are settings of math"),
         (("--verifier", "math_qwen", "--no-any-expression"), "are settings of math"),
     ],

@@ -79,7 +79,7 @@ def test_json_is_one_document(tmp_path, databases, capsys):
         (["--rule", "birds"], "'birds' is not one of"),
         (["--workers", "0"], "greater than or equal to 1"),
         (["--timeout", "0"], "timeout must be a positive"),
-        (["--databases", "nowhere"], "no directory: nowhere"),
+        (["--databases", "nowhere"], "not a directory: nowhere"),
         (["--input", "none.jsonl"], "there is no file none.jsonl"),
         (["--input", "in.txt"], "must end in one of"),
         (["--out", "out.txt"], "must end in one of"),

@@ -80,7 +80,7 @@ def test_recipe_check_fetches_nothing_and_says_what_a_run_would(dph, hub, exampl
     assert code == 0, err
     assert hub.requests == []
     assert "org/tiny; a run would fetch the model of that name from the Hub, at its main" in out
-    assert f"data.train is not there: a run would fetch {TRAIN} from the Hub" in out
+    assert f"data.train is not in the cache: a run would fetch {TRAIN} from the Hub" in out
 
 
 @pytest.mark.usefixtures("published")

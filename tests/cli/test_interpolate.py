@@ -73,7 +73,7 @@ def test_settings_of_the_evaluation_can_be_overridden(dph, trained):
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ("0.5,half", "takes numbers with commas"),
+        ("0.5,half", "takes numbers separated by commas"),
         ("0.5,0.50", "0.5 is named twice"),
         ("-0.1", "between 0 (the initial policy) and 1"),
         ("nan", "finite number, got nan"),
@@ -128,4 +128,4 @@ def test_a_run_with_stores_is_its_own_and_nothing_is_warned_of(
 def test_a_run_that_is_not_finished_is_told(dph, trained, caplog):
     assert dph("interpolate", trained, "--weights", "0.5", "--set", "train.steps=9")[0] == 0
     (message,) = caplog.messages
-    assert f"{trained} is not finished, after 4 of 9 steps" in message
+    assert f"{trained} is unfinished, after 4 of 9 steps" in message

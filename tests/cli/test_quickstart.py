@@ -101,4 +101,4 @@ def test_ctrl_c_says_that_the_same_command_goes_on(dph, monkeypatch, tmp_path):
     monkeypatch.setattr(run, "quickstart", interrupted)
     code, out, err = dph("quickstart", "--out", tmp_path)
     assert (code, out) == (130, "")
-    assert "goes on where it stopped" in err
+    assert "continues where it stopped" in err

@@ -28,14 +28,14 @@ def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):
         "train",
         "evaluate",
     ]
-    assert content["notes"] == ["model.path is not there: gone"]
+    assert content["notes"] == ["model.path does not exist: gone"]
 
 
 def test_a_method_without_rehearsal_is_not_presampled(dph, example):
     out = dph("recipe", "check", example, "--set", "method=rkl", "--set", "data.sets={}")[1]
     assert "pre-sample:" not in out
     assert "KL penalty 0.01 (k3)" in out
-    assert "evaluate: nothing, no set is named" in out
+    assert "evaluate: nothing, because [data.sets] names no set" in out
 
 
 def test_without_a_recipe_every_key_is_shown(dph):
@@ -83,7 +83,7 @@ def test_the_recipes_of_the_package_are_listed_and_copied(dph, tmp_path):
     assert dph("recipe", "check", copy / "recipe.toml")[0] == 0
     code, out, err = dph("recipe", "copy", "example-own-task", "--out", copy)
     assert (code, out) == (2, "")
-    assert "is there already" in err
+    assert "already exists" in err
     again = dph("recipe", "copy", "cookbook", "--out", tmp_path / "book", "--json")[1]
     assert json.loads(again) == {"recipes": [str(tmp_path / "book" / "cookbook.toml")]}
 

@@ -70,8 +70,8 @@ def test_stores_and_modules_of_own_terms_are_looked_for(errors, example, dph):
     code, out, _ = dph("recipe", "check", example, *flags, "--json")
     content = json.loads(out)
     assert code == 0
-    assert [n for n in content["notes"] if "objective.anchors.old.store is not there" in n]
-    assert "what the terms of your own compute: they need torch" in content["unchecked"]
+    assert [n for n in content["notes"] if "objective.anchors.old.store does not exist" in n]
+    assert "the values that your terms compute: they need torch" in content["unchecked"]
     found = errors(
         example,
         *words[1:3],
@@ -108,9 +108,9 @@ def test_every_error_is_told_at_once(errors, example):
     ("content", "message"),
     [
         ("", "holds no problems"),
-        ('{"prompt": "x"}\n', "problem_id has to be"),
+        ('{"prompt": "x"}\n', "problem_id must be"),
         ("no json\n", "line 1: not valid JSON"),
-        ('{"problem_id": "a", "prompt": ""}\n', "prompt has to be"),
+        ('{"problem_id": "a", "prompt": ""}\n', "prompt must be"),
     ],
 )
 def test_data_that_cannot_be_used(errors, example, content, message):
@@ -128,7 +128,7 @@ def test_every_malformed_row_of_a_file_is_told_at_once(errors, example):
     assert all(message.startswith("data.train: ") for message in found)
     for message, part in zip(
         found,
-        ("line 2: problem_id 'p1' was used before", "line 3: problem_id has", "line 4: prompt has"),
+        ("line 2: problem_id 'p1' was used before", "line 3: problem_id must be", "line 4: prompt must"),
         strict=False,
     ):
         assert part in message
@@ -189,7 +189,7 @@ def test_programs_whose_tests_do_not_compile_are_told(errors, dph, example):
 
 def test_databases_that_are_a_file(errors, example):
     [message] = errors(example, f"data.databases={example}")
-    assert message == f"data.databases is no directory: {example}"
+    assert message == f"data.databases is not a directory: {example}"
 
 
 def test_databases_of_problems_are_looked_at_each(errors, dph, example):
@@ -203,7 +203,7 @@ def test_databases_of_problems_are_looked_at_each(errors, dph, example):
     overrides = ["data.verifier=sql", f"data.databases={directory}", "data.sets={}"]
     overrides.append(f"data.train={example.parent / 'sql.jsonl'}")
     [message] = errors(example, *overrides)
-    assert "data.train: 2 of 3 databases are not there or are no SQLite files" in message
+    assert "data.train: 2 of 3 databases are missing or not SQLite files" in message
     assert message.endswith("b.sqlite")
     rows(example.parent / "sql.jsonl", sql[0], row("d", gold_sql="SELECT 2", database="a.sqlite"))
     words = [word for override in overrides for word in ("--set", override)]
@@ -227,7 +227,7 @@ def test_what_the_model_and_its_tokenizer_say(errors, example):
     tokenizer = json.loads((directory / "tokenizer_config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | {"vocab_size": 7}))
     [message] = errors(example)
-    assert "they do not belong together" in message
+    assert "they do not match" in message
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"eos_token": None}))
     [message] = errors(example)
@@ -242,7 +242,7 @@ def test_what_the_model_and_its_tokenizer_say(errors, example):
     (directory / "model.safetensors").unlink()
     assert "holds no weights" in errors(example)[0]
     (directory / "config.json").write_text("{}")
-    assert "names no model_type" in errors(example)[0]
+    assert "does not name a model_type" in errors(example)[0]
     (directory / "config.json").unlink()
     assert "has no config.json" in errors(example)[0]
 
@@ -252,10 +252,10 @@ def test_what_cannot_be_looked_at_is_said(dph, example):
     (example.parent / "model" / "tokenizer.json").unlink()
     code, out, _ = dph("recipe", "check", example, "--set", "sampling.engine=vllm")
     assert code == 0
-    assert "note: data.train is not there" in out
+    assert "note: data.train is not in the cache" in out
     assert "not checked: data.verifier on a row: there is none to read" in out
     assert "not checked: the tokenizer and the lengths of prompts: without a tokenizer.json" in out
-    assert "not checked: whether vLLM is installed" in out
+    assert "not checked: the installation of vLLM" in out
     shutil.rmtree(example.parent / "model")
     out = dph("recipe", "check", example)[1]
     assert "not checked: the tokenizer and the lengths of prompts: there is no model" in out
@@ -342,7 +342,7 @@ def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, examp
         "memory, estimated: training",
         "memory, estimated: sampling",
     ]
-    assert told[2:] == ["memory there is: 24.0 GiB (a GPU of 24 GiB)"]
+    assert told[2:] == ["memory available: 24.0 GiB (a GPU of 24 GiB)"]
     cpu = ("--set", "model.device=cpu", "--device-memory", 2, "--json")
     memory = json.loads(dph("recipe", "check", example, *cpu)[1])["memory"]
     assert memory["device"] == {"name": "a machine of 2 GiB", "bytes": 2**31}

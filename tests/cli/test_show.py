@@ -166,7 +166,7 @@ def test_an_evaluation_without_kept_problems_is_shown_all_the_same(dph, make_run
     content = shown(dph, directory)
     assert (content["problems"][0]["prompt"], content["problems"][0]["base"]) == (None, None)
     _, out, _ = dph("show", directory)
-    assert "prompt and gold are not known" in out
+    assert "prompt and gold are unknown" in out
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_evaluation_without_kept_problems_is_shown_all_the_same(dph, make_run
     [
         (["--lost", "--gained"], "give --lost or --gained"),
         (["--problem", "q9"], "there is no problem 'q9' among the 4"),
-        (["--set-name", "test"], "there is no set 'test'; evaluated were: dev"),
+        (["--set-name", "test"], "there is no set 'test'; the evaluated sets are dev"),
         (["--outcome", "fine"], "fine"),
         (["--limit", "0"], "--limit"),
     ],

@@ -158,7 +158,7 @@ def test_interrupted_it_goes_on(dph, study, monkeypatch, instant):
         patch.setattr(cores, "CoreJobs", jobs)
         code, _, err = dph("study", study)
     assert code == 130
-    assert "goes on where it stopped" in err
+    assert "continues where it stopped" in err
     assert made[0].closed
     code, _, err = dph("study", study)
     assert code == 0

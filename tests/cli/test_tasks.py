@@ -129,7 +129,7 @@ def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_pa
     code, out, _ = dph("tasks", "bird", "--data", tmp_path, "--out", tmp_path / "p.jsonl")
     assert code == 0
     assert "4 problems of 4 questions" in out
-    assert "there are no databases" in out
+    assert "databases are missing" in out
     assert "CREATE TABLE animal" in load_problems(tmp_path / "p.jsonl")[0].prompt
 
 

@@ -43,7 +43,7 @@ def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_pat
     assert code == 130
     assert "checkpoint after 1 steps" in out
     assert "stopped after step 1, everything is saved\n" in err
-    assert "the same command goes on" in err
+    assert "the same command continues" in err
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     code, out, _ = dph(*words)

@@ -52,7 +52,7 @@ def test_a_port_that_is_taken_is_named(dph, runs):
         port = taken.getsockname()[1]
         code, out, err = dph("view", runs, "--port", port)
     assert (code, out) == (2, "")
-    assert f"cannot listen on 127.0.0.1 port {port}: it is taken; --port 0 takes a free one" in err
+    assert f"cannot listen on 127.0.0.1 port {port}: it is in use; --port 0 picks a free one" in err
 
 
 @pytest.mark.parametrize(

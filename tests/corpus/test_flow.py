@@ -55,7 +55,7 @@ def test_a_document_is_kept_or_dropped_for_a_reason_and_never_both():
 
 
 def test_a_file_that_a_stage_reads_needs_a_digest():
-    with pytest.raises(ValueError, match="no digest"):
+    with pytest.raises(ValueError, match="digests are missing"):
         StageSpec(name="a", entry="b:c", settings={}, files={"index": "/x"})
     spec = StageSpec(
         name="a", entry="b:c", settings={"d": 1}, inputs={"index": "0"}, files={"index": "/x"}

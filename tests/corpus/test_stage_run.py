@@ -115,7 +115,7 @@ def test_a_stage_that_raises_is_an_error_that_names_the_shard_and_leaves_no_mani
 
 def test_a_stage_does_not_write_over_its_own_input(tmp_path):
     source = small_corpus(tmp_path / "in", numbered(2))
-    with pytest.raises(DataError, match="another directory"):
+    with pytest.raises(DataError, match="a different directory"):
         run_stage(lengths(), source, tmp_path / "in")
 
 

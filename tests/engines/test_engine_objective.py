@@ -64,7 +64,7 @@ def test_short_names_may_stand_beside_it():
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        ({"eta": 0.1}, {"beside": {"eta": 0.2}}, r"rehearsal.weight is 0.1, and 0.2 beside it"),
+        ({"eta": 0.1}, {"beside": {"eta": 0.2}}, r"rehearsal.weight is 0.1, and also 0.2"),
         (None, {"beside": {"eta": -1.0}}, r"^eta: Input should be greater .*, got -1.0"),
         (None, {"beside": {"eta": float("nan")}}, r"^eta: .*got nan"),
         (None, {"beside": {"divergence": "alpha", "alpha": 1.0}}, r"^alpha: .*got 1.0"),
@@ -74,7 +74,7 @@ def test_short_names_may_stand_beside_it():
         ("{'eta': 0.1}", {}, r"objective is not JSON"),
         ("[1]", {}, r"a table, JSON text or the path of a recipe \(.toml\), got '\[1\]'"),
         ("none.toml", {}, r"cannot read the recipe none.toml"),
-        ("none.toml", {"method": "grpo"}, r"method='grpo' beside the recipe none.toml"),
+        ("none.toml", {"method": "grpo"}, r"method='grpo' cannot go with the recipe none.toml"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_value(given, more, message):

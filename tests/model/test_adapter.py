@@ -129,7 +129,7 @@ def test_a_target_that_is_not_there_is_named_with_those_that_are():
 
 def test_another_base_and_damage_are_told(tmp_path):
     save_policy(adapted_model(), tmp_path)
-    with pytest.raises(ModelError, match="trained on other weights"):
+    with pytest.raises(ModelError, match="trained on different weights"):
         read_adapter(build_model("qwen2"), tmp_path, base="other")
     weights = tmp_path / "adapter_model.safetensors"
     whole = weights.read_bytes()

@@ -78,7 +78,7 @@ def test_what_holds_no_floating_point_numbers_has_to_be_alike():
 
 def test_weights_of_one_model_alone_are_named():
     base, final = pair(c=torch.zeros(1))
-    with pytest.raises(ModelError, match=r"1 are in one of them alone.*c \(in the second\)"):
+    with pytest.raises(ModelError, match=r"1 are in only one of them.*c \(in the second\)"):
         interpolated_weights(base, final, 0.5)
 
 

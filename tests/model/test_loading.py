@@ -70,7 +70,7 @@ def test_a_path_that_is_no_model_directory_is_refused(load, tmp_path):
 def test_a_tokenizer_without_an_end_is_refused(directory, tokenizer):
     tokenizer.eos_token = None
     tokenizer.save_pretrained(directory)
-    with pytest.raises(ModelError, match="has no eos token and answers need an end"):
+    with pytest.raises(ModelError, match="has no eos token, which answers need"):
         load_tokenizer(directory)
 
 

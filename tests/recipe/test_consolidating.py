@@ -67,11 +67,11 @@ def test_the_whole_weights_of_an_exported_adapter_are_trained_without_it(asked):
     ("override", "message"),
     [
         ("consolidation.updates=0", "asks for no consolidation"),
-        ("stores.after.tilt=0", "nothing is learnt from agreement"),
-        ("stores.after.values=correct", "nothing is learnt from agreement"),
-        ("stores.after.prompts=recombined", "--prompts is the file of all prompts"),
+        ("stores.after.tilt=0", "that learns nothing from agreement"),
+        ("stores.after.values=correct", "that learns nothing from agreement"),
+        ("stores.after.prompts=recombined", "--prompts gives the file of all prompts"),
         ("stores.after.tlit=1", "did you mean"),
-        ("consolidation.store=other", "names no store"),
+        ("consolidation.store=other", "does not name a store"),
     ],
 )
 def test_what_is_no_consolidation_is_refused(asked, override, message):

@@ -51,8 +51,11 @@ def test_the_best_checkpoint_is_so_by_all_sets_or_by_one(score, by):
             {"every": 1, "keep_best": "greedy", "during": {"greedy": False}},
             "is not measured: during.greedy=false",
         ),
-        ({"every": 1, "keep_best": "train/mean"}, "names the set 'train'; measured are: dev, test"),
-        ({"every": 1, "during": {"sets": ["x"]}}, "names 'x'; there is .* for: dev, test"),
+        (
+            {"every": 1, "keep_best": "train/mean"},
+            "names the set 'train'; the measured sets are dev, test",
+        ),
+        ({"every": 1, "during": {"sets": ["x"]}}, "names 'x'; .* has: dev, test"),
         ({"during": {"samples": 2, "compared": 3}}, "compared=3, samples=2"),
         ({"during": {"samples": 2, "k": [4]}}, "got k=4, samples=2"),
         ({"samples": 2, "token_details": 3}, "token_details=3, samples=2"),

@@ -108,5 +108,5 @@ def test_a_malformed_name_is_refused_with_its_key():
 def test_unlabelled_prompts_lie_in_local_files(section):
     named = {"file": "hf://datasets/org/name/p.parquet"}
     table = {**TABLE, section: {"s": named} if section == "stores" else named}
-    with pytest.raises(SettingsError, match="has to be a local path"):
+    with pytest.raises(SettingsError, match="must be a local path"):
         resolve_recipe(table)

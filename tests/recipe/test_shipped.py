@@ -45,7 +45,7 @@ def test_a_name_that_is_none_is_refused_with_those_that_are(tmp_path, name):
 
 def test_what_is_there_stays(tmp_path):
     (tmp_path / "out").write_text("mine")
-    with pytest.raises(SettingsError, match="is there already"):
+    with pytest.raises(SettingsError, match="already exists"):
         copy_recipe("example-own-task", tmp_path / "out")
     assert (tmp_path / "out").read_text() == "mine"
 

@@ -69,7 +69,7 @@ def test_columns_and_strengths_can_be_set_on_the_command_line(recipe_file):
                 "method": "dph_broad",
                 "objective": {"anchors": {"broad": {"distributions": "narrow"}}},
             },
-            "'narrow' names no store; there is .* for: broad",
+            "'narrow' does not name a store; .* exists for: broad",
         ),
         ({"self_consistency": {"problems_per_step": 33}}, "at most train.problems_per_step=32"),
         (

@@ -157,7 +157,7 @@ def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
     [
         ({"distributions": None}, "'distribution_kl' needs distributions: the name of a"),
         ({"divergence": "forward_kl"}, "'forward_kl' takes no distributions: leave distributions"),
-        ({"store": "elsewhere"}, "store and distributions name two sources"),
+        ({"store": "elsewhere"}, "store and distributions both name a source"),
         ({"floor": 1.5}, "floor: .*less than or equal to 1, got 1.5"),
         ({"target": 0.0}, "target: .*greater than 0, got 0"),
         ({"target": 0.1, "weight": 20.0}, "weight must lie between weight_min = 0.01 and weight_m"),

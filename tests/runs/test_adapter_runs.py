@@ -141,7 +141,7 @@ def test_a_run_without_an_adapter_is_exported_as_it_is(make_recipe, tmp_path):
     trained = train(make_recipe("grpo"), run)
     out = export(run, tmp_path / "out")
     assert files(out)["model.safetensors"] == files(trained.checkpoint)["model.safetensors"]
-    with pytest.raises(SettingsError, match="is there already"):
+    with pytest.raises(SettingsError, match="already exists"):
         export(run, out)
 
 
@@ -159,7 +159,7 @@ def test_weights_that_changed_under_an_adapter_are_refused(make_recipe, make_mod
     run = tmp_path / "run"
     train(make_recipe("grpo", model=ADAPTER), run)
     make_model(seed=5).save_pretrained(tmp_path / "model")
-    with pytest.raises(ModelError, match="trained on other weights"):
+    with pytest.raises(ModelError, match="trained on different weights"):
         export(run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert latest_checkpoint(run / "checkpoints") is not None

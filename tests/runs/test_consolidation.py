@@ -156,7 +156,7 @@ def test_its_only_term_is_the_store_at_weight_one(recipe):
     ("change", "message"),
     [
         ({"consolidation": {"updates": 3}}, "updates=3 needs store"),
-        ({"consolidation": {"updates": 3, "store": "x"}}, "'x' names no store"),
+        ({"consolidation": {"updates": 3, "store": "x"}}, "'x' does not name a store"),
         ({"train": {"problems_per_step": 0}}, "problems_per_step = 0 draws nothing"),
     ],
 )

@@ -81,6 +81,6 @@ def test_an_adapter_is_to_be_exported_first(run):
 @pytest.mark.parametrize("inside", [".", "consolidation", "checkpoints/../mine"])
 def test_nothing_is_written_into_what_is_consolidated(run, inside):
     found = consolidation_source(run, None)
-    with pytest.raises(SettingsError, match=r"of which nothing is written over.*--out"):
+    with pytest.raises(SettingsError, match=r"of which must not be overwritten.*--out"):
         found.require_beside(run / inside)
     found.require_beside(found.beside)

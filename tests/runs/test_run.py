@@ -16,5 +16,5 @@ def test_a_recipe_runs_from_python_and_goes_on(tmp_path, make_recipe):
 
 
 def test_overrides_belong_to_the_path_of_a_recipe(make_recipe):
-    with pytest.raises(SettingsError, match="change a Recipe before it is given"):
+    with pytest.raises(SettingsError, match="change a Recipe before passing it"):
         dph.run(make_recipe(), seed=3)

@@ -37,7 +37,7 @@ def test_rows_without_an_id_are_numbered(tmp_path):
         ("1", "a", {}),
         ("2", "b", {}),
     ]
-    with pytest.raises(DataError, match="problem_id has to be"):
+    with pytest.raises(DataError, match="problem_id must be"):
         load_problems(path)
 
 

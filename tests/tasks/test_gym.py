@@ -49,8 +49,8 @@ def test_no_question_is_asked_twice_and_few_are_said(maker):
     [
         ("chain_sums", {}, "no task 'chain_sums'; did you mean 'chain_sum'"),
         ("composite", {}, "no task 'composite'"),
-        ("gcd", {"config": {"minimum": 2}}, r"no gcd with \{'minimum': 2\}.*min_numbers"),
-        ("gcd", {"config": {"min_value": -2}}, "no gcd with"),
+        ("gcd", {"config": {"minimum": 2}}, r"cannot make gcd with \{'minimum': 2\}.*min_numbers"),
+        ("gcd", {"config": {"min_value": -2}}, "cannot make gcd with"),
         ("gcd", {"count": 0}, "count must be at least 1, got 0"),
     ],
 )

@@ -80,10 +80,10 @@ def test_only_whole_numbers_where_asked_for(write):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"answer": "1"}], "'problem' has to be a text"),
-        ([{"problem": "", "answer": "1"}], "'problem' has to be a text"),
+        ([{"answer": "1"}], "'problem' must be text"),
+        ([{"problem": "", "answer": "1"}], "'problem' must be text"),
         ([[1]], "a problem is a JSON object"),
-        ([{"id": 1, "problem": "p", "answer": "1"}] * 2, r"'own-1' was used at .*line 1"),
+        ([{"id": 1, "problem": "p", "answer": "1"}] * 2, r"'own-1' was already used at .*line 1"),
     ],
 )
 def test_a_malformed_row_is_named(write, rows, message):

@@ -67,16 +67,16 @@ def test_saved_problems_come_back_the_same(tmp_path):
         ("{not json", "not valid JSON"),
         ("[1]", "a problem is a JSON object"),
         ("[" * 100_000, "not valid JSON"),
-        ({"prompt": "?"}, "problem_id has to be"),
-        ({"problem_id": "", "prompt": "?"}, "problem_id has to be"),
-        ({"problem_id": True, "prompt": "?"}, "problem_id has to be"),
+        ({"prompt": "?"}, "problem_id must be"),
+        ({"problem_id": "", "prompt": "?"}, "problem_id must be"),
+        ({"problem_id": True, "prompt": "?"}, "problem_id must be"),
         ({"problem_id": 1.5, "prompt": "?"}, "got 1.5"),
-        ({"problem_id": "x"}, "prompt has to be"),
-        ({"problem_id": "x", "prompt": " "}, "prompt has to be"),
-        ({"problem_id": "x", "prompt": []}, "prompt has to be"),
-        ({"problem_id": "x", "prompt": [{"role": "user"}]}, "prompt has to be"),
-        ({"problem_id": "x", "prompt": [{"role": "user", "content": 3}]}, "prompt has to be"),
-        ({"problem_id": "x", "prompt": ["hello"]}, "prompt has to be"),
+        ({"problem_id": "x"}, "prompt must be"),
+        ({"problem_id": "x", "prompt": " "}, "prompt must be"),
+        ({"problem_id": "x", "prompt": []}, "prompt must be"),
+        ({"problem_id": "x", "prompt": [{"role": "user"}]}, "prompt must be"),
+        ({"problem_id": "x", "prompt": [{"role": "user", "content": 3}]}, "prompt must be"),
+        ({"problem_id": "x", "prompt": ["hello"]}, "prompt must be"),
         ({"problem_id": "a", "prompt": "again"}, "'a' was used before, at"),
     ],
 )
@@ -183,12 +183,12 @@ def test_an_empty_data_set_and_a_broken_parquet_file_are_refused(tmp_path, jsonl
         load_problems(jsonl())
     path = tmp_path / "p.parquet"
     path.write_bytes(b"not parquet")
-    with pytest.raises(DataError, match="as parquet"):
+    with pytest.raises(DataError, match="not a parquet file"):
         load_problems(path)
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [({"prompt": 1}, "cannot have the field"), ({"x": b"y"}, "is not JSON")]
+    ("answer", "words"), [({"prompt": 1}, "must not have the field"), ({"x": b"y"}, "is not JSON")]
 )
 def test_what_cannot_be_written_leaves_no_file(tmp_path, answer, words):
     problem = Problem(problem_id="a", prompt="?", answer=answer)

@@ -57,12 +57,12 @@ def test_the_seed_draws_and_without_a_count_the_order_is_the_files():
 @pytest.mark.parametrize(
     ("problem", "options", "message"),
     [
-        (text("a"), {"count": 2}, "2 examples are wanted, f has 1"),
+        (text("a"), {"count": 2}, "2 examples are needed, f has 1"),
         (text("a"), {"answer": "gold"}, r"'p' of f has no 'gold'; its fields are \['answer'\]"),
         (
             Problem(problem_id="c", prompt=({"role": "user", "content": "a"},), answer={"gold": 1}),
             {"answer": "gold"},
-            "'c' of f is a chat; an example is a text",
+            "'c' of f is a chat; an example must be text",
         ),
     ],
 )

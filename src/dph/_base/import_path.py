@@ -1,6 +1,6 @@
 """Naming a function of the user's own code by its import path, ``module:function``.
 
-Where the code lies is said beside the name, by the directories that are searched for it first, so
+The place of the code is given separately, by the directories that are searched for it first, so
 that the same name means the same file from every working directory.
 """
 
@@ -64,7 +64,7 @@ def load_callable(path: str, directories: Sequence[Path] = ()) -> Callable[..., 
         ) from error
     for part in attribute.split("."):
         if not hasattr(target, part):
-            raise SettingsError(f"{module_name!r} has no {attribute!r} (wanted {path!r})")
+            raise SettingsError(f"{module_name!r} has no {attribute!r} (looking for {path!r})")
         target = getattr(target, part)
     if not callable(target):
         raise SettingsError(f"{path!r} is not callable, it is a {type(target).__name__}")
@@ -93,16 +93,16 @@ def import_path_of(function: Callable[..., Any]) -> str:
     if "<" in name:  # <lambda>, <locals>
         kind = "a lambda" if name.endswith("<lambda>") else "a function inside another one"
         raise SettingsError(
-            f"{module}:{name} is {kind}, which no other process can import; "
-            "define it by its name at the top level of a module"
+            f"{module}:{name} is {kind}, which other processes cannot import; define it by name "
+            f"at the top level of a module"
         )
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if found != function:  # a bound method is another object each time, but equal
         raise SettingsError(
-            f"{module}:{name} is not {function!r:.80}: only what a module holds under its own "
-            "name can be imported by another process"
+            f"{module}:{name} is not {function!r:.80}: other processes can import only what a "
+            f"module defines under its own name"
         )
     return f"{_importable_name(module)}:{name}"
 
@@ -162,8 +162,8 @@ def require_one_module(path: str, directories: Sequence[Path]) -> None:
         wanted = module_file(top, directory) or directory.resolve() / top
         if top in sys.modules and (used := _place(top)) != wanted:
             raise SettingsError(
-                f"{path!r} means {wanted}, but this process has already imported another {top!r}, "
-                f"{used or 'a built-in module'}: give yours another name"
+                f"{path!r} means {wanted}, but this process has already imported a different "
+                f"{top!r}, {used or 'a built-in module'}: give yours another name"
             )
     elif directories and top not in sys.modules and _lies_in(top, Path.cwd()):
         named = ", ".join(map(str, directories))
@@ -247,7 +247,7 @@ def _lies_in(top: str, directory: Path) -> bool:
 
 
 def _place(top: str) -> Path | None:
-    """Where the module ``top`` lies that is imported or would be; None for one without a file."""
+    """Place of the module ``top``, imported or not; None for one without a file."""
     module = sys.modules.get(top)
     if module is not None:
         file, inside = getattr(module, "__file__", None), list(getattr(module, "__path__", ()))

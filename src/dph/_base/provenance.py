@@ -1,4 +1,4 @@
-"""Which code made a result: the commit, and the versions of what decides its numbers.
+"""Provenance of a result: the commit, and the versions of the packages that decide its numbers.
 
 A wheel holds its commit (``hatch_build.py`` writes it). A checkout is asked by git.
 """
@@ -50,7 +50,7 @@ def versions(kernels: str) -> str:
 
 
 def _git(directory: Path, *words: str) -> str | None:
-    """What git prints; None where there is no git, or no checkout."""
+    """Output of git; None where there is no git, or no checkout."""
     try:
         done = subprocess.run(
             ["git", "-C", str(directory), *words],

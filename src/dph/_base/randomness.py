@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def generator(seed: int, *names: str | int) -> np.random.Generator:
-    """A generator of its own for (``seed``, ``names``), independent of every other key.
+    """A separate generator for (``seed``, ``names``), independent of every other key.
 
     Source: Philox, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011); its key is
     a BLAKE2b hash of the arguments.
@@ -33,7 +33,7 @@ def uniforms(*, seed: int, problem_id: str, sample_index: int, count: int) -> ND
 
 
 def derived_seed(seed: int, *names: str | int) -> int:
-    """A seed of its own for (``seed``, ``names``), in [0, 2**63).
+    """A separate seed for (``seed``, ``names``), in [0, 2**63).
 
     >>> derived_seed(0, "rollout", 1) == derived_seed(0, "rollout", 2)
     False

@@ -25,7 +25,7 @@ def passk(
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against", metavar="FILE", help="Base model's file: paired differences to it."
+            "--against", metavar="FILE", help="Base model's file, for paired differences."
         ),
     ] = None,
     ks: Annotated[
@@ -42,7 +42,7 @@ def passk(
         int, typer.Option(min=1, metavar="K", help="Samples of a draw for keep and explore.")
     ] = 8,
     set_name: Annotated[
-        str | None, typer.Option("--set-name", metavar="NAME", help="Only rows of this set.")
+        str | None, typer.Option("--set-name", metavar="NAME", help="Use only rows of this set.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
     as_json: JsonOption = False,
@@ -68,7 +68,7 @@ def passk(
 # ``dph diagnose``: what a run lost against its initial policy, and where it went.
 
 RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Run directory, evaluated, or a directory of runs.")
+    Path, typer.Argument(metavar="RUN", help="Evaluated run directory, or a directory of runs.")
 ]
 AgainstOption = Annotated[
     Path | None,
@@ -89,18 +89,20 @@ FdrOption = Annotated[
     typer.Option(
         "--fdr",
         metavar="RATE",
-        help="Chance that two draws of one model are told apart in anything.",
+        help="Chance of reporting any difference between two draws of one model.",
     ),
 ]
 DiedOption = Annotated[
     float,
     typer.Option(
-        "--died", metavar="PART", help="A style died when at most this part of its share is left."
+        "--died",
+        metavar="PART",
+        help="A style counts as dead when at most this fraction of its share is left.",
     ),
 ]
 ListedOption = Annotated[
     int,
-    typer.Option(min=0, metavar="N", help="List at most N lost and N gained problems a set."),
+    typer.Option(min=0, metavar="N", help="List at most N lost and N gained problems per set."),
 ]
 
 
@@ -182,7 +184,7 @@ RunsArgument = Annotated[
 ]
 SetNameOption = Annotated[
     list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
+    typer.Option("--set-name", metavar="NAME", help="Use only this set; may be repeated."),
 ]
 
 
@@ -192,7 +194,7 @@ ProblemsOption = Annotated[
         "--problems",
         min=0,
         metavar="N",
-        help="List the N problems of each set that changed most, for every run.",
+        help="List the N most changed problems of each set, for every run.",
     ),
 ]
 RetentionOption = Annotated[

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 RunArgument = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="Run directory, a checkpoint of one, or a saved model."),
+    typer.Argument(metavar="RUN", help="Run directory, a checkpoint, or a saved model."),
 ]
 PromptsOption = Annotated[
     Path,
@@ -37,7 +37,9 @@ LabelledOption = Annotated[
 ]
 ForecastPromptsOption = Annotated[
     int,
-    typer.Option("--forecast-prompts", min=2, metavar="N", help="Prompts of either kind to try."),
+    typer.Option(
+        "--forecast-prompts", min=2, metavar="N", help="Number of prompts of each kind to try."
+    ),
 ]
 ForecastOnlyOption = Annotated[
     bool, typer.Option("--forecast-only", help="Stop after the forecast.")
@@ -102,7 +104,7 @@ def consolidate(
 
 
 def _pinned(recipe: "Recipe", directory: Path) -> "Recipe":
-    """What it names on the Hub, with the commits that the run began with."""
+    """Names on the Hub, with the commits that the run began with."""
     from dph.model.hub import resolve_names
 
     return resolve_names(recipe, run=directory).recipe
@@ -116,7 +118,7 @@ def _result(
     *,
     as_json: bool,
 ) -> str:
-    """What the run left and what it cost."""
+    """Results of the run, and their cost."""
     from dph.cli.display.output import json_text
     from dph.cli.run import result_json, result_texts
     from dph.results.charts.tables import cost_document, cost_words

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The model's directory, not there yet.")
-    ],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New directory for the model.")],
     weights: Annotated[
         str,
         typer.Option("--weights", metavar="DTYPE", help="Precision to save: float32 or bfloat16."),
@@ -50,13 +48,13 @@ def export(
 
 # ``dph interpolate``: models between a run's initial policy and its result.
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")]
 WeightsOption = Annotated[
     str,
     typer.Option(
         "--weights",
         metavar="X,X...",
-        help="The x of base + x (final - base), between 0 and 1.",
+        help="Weight x in base + x (final - base), between 0 and 1.",
     ),
 ]
 ExtrapolateOption = Annotated[
@@ -107,7 +105,7 @@ def _numbers(text: str) -> list[float]:
         return [float(word) for word in text.split(",") if word.strip()]
     except ValueError as error:
         raise SettingsError(
-            f"--weights takes numbers with commas between them, such as 0.3,0.5,0.7; got {text!r}"
+            f"--weights takes numbers separated by commas, such as 0.3,0.5,0.7; got {text!r}"
         ) from error
 
 

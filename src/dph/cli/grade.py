@@ -1,4 +1,4 @@
-"""``dph grade``: verdicts on files of answers, by a verifier of one's own or a built-in one."""
+"""``dph grade``: verdicts on files of answers, by a user-defined or a built-in verifier."""
 
 import inspect
 from collections.abc import Callable
@@ -26,18 +26,18 @@ VerdictsOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help=f"The rows with reward, outcome, reason, seconds added: {ROW_FILES}.",
+        help=f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
     ),
 ]
 AnswerTimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Seconds that one answer may take.")
+    float, typer.Option("--timeout", metavar="S", help="Time limit of one answer, in seconds.")
 ]
 ReplaceOption = Annotated[
     bool,
-    typer.Option("--replace", help="Leave out the verdicts of an earlier grading of the input."),
+    typer.Option("--replace", help="Discard verdicts that the input has from an earlier grading."),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on where a killed run of the same command stopped.")
+    bool, typer.Option("--resume", help="Continue where a killed run of the same command stopped.")
 ]
 
 
@@ -48,18 +48,24 @@ ProblemsOption = Annotated[
     typer.Option(
         "--problems",
         metavar="FILE",
-        help=f"Problems with the tests, found by problem_id: {ROW_FILES} "
-        "[default: every row has its own].",
+        help=f"Problems with tests, looked up by problem_id: {ROW_FILES} "
+        "[default: tests are in the rows].",
     ),
 ]
 TimeoutOption = Annotated[
     float,
-    typer.Option("--timeout", metavar="S", help="Seconds for one test; ten times that for all."),
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        help="Time limit of one test, in seconds; ten times that for all tests.",
+    ),
 ]
 MemoryOption = Annotated[
     int,
     typer.Option(
-        "--memory-mb", metavar="MB", help="Address space of a program, in units of 10^6 bytes."
+        "--memory-mb",
+        metavar="MB",
+        help="Address space limit of a program, in units of 10^6 bytes.",
     ),
 ]
 
@@ -104,8 +110,8 @@ MathRuleOption = Annotated[
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or a "
-        "function of yours (module:function), whose problem has the gold as its answer.",
+        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or your "
+        "function (module:function), which gets the gold as the problem's answer.",
     ),
 ]
 PhraseOption = Annotated[
@@ -113,7 +119,7 @@ PhraseOption = Annotated[
     typer.Option(
         "--phrase",
         metavar="TEXT",
-        help="math: what announces an answer without a box; may be repeated "
+        help="math: phrase that announces an answer without a box; may be repeated "
         "[default: answer is, answer: ...].",
     ),
 ]
@@ -121,7 +127,7 @@ ExpressionOption = Annotated[
     bool,
     typer.Option(
         "--any-expression/--no-any-expression",
-        help="math: without box and phrase, the last expression counts.",
+        help="math: use the last expression if there is no box or phrase.",
     ),
 ]
 
@@ -191,7 +197,7 @@ RuleOption = Annotated[
         "--rule",
         metavar="RULE",
         parser=_rule,
-        help="When two results are equal: spider, bird, bird_soft_f1, strict or cartesian "
+        help="Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
         "(see docs/graders.md).",
     ),
 ]
@@ -237,7 +243,8 @@ SourceOption = Annotated[
     Path | None, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
 ]
 TargetOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="The rows with their verdicts.")
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="File for the rows with their verdicts."),
 ]
 _HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
 """The verifiers whose rows ``dph grade`` takes without a command."""
@@ -320,7 +327,7 @@ def grade(
 
 
 def _refuse_options(context: typer.Context) -> None:
-    """What stands before a command would be lost."""
+    """Refuse options before a command, which would be lost."""
     from dph.errors import SettingsError
 
     flags = {parameter.name: parameter.opts[0] for parameter in context.command.params}

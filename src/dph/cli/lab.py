@@ -94,12 +94,13 @@ def quickstart(
     methods: Annotated[
         str,
         typer.Option(
-            metavar="A,B,...", help="Methods to compare, by commas; rkl@0.3 sets the strength."
+            metavar="A,B,...",
+            help="Methods to compare, separated by commas; rkl@0.3 sets the strength.",
         ),
     ] = "grpo,dph_f,dph_broad",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random draws.")] = 0,
     task: Annotated[
-        str, typer.Option(metavar="NAME", help="What is learnt: sql, or another small world.")
+        str, typer.Option(metavar="NAME", help="Task to learn: sql, or another small world.")
     ] = "sql",
     world: Annotated[
         int | None,
@@ -107,18 +108,20 @@ def quickstart(
             min=1, metavar="N", help="Edition of the task's world.", show_default="the newest"
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where everything is written.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Output directory.")] = Path(
         "quickstart"
     ),
     jobs: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Processes that share the work.", show_default="the cores"
+            min=1, metavar="N", help="Number of worker processes.", show_default="the cores"
         ),
     ] = None,
     tiny: Annotated[
         bool,
-        typer.Option("--tiny", help="Only try whether everything runs; the numbers mean nothing."),
+        typer.Option(
+            "--tiny", help="Only check that everything runs; the numbers are meaningless."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -184,39 +187,41 @@ PlaceOption = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Where everything is written.",
-        show_default="the study's name, beside its file",
+        help="Output directory.",
+        show_default="the study's name, next to its file",
     ),
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", min=1, metavar="N", help="Runs at a time.", show_default=_THE_STUDYS),
+    typer.Option(
+        "--jobs", min=1, metavar="N", help="Number of runs at a time.", show_default=_THE_STUDYS
+    ),
 ]
 EngineOption = Annotated[
     Literal["cores", "ray"] | None,
-    typer.Option("--engine", help="Where runs are computed.", show_default=_THE_STUDYS),
+    typer.Option("--engine", help="Engine that computes the runs.", show_default=_THE_STUDYS),
 ]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="WORLD|METHOD|SEED", help="Run these alone; may be repeated."),
+    typer.Option("--only", metavar="WORLD|METHOD|SEED", help="Run only these; may be repeated."),
 ]
 KeepOption = Annotated[
     Literal["scores", "checkpoints"] | None,
-    typer.Option("--keep", help="What stays of a finished run.", show_default=_THE_STUDYS),
+    typer.Option("--keep", help="Files to keep of a finished run.", show_default=_THE_STUDYS),
 ]
 NewRuleOption = Annotated[
-    bool, typer.Option("--new-rule", help="Give a changed rule a directory of its own.")
+    bool, typer.Option("--new-rule", help="Start a separate directory for a changed rule.")
 ]
 StatusOption = Annotated[
-    bool, typer.Option("--status", help="Say how far it is; run and write nothing.")
+    bool, typer.Option("--status", help="Show the progress; run and write nothing.")
 ]
 NoRunOption = Annotated[
     bool,
-    typer.Option("--no-run", help="Run nothing; write tables and figures of the rows there are."),
+    typer.Option("--no-run", help="Run nothing; write tables and figures of the existing rows."),
 ]
 TableOption = Annotated[
     Literal["md", "csv", "latex"] | None,
-    typer.Option("--table", help="Print every table so.", show_default="scores as md"),
+    typer.Option("--table", help="Format of the printed tables.", show_default="scores as md"),
 ]
 
 
@@ -283,7 +288,7 @@ def study(
 
 
 def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
-    """Where runs are computed, as the study says."""
+    """Runner of the study's runs, as its settings say."""
     if settings.engine == "ray":
         from dph.lab.study.ray_jobs import study_ray_jobs
 

@@ -41,7 +41,7 @@ def exit_code(error: BaseException) -> int:
         return BAD_INPUT if is_bad_input(error) else FAILED
     if isinstance(error, OSError) and error.errno in _OUTSIDE:
         place = f": {error.filename}" if error.filename else ""
-        _say(f"{os.strerror(error.errno)}{place}; what was finished is kept")
+        _say(f"{os.strerror(error.errno)}{place}; finished work is kept")
         return FAILED
     traceback.print_exception(error, file=sys.stderr)
     _say(f"unexpected {type(error).__name__}: {error}; the traceback is above")
@@ -49,8 +49,8 @@ def exit_code(error: BaseException) -> int:
 
 
 def say_interrupted() -> int:
-    """Say how to go on, and return the exit code."""
-    where = "the same command goes on where it stopped (grade: with --resume)"
+    """Say how to continue, and return the exit code."""
+    where = "the same command continues where it stopped (grade: with --resume)"
     print(f"dph: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED
 
@@ -86,7 +86,7 @@ SetOption = Annotated[
 ]
 SetNamesOption = Annotated[
     list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Only this set; may be repeated."),
+    typer.Option("--set-name", metavar="NAME", help="Use only this set; may be repeated."),
 ]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, metavar="N", help="Override the recipe's seed.")
@@ -101,7 +101,8 @@ JsonOption = Annotated[
 AcceptVerifierOption = Annotated[
     bool,
     typer.Option(
-        "--accept-verifier", help="Go on though the verifier's file changed since the run began."
+        "--accept-verifier",
+        help="Continue although the verifier's file changed since the run began.",
     ),
 ]
 WorkersOption = Annotated[

@@ -23,7 +23,7 @@ def check(
         typer.Option(
             "--device-memory",
             metavar="GIB",
-            help="Memory of the GPU that it has to fit [default: of the device at hand].",
+            help="Memory of the GPU that it must fit [default: of the device at hand].",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -57,7 +57,7 @@ def check(
 def _looked_at(
     recipe: Path, overrides: list[str], memory: float | None
 ) -> tuple[str, list[str], "Findings"]:
-    """What a recipe of any kind is, what it would run, and what was found."""
+    """Description of a recipe of any kind, its plan, and the findings."""
     from dph.errors import SettingsError
     from dph.lab.base.recipes import load_lm_recipe, recipe_kind
 
@@ -161,17 +161,21 @@ def list_recipes(as_json: JsonOption = False) -> None:
 @recipe_app.command("copy", cls=Verb)
 def copy(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="As `dph recipe list` has it, or its folder.")
+        str, typer.Argument(metavar="NAME", help="Name from `dph recipe list`, or its folder.")
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="PATH", help="The copy [default: its name, here]."),
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="File to write [default: its name, in the working directory].",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Copy a recipe or a folder that comes with the package.
 
-    `dph recipe copy example-own-task` is a task of your own in three small files.
+    `dph recipe copy example-own-task` is your own task in three small files.
     """
     from dph.cli.display.output import json_text
     from dph.recipe.recipe import copy_recipe

@@ -21,7 +21,7 @@ def card(
     run: RunArgument,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="The card [default: RUN/README.md]."),
+        typer.Option("--out", metavar="FILE", help="File of the card [default: RUN/README.md]."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -41,9 +41,11 @@ def card(
 
 def push(
     run: RunArgument,
-    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="The model on the Hub.")],
+    name: Annotated[
+        str, typer.Argument(metavar="OWNER/NAME", help="Name of the model on the Hub.")
+    ],
     private: Annotated[
-        bool, typer.Option("--private", help="Where the repository is made: for you alone.")
+        bool, typer.Option("--private", help="Create the repository as private.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,26 +85,24 @@ def view(
         typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
     ],
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 picks a free one.")
     ] = 8391,
     host: Annotated[
         str,
         typer.Option(
             metavar="HOST",
-            help="Address to listen on; others than this machine's own "
-            "ask for a token, which is printed.",
+            help="Address to listen on; an address that other machines can reach requires a "
+            "token, which is printed.",
         ),
     ] = "127.0.0.1",
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name of this machine to answer to, besides its own."),
+        typer.Option(metavar="NAME", help="Additional host name to answer to."),
     ] = None,
     token: Annotated[
-        bool, typer.Option("--token", help="Ask for a token on 127.0.0.1 too.")
+        bool, typer.Option("--token", help="Require a token on 127.0.0.1 too.")
     ] = False,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is called.")] = (
-        "dph view"
-    ),
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph view"),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
 ) -> None:
     """Serve the report of large or running runs to a browser.
@@ -136,7 +136,7 @@ def require_out_file(out: Path) -> None:
     from dph.errors import DataError
 
     if out.is_dir():
-        raise DataError(f"--out names a directory, {out}; it is the file to write")
+        raise DataError(f"--out names a directory, {out}; name the file to write")
     if not out.absolute().parent.is_dir():
         raise DataError(f"there is no directory {out.absolute().parent} to write {out.name} into")
     require_writable(out.absolute().parent)
@@ -165,7 +165,7 @@ class PaperTable(StrEnum):
 
 
 class TableFormat(StrEnum):
-    """How a table is written."""
+    """Format of a table."""
 
     MD = "md"
     LATEX = "latex"
@@ -181,7 +181,7 @@ BootstrapOption = Annotated[
 ]
 ApartOption = Annotated[
     bool,
-    typer.Option("--apart", help="Keep runs apart that differ in their seed alone."),
+    typer.Option("--apart", help="Do not combine runs that differ only in their seed."),
 ]
 
 
@@ -190,12 +190,12 @@ def figure(
         FigureKind,
         typer.Argument(
             help="styles (Figure 2), pass-at-k (3), retention (4), progress (5: Pass@8 over the "
-            "steps of training), eta (what a method's strength does)."
+            "steps of training), eta (scores over a method's strength)."
         ),
     ],
     runs: RunsArgument,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The .pdf, .png or .svg to write.")
+        Path, typer.Option("--out", metavar="FILE", help="File to write: .pdf, .png or .svg.")
     ],
     set_names: SetNamesOption = None,
     k: Annotated[
@@ -243,16 +243,16 @@ def table(
         PaperTable,
         typer.Argument(
             help="scores (Tables 1, 3, 4), elsewhere (2: tasks that were not trained), retention "
-            "(what was kept and gained), eta (8: scores over a method's strength)."
+            "(problems kept and gained), eta (8: scores over a method's strength)."
         ),
     ],
     runs: RunsArgument,
-    form: Annotated[
-        TableFormat, typer.Option("--format", help="How it is written.")
-    ] = TableFormat.MD,
+    form: Annotated[TableFormat, typer.Option("--format", help="Output format.")] = TableFormat.MD,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write it here [default: to the terminal]."),
+        typer.Option(
+            "--out", metavar="FILE", help="File to write [default: print to the terminal]."
+        ),
     ] = None,
     set_names: SetNamesOption = None,
     ks: Annotated[
@@ -305,19 +305,15 @@ def report(
         list[Path],
         typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path(
-        "report.html"
-    ),
-    title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is called.")] = (
-        "dph report"
-    ),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph report"),
     most_answers: Annotated[
         int | None,
         typer.Option(
             "--most-answers",
             min=1,
             metavar="N",
-            help="Keep the N most frequent answers of a run to a problem.",
+            help="Keep a run's N most frequent answers to each problem.",
             show_default="all",
         ),
     ] = None,
@@ -355,4 +351,6 @@ def report(
         typer.echo(note, err=True)
     typer.echo(f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers")
     if written.size > _LARGE:
-        typer.echo("a browser opens it slowly; --most-answers and --longest make it smaller")
+        typer.echo(
+            "browsers open a file of this size slowly; --most-answers and --longest make it smaller"
+        )

@@ -32,7 +32,7 @@ def train(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train, or go on from the newest checkpoint."""
+    """Train, or continue from the newest checkpoint."""
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
@@ -54,7 +54,7 @@ def train(
 
 
 def trained_json(trained: "Trained") -> dict[str, Any]:
-    """Where the weights are, for machines."""
+    """Location of the weights, for machines."""
     return {
         "checkpoint": str(trained.checkpoint),
         "step": trained.step,
@@ -63,7 +63,7 @@ def trained_json(trained: "Trained") -> dict[str, Any]:
 
 
 def trained_text(trained: "Trained") -> str:
-    """Where the weights are, for people."""
+    """Location of the weights, for people."""
     return f"checkpoint after {trained.step} steps: {trained.checkpoint}"
 
 
@@ -122,18 +122,23 @@ def presample(
 EngineOption = Annotated[
     str | None,
     typer.Option(
-        "--engine", metavar="NAME", help="Who trains: own, trl or verl [default: train.engine]."
+        "--engine",
+        metavar="NAME",
+        help="Training engine: own, trl or verl [default: train.engine].",
     ),
 ]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option("--processes", min=1, metavar="N", help="--engine trl: processes (accelerate)."),
+    typer.Option(
+        "--processes", min=1, metavar="N", help="--engine trl: number of processes (accelerate)."
+    ),
 ]
 NodesOption = Annotated[
-    int | None, typer.Option("--nodes", min=1, metavar="N", help="--engine verl: machines.")
+    int | None,
+    typer.Option("--nodes", min=1, metavar="N", help="--engine verl: number of machines."),
 ]
 GpusOption = Annotated[
-    int | None, typer.Option("--gpus", min=1, metavar="N", help="--engine verl: GPUs a machine.")
+    int | None, typer.Option("--gpus", min=1, metavar="N", help="--engine verl: GPUs per machine.")
 ]
 AddressOption = Annotated[
     str | None,
@@ -141,7 +146,9 @@ AddressOption = Annotated[
 ]
 DryRunOption = Annotated[
     bool,
-    typer.Option("--dry-run", help="Print what --engine trl or verl would be started with."),
+    typer.Option(
+        "--dry-run", help="Print the command and settings that would start --engine trl or verl."
+    ),
 ]
 
 SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -156,7 +163,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def engine_overrides(engine: str | None, **options: int | str | None) -> list[str]:
-    """What the options say, as ``--set`` would."""
+    """Overrides of the options, as ``--set`` would give them."""
     overrides = [] if engine is None else [f"train.engine={engine}"]
     return [*overrides, *_given(options)]
 
@@ -171,7 +178,7 @@ def require_engine_of_options(engine: str, **options: int | str | None) -> None:
         wanted, _ = SETTINGS[name]
         if value is not None and engine != wanted:
             raise typer.BadParameter(
-                f"--{name} {value} is of the engine {wanted}; train.engine is {engine!r}"
+                f"--{name} {value} belongs to the engine {wanted}; train.engine is {engine!r}"
             )
 
 
@@ -228,14 +235,14 @@ def run(
 
 
 def _dry_run(request: "Request") -> str:
-    """What the engine would be started with."""
+    """Command and settings that would start the engine."""
     from dph.cli.display.output import quiet_libraries
     from dph.errors import SettingsError
 
     if request.recipe.train.engine == "own":
         raise SettingsError(
             '--dry-run prints the commands of another engine, and train.engine is "own": name one '
-            "(--engine trl, --engine verl); `dph recipe check` says what would run here"
+            "(--engine trl, --engine verl); `dph recipe check` shows the plan of this engine"
         )
     quiet_libraries()
     from dph.engines.stages.dry_run import commands_text
@@ -265,7 +272,7 @@ def _text(request: "Request", result: "RunResult") -> str:
 
 
 def result_json(result: "RunResult") -> dict[str, Any]:
-    """What training and evaluation left, for machines."""
+    """Results of training and evaluation, for machines."""
     return {
         "training": trained_json(result.trained),
         "base": result.base,

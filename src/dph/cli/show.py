@@ -16,7 +16,7 @@ OtherArgument = Annotated[
 ]
 ProblemOption = Annotated[
     list[str] | None,
-    typer.Option("--problem", metavar="ID", help="This problem; may be repeated."),
+    typer.Option("--problem", metavar="ID", help="Problem to show; may be repeated."),
 ]
 OutcomeOption = Annotated[
     Outcome | None,
@@ -28,7 +28,7 @@ OutcomeOption = Annotated[
     ),
 ]
 LimitOption = Annotated[
-    int, typer.Option("--limit", min=1, metavar="N", help="At most N problems.")
+    int, typer.Option("--limit", min=1, metavar="N", help="Show at most N problems.")
 ]
 AnswersOption = Annotated[
     int | None,
@@ -36,15 +36,15 @@ AnswersOption = Annotated[
         "--answers",
         min=1,
         metavar="N",
-        help="At most N different answers a problem [default: 6; all with --json].",
+        help="Show at most N different answers per problem [default: 6; all with --json].",
     ),
 ]
 NoPagerOption = Annotated[
     bool,
     typer.Option(
         "--no-pager",
-        help="Print it all at once. Otherwise $PAGER [default: less] shows what is longer than the "
-        "screen of a terminal.",
+        help="Print everything at once. Otherwise $PAGER [default: less] shows output that is "
+        "longer than the terminal.",
     ),
 ]
 
@@ -53,27 +53,27 @@ def show(
     run: RunArgument,
     other: OtherArgument = None,
     lost: Annotated[
-        bool, typer.Option("--lost", help="Problems that RUN lost, as dph diagnose says.")
+        bool, typer.Option("--lost", help="Show problems that RUN lost, by dph diagnose.")
     ] = False,
     gained: Annotated[
-        bool, typer.Option("--gained", help="Problems that RUN gained, as dph diagnose says.")
+        bool, typer.Option("--gained", help="Show problems that RUN gained, by dph diagnose.")
     ] = False,
     problem: ProblemOption = None,
     outcome: OutcomeOption = None,
     set_name: Annotated[
-        str | None, typer.Option("--set-name", metavar="NAME", help="Only this set.")
+        str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
     ] = None,
     limit: LimitOption = 10,
     answers: AnswersOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Cut no text off.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show texts in full length.")] = False,
     no_pager: NoPagerOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show problems, golds and answers of one or two runs.
 
-    Equal answers are shown once, with how many samples of each run they are, outcome and reason. A
-    problem is lost or gained when two draws of one model would not show as much; --set-name and the
-    other options do not change which problems are.
+    Equal answers are shown once, with the number of samples in each run, outcome and reason. A
+    problem is lost or gained when two draws of one model would not differ as much; --set-name and
+    the other options do not change which problems are.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.shown_problems import Shown, print_shown, shown_json

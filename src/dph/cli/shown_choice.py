@@ -23,7 +23,7 @@ from dph.runs.evaluate.scores import read_kept_problems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemChoice:
-    """Which problems; what is not asked for does not choose.
+    """Choice of problems; an option that is not given does not choose.
 
     Raises:
         SettingsError: lost and gained ones are asked for at once.
@@ -41,12 +41,12 @@ class ProblemChoice:
 
     @property
     def change(self) -> Change | None:
-        """What is asked for against the base."""
+        """The change against the base that was asked for."""
         return Change.LOST if self.lost else Change.GAINED if self.gained else None
 
     @property
     def text(self) -> str:
-        """What was chosen, for people."""
+        """The choice in words, for people."""
         said = {
             Change.LOST: "lost (right less often than two draws of one model would show)",
             Change.GAINED: "gained (right more often than two draws of one model would show)",
@@ -109,7 +109,7 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
     found = [key for key in keys if name in (None, key[0])]
     if not found:
         sets = ", ".join(dict.fromkeys(key[0] for key in keys))
-        raise DataError(f"there is no set {name!r}; evaluated were: {sets}")
+        raise DataError(f"there is no set {name!r}; the evaluated sets are {sets}")
     return found
 
 

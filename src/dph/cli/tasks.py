@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What a file is converted to."""
+    """Target format of a conversion."""
 
     VERL = "verl"
     DPH = "dph"
@@ -37,7 +37,7 @@ ConvertedOption = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="What to write; --to inspect: a directory [default: RUN/inspect].",
+        help="File to write; --to inspect: a directory [default: RUN/inspect].",
     ),
 ]
 
@@ -57,8 +57,8 @@ def convert(
         typer.Option(
             "--data-source",
             metavar="NAME",
-            help="--to verl: what its reward functions are chosen by "
-            "[default: the row's own, or dph].",
+            help="--to verl: key that selects the reward function [default: the row's own, or "
+            "dph].",
         ),
     ] = None,
     ground_truth: Annotated[
@@ -174,11 +174,11 @@ def _require_options(
     from dph.errors import SettingsError
 
     if to is not Format.VERL and data_source is not None:
-        raise SettingsError("--data-source belongs to --to verl: nothing else has one")
+        raise SettingsError("--data-source applies only to --to verl")
     if to is not Format.DPH and number:
-        raise SettingsError("--number-rows belongs to --to dph: problems have ids already")
+        raise SettingsError("--number-rows applies only to --to dph: problems already have ids")
     if to is Format.INSPECT and ground_truth is not None:
-        raise SettingsError("--ground-truth belongs to --to verl and --to dph")
+        raise SettingsError("--ground-truth applies only to --to verl and --to dph")
 
 
 tasks_app = group("tasks", "Turn published data sets into problems.")
@@ -198,13 +198,16 @@ TablesOption = Annotated[
     typer.Option("--tables", metavar="FILE", help="tables.json [default: the one in --data]."),
 ]
 KeepOption = Annotated[
-    bool, typer.Option("--keep-all", help="Do not run the gold queries; drop nothing.")
+    bool, typer.Option("--keep-all", help="Skip the gold queries and keep every question.")
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, metavar="N", help="Processes that run gold queries.")
+    int,
+    typer.Option(
+        "--workers", min=1, metavar="N", help="Number of processes that run gold queries."
+    ),
 ]
 TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Seconds for one gold query.")
+    float, typer.Option("--timeout", metavar="S", help="Time limit of one gold query, in seconds.")
 ]
 
 
@@ -248,7 +251,7 @@ _add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=
 def math(
     data: Annotated[
         Path,
-        typer.Option("--data", metavar="PATH", help="Directory of the sets, or any file of yours."),
+        typer.Option("--data", metavar="PATH", help="Directory of the sets, or your own file."),
     ],
     out: OutOption,
     name: Annotated[
@@ -260,7 +263,7 @@ def math(
         ),
     ] = None,
     integers: Annotated[
-        bool, typer.Option("--integers", help="Only problems whose answer is a whole number.")
+        bool, typer.Option("--integers", help="Keep only problems whose answer is a whole number.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -296,13 +299,17 @@ def _add_code_command(name: str, *, title: str, fields: str) -> None:
         ],
         out: OutOption,
         keep_all: Annotated[
-            bool, typer.Option("--keep-all", help="Do not run the solutions; drop nothing.")
+            bool, typer.Option("--keep-all", help="Skip the solutions and keep every problem.")
         ] = False,
         workers: Annotated[
-            int, typer.Option("--workers", min=1, metavar="N", help="Processes that run them.")
+            int,
+            typer.Option(
+                "--workers", min=1, metavar="N", help="Number of processes that run them."
+            ),
         ] = 2,
         timeout: Annotated[
-            float, typer.Option("--timeout", metavar="S", help="Seconds for one test.")
+            float,
+            typer.Option("--timeout", metavar="S", help="Time limit of one test, in seconds."),
         ] = 10.0,
         as_json: JsonOption = False,
     ) -> None:
@@ -361,18 +368,18 @@ def _write_code(
 @tasks_app.command("reasoning-gym", cls=Verb)
 def reasoning_gym(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A task of the package.", show_default=False)
+        str, typer.Argument(metavar="NAME", help="Task of reasoning-gym.", show_default=False)
     ] = "",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.")
     ] = None,
     count: Annotated[
-        int, typer.Option("--count", min=1, metavar="N", help="Problems to make.")
+        int, typer.Option("--count", min=1, metavar="N", help="Number of problems to make.")
     ] = 500,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the dataset.")] = 0,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", metavar="KEY=VALUE", help="A setting of the task; repeatable."),
+        typer.Option("--config", metavar="KEY=VALUE", help="Setting of the task; may be repeated."),
     ] = None,
     names: Annotated[bool, typer.Option("--list", help="Print the names of all tasks.")] = False,
     as_json: JsonOption = False,
@@ -392,7 +399,7 @@ def reasoning_gym(
         typer.echo(json_text(list(gym_tasks())) if as_json else "\n".join(gym_tasks()))
         return
     if not name or out is None:
-        raise SettingsError("give the NAME of a task and --out FILE; --list names all tasks")
+        raise SettingsError("give the NAME of a task and --out FILE; --list prints all tasks")
     _require_place(out)
     settings = parse_config(config or ())
     with GymMaker() as maker:

@@ -82,7 +82,7 @@ _QUERIES, _DATABASES = ("query", "sql", "SQL", "gold_sql"), ("db_id", "database"
 
 @dataclass(frozen=True, slots=True)
 class TestSets:
-    """What is looked for.
+    """The texts to look for.
 
     ``grams`` is ascending, and ``gram_sets`` says which set each of them is of; the other three
     are test sets by name.
@@ -198,7 +198,7 @@ class Decontamination:
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """None of its own."""
+        """No tables."""
         return {}
 
     def __call__(self, document: Document) -> DocumentOutcome:

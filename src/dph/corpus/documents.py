@@ -13,7 +13,7 @@ from dph.errors import DataError
 
 
 class DocType(StrEnum):
-    """What a file is, by its name; which rules read it depends on this."""
+    """Kind of a file, by its name; it decides which rules read the file."""
 
     CODE = "code"
     DATA = "data"
@@ -92,7 +92,7 @@ def encoded(text: str, place: str) -> bytes:
 
 
 def position(document_id: str) -> int:
-    """Where an id stands in the order of a corpus, in [0, 2**64): the head of its SHA-256.
+    """Position of an id in the order of a corpus, in [0, 2**64): the head of its SHA-256.
 
     A corpus is one sequence of documents in the order of (position, id), and a shard a part of
     it. So neither the order of the input nor the number of shards changes the sequence, and its

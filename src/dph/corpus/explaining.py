@@ -1,4 +1,4 @@
-"""What every stage made of one document: from the directories that they left."""
+"""The history of one document in every stage: from the directories that they left."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from dph.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class StageWord:
-    """What a stage made of a document.
+    """Verdict of a stage on a document.
 
     Args:
         stage: the stage.
@@ -36,7 +36,7 @@ class StageWord:
 
 
 def explain(document_id: str, directories: Sequence[Path]) -> list[StageWord]:
-    """What the stages in ``directories`` made of a document, in the order in which they ran.
+    """The verdicts of the stages in ``directories`` on a document, in the order in which they ran.
 
     A directory is a stage's own, or one that holds those of several stages.
 
@@ -47,7 +47,7 @@ def explain(document_id: str, directories: Sequence[Path]) -> list[StageWord]:
     corpora.sort(key=lambda corpus: len(corpus.manifest.history))
     words = [_word(document_id, corpus) for corpus in corpora]
     if not any(word.kept or word.dropped for word in words):
-        raise DataError(f"no stage saw a document {document_id!r}; ids are as `ingest` made them")
+        raise DataError(f"no stage saw a document {document_id!r}; use an id made by `ingest`")
     return words
 
 
@@ -62,7 +62,7 @@ def _stages(directory: Path) -> list[Corpus]:
     inside = sorted(directory.iterdir()) if directory.is_dir() else []
     found = [open_corpus(path) for path in inside if is_corpus(path)]
     if not found:
-        raise DataError(f"{directory} holds no stage that has finished: there is no manifest.json")
+        raise DataError(f"{directory} has no finished stage: there is no manifest.json")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The rows of one stage of fine-tuning: so many of each part, no copies, nothing of a test set."""
+"""The rows of one stage of fine-tuning: a number of each part, no copies, nothing of a test set."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ class InstructRow:
 
     @property
     def prompt(self) -> str:
-        """What is asked: all texts but the last."""
+        """The question: all texts but the last."""
         *asked, _ = row_texts(self.content)
         return "\n".join(asked)
 
@@ -71,14 +71,14 @@ def instruct_row(part: str, value: Any, place: str) -> InstructRow:
     """
     if not isinstance(value, Mapping) or len(texts := [*row_texts(value)]) < 2:
         raise DataError(
-            f"{place}: a row has a prompt and a response, or messages; got {value!r:.80}"
+            f"{place}: a row must have a prompt and a response, or messages; got {value!r:.80}"
         )
     key = hashlib.sha256(json.dumps(texts).encode("utf-8", "surrogatepass")).hexdigest()
     return InstructRow(part, value, key)
 
 
 def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
-    """What is said, turn by turn; nothing of what has another form."""
+    """The texts turn by turn; nothing for other forms."""
     turns = row.get("messages")
     if turns is None:
         prompt, answer = row.get("prompt"), row.get("response")
@@ -160,7 +160,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class InstructFile:
-    """What was written, and its manifest."""
+    """The file that was written, and its manifest."""
 
     path: Path
     manifest: Mapping[str, Any]
@@ -260,7 +260,7 @@ class _Taking:
         return kept
 
     def told(self, rows: Sequence[InstructRow]) -> dict[str, Any]:
-        """What the manifest says."""
+        """Counts for the manifest."""
         taken = Counter(row.part for row in rows)
         return {
             "rows": len(rows),
@@ -290,7 +290,7 @@ def _finished(out: Path, made_from: Mapping[str, Any]) -> InstructFile | None:
 def _require_quotas(parts: Mapping[str, Path], quotas: Mapping[str, int]) -> None:
     if set(parts) != set(quotas) or not parts:
         raise SettingsError(
-            "each part needs a number of rows and the other way round: parts "
+            "parts and numbers of rows must have the same names: parts "
             f"{', '.join(sorted(parts))}; rows {', '.join(sorted(quotas))}"
         )
     if short := [name for name, count in quotas.items() if count < 1]:

@@ -38,7 +38,7 @@ ANNEALING: Mapping[str, float] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture:
-    """What is wanted of a mixture.
+    """Request for a mixture.
 
     Args:
         budget: bytes of text in all.
@@ -62,7 +62,8 @@ class Mixture:
         for language, cap in self.caps.items():
             if cap < 0 or language != language.lower():
                 raise SettingsError(
-                    f"a cap is a language in lower case and at least 0 bytes, got {language}={cap}"
+                    f"a cap must be a language in lower case and at least 0 bytes, got "
+                    f"{language}={cap}"
                 )
 
     def quotas(self) -> dict[str, int]:
@@ -244,7 +245,7 @@ def mix(
 def _check(parts: Mapping[str, Corpus], mixture: Mixture) -> None:
     if set(parts) != set(mixture.shares):
         raise SettingsError(
-            f"each part needs a share and the other way round: parts {', '.join(sorted(parts))}; "
+            f"parts and shares must have the same names: parts {', '.join(sorted(parts))}; "
             f"shares {', '.join(sorted(mixture.shares))}"
         )
 

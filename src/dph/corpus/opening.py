@@ -1,4 +1,4 @@
-"""What a stage reads: the directory of an earlier stage, or a file of documents."""
+"""Input of a stage: the directory of an earlier stage, or a file of documents."""
 
 from pathlib import Path
 

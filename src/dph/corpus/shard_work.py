@@ -1,4 +1,4 @@
-"""What a worker does: put one shard of documents through a stage and write what comes out."""
+"""Work of a worker: put one shard of documents through a stage and write the result."""
 
 import json
 from abc import abstractmethod
@@ -138,7 +138,7 @@ def write_shard(
 
 
 def part_path(out: Path, table: str, name: str) -> Path:
-    """Where a part of a stage's output lies; parts of its own tables are joined in the end."""
+    """Path of a part of a stage's output; parts of its own tables are joined in the end."""
     return out / table / name if table in (KEPT, DROPPED) else out / ".parts" / table / name
 
 
@@ -164,7 +164,7 @@ def _outcome(
     stage: DocumentStage, document: Document, given_up: Mapping[str, str]
 ) -> DocumentOutcome:
     if (reason := given_up.get(document.id)) is not None:
-        return DocumentOutcome(None, [Drop(reason, note="the stage did not come to an end")])
+        return DocumentOutcome(None, [Drop(reason, note="the stage did not finish")])
     return stage(document)
 
 

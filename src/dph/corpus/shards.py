@@ -52,7 +52,7 @@ class Passage:
 
 @dataclass(slots=True)
 class Reason:
-    """What a reason dropped: hits, those that no other reason hit, bytes, and some ids.
+    """Effect of a reason: hits, hits of no other reason, bytes, and some ids.
 
     The examples are the first in the order of a corpus, so they are drawn alike everywhere.
     """
@@ -126,7 +126,7 @@ class Flow:
         return total
 
     def json(self) -> dict[str, Any]:
-        """The flow as JSON, in an order of its own."""
+        """The flow as JSON, in a fixed order."""
         return {
             "passages": [
                 {"doc_type": str(doc_type), "language": language, **asdict(passage)}
@@ -205,7 +205,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class CorpusManifest:
-    """What a stage made. Holds nothing that differs when the same is made again elsewhere.
+    """Result of a stage. It has nothing that differs when the same is made again elsewhere.
 
     ``content`` is a digest of the documents that does not depend on how they were cut into
     shards. ``history`` names the stages that led here, each with its settings, oldest first.
@@ -219,7 +219,7 @@ class CorpusManifest:
 
     @property
     def documents(self) -> int:
-        """How many documents were kept."""
+        """Number of documents kept."""
         return sum(shard.documents for shard in self.shards)
 
     @property
@@ -254,7 +254,7 @@ class Corpus:
         return self.manifest.shards
 
     def path(self, shard: Shard) -> Path:
-        """Where a shard lies."""
+        """Path of a shard."""
         return self.directory / KEPT / shard.name
 
     def within(self, low: int, high: int) -> list[Shard]:
@@ -293,8 +293,8 @@ def open_corpus(directory: Path) -> Corpus:
     """
     if not is_corpus(directory):
         raise DataError(
-            f"{directory} is not a corpus: it has no {MANIFEST}, which a stage writes last; "
-            "make one with `dph corpus ingest`, or let the stage that makes it finish"
+            f"{directory} is not a corpus: it has no {MANIFEST}, which a stage writes last; make "
+            f"one with `dph corpus ingest`, or run its stage to the end"
         )
     corpus = Corpus(directory, _manifest(directory / MANIFEST))
     if missing := [s.name for s in corpus.shards if not corpus.path(s).is_file()]:
@@ -308,7 +308,7 @@ def shard_name(index: int, shards: int) -> str:
 
 
 def shard_of(document_id: str, shards: int) -> int:
-    """Which of ``shards`` a document belongs to: each holds an equal range of positions."""
+    """Shard of a document, out of ``shards``: each holds an equal range of positions."""
     return position(document_id) * shards >> 64
 
 
@@ -323,7 +323,7 @@ def position_range(index: int, shards: int) -> tuple[int, int]:
 
 
 def shards_for(size: int) -> int:
-    """How many shards documents of ``size`` bytes make by default."""
+    """Default number of shards of documents of ``size`` bytes."""
     return min(MOST_SHARDS, max(1, -(-size // _SHARD_BYTES)))
 
 

@@ -1,4 +1,4 @@
-"""What a stage is: a pure function of a document, and what becomes of each document in it.
+"""A stage: a pure function of a document, and the outcome of each document in it.
 
 A stage is named by the import path of a factory. A worker calls ``factory(settings)`` once and the
 stage that comes back for every document of its shards; nothing but the settings and the document
@@ -65,7 +65,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class DocumentOutcome:
-    """What becomes of a document: kept (perhaps changed, under the same id), or dropped.
+    """Outcome of a document: kept (perhaps changed, under the same id), or dropped.
 
     Args:
         document: what is kept; None if it is dropped.
@@ -85,15 +85,15 @@ class DocumentOutcome:
 
 
 class DocumentStage(Protocol):
-    """What the factory of a stage makes."""
+    """Result of the factory of a stage."""
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The stage's own tables; each becomes ``<name>.parquet`` beside the documents."""
+        """The stage's own tables; each becomes ``<name>.parquet`` next to the documents."""
         ...
 
     def __call__(self, document: Document) -> DocumentOutcome:
-        """What becomes of ``document``.
+        """Outcome of ``document``.
 
         An exception is a fault of the stage and stops it: what a file can do (not parse, nest too
         deeply) is an outcome. A document over ``StageSpec.seconds``, or one that takes its worker
@@ -127,14 +127,14 @@ class StageSpec:
 
     def __post_init__(self) -> None:
         if missing := set(self.files) - set(self.inputs):
-            raise ValueError(f"no digest is given of the files {sorted(missing)}")
+            raise ValueError(f"digests are missing for the files {sorted(missing)}")
 
     def given(self) -> dict[str, Any]:
-        """What the factory gets."""
+        """Arguments of the factory."""
         return dict(self.settings) | ({"files": dict(self.files)} if self.files else {})
 
     def key(self) -> dict[str, Any]:
-        """What tells two runs of stages apart, as JSON; time limits and places are left out."""
+        """Identity of a run of the stage, as JSON; time limits and places are left out."""
         return {
             "stage": self.name,
             "version": self.version,

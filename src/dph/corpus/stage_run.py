@@ -63,7 +63,7 @@ def run_stage(
         StageError: the stage broke.
     """
     if out.resolve() == source.directory.resolve():
-        raise DataError(f"the output must be another directory than the input {out}")
+        raise DataError(f"the output must be a different directory from the input {out}")
     stage: DocumentStage = load_callable(spec.entry)(spec.given())
     with only_writer(out):
         steps = [
@@ -106,13 +106,13 @@ def made_once(
 
     What was made of the same before, in as many shards, is kept. Else ``make`` runs, without a
     manifest in ``out``; what it leaves in ``out / WORK`` goes in the end. ``beside`` says whether
-    what the stage keeps beside its shards is as it should be.
+    the stage's other files are unchanged.
 
     Raises:
         DataError: ``out`` is the directory of a source, or held by another process.
     """
     if any(source.directory.resolve() == out.resolve() for source in sources):
-        raise DataError(f"the output must be another directory than the input {out}")
+        raise DataError(f"the output must be a different directory from the input {out}")
     with only_writer(out):
         found = unchanged(out, history, shards) if beside() else None
         if found is None:
@@ -168,7 +168,7 @@ def finish_stage(
 
 
 def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> Corpus | None:
-    """What was made of the same before, if it is there and whole."""
+    """An earlier result of the same input, if it exists and is whole."""
     try:
         corpus = open_corpus(out)
     except DataError:  # unfinished, or a shard is missing
@@ -178,7 +178,7 @@ def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> C
 
 
 def whole(corpus: Corpus) -> bool:
-    """Whether the shards are as they were written."""
+    """Whether the shards are still as written."""
     return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
 
 

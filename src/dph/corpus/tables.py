@@ -85,7 +85,7 @@ class DocumentWriter:
 
     @property
     def rows(self) -> int:
-        """How many documents were written."""
+        """Number of documents written."""
         return self._table.rows
 
     def write(self, document: Document) -> None:

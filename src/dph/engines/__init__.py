@@ -1,1 +1,1 @@
-"""The method inside trainers that others maintain; each engine is an extra of its own."""
+"""The method inside trainers that others maintain; each engine is a separate extra."""

@@ -60,7 +60,7 @@ def _refuse_recent(objective: ObjectiveSettings) -> None:
         if anchor.recent is not None:
             raise SettingsError(
                 f"objective.anchors.{name}.recent={anchor.recent}: only `dph train` keeps the "
-                "policy's own recent answers; here an anchor rehearses a pool (store)"
+                f"policy's own recent answers; here, name a pool to rehearse (store)"
             )
 
 
@@ -82,7 +82,9 @@ def _objective_table(
             f"objective must be a table, JSON text or the path of a recipe (.toml), got {given!r}"
         )
     if method is not None:
-        raise SettingsError(f"method={method!r} beside the recipe {given}, which has its own")
+        raise SettingsError(
+            f"method={method!r} cannot go with the recipe {given}, which sets its own method"
+        )
     recipe = load_recipe(Path(given))
     if recipe.self_consistency.active:
         raise SettingsError(
@@ -93,7 +95,7 @@ def _objective_table(
 
 
 def _under(table: Mapping[str, Any], method: str | None) -> Mapping[str, Any]:
-    """What holds where ``table`` says nothing."""
+    """Defaults for ``table``."""
     if method is None:
         # ``eta`` alone is the weight of some divergence: of the one that DEFAULT names.
         anchors = table.get("anchors")
@@ -111,7 +113,7 @@ def _under(table: Mapping[str, Any], method: str | None) -> Mapping[str, Any]:
 
 
 def _joined(table: Mapping[str, Any], more: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Both tables in one; where they meet, they have to say the same."""
+    """Both tables in one; common keys must have equal values."""
     joined = dict(table)
     for name, value in more.items():
         there = joined.get(name, value)
@@ -119,7 +121,7 @@ def _joined(table: Mapping[str, Any], more: Mapping[str, Any], place: str) -> di
             joined[name] = _joined(there, value, f"{place}{name}.")
         elif there != value:
             raise SettingsError(
-                f"objective.{place}{name} is {there!r}, and {value!r} beside it: give it once"
+                f"objective.{place}{name} is {there!r}, and also {value!r}: set it only once"
             )
         else:
             joined[name] = value
@@ -141,7 +143,7 @@ _READ = ("place", "tilt", "values", "targets")
 class EngineStore(Section):
     """A finished store, and how its distributions are tilted when they are read."""
 
-    place: FilePath = Field(description="directory of the store, as `dph presample` left it")
+    place: FilePath = Field(description="directory of the store, written by `dph presample`")
     tilt: float = Field(0.0, ge=0, description="as stores.<name>.tilt of a recipe")
     values: Values = Field("agreement", description="as stores.<name>.values of a recipe")
     targets: Targets = Field("distributions", description="as stores.<name>.targets of a recipe")
@@ -215,7 +217,7 @@ def _table(name: str, value: object) -> Mapping[str, Any]:
 
 
 def _said(source: object, method: str | None) -> dict[str, dict[str, Any]]:
-    """What a recipe or a method says of its stores, as far as it matters here."""
+    """Settings of stores in a recipe or a method, as far as they matter here."""
     stores: Mapping[str, Any] = {}
     if method is not None:
         stores = METHODS.get(method, {}).get("stores", {})
@@ -230,8 +232,8 @@ def _said(source: object, method: str | None) -> dict[str, dict[str, Any]]:
 def _store(name: str, table: Mapping[str, Any], reader: str) -> EngineStore:
     if "place" not in table:
         raise SettingsError(
-            f"{reader} = {name!r} needs stores.{name}: the directory of that store, as "
-            "`dph presample` left it (stores/<name> in a run directory)"
+            f"{reader} = {name!r} needs stores.{name}: the directory of that store, written by "
+            f"`dph presample` (stores/<name> in a run directory)"
         )
     try:
         return EngineStore.model_validate(dict(table))

@@ -33,7 +33,7 @@ def others(engine: str) -> Row:
 
 
 def under(key: str) -> Row:
-    """A setting that matters only where ``key``, which has a row of its own, switches it on."""
+    """A setting that matters only where ``key``, which has its own row, switches it on."""
     return Row(kind="package", key=f"with {key}")
 
 
@@ -93,7 +93,8 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         "data.verifier_crash_limit": ours(
             "pre-sampling and evaluation",
             only=(0.5, 1.0),
-            why=f"a crash while it trains takes one answer out and ends nothing; {_OWN} count them",
+            why=f"a crash while it trains removes one answer and does not end the run; {_OWN} "
+            f"count them",
         ),
         "data.styles": ours(_EVALUATION),
         **{f"sampling.{name}": ours(_EVALUATION) for name in ("max_rows", "cache_tokens")},
@@ -153,8 +154,8 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
             f"evaluate.during.{name}": under("evaluate.every")
             for name in ("samples", "k", "sets", "problems", "greedy", "compared")
         },
-        "track.to": ours("metrics.jsonl and beside it"),
-        "track.project": ours("metrics.jsonl and beside it"),
+        "track.to": ours("metrics.jsonl and the files next to it"),
+        "track.project": ours("metrics.jsonl and the files next to it"),
         "track.answers": ours(_EVALUATION),
     }
 )

@@ -1,4 +1,4 @@
-"""What becomes of every setting of a recipe in TRL: fields of ``DPHConfig``, or arguments."""
+"""Every setting of a recipe in TRL: fields of ``DPHConfig``, or arguments."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
 from dph.tasks.verifiers.table import verifier_settings
 
-_NO_ROOM = "TRL computes its loss in one piece, with no room for another term; "
+_NO_ROOM = "TRL computes its loss as a whole, with no place for another term; "
 _OWN, _BOTH = "`--engine own` does", "`--engine own` and `--engine verl` do"
 _DATA, _REWARD, _OBJECTIVE = "train_dataset", "reward_funcs", "objective"
 _OPTIMIZER = "optimizers"

@@ -1,4 +1,4 @@
-"""What becomes of every setting of a recipe in verl: keys of its configuration."""
+"""Every setting of a recipe in verl: keys of its configuration."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -47,8 +47,8 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "data.template": ours(
             "evaluation",
             only=(),
-            why="verl's workers load the tokenizer as it was saved; save the chat template with "
-            "these values in it",
+            why="verl's workers load the saved tokenizer; save the chat template with these "
+            "values in it",
         ),
         "data.system_prompt": to("dph.system_prompt"),
         "sampling.engine": ours("the evaluation stage"),

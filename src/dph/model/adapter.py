@@ -91,8 +91,8 @@ def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
     peft = _peft()
     if (belongs := _base_of(directory)) != base:
         raise ModelError(
-            f"the adapter in {directory} was trained on other weights than those it would be put "
-            f"on (fingerprint {belongs[:12]}, these are {base[:12]})"
+            f"the adapter in {directory} was trained on different weights from those it would be "
+            f"put on (fingerprint {belongs[:12]}, these are {base[:12]})"
         )
     try:
         config = peft.LoraConfig.from_pretrained(str(directory))
@@ -126,9 +126,9 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
 
 
 def without_adapter(model: PreTrainedModel) -> PreTrainedModel:
-    """The initial policy: a frozen model of its own that shares the weights of ``model``.
+    """The initial policy: a separate frozen model that shares the weights of ``model``.
 
-    It holds no tensor of its own, so it takes no memory beside ``model``. A model without an
+    It has no tensors of its own, so it takes no memory in addition to ``model``. A model without an
     adapter is returned as it is.
     """
     if not has_adapter(model):
@@ -192,8 +192,8 @@ def _require_targets(model: PreTrainedModel, targets: tuple[str, ...]) -> None:
         found = [m for n, m in linear.items() if n == target or n.endswith(f".{target}")]
         if head is not None and any(module is head for module in found):
             raise ModelError(
-                f"model.adapter.targets: {target!r} is the output layer, from whose own weights "
-                "log-probs are computed in blocks; it cannot have an adapter"
+                f"model.adapter.targets: {target!r} is the output layer, whose weights are read "
+                f"in blocks to compute log-probs; it cannot have an adapter"
             )
         if not found:
             names = {n.rpartition(".")[2] for n, m in linear.items() if m is not head}

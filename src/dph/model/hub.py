@@ -154,7 +154,7 @@ def _before(run: Path | None) -> Recipe | None:
 def _require_no_revision(model: ModelSettings) -> None:
     if model.revision is None:
         return
-    what = "is a directory" if Path(model.path).is_dir() else "is no name there (org/name)"
+    what = "is a directory" if Path(model.path).is_dir() else "is not a name there (org/name)"
     raise SettingsError(
         f"model.revision = {model.revision!r} belongs to a model of the Hub, but model.path = "
         f"{model.path!r} {what}"

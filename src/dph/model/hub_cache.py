@@ -33,7 +33,7 @@ from dph.recipe.hub_names import HubFile
 
 @contextmanager
 def bars_for_people() -> Iterator[None]:
-    """No progress bars where stderr is no terminal, unless HF_HUB_DISABLE_PROGRESS_BARS decides."""
+    """Hide progress bars off a terminal, unless HF_HUB_DISABLE_PROGRESS_BARS decides."""
     decided = constants.HF_HUB_DISABLE_PROGRESS_BARS is not None or are_progress_bars_disabled()
     if decided or sys.stderr.isatty():
         yield
@@ -102,7 +102,7 @@ _WANTED = ["*.json", "*.jinja", "*.model", "*.safetensors", "*.tiktoken", "*.txt
 
 _UNWANTED = ["*/*", "consolidated*"]
 
-"""Weights of other libraries: in directories of their own, or a second time beside ours."""
+"""Weights of other libraries: in separate directories, or a second time next to ours."""
 
 _INDEX = "model.safetensors.index.json"
 
@@ -161,14 +161,14 @@ def _require_whole(directory: Path, what: str) -> None:
     for file, meaning in (("config.json", "config"), ("*.safetensors", "weights")):
         if not any(directory.glob(file)):
             raise ModelError(
-                f"{what}: there is no {meaning} ({file}) in {directory}: need a model of "
-                "transformers with its weights as safetensors"
+                f"{what}: {directory} has no {meaning} ({file}): need a transformers model with "
+                f"its weights as safetensors"
             )
     index: Any = read_json(directory / _INDEX) if (directory / _INDEX).is_file() else {}
     parts = index.get("weight_map", {}) if isinstance(index, dict) else {}
     missing = sorted({part for part in parts.values() if not (directory / part).is_file()})
     if missing:
         raise ModelError(
-            f"{what}: {len(missing)} files of weights are missing in {directory}, the first is "
-            f"{missing[0]}: run once where the Hub can be reached"
+            f"{what}: {len(missing)} weight files are missing in {directory}, the first is "
+            f"{missing[0]}: run once with access to the Hub"
         )

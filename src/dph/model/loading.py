@@ -127,8 +127,8 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
         raise ModelError(f"cannot load a tokenizer from {directory}: {_line(error)}") from error
     if tokenizer.eos_token_id is None:
         raise ModelError(
-            f"the tokenizer in {directory} has no eos token and answers need an end: "
-            "set tokenizer.eos_token and save it there"
+            f"the tokenizer in {directory} has no eos token, which answers need in order to end: "
+            f"set tokenizer.eos_token and save it there"
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -222,7 +222,7 @@ def _lacks_attention(error: Exception) -> bool:
 
 
 def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
-    """What is wrong with ``model.attention``; '' where something else is."""
+    """Fault of ``model.attention``; '' where something else is wrong."""
     if not _lacks_attention(error):
         return ""
     if recurrent_layers(config):
@@ -246,8 +246,8 @@ def _require_all_weights(directory: Path, report: Mapping[str, Collection[Any]])
     if wrong := sorted(report["mismatched_keys"]):
         name, found, wanted = wrong[0]
         raise ModelError(
-            f"{len(wrong)} weights in {directory} have another shape than its config.json says, "
-            f"the first is {name}: {tuple(found)}, not {tuple(wanted)}"
+            f"{len(wrong)} weights in {directory} do not have the shape that its config.json "
+            f"gives, the first is {name}: {tuple(found)}, not {tuple(wanted)}"
         )
 
 

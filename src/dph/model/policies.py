@@ -53,14 +53,15 @@ def require_same_shape(base: Weights, final: Weights) -> None:
         name = min(lacking)
         where = "first" if name in base else "second"
         raise ModelError(
-            f"the two models have not the same weights: {len(lacking)} are in one of them alone, "
-            f"for example {name} (in the {where})"
+            f"the two models do not have the same weights: {len(lacking)} are in only one of "
+            f"them, for example {name} (in the {where})"
         )
     wrong = [name for name in base if base[name].shape != final[name].shape]
     if wrong:
         shapes = f"{tuple(base[wrong[0]].shape)} and {tuple(final[wrong[0]].shape)}"
         raise ModelError(
-            f"the two models have not the same shape: {len(wrong)} weights differ, the first is "
+            f"the two models do not have the same shapes: {len(wrong)} weights differ, the first "
+            f"is "
             f"{wrong[0]}: {shapes}"
         )
     if differing := sorted(_tied(base) ^ _tied(final), key=sorted):

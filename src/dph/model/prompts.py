@@ -113,7 +113,7 @@ class _Generation(Extension):
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """What can stand in a template, as transformers has it."""
+    """Environment of a template, as transformers has it."""
     made = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
@@ -159,7 +159,7 @@ def encode_prompt(
     """
     if isinstance(prompt, str) and not chat:
         if system_prompt:
-            raise SettingsError("system_prompt needs chat = true: a plain prompt is taken as it is")
+            raise SettingsError("system_prompt needs chat = true: a plain prompt is used unchanged")
         return tuple(tokenizer.encode(prompt))
     if tokenizer.chat_template is None:
         raise ModelError(NO_TEMPLATE)

@@ -57,15 +57,17 @@ def _said(recipe: Recipe) -> dict[str, Any]:
 def _require_agreement(recipe: Recipe) -> None:
     settings = recipe.consolidation
     if not settings.active:
-        raise SettingsError("consolidation.updates = 0 asks for no consolidation: 1 or more")
+        raise SettingsError(
+            "consolidation.updates = 0 asks for no consolidation: set it to 1 or more"
+        )
     key, store = f"stores.{settings.store}", recipe.stores[str(settings.store)]
     if store.prompts != "unlabelled":
         raise SettingsError(
-            f"{key}.prompts = {store.prompts!r}: --prompts is the file of all prompts; set "
-            f"{key}.prompts=unlabelled, or let a recipe's [consolidation] make them"
+            f"{key}.prompts = {store.prompts!r}: --prompts gives the file of all prompts; set "
+            f"{key}.prompts=unlabelled, or let a recipe's [consolidation] make the prompts"
         )
     if store.values == "correct" or not store.tilt > 0:
         raise SettingsError(
-            f"{key} has values = {store.values!r} and tilt = {store.tilt:g}: nothing is learnt "
-            "from agreement there; set values to 'agreement' or 'distinct', and a tilt above 0"
+            f"{key} has values = {store.values!r} and tilt = {store.tilt:g}: that learns nothing "
+            f"from agreement; set values to 'agreement' or 'distinct', and a tilt above 0"
         )

@@ -26,23 +26,24 @@ def require_k(ks: tuple[int, ...], samples: int) -> None:
 
 
 class DuringSettings(Section):
-    """What is measured every ``evaluate.every`` steps of training."""
+    """Measurements every ``evaluate.every`` steps of training."""
 
     samples: Positive = Field(8, description="samples a problem")
     k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
         (1, 8), description="the k of Pass@k (default: those up to samples)"
     )
     sets: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        (), description="names of evaluation sets; default: all of data.sets"
+        (), description="evaluation sets, by name; default: all of data.sets"
     )
     problems: Positive = Field(
-        64, description="problems of each set, drawn by evaluate.seed; all where it has no more"
+        64, description="problems of each set, drawn by evaluate.seed; all of a smaller set"
     )
-    greedy: bool = Field(True, description="draw the greedy answer too")
+    greedy: bool = Field(True, description="also draw the greedy answer")
     compared: Count = Field(
         1,
         description="samples a problem whose next-token distributions are compared with those of "
-        "the initial policy, over the whole vocabulary; 0: none, and it is not loaded for that",
+        "the initial policy, over the whole vocabulary; 0: none, and the initial policy is not "
+        "loaded",
     )
 
     @model_validator(mode="before")
@@ -64,7 +65,7 @@ _SCORE = re.compile(r"(?:(?P<set>.+)/)?(?P<metric>greedy|mean|pass_at_(?P<k>[1-9
 
 
 class EvaluationSettings(Section):
-    """What is measured of a model."""
+    """Measurements of a model."""
 
     samples: Positive = Field(32, description="samples a problem")
     k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
@@ -79,8 +80,8 @@ class EvaluationSettings(Section):
     seed: Count = Field(0, description="seed of the samples and of the bootstrap")
     token_details: Count = Field(
         0,
-        description="samples a problem, and the greedy answer, of which each token's log-probs "
-        "and entropy are kept; 0: none",
+        description="samples a problem, and the greedy answer, with the log-probs and the entropy "
+        "of each token kept; 0: none",
     )
     every: Count = Field(
         0, description="training steps between evaluations during training; 0: none"
@@ -88,12 +89,12 @@ class EvaluationSettings(Section):
     keep_best: str | None = Field(
         None,
         description="greedy, mean or pass_at_<k> (of all sets, or <set>/pass_at_<k>): the best "
-        "checkpoint by it, as measured during training, is kept beside the newest",
+        "checkpoint by this score, as measured during training, is kept in addition to the newest",
     )
     result: Literal["newest", "best"] = Field(
         "newest",
-        description="checkpoint that a run ends with, which is consolidated, evaluated and "
-        "exported: the newest, or the best by keep_best",
+        description="checkpoint to consolidate, evaluate and export at the end: the newest, or "
+        "the best by keep_best",
     )
     during: DuringSettings = DuringSettings()
 
@@ -125,7 +126,9 @@ class EvaluationSettings(Section):
     def _best_is_measured(self) -> Self:
         if self.keep_best is None:
             if self.result == "best":
-                raise ValueError("result='best' needs keep_best, the score that says which it is")
+                raise ValueError(
+                    "result='best' needs keep_best, the score that decides which checkpoint is best"
+                )
             return self
         if not self.every:
             raise ValueError(f"keep_best={self.keep_best!r} needs every > 0, got every=0")
@@ -150,7 +153,7 @@ class EvaluationSettings(Section):
 
 
 def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps: int) -> str:
-    """What is wrong with evaluations during ``steps`` of training; '' if nothing is."""
+    """The fault in evaluations during ``steps`` of training; '' if there is none."""
     if not settings.every:
         return ""
     if settings.result == "best" and settings.every > steps:
@@ -162,10 +165,11 @@ def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps:
     if not known:
         return f"evaluate.every={settings.every} measures nothing: name a set in [data.sets]"
     if unknown := [name for name in settings.during.sets if name not in known]:
-        return f"evaluate.during.sets names {unknown[0]!r}; there is [data.sets] for: {there}"
+        return f"evaluate.during.sets names {unknown[0]!r}; [data.sets] has: {there}"
     best = settings.best_by
     if best and best[0] is not None and best[0] not in (sets := settings.during_sets(known)):
-        return f"evaluate.keep_best names the set {best[0]!r}; measured are: {', '.join(sets)}"
+        measured = ", ".join(sets)
+        return f"evaluate.keep_best names the set {best[0]!r}; the measured sets are {measured}"
     return ""
 
 
@@ -178,10 +182,10 @@ class ShotSettings(Section):
     """Solved examples that stand before every prompt: how a base model is asked."""
 
     file: LocalPath | None = Field(
-        None, description="problems to show as parquet, jsonl or csv; default: of data.train"
+        None, description="problems to show, as parquet, jsonl or csv; default: of data.train"
     )
     count: Positive | None = Field(
-        None, description="examples, drawn by the seed; default: all of the file, in its order"
+        None, description="number of examples, drawn by the seed; default: the whole file, in order"
     )
     template: str | None = Field(
         None,
@@ -200,7 +204,7 @@ class ShotSettings(Section):
         if min(places) < 0 or places[0] > places[1]:
             raise ValueError(f"needs {PROMPT} and then {ANSWER}")
         if template.count(PROMPT) + template.count(ANSWER) > 2:
-            raise ValueError(f"has {PROMPT} and {ANSWER} once each")
+            raise ValueError(f"must have {PROMPT} and {ANSWER} exactly once each")
         return template
 
     @model_validator(mode="after")
@@ -240,8 +244,8 @@ class GradedData(Section):
     )
     columns: Columns = Field(
         {},
-        description='fields by the columns they are called in the files, {prompt = "question"}; '
-        "rows without a problem_id are numbered then",
+        description='columns of the files by field, {prompt = "question"}; '
+        "rows without a problem_id are then numbered",
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
     verifier: str = Field(
@@ -249,21 +253,21 @@ class GradedData(Section):
     )
     modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
         (),
-        description="directories of your own modules, searched first; default: where they are "
-        "found, beside the recipe or in the working directory",
+        description="directories of your modules, searched first; default: where found, "
+        "next to the recipe or in the working directory",
     )
     verifier_workers: Positive = Field(1, description="worker processes of the verifier")
     verifier_timeout: float = Field(
-        5.0, gt=0, description="seconds an answer may take to be graded"
+        5.0, gt=0, description="time limit of grading one answer, in seconds"
     )
     verifier_crash_limit: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="share of a step's graded answers that may crash; more end the run",
+        description="share of a step's graded answers that may crash; a larger share ends the run",
     )
     databases: FilePath | None = Field(
-        None, description="where relative database paths start (sql)"
+        None, description="base directory of relative database paths (sql)"
     )
 
     @property
@@ -322,6 +326,6 @@ class DataSettings(VerifiedData):
         return {**data, "sets": plain}
 
     def columns_of(self, name: str) -> Columns:
-        """What the columns of a set are called: as it says, or else as all files do."""
+        """Columns of a set's fields: its own names, or else those of all files."""
         own = self.sets[name].columns
         return self.columns if own is None else own

@@ -24,7 +24,7 @@ class Extra:
 
     @property
     def missing(self) -> str:
-        """What needs it, and how it is had."""
+        """The feature that needs it, and the way to install it."""
         return (
             f"{self.needed_by} needs {self.title}, which is not installed: "
             f"pip install 'dph-rl[{self.name}]'"

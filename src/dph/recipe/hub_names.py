@@ -1,4 +1,4 @@
-"""How a recipe names models and files of data sets on the Hub; nothing is looked up here."""
+"""Names of models and files of data sets on the Hub in a recipe; nothing is looked up here."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class HubFile:
     path: str
 
     def __str__(self) -> str:
-        """What a recipe says."""
+        """Name in a recipe."""
         return f"hf://datasets/{self.repo}{self._at()}/{self.path}"
 
     def _at(self) -> str:
@@ -53,7 +53,7 @@ class HubFile:
 
     @property
     def where(self) -> Path:
-        """What stands for it where a setting is a path."""
+        """Placeholder for it where a setting is a path."""
         return Path(str(self))
 
 
@@ -72,7 +72,7 @@ def hub_file(path: str | Path) -> HubFile | None:
         return None
     found = _FILE.fullmatch(str(path))
     if found is None or ".." in found["path"].split("/"):
-        raise ValueError(f"a file on the Hub is named {SPELLING}, got {str(path)!r}")
+        raise ValueError(f"a file on the Hub must be named {SPELLING}, got {str(path)!r}")
     revision = found["revision"]
     return HubFile(
         repo=found["repo"],
@@ -106,7 +106,7 @@ def _spelled(path: Path) -> str:
 
 def _local(path: Path) -> Path:
     if names_hub(path):
-        raise ValueError(f"has to be a local path, not a name on the Hub, got {_spelled(path)!r}")
+        raise ValueError(f"must be a local path, not a name on the Hub, got {_spelled(path)!r}")
     return path
 
 

@@ -2,7 +2,7 @@
 
     loss = surrogate(advantages) + sum of weight * penalty + sum of weight * anchor
 
-Each term is a table of its own: what it is, and its parameters beside that. Penalties and anchors
+Each term is a separate table: its kind, and its parameters. Penalties and anchors
 have names, so that a recipe can change one of them and metrics can tell them apart.
 """
 
@@ -56,7 +56,7 @@ def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
     """``[objective]`` with every short name in the place that it stands for.
 
     Raises:
-        ValueError: a value stands under both names, or js_definition beside another divergence.
+        ValueError: a value stands under both names, or js_definition with another divergence.
     """
     short = {name: objective[name] for name in SHORTHAND if name in objective}
     expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
@@ -70,7 +70,7 @@ def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _idle(short: dict[str, Any]) -> list[str]:
-    """Short names that say nothing here; the definition form becomes a divergence of its own."""
+    """Short names without effect here; the definition form becomes a separate divergence."""
     idle = [] if short.get("js_definition") else [n for n in ("js_definition",) if n in short]
     if short.get("js_definition"):
         if short.get("divergence", "jensen_shannon") != "jensen_shannon":
@@ -105,11 +105,11 @@ def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) ->
 
 
 def _choices(table: Mapping[str, Term]) -> str:
-    return f"{', '.join(table)}, or module:callable of your own"
+    return f"{', '.join(table)}, or your own module:callable"
 
 
 class TermSettings(Section):
-    """What is common to all terms: a choice from a table, and that term's own parameters."""
+    """Settings common to all terms: a choice from a table, and that term's own parameters."""
 
     model_config = ConfigDict(extra="allow")
     table: ClassVar[Mapping[str, Term]]
@@ -130,7 +130,7 @@ class TermSettings(Section):
 
     @property
     def chosen(self) -> str:
-        """Which term it is."""
+        """The chosen term."""
         return str(getattr(self, self.selector))
 
     @property
@@ -140,14 +140,14 @@ class TermSettings(Section):
 
 
 class AdvantageSettings(TermSettings):
-    """How rewards become advantages."""
+    """Advantages computed from rewards."""
 
     table = ADVANTAGES
     kind: str = Field("group", description=_choices(ADVANTAGES))
 
 
 class SurrogateSettings(TermSettings):
-    """What is maximised on new samples."""
+    """Objective to maximise on new samples."""
 
     table = SURROGATES
     kind: str = Field("clipped", description=_choices(SURROGATES))
@@ -173,7 +173,8 @@ class AnchorSettings(TermSettings):
     )
     distributions: str | None = Field(
         None,
-        description="name of the [stores.<name>] table whose next-token distributions it keeps",
+        description="name of the [stores.<name>] table whose next-token distributions the anchor "
+        "keeps",
     )
     per_step: Positive | None = Field(
         None, description="stored samples a rollout; default: train.rehearsal_per_step"
@@ -188,24 +189,26 @@ class AnchorSettings(TermSettings):
     )
     tokens_per_step: Positive | None = Field(
         None,
-        description="at most so many computed tokens of stored samples a rollout (what they begin "
-        "with alike once), or one sample",
+        description="limit of computed tokens of stored samples per rollout (shared prefixes "
+        "count once); at least one sample is drawn",
     )
     recent: Positive | None = Field(
         None,
-        description="instead of stored samples: the policy's own correct ones of so many steps",
+        description="number of steps whose correct samples of the policy replace stored samples",
     )
     recent_capacity: Positive | None = Field(
-        None, description="at most so many recent samples, the newest; default: all"
+        None, description="limit of recent samples, the newest first; default: all"
     )
     target: float | None = Field(
-        None, gt=0, description="adapt the weight until the term's value is this (nats)"
+        None, gt=0, description="target of the term's value, which the weight adapts to (nats)"
     )
     target_rate: float = Field(
-        0.2, gt=0, description="log of the most that one optimizer step changes the weight by"
+        0.2,
+        gt=0,
+        description="log of the largest factor by which one optimizer step changes the weight",
     )
-    weight_min: float = Field(0.01, gt=0, description="the adapted weight stays at or above this")
-    weight_max: float = Field(10.0, gt=0, description="the adapted weight stays at or below this")
+    weight_min: float = Field(0.01, gt=0, description="lower bound of the adapted weight")
+    weight_max: float = Field(10.0, gt=0, description="upper bound of the adapted weight")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -222,7 +225,7 @@ class AnchorSettings(TermSettings):
                 f"distributions = {self.distributions!r} out, or choose 'distribution_kl'"
             )
         if self.distributions is not None and self.store is not None:
-            raise ValueError("store and distributions name two sources: leave one of them out")
+            raise ValueError("store and distributions both name a source: leave one of them out")
         if self.whole_prompts and self.whole_schemas:
             raise ValueError(
                 "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
@@ -254,11 +257,11 @@ class AnchorSettings(TermSettings):
             return self
         if self.distributions is not None:
             raise ValueError(
-                f"recent={self.recent} is instead of distributions = {self.distributions!r}"
+                f"recent={self.recent} excludes distributions = {self.distributions!r}"
             )
         if self.store is not None:
             raise ValueError(
-                f"recent={self.recent} is instead of a store, got store={str(self.store)!r} too"
+                f"recent={self.recent} replaces a store, but store={str(self.store)!r} is also set"
             )
         known = self.table.get(self.divergence)
         if known is not None and known.reads_reference:
@@ -281,12 +284,12 @@ class ObjectiveSettings(Section):
         {}, description="terms on stored samples by name ([objective.anchors.<name>])"
     )
     reduction: Literal["token_mean", "sequence_mean", "fixed_length"] = Field(
-        "token_mean", description="how token losses are averaged over a mini-batch"
+        "token_mean", description="average of token losses over a mini-batch"
     )
     dynamic_sampling: bool = Field(
         False, description="draw more problems until enough groups hold right and wrong answers"
     )
-    max_refills: Count = Field(10, description="how often a step may draw more problems")
+    max_refills: Count = Field(10, description="limit of extra draws of problems per step")
     overlong_buffer: float = Field(
         0.0,
         ge=0,
@@ -295,7 +298,7 @@ class ObjectiveSettings(Section):
     )
     overlong_penalty: float = Field(1.0, ge=0, description="penalty of a completion at max_tokens")
     overlong_filter: bool = Field(
-        False, description="leave completions that were cut off at max_tokens out of the loss"
+        False, description="exclude completions that were cut off at max_tokens from the loss"
     )
 
     @model_validator(mode="before")
@@ -341,7 +344,7 @@ class ObjectiveSettings(Section):
         return self.reads_reference()
 
     def reads_reference(self, directories: Sequence[Path] = ()) -> bool:
-        """The same, with terms of one's own looked for in ``directories`` first.
+        """The same, with user-defined terms searched in ``directories`` first.
 
         Raises:
             SettingsError: a term of one's own cannot be imported.
@@ -356,7 +359,7 @@ class ObjectiveSettings(Section):
         )
 
     def advantage_reads(self, directories: Sequence[Path] = ()) -> frozenset[str]:
-        """What the advantage needs beside rewards; one's own is looked for in ``directories``.
+        """Inputs of the advantage other than rewards; ``directories`` are searched for your own.
 
         Raises:
             SettingsError: an advantage of one's own cannot be imported.

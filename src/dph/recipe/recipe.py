@@ -73,7 +73,7 @@ def shipped_recipes() -> list[ShippedRecipe]:
 
 
 def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
-    """Copy a recipe, or a folder of them with all that lies beside it.
+    """Copy a recipe, or a folder of them with all files next to it.
 
     Args:
         name: of a recipe or of a folder.
@@ -89,7 +89,7 @@ def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
     source = _source(name)
     out = Path(source.name) if out is None else out
     if out.exists():
-        raise SettingsError(f"{out} is there already: name another place (--out)")
+        raise SettingsError(f"{out} already exists: name another place (--out)")
     make_directory(out.absolute().parent)
     with atomic_path(out) as temporary:
         if source.is_dir():
@@ -121,7 +121,7 @@ def _source(name: str) -> Path:
 
 
 def _first_line(path: Path) -> str:
-    """What a recipe's first comment says."""
+    """The first comment of a recipe."""
     line = path.read_text(encoding="utf-8").partition("\n")[0]
     return line.removeprefix("#").strip() if line.startswith("#") else ""
 
@@ -133,7 +133,7 @@ def load_recipe(
 
     ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
     file start at the file's directory; those in overrides start at the working directory. The
-    user's own modules are found beside the file, and ``data.modules`` says where.
+    user's own modules are found next to the file, and ``data.modules`` says where.
 
     Raises:
         SettingsError: the file is missing or not TOML, keys are unknown (the nearest known ones
@@ -147,7 +147,7 @@ def load_recipe(
 def recipe_of(
     table: dict[str, Any], *, beside: Path, overrides: Sequence[str] = (), seed: int | None = None
 ) -> Recipe:
-    """``load_recipe`` of a table that lies, or would lie, in a file in ``beside``.
+    """``load_recipe`` of a table that is, or would be, in a file in ``beside``.
 
     Raises:
         SettingsError: as for load_recipe.
@@ -282,7 +282,7 @@ def _chooses_another(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
 
 
 def messages(error: ValidationError, within: str = "") -> Iterator[str]:
-    """What is wrong, one setting at a time, each with its key and its value.
+    """The faults, one setting at a time, each with its key and its value.
 
     ``within`` is the key of the table that was checked, where that is not the recipe.
     """

@@ -44,7 +44,7 @@ class Recipe(Section):
         description=f"{', '.join(METHODS)}: plain settings, which the recipe may override",
     )
     seed: Count = Field(0, description="of everything random")
-    notes: str = Field("", description="free text: where the numbers come from, what was measured")
+    notes: str = Field("", description="free text, such as sources of the numbers and measurements")
     model: ModelSettings
     data: DataSettings
     sampling: SamplingSettings = SamplingSettings()
@@ -130,8 +130,8 @@ class Recipe(Section):
         if settings.active and settings.store not in self.stores:
             known = ", ".join(self.stores) or "none"
             raise ValueError(
-                f"consolidation.store = {settings.store!r} names no store; there is "
-                f"[stores.<name>] for: {known}"
+                f"consolidation.store = {settings.store!r} does not name a store; [stores.<name>] "
+                f"exists for: {known}"
             )
         return self
 
@@ -139,8 +139,9 @@ class Recipe(Section):
     def _consolidation_has_weights_to_train(self) -> Self:
         if self.consolidation.active and self.model.adapter is not None:
             raise ValueError(
-                f"consolidation.updates={self.consolidation.updates} goes on from whole weights, "
-                "and [model.adapter] trains none: `dph export` the run and consolidate from there, "
+                f"consolidation.updates={self.consolidation.updates} continues from whole "
+                f"weights, and [model.adapter] trains none: `dph export` the run and consolidate "
+                f"from there, "
                 "or train without an adapter"
             )
         return self
@@ -149,8 +150,8 @@ class Recipe(Section):
     def _something_is_learnt_from(self) -> Self:
         if not self.train.problems_per_step and not self.objective.rehearses:
             raise ValueError(
-                "train.problems_per_step = 0 draws nothing, and no anchor rehearses anything: "
-                "there is nothing to learn from"
+                "train.problems_per_step = 0 draws nothing, and no anchor rehearses anything, so "
+                "nothing can be learnt"
             )
         return self
 
@@ -159,8 +160,8 @@ class Recipe(Section):
         if self.self_consistency.active and BASE_CORRECT in self.objective.advantage_reads():
             raise ValueError(
                 f"objective.advantage.kind={self.objective.advantage.kind!r} reads how many "
-                "answers of the initial policy were right, which nobody knows of unlabelled "
-                f"problems: set self_consistency.problems_per_step = 0, got "
+                "answers of the initial policy were right, which is unknown for unlabelled "
+                "problems: set self_consistency.problems_per_step = 0, got "
                 f"{self.self_consistency.problems_per_step}, or choose another advantage"
             )
         return self
@@ -184,7 +185,7 @@ class Recipe(Section):
 
     @property
     def needs_pool(self) -> bool:
-        """Whether training reads a pool, as far as is known without code of one's own."""
+        """Whether training reads a pool, as far as is known without user-defined code."""
         advantage = ADVANTAGES.get(self.objective.advantage.chosen)
         return (
             self.train.problems == "exploration"

@@ -1,4 +1,4 @@
-"""What a table of settings is: frozen, strict, and without unknown keys."""
+"""Base of a table of settings: frozen, strict, and without unknown keys."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +92,7 @@ class _Typed(str):
 
 
 def start_of_paths(value: str, info: ValidationInfo) -> Path | None:
-    """Where a relative path starts: ``--set`` at the working directory, others at the file's."""
+    """Base of a relative path: the working directory for ``--set``, else the file's directory."""
     if isinstance(value, _Typed):
         return Path.cwd()
     beside = (info.context or {}).get("beside")
@@ -170,7 +170,7 @@ def _marked(value: Any) -> Any:
 
 
 def fault(item: ErrorDetails, place: Sequence[str | int], kind: type[BaseModel]) -> str:
-    """What is wrong at ``place`` of a file of ``kind``: the key, the value and what is allowed."""
+    """The fault at ``place`` of a file of ``kind``: the key, the value and what is allowed."""
     key = ".".join(map(str, place))
     message = item["msg"].removeprefix("Value error, ")
     match item["type"]:

@@ -1,4 +1,4 @@
-"""Which stores a recipe reads, and whether what reads them and what they are fit together."""
+"""Stores that a recipe reads, and whether they fit their readers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -43,12 +43,12 @@ def wrong_stores(
         if anchor.distributions is not None and anchor.store is not None:
             return (
                 f"objective.anchors.{name} has distributions={anchor.distributions!r} and store="
-                f"{str(anchor.store)!r}: it rehearses one of them"
+                f"{str(anchor.store)!r}: set only one of them"
             )
     for reader, name in _readers(objective, consistency):
         if name not in stores:
             known = ", ".join(stores) or "none"
-            return f"{reader} = {name!r} names no store; there is [stores.<name>] for: {known}"
+            return f"{reader} = {name!r} does not name a store; [stores.<name>] exists for: {known}"
     return _wrong_consistency(stores, consistency)
 
 
@@ -76,8 +76,8 @@ def require_files(
 
 
 _WHAT = (
-    "a file of prompts without answers (problem_id, prompt, and what the verifier reads beside "
-    "the answer, such as database)"
+    "a file of prompts without answers (problem_id, prompt, and the fields other than the answer "
+    "that the verifier reads, such as database)"
 )
 
 
@@ -101,7 +101,7 @@ def _wrong_consistency(
         known = ", ".join(stores) or "none"
         return (
             "self_consistency.reward = 'consensus' needs self_consistency.store, the name of a "
-            f"[stores.<name>]; there is: {known}"
+            f"[stores.<name>]; these exist: {known}"
         )
     store = stores[consistency.store]
     if store.answers < 2 or store.prompts == "beginning":

@@ -20,17 +20,20 @@ class PromptFileSettings(Section):
         None, description="problems without answers as parquet, jsonl or csv (problem_id, prompt)"
     )
     only: dict[str, Column] = Field(
-        {}, description="keep the rows of the file whose columns have these values"
+        {}, description="keep only rows of the file whose columns have these values"
     )
     novel: bool = Field(
-        False, description="keep the prompts with a word that no training prompt has"
+        False, description="keep only prompts with a word that is in no training prompt"
     )
     allow_overlap: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        (), description="evaluation sets whose prompts may be among these; all others are refused"
+        (),
+        description="evaluation sets whose prompts may occur here; prompts of all others are "
+        "refused",
     )
     agreement: str | None = Field(
         None,
-        description="when two answers agree: module:callable of your own, f(response, problem) -> "
+        description="rule for agreement of two answers: your own module:callable, f(response, "
+        "problem) -> "
         "key or None; default: by data.verifier",
     )
 
@@ -53,17 +56,17 @@ class StoreSettings(PromptFileSettings):
     prompts: str = Field(
         "unlabelled",
         description="unlabelled (of file), train, recombined (of both), beginning (no prompt at "
-        "all), or module:callable of your own",
+        "all), or your own module:callable",
     )
     limit: Positive | None = Field(
-        None, description="at most so many prompts, evenly from the file"
+        None, description="limit of prompts, spread evenly over the file"
     )
     answers: Positive = Field(16, description="answers of the initial policy to each prompt")
     top: Positive | Literal["all"] = Field(
-        8, description="likeliest tokens kept at each position, beside those drawn; or all"
+        8, description="likeliest tokens kept at each position, in addition to those drawn; or all"
     )
     tilt: float = Field(
-        0.0, ge=0, description="strength of the tilt towards answers of value; 0: as they are"
+        0.0, ge=0, description="strength of the tilt towards answers of high value; 0: none"
     )
     values: Values = Field(
         "agreement",
@@ -74,12 +77,14 @@ class StoreSettings(PromptFileSettings):
     )
     targets: Targets = Field(
         "distributions",
-        description="learnt of an answer: the distributions along it, tilted; or (answers) its own "
-        "tokens, by plain likelihood, of answers of value 1 alone",
+        description="training target: the distributions along an answer, tilted; or (answers) the "
+        "tokens of answers of value 1, by plain likelihood",
     )
-    seed: Count | None = Field(None, description="of the answers; default: presample.seed, or seed")
+    seed: Count | None = Field(
+        None, description="seed of the answers; default: presample.seed, or seed"
+    )
     place: FilePath | None = Field(
-        None, description="where the store lies; default: stores/<name> in the run directory"
+        None, description="directory of the store; default: stores/<name> in the run directory"
     )
 
     @field_validator("top", mode="before")
@@ -107,7 +112,8 @@ class StoreSettings(PromptFileSettings):
         if self.reads_values and self.prompts == "beginning":
             raise ValueError(
                 f"tilt={self.tilt}, targets={self.targets!r}: samples from the beginning of a "
-                "sequence answer nothing, so none is worth more than another; set tilt = 0 and "
+                f"sequence answer no question, so none is worth more than another; set tilt = 0 "
+                f"and "
                 "targets = 'distributions'"
             )
         if self.reads_values and self.values != "correct" and self.answers < 2:
@@ -116,7 +122,9 @@ class StoreSettings(PromptFileSettings):
                 f"got answers={self.answers}"
             )
         if self.prompts in ("train", "beginning") and (self.file or self.only):
-            raise ValueError(f"prompts={self.prompts!r} reads no file: leave out file and only")
+            raise ValueError(
+                f"prompts={self.prompts!r} does not read a file: leave out file and only"
+            )
         return self
 
     @property
@@ -136,7 +144,7 @@ class StoreSettings(PromptFileSettings):
 
 
 def wrong_targets(targets: Targets, values: Values, tilt: float) -> str:
-    """What does not fit of the targets of a store; '' where everything does."""
+    """The fault in the targets of a store; '' where there is none."""
     if targets == "distributions":
         return ""
     if values not in CHOOSING:

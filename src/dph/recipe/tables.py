@@ -43,7 +43,7 @@ Targets = Annotated[Literal["all-linear"] | tuple[str, ...], BeforeValidator(_ta
 
 
 class AdapterSettings(Section):
-    """Small matrices beside the model's, which are trained in its place (PEFT).
+    """Small matrices next to the model's, which are trained in its place (PEFT).
 
     Whatever ``init`` says, the adapter changes nothing before the first step: with it off the
     model is the initial policy, so methods that compare with that need no second set of weights.
@@ -54,7 +54,9 @@ class AdapterSettings(Section):
         "of weights (arXiv:2402.09353)"
     )
     rank: Positive = Field(16, description="rows of the small matrices")
-    alpha: float = Field(32.0, gt=0, description="their product counts alpha / rank times")
+    alpha: float = Field(
+        32.0, gt=0, description="scale: the product of the matrices is multiplied by alpha / rank"
+    )
     targets: Targets = Field(
         "all-linear",
         description="layers that get an adapter, by the ends of their names; all-linear: every "
@@ -62,12 +64,12 @@ class AdapterSettings(Section):
     )
     init: Literal["kaiming", "gaussian", "orthogonal"] = Field(
         "kaiming",
-        description="random numbers to start from; all three leave the model as it was",
+        description="initialisation; all three leave the model unchanged at the start",
     )
 
 
 class ModelSettings(Section):
-    """Which model, where, and in which precision."""
+    """Choice of the model, its device and its precision."""
 
     path: str = Field(
         min_length=1,
@@ -77,20 +79,22 @@ class ModelSettings(Section):
     revision: str | None = Field(
         None,
         min_length=1,
-        description="branch, tag or commit of a model of the Hub; default: its main branch as it "
-        "is when the run begins",
+        description="branch, tag or commit of a model of the Hub; default: its main branch when "
+        "the run begins",
     )
-    device: Device = Field("auto", description="auto takes the GPU if there is one")
+    device: Device = Field("auto", description="auto: the GPU if there is one")
     dtype: Precision = Field(
-        "float32", description="of the computation: bfloat16 multiplies matrices under autocast"
+        "float32",
+        description="precision of the computation: bfloat16 multiplies matrices under autocast",
     )
     weights: Precision = Field(
         "float32",
-        description="of the weights in memory: bfloat16 halves them, frozen under an adapter or "
+        description="precision of the weights in memory: bfloat16 halves them, frozen under an "
+        "adapter or "
         "trained by 8-bit AdamW with stochastic rounding",
     )
     adapter: AdapterSettings | None = Field(
-        None, description="a table [model.adapter]: train an adapter and leave the weights alone"
+        None, description="a table [model.adapter]: train an adapter with frozen weights"
     )
     attention: Literal["sdpa", "eager", "flash_attention_2"] = Field(
         "sdpa", description="attention implementation of transformers"
@@ -102,7 +106,7 @@ class ModelSettings(Section):
     def _weights_fit_the_computation(self) -> Self:
         if self.weights == "bfloat16" and self.dtype != "bfloat16":
             raise ValueError(
-                'weights = "bfloat16" cannot be computed with in float32: set model.dtype = '
+                'weights = "bfloat16" needs computation in bfloat16: set model.dtype = '
                 f'"bfloat16" too, got {self.dtype!r}'
             )
         return self
@@ -114,15 +118,17 @@ class ModelSettings(Section):
 
 
 class PresamplingSettings(Section):
-    """How the initial policy's answers split the problems and what is kept."""
+    """Split of the problems by the initial policy's answers, and the answers to keep."""
 
-    samples: Positive = Field(8, description="samples a problem that decide its side of the split")
+    samples: Positive = Field(
+        8, description="samples per problem that decide its side of the split"
+    )
     threshold: Positive = Field(
-        7, description="near-perfect when at least this many are correct (default: 7/8 of samples)"
+        7, description="near-perfect if at least this many are correct (default: 7/8 of samples)"
     )
     wrong_final: WrongFinal = Field(
         "discard",
-        description="near-perfect, but the final sample is wrong: leave it out, or explore it",
+        description="near-perfect problem with a wrong final sample: leave it out, or explore it",
     )
     keep: Positive = Field(
         1,
@@ -131,11 +137,11 @@ class PresamplingSettings(Section):
     )
     seed: Count | None = Field(
         None,
-        description="of the pool's samples, so that runs of several seeds can share a pool; "
+        description="seed of the pool's samples, so that runs of several seeds can share a pool; "
         "default: seed",
     )
     pool: FilePath | None = Field(
-        None, description="where the pool lies; default: pool/ in the run directory"
+        None, description="directory of the pool; default: pool/ in the run directory"
     )
 
     @model_validator(mode="before")
@@ -161,10 +167,10 @@ class PresamplingSettings(Section):
 
 
 class SamplingSettings(Section):
-    """How completions are drawn while pre-sampling and training."""
+    """Sampling of completions while pre-sampling and training."""
 
     engine: Literal["torch", "vllm"] = Field(
-        "torch", description="what draws while pre-sampling and evaluating; training: always torch"
+        "torch", description="sampler of pre-sampling and evaluation; training always uses torch"
     )
     temperature: float = Field(1.0, gt=0, description="softmax temperature")
     top_p: float = Field(
@@ -172,12 +178,13 @@ class SamplingSettings(Section):
     )
     max_tokens: Positive = Field(512, description="longest completion, tokens")
     stop: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        (), description="more stop tokens beside the end-of-sequence token (text of one token each)"
+        (),
+        description="stop tokens in addition to the end-of-sequence token (text of one token each)",
     )
     max_rows: Positive = Field(256, description="completions decoded side by side")
     cache_tokens: Positive = Field(
         262144,
-        description="tokens the cache may hold: each prompt once, and max_tokens a completion",
+        description="token limit of the cache: each prompt once, and max_tokens per completion",
     )
     cuda_graphs: bool = Field(
         False, description="replay decoding steps as CUDA graphs (not yet run on a GPU)"
@@ -185,20 +192,22 @@ class SamplingSettings(Section):
 
 
 class VLLMSettings(Section):
-    """How vLLM is set up, for sampling.engine = "vllm"."""
+    """Settings of vLLM, for sampling.engine = "vllm"."""
 
     memory: float = Field(
         0.5,
         gt=0,
         le=1,
         description="share of a GPU's memory (on CPUs: of the machine's); the scoring model needs "
-        "some beside",
+        "some too",
     )
     gpus: Positive = Field(1, description="GPUs that share one copy of the model")
     context: Count = Field(
-        0, description="longest prompt and completion together, tokens; 0: the longest that fits"
+        0, description="longest prompt plus completion, tokens; 0: the longest that fits"
     )
-    eager: bool = Field(False, description="no CUDA graphs: starts sooner, draws slower")
+    eager: bool = Field(
+        False, description="disable CUDA graphs: starts sooner, samples more slowly"
+    )
 
 
 # The settings of ``[consolidation]``: after RL, learning from the policy's own answers.
@@ -211,7 +220,7 @@ class SelfConsistencySettings(PromptFileSettings):
 
     problems_per_step: Annotated[Whole, Field(ge=0)] = Field(
         0,
-        description="problems of a rollout that are unlabelled, of train.problems_per_step; 0: off",
+        description="unlabelled problems per rollout, of train.problems_per_step; 0: off",
     )
     reward: Literal["majority", "consensus"] = Field(
         "majority",
@@ -226,8 +235,8 @@ class SelfConsistencySettings(PromptFileSettings):
     def _consensus_has_a_store(self) -> Self:
         if self.reward == "consensus" and self.file is not None:
             raise ValueError(
-                "reward='consensus' takes its prompts from its store: leave out file, and choose "
-                "among them by only and novel"
+                "reward='consensus' takes its prompts from its store: leave out file, and select "
+                "prompts by only and novel"
             )
         if self.reward == "majority" and self.store is not None:
             raise ValueError(
@@ -252,7 +261,7 @@ class ConsolidationSettings(Section):
     rows: Positive = Field(256, description="stored answers an update, prompt by prompt")
     rate: float = Field(1.0, gt=0, description="learning rate, in units of train.learning_rate")
     final_rate: float = Field(
-        0.1, gt=0, le=1, description="share of the learning rate that is left at the last update"
+        0.1, gt=0, le=1, description="share of the learning rate at the last update"
     )
     checkpoint_every: Positive = Field(50, description="updates between checkpoints")
 
@@ -278,7 +287,7 @@ Override = Annotated[str, Field(pattern=r"^[+~]{0,2}[A-Za-z_][\w.@/-]*(=.*)?$")]
 
 
 class TRLSettings(Section):
-    """How TRL is started, for train.engine = "trl"."""
+    """Settings of TRL, for train.engine = "trl"."""
 
     processes: Positive = Field(
         1, description="processes that train together, one a GPU, started by accelerate"
@@ -286,7 +295,7 @@ class TRLSettings(Section):
 
 
 class VerlSettings(Section):
-    """How verl is started, for train.engine = "verl"."""
+    """Settings of verl, for train.engine = "verl"."""
 
     nodes: Positive = Field(1, description="machines of the Ray cluster")
     gpus: Positive = Field(1, description="GPUs of each machine")
@@ -297,10 +306,10 @@ class VerlSettings(Section):
         "machine",
     )
     rollout: str = Field(
-        "vllm", min_length=1, description="what draws in verl's training and pre-sampling"
+        "vllm", min_length=1, description="sampler of verl's training and pre-sampling"
     )
     overrides: Annotated[tuple[Override, ...], Field(strict=False)] = Field(
-        (), description="more of verl's own settings, as Hydra overrides; they win"
+        (), description="further verl settings, as Hydra overrides; they take precedence"
     )
 
 
@@ -317,18 +326,20 @@ class TrainingSettings(Section):
     """The loop, the optimizer and the checkpoints."""
 
     engine: Engine = Field(
-        "own", description="who trains: own (this package's loop, one device), trl or verl"
+        "own", description="training engine: own (this package's loop, one device), trl or verl"
     )
     problems: Literal["all", "exploration"] = Field(
-        "all", description="which problems are explored: all, or those that pre-sampling left open"
+        "all", description="problems to explore: all, or those that pre-sampling left open"
     )
-    steps: Positive = Field(100, description="rollouts; each is followed by its optimizer steps")
+    steps: Positive = Field(
+        100, description="number of rollouts; each is followed by its optimizer steps"
+    )
     problems_per_step: Count = Field(
-        32, description="problems a rollout; 0: none, only stored answers are learnt from"
+        32, description="problems per rollout; 0: learn from stored answers only"
     )
-    samples_per_problem: int = Field(8, ge=2, description="completions a problem (the group)")
+    samples_per_problem: int = Field(8, ge=2, description="completions per problem (the group)")
     rehearsal_per_step: Positive = Field(
-        32, description="stored samples a rollout, when the method rehearses"
+        32, description="stored samples per rollout, if the method rehearses"
     )
     minibatches: Positive = Field(2, description="optimizer steps an epoch")
     epochs: Positive = Field(1, description="passes over a rollout")
@@ -337,8 +348,7 @@ class TrainingSettings(Section):
         1.0,
         gt=0,
         le=1,
-        description="share of the learning rate left at the last step, down to which it falls "
-        "in a straight line",
+        description="share of the learning rate at the last step, reached by linear decay",
     )
     warmup_steps: Count = Field(0, description="optimizer steps of linear warm-up")
     betas: Annotated[tuple[float, float], Field(strict=False)] = Field(
@@ -346,14 +356,17 @@ class TrainingSettings(Section):
     )
     eps: float = Field(1e-8, gt=0, description="of AdamW")
     weight_decay: float = Field(0.0, ge=0, description="of AdamW")
-    max_grad_norm: float = Field(1.0, gt=0, description="gradients are scaled down to this norm")
+    max_grad_norm: float = Field(
+        1.0, gt=0, description="largest norm of gradients; larger ones are scaled down"
+    )
     microbatch_tokens: Positive = Field(
         16384,
         description="tokens computed in one forward pass; gradients accumulate to the mini-batch",
     )
     shared_prompts: SharedPrompts = Field(
         "auto",
-        description="compute once what rows begin with alike: where it is faster, or as said",
+        description="compute prefixes that rows share once: auto where it is faster, or always or "
+        "never",
     )
     old_logprobs: Literal["auto", "sampler", "recompute"] = Field(
         "auto",
@@ -362,10 +375,12 @@ class TrainingSettings(Section):
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
     keep_checkpoints: Positive = Field(1, description="checkpoints kept")
     keep_samples: KeptSamples = Field(
-        4, description="answers kept to be read: those of so many problems a step, all, or none"
+        4,
+        description="answers kept for reading: those of this many problems per step, all, or none",
     )
     keep_samples_mb: Positive = Field(
-        256, description="megabytes that kept answers may take; the oldest steps go first"
+        256,
+        description="size limit of kept answers in megabytes; the oldest steps are removed first",
     )
 
     @model_validator(mode="after")
@@ -381,7 +396,7 @@ class TrainingSettings(Section):
 
 
 class TrackingSettings(Section):
-    """Where metrics go beside metrics.jsonl."""
+    """Targets of metrics in addition to metrics.jsonl."""
 
     to: Annotated[tuple[Literal["tensorboard", "wandb", "trackio"], ...], Field(strict=False)] = (
         Field((), description="trackers of accelerate: tensorboard, wandb, trackio")

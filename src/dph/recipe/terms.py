@@ -37,10 +37,10 @@ __all__ = [
 
 LOGPROBS, REF_LOGPROBS, BASE_CORRECT = "logprobs", "ref_logprobs", "base_correct"
 READS = frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT})
-"""What an advantage may ask for beside rewards: the samples' log-probs and lengths, the initial
+"""Inputs of an advantage other than rewards: the samples' log-probs and lengths, the initial
 policy's log-probs of them, and how many answers of that policy were right in pre-sampling."""
 READ_IN_OWN_LOOP = {
-    BASE_CORRECT: "how many answers of the initial policy to a problem were right",
+    BASE_CORRECT: "the number of the initial policy's right answers to a problem",
     REF_LOGPROBS: "the initial policy's log-probs of new samples",
 }
 """Those that other engines do not give an advantage, in words."""
@@ -122,8 +122,14 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(
                 **_CLIP,
                 share=(float, _SHARE),
-                cov_low=(float, Field(1.0, description="covariance above which a token may go")),
-                cov_high=(float, Field(5.0, description="covariance above which it may not")),
+                cov_low=(
+                    float,
+                    Field(1.0, description="covariance above which a token may be removed"),
+                ),
+                cov_high=(
+                    float,
+                    Field(5.0, description="covariance above which it is always kept"),
+                ),
             ),
         ),
         "flow_balance": Term(

@@ -35,7 +35,7 @@ _LONGEST = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogHead:
-    """What is the same for all samples of a log.
+    """Values common to all samples of a log.
 
     ``task`` is the set, ``when`` an ISO date with its zone, ``digest`` names the evaluation;
     ``metrics`` are the set's scores (fractions), ``ci95`` their intervals where there are any.
@@ -80,12 +80,12 @@ def log_header(head: LogHead, *, scored: int, unscored: int) -> dict[str, Any]:
 
 
 def log_plan() -> dict[str, Any]:
-    """How answers were made: one generation each."""
+    """Generation of answers: one generation each."""
     return {"name": "plan", "steps": [{"solver": "generate", "params": {}}], "config": {}}
 
 
 def log_spec(head: LogHead) -> dict[str, Any]:
-    """What was evaluated; ids are made from the evaluation's digest, so they stay the same."""
+    """Specification of the evaluation; ids are made from its digest, so they stay the same."""
     return {
         "eval_id": _id("eval", head),
         "run_id": _id("run", head),

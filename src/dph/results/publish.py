@@ -121,7 +121,7 @@ def _last(path: str) -> str:
 
 
 FILE = "README.md"
-_MARK = "<!-- Written by `dph card`. Remove this line to keep what you change. -->"
+_MARK = "<!-- Written by `dph card`. Remove this line to keep your changes. -->"
 
 
 def write_card(run: FinishedRun, path: Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Who compares answers without labels in a run: the verifier, or a function of the user's own."""
+"""Choose how unlabelled answers are compared: by the verifier, or by a user-defined function."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

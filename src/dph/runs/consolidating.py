@@ -1,4 +1,4 @@
-"""A finished model consolidated: a run of its own, with a forecast before it."""
+"""Consolidate a finished model: a separate run, with a forecast before it."""
 
 import shutil
 from pathlib import Path

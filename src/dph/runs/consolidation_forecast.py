@@ -1,4 +1,4 @@
-"""What a consolidation would come to, before it is paid for: a small one, measured.
+"""Forecast of a consolidation before it is paid for: a small one, measured.
 
 Some labelled prompts are answered as the store's would be, and once greedily: how often answers
 agree, and whether on a right result, says what can be learnt from agreement. Some of the unlabelled
@@ -149,7 +149,7 @@ def _measured(
 def _labelled_answers(
     plan: RunPlan, problems: Sequence[Problem], clock: TimedProgress, *, seed: int
 ) -> tuple[list[Labelled], int]:
-    """What is known of the answers to labelled prompts, and the tokens that were drawn.
+    """Counts of the answers to labelled prompts, and the tokens that were drawn.
 
     A problem that could not be graded is left out.
     """

@@ -35,13 +35,13 @@ class ConsolidationSource:
         """
         if out.resolve().is_relative_to(self.place):
             raise SettingsError(
-                f"{out} lies in {self.place}, of which nothing is written over: name another "
-                "directory (--out)"
+                f"{out} lies in {self.place}, which must not be overwritten: name another "
+                f"directory (--out)"
             )
 
 
 def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSource:
-    """What ``place`` means; ``recipe`` is that of a model outside of runs.
+    """Meaning of ``place``; ``recipe`` is that of a model outside of runs.
 
     Raises:
         ModelError: there is no model.
@@ -59,8 +59,8 @@ def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSourc
     chosen = recipe or (run and run / RECIPE)
     if chosen is None:
         raise SettingsError(
-            f"{place} is no run, so nothing says how its model is asked and graded: name a recipe "
-            "of the same task (--recipe FILE)"
+            f"{place} is not a run, so the prompts and the grader of its model are unknown: name "
+            f"a recipe of the same task (--recipe FILE)"
         )
     home = run or place
     name = home.name if home == place else f"{home.name}-{place.name}"
@@ -80,8 +80,8 @@ def _run_of(checkpoint: Path) -> Path | None:
 def _require_whole_model(model: Path) -> None:
     if (model / "adapter_config.json").is_file():
         raise SettingsError(
-            f"{model} is an adapter, and a consolidation goes on from whole weights: `dph export` "
-            "the run, and name the directory that it makes, with --recipe"
+            f"{model} is an adapter, and a consolidation continues from whole weights: `dph "
+            f"export` the run, and name the exported directory, with --recipe"
         )
     if not (model / "config.json").is_file():
         raise ModelError(

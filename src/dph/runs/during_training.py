@@ -1,4 +1,4 @@
-"""What a run needs to be evaluated while it trains."""
+"""Parts that evaluate a run while it trains."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,7 +25,7 @@ from dph.tasks.verifiers.base import OneAtATime, verifier_identity
 
 
 def compares_with_initial(recipe: Recipe) -> bool:
-    """Whether evaluations during training need the initial policy beside the policy."""
+    """Whether evaluations during training need the initial policy in addition to the policy."""
     return bool(recipe.evaluate.every and recipe.evaluate.during.compared)
 
 

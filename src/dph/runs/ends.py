@@ -1,4 +1,4 @@
-"""What a run began with and what it ended with, as directories of models; nothing is loaded."""
+"""Begin and end of a run, as directories of models; nothing is loaded."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> N
         if not (extrapolate or 0 <= weight <= 1):
             raise SettingsError(
                 f"a weight lies between 0 (the initial policy) and 1 (the newest checkpoint), got "
-                f"{weight}; beyond them lies no model that anybody trained (--extrapolate)"
+                f"{weight}; weights outside that range extrapolate (--extrapolate)"
             )
     names = [weight_name(weight) for weight in weights]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -77,4 +77,4 @@ def require_free(out: Path) -> None:
         SettingsError: something lies at ``out``.
     """
     if out.exists():
-        raise SettingsError(f"{out} is there already: name another directory (--out)")
+        raise SettingsError(f"{out} already exists: name another directory (--out)")

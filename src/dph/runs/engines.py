@@ -1,4 +1,4 @@
-"""Which functions check, pre-sample and train: this package's own, or those of another engine.
+"""Functions that check, pre-sample and train: this package's own, or those of another engine.
 
 ``dph.recipe.engines`` names them by import path, because the others lie above this package; they
 are loaded where a recipe asks for them.
@@ -39,7 +39,7 @@ class Presample(Protocol):
 
 
 class Train(Protocol):
-    """Trains, or goes on where a run was stopped."""
+    """Trains, or continues where a run was stopped."""
 
     def __call__(self, plan: RunPlan, progress: ProgressDisplay) -> Trained:
         """Return where the checkpoint is."""

@@ -80,7 +80,7 @@ def keep_tokens(
     weights: PreTrainedModel,
     seed: int,
 ) -> None:
-    """Write ``tokens.parquet`` beside ``samples.parquet``, whose graded answers are ``samples``.
+    """Write ``tokens.parquet`` next to ``samples.parquet``, whose graded answers are ``samples``.
 
     Raises:
         ModelError: the initial policy cannot be loaded.
@@ -117,7 +117,7 @@ def evaluate_stage(
     model: Path,
     base: Path | None = None,
 ) -> dict[str, Any]:
-    """Evaluate the weights in ``model`` on every set of the recipe; go on where a kill left off.
+    """Evaluate the weights in ``model`` on every set of the recipe; continue after a kill.
 
     ``base`` is the directory of the initial policy's evaluation, for keep and explore; without it
     the model is taken for the initial policy and compared with itself. Returns the content of

@@ -1,4 +1,4 @@
-"""A run's result as a plain model directory, without what only goes on with training."""
+"""A run's result as a plain model directory, without the state that only training needs."""
 
 from pathlib import Path
 

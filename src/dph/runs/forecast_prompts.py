@@ -47,8 +47,8 @@ def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Aske
         rows = [problem for problem in plan.problems if problem.problem_id not in taken]
         if not rows:
             raise DataError(
-                f"all {len(taken)} training problems are those of an evaluation set, on which "
-                "nothing is forecast: name a file of others (--labelled FILE)"
+                f"all {len(taken)} training problems also belong to an evaluation set, which a "
+                f"forecast does not use: name a file of other problems (--labelled FILE)"
             )
     else:
         where = f"problems of {labelled}"

@@ -120,7 +120,7 @@ class Interpolation:
 
     @property
     def name(self) -> str:
-        """What it is called beside others."""
+        """Name that distinguishes it from others."""
         return weight_name(self.weight)
 
 
@@ -184,15 +184,15 @@ def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
         done = read_progress(trained, digest=plan.training_key()).step
     except CheckpointError:
         logger.warning(
-            "the settings, or what they name, are not those that %s was trained with: if %s is not "
-            "the model that it began from, nothing between the two means anything",
+            "the settings, or the files that they name, differ from those that %s was trained "
+            "with: if it did not begin from %s, the models between the two are meaningless",
             trained,
             ends.base,
         )
         return
     if done < plan.recipe.train.steps:
         logger.warning(
-            "%s is not finished, after %d of %d steps; these are models between its initial policy "
+            "%s is unfinished, after %d of %d steps; these are models between its initial policy "
             "and %s",
             plan.directory.path,
             done,

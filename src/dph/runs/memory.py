@@ -2,7 +2,7 @@
 
 What a forward pass keeps for its backward pass is counted layer by layer as transformers' decoders
 write it: two norms, queries, keys, values, attention, a gated or a plain inner layer. Peaks are
-measured beside this by ``make bench`` (benchmarks/README.md).
+compared with measurements by ``make bench`` (benchmarks/README.md).
 """
 
 import re
@@ -156,7 +156,7 @@ _LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.\d+\.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """What the memory of a decoder depends on; all sizes in numbers, not bytes.
+    """Sizes that the memory of a decoder depends on; all in numbers, not bytes.
 
     ``queries`` and ``keys`` are heads x size of a head. ``linear`` are (inputs, outputs) of every
     weight matrix inside the layers, by name.
@@ -344,7 +344,7 @@ def estimate(
 
 
 def _models(recipe: Recipe) -> int:
-    """Sets of weights: one, and one of the initial policy where that is needed beside."""
+    """Number of sets of weights: one, and one of the initial policy where that is needed too."""
     if recipe.model.adapter is not None:
         return 1
     compared = bool(recipe.evaluate.every and recipe.evaluate.during.compared)
@@ -386,7 +386,7 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _of_adapter(recipe: Recipe, shape: ModelShape) -> float:
-    """Bytes that the adapters of a layer keep of a token beside that."""
+    """Additional bytes that the adapters of a layer keep of a token."""
     adapter, b = recipe.model.adapter, _products(recipe)
     if adapter is None:
         return 0.0
@@ -420,7 +420,7 @@ def _copies(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
-    """What AdamW makes on its way: of one tensor on a CPU, of all of them on a GPU."""
+    """Temporary memory of AdamW: of one tensor on a CPU, of all of them on a GPU."""
     largest = trained if adapter else shape.largest
     if not (adapter or cuda or states < 8):  # torch's fused kernel makes nothing
         return 0.0

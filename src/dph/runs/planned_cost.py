@@ -1,4 +1,4 @@
-"""What a consolidation is expected to take, from what a small one took."""
+"""Expected cost of a consolidation, from a small one."""
 
 import math
 from collections.abc import Sequence
@@ -9,20 +9,20 @@ from dph.runs.evaluate.consensus import Answered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallConsolidation:
-    """A small consolidation as it was measured."""
+    """Measurements of a small consolidation."""
 
     groups: Sequence[Answered]
     answers: int
     tokens: int
     untimed: tuple[int, int]
-    """Answers and tokens that were drawn beside them."""
+    """Answers and tokens that were drawn in addition."""
     store_seconds: float
     update_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCost:
-    """What the whole consolidation is expected to take; its evaluation is no part of it."""
+    """Expected cost of the whole consolidation, without its evaluation."""
 
     prompts: int
     answers: int

@@ -1,4 +1,4 @@
-"""Whether a run reads a pool, with advantages of one's own asked too."""
+"""Whether a run reads a pool, including for user-defined advantages."""
 
 from dph.recipe import Recipe
 from dph.recipe.terms import BASE_CORRECT

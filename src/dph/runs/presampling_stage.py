@@ -79,7 +79,7 @@ def pool_source(plan: RunPlan, model: PreTrainedModel, draw: GradedSampler) -> S
 def presample_stage(
     plan: RunPlan, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
-    """Make the pool, or go on with a half-made one; a finished one is checked and kept.
+    """Make the pool, or continue a half-made one; a finished one is checked and kept.
 
     A finished pool of the same samples that was split by another rule is split again by this
     one, and nothing is drawn; not without ``may_split_again``, and never a pool that a run was
@@ -177,8 +177,8 @@ def _split_again(
     if trained := expected.trained:
         raise PoolError(
             f"a run was trained on the pool {path} ({trained}), so it is not split again "
-            f"({change}): use another directory (--out), with a copy of the pool in it if nothing "
-            "is to be drawn"
+            f"({change}): use another directory (--out), with a copy of the pool to avoid drawing "
+            f"again"
         )
     progress.say(
         f"the pool {path} is finished: its samples are split again ({change}), nothing is drawn"
@@ -192,7 +192,7 @@ def _split_again(
 
 
 def _change(before: Rule, after: Rule) -> str:
-    """What of the rule is another, ``threshold 7 -> 6``."""
+    """Difference of the rule, ``threshold 7 -> 6``."""
     was, now = before.model_dump(), after.model_dump()
     changes = [f"{key} {was[key]} -> {now[key]}" for key in now if was[key] != now[key]]
     return ", ".join(changes)

@@ -1,4 +1,4 @@
-"""How long stages tell what they do, without knowing who listens."""
+"""Progress of stages, reported without knowing who listens."""
 
 import json
 import threading
@@ -61,7 +61,7 @@ class ToldProgress:
 
 
 class ShownProgress:
-    """What several children tell, on one display; any thread may hand in their lines."""
+    """Progress of several children, on one display; any thread may pass their lines."""
 
     def __init__(self, display: ProgressDisplay) -> None:
         self._display, self._lock = display, threading.Lock()

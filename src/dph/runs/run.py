@@ -94,7 +94,7 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What every stage left; the evaluations are missing where training was stopped."""
+    """Results of every stage; the evaluations are missing where training was stopped."""
 
     pool: Manifest | None
     trained: Trained
@@ -152,14 +152,15 @@ def run(
         progress: what shows how far it is; default: nothing does.
 
     Raises:
-        SettingsError: the recipe is missing or invalid, or overrides are given beside a ``Recipe``.
+        SettingsError: the recipe is missing or invalid, or overrides are given with a ``Recipe``.
         DphError: as the stages do.
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(Path(recipe), overrides=overrides, seed=seed)
     elif overrides or seed is not None:
         raise SettingsError(
-            "overrides and seed belong to the path of a recipe; change a Recipe before it is given"
+            "overrides and seed apply only to the path of a recipe; change a Recipe before "
+            "passing it"
         )
     directory = RunDirectory.of(recipe, Path(out) if out is not None else None).path
     resolved = resolve_names(recipe, run=directory)

@@ -17,7 +17,7 @@ from dph.tasks.shots import TEMPLATE, Shots, drawn_examples
 def recipe_shots(
     recipe: Recipe, train: Sequence[Problem]
 ) -> tuple[Shots | None, tuple[Problem, ...]]:
-    """The examples, and the training problems that are left; no examples where none are wanted.
+    """The examples, and the training problems that are left; no examples if none are asked for.
 
     Raises:
         DataError: the file is missing or malformed, or has too few problems or no answers.

@@ -1,4 +1,4 @@
-"""What a run cost, stage by stage: answers drawn, their tokens, seconds. Loads no torch.
+"""Cost of a run, stage by stage: answers drawn, their tokens, seconds. Loads no torch.
 
 Pre-sampling and stores count in full for every run that reads them, even where runs share one:
 each would have drawn it alone. A verdict, an evaluation and the initial model are no part of it.
@@ -62,7 +62,7 @@ class RunCost:
 
 
 def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
-    """What is on disk of each stage of ``run``; what was removed since is not counted.
+    """Cost of each stage of ``run`` on disk; files that were removed since are not counted.
 
     Raises:
         DphError: a file is damaged.
@@ -80,7 +80,7 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
 
 
 def note_seconds(place: Path, seconds: float) -> None:
-    """Write down how long a pool or a store took, beside it: the same one has the same bytes."""
+    """Write down how long a pool or a store took, next to it: the same one has the same bytes."""
     write_json(_seconds_file(place), {"seconds": round(seconds, 2)})
 
 
@@ -124,7 +124,7 @@ def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
 
 
 def _may_read_pool(recipe: Recipe) -> bool:
-    """Whether a pool was drawn for this run; a function of one's own is not imported to ask it."""
+    """Whether a pool was drawn for this run; user-defined functions are not imported for it."""
     return ":" in recipe.objective.advantage.kind or needs_pool(recipe)
 
 

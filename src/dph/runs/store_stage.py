@@ -167,7 +167,7 @@ def judges_of(plan: RunPlan, planned: PlannedStore) -> Iterator[Judges | None]:
 
 
 def value_parts(path: Path, judges: Judges, source: StoreSource) -> TableParts:
-    """Where the values of a store's answers are kept until all are known."""
+    """Place where the values of a store's answers are kept until all are known."""
     drawn = source.model_dump(mode="json", exclude={"model"})
     return TableParts(
         path.with_name(f"{path.name}.values.partial"),
@@ -317,7 +317,7 @@ class _Making:
                 return self._make(judges, progress)
 
     def _found(self, judges: Judges | None) -> StoreManifest | None:
-        """What is there, if it can be used as it is."""
+        """The existing artefact, if it can be used unchanged."""
         if not self._is_drawn():
             return None
         found = read_store_manifest(self.path / MANIFEST)
@@ -349,7 +349,7 @@ class _Making:
     def _valued(
         self, source: StoreSource, judges: Judges, parts: TableParts, progress: ProgressDisplay
     ) -> StoreManifest:
-        """Judge answers while others are drawn; go on where a kill left off."""
+        """Judge answers while others are drawn; continue after a kill."""
         kept = value_parts(self.path, judges, source)
         with Valuing(judges, kept) as valuing:
             if self._is_drawn():

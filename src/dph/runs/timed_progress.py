@@ -1,4 +1,4 @@
-"""How long tasks take: a display that passes on what it is told and keeps the seconds."""
+"""Time that tasks take: a display that passes on its messages and keeps the seconds."""
 
 import time
 from collections.abc import Callable, Iterator

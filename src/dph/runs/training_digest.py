@@ -1,4 +1,4 @@
-"""What the weights of a run depend on, as one digest, and which settings that leaves out."""
+"""Inputs that decide the weights of a run, as one digest, and the settings that it leaves out."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -134,7 +134,7 @@ class TrainingKey:
 
 
 def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """What verl was told beside the recipe; nothing where it does not train."""
+    """Overrides of verl other than the recipe; nothing where it does not train."""
     if recipe.train.engine == "verl" and recipe.verl.overrides:
         yield {"verl": list(recipe.verl.overrides)}
 
@@ -163,7 +163,7 @@ def _named_stores(recipe: Recipe, places: Mapping[str, Path]) -> Iterator[dict[s
 
 
 def _stores(recipe: Recipe) -> dict[str, Any]:
-    """The anchors, with what is in a store of their own in the place of where it lies."""
+    """The anchors, with the contents of their stores instead of the paths."""
     anchors = {}
     for name, anchor in recipe.objective.anchors.items():
         manifest = anchor.store / MANIFEST if anchor.store else None
@@ -199,7 +199,7 @@ def _own_terms(recipe: Recipe) -> dict[str, str]:
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:
-    """What the recipe in ``path``, which made a run, says otherwise; '' where it cannot be read.
+    """Differences of the recipe in ``path``, which made a run; '' where it cannot be read.
 
     Where it says the same, something that it names is not the same any more.
     """
@@ -212,7 +212,7 @@ def what_changed(path: Path, recipe: Recipe) -> str:
     if not named:
         return (
             "[the recipe says the same: the model's files, its tokenizer or chat template, the "
-            "problems, the databases, a store of an anchor or a term of one's own changed]"
+            "problems, the databases, a store of an anchor, or a user-defined term changed]"
         )
     return f"[{'; '.join(named[:_MOST_NAMED])}{more}]"
 

@@ -24,7 +24,7 @@ from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensu
 def self_consistency(
     plan: RunPlan, source: Source, *, initial: bool
 ) -> Iterator[SelfConsistency | None]:
-    """What ``[self_consistency]`` asks for; None where it is off.
+    """Sources that ``[self_consistency]`` asks for; None where it is off.
 
     ``source`` is what this run would sample now; ``initial`` says that its weights are still the
     initial policy's, whose answers a consensus is of.

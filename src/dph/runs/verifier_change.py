@@ -49,7 +49,7 @@ def accepted_source(plan: RunPlan, wanted: Source, stored: Source) -> Source:
 
 
 _HOW = (
-    "undo the change, start in another directory (--out), or go on with the verifier as it is now "
+    "undo the change, start in another directory (--out), or continue with the current verifier "
     "(dph run or dph train, with --accept-verifier)"
 )
 

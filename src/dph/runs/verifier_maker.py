@@ -1,4 +1,4 @@
-"""The verifiers of a recipe, without what a run needs beside them (torch)."""
+"""The verifiers of a recipe, without the parts that need torch."""
 
 from collections.abc import Callable
 from functools import partial

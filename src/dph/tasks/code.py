@@ -21,7 +21,7 @@ from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 # What a row of a data set of programs gives.
 
 INSTRUCTION = "Answer with one block of code, ```python ... ```, that holds the whole program."
-"""What is asked of a model beside the problem."""
+"""Instruction to a model, after the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class CodeProblem:
 
 
 def text_field(row: Mapping[str, Any], name: str, place: str, *, empty: bool = False) -> str:
-    """A text that a row has to have.
+    """A required text of a row.
 
     Raises:
         DataError: it is missing, no text, or blank (unless ``empty`` allows that).
     """
     value = row.get(name)
     if not isinstance(value, str) or not (empty or value.strip()):
-        raise DataError(f"{place}: {name!r} has to be a text, got {value!r:.80}")
+        raise DataError(f"{place}: {name!r} must be text, got {value!r:.80}")
     return value
 
 
@@ -54,7 +54,7 @@ def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise DataError(f"{place}: {name!r} has to be a list of texts, got {value!r:.80}")
+        raise DataError(f"{place}: {name!r} must be a list of texts, got {value!r:.80}")
     return list(value)
 
 
@@ -105,7 +105,7 @@ def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     """
     number = row.get("task_id")
     if not isinstance(number, int | str) or isinstance(number, bool):
-        raise DataError(f"{place}: 'task_id' has to be a number or a text, got {number!r:.80}")
+        raise DataError(f"{place}: 'task_id' must be a number or a text, got {number!r:.80}")
     tests = texts_field(row, "test_list", place)
     code = text_field(row, "code", place)
     before = row.get("test_setup_code") or ""
@@ -134,13 +134,13 @@ def _called(tests: list[str], code: str, place: str) -> str:
         defined = {name for node in ast.parse(code).body for name in _names(node)}
         trees = [ast.parse(test) for test in tests]
     except SyntaxError as error:
-        raise DataError(f"{place}: its code or its tests are no Python: {error}") from error
+        raise DataError(f"{place}: its code or its tests are not valid Python: {error}") from error
     for tree in trees:
         calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
         for function in calls:
             if isinstance(function, ast.Name) and function.id in defined:
                 return function.id
-    raise DataError(f"{place}: no test calls what the code defines, {sorted(defined)}")
+    raise DataError(f"{place}: no test calls anything that the code defines, {sorted(defined)}")
 
 
 def _names(node: ast.stmt) -> Iterator[str]:
@@ -236,7 +236,7 @@ def _call(case: Mapping[str, Any], place: str) -> dict[str, Any]:
         arguments = [json.loads(line) for line in texts["stdin"].splitlines() if line.strip()]
         return {"args": arguments, "returns": json.loads(texts["stdout"])}
     except ValueError as error:
-        raise DataError(f"{place}: a case is no JSON: {error}") from error
+        raise DataError(f"{place}: a case is not JSON: {error}") from error
 
 
 def _cases(value: Any, place: str) -> list[Mapping[str, Any]]:
@@ -247,9 +247,9 @@ def _cases(value: Any, place: str) -> list[Mapping[str, Any]]:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise DataError(f"{place}: cases are no JSON: {error}") from error
+            raise DataError(f"{place}: cases are not JSON: {error}") from error
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise DataError(f"{place}: cases are a list of objects, got {value!r:.80}")
+        raise DataError(f"{place}: cases must be a list of objects, got {value!r:.80}")
     return value
 
 
@@ -303,7 +303,9 @@ def load_code(path: Path, name: str) -> list[CodeProblem]:
         made = CODE_SETS[name](row, place)
         problem_id = made.problem.problem_id
         if problem_id in places:
-            raise DataError(f"{place}: the id {problem_id!r} was used at {places[problem_id]}")
+            raise DataError(
+                f"{place}: the id {problem_id!r} was already used at {places[problem_id]}"
+            )
         places[problem_id] = place
         parse_task(made.problem.answer, place)
         found.append(made)

@@ -94,7 +94,7 @@ class GymMaker(Closing):
         for entry, reply in zip(entries, replies, strict=True):
             if reply.kind is not ReplyKind.OK:
                 raise SettingsError(
-                    f"reasoning-gym makes no {entry.task} with {dict(entry.config)}: "
+                    f"reasoning-gym cannot make {entry.task} with {dict(entry.config)}: "
                     f"{reply.reason}; its settings are {', '.join(_settings_of(entry.task))}"
                 )
             yield _problem(entry, *reply.value)

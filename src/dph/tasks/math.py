@@ -92,7 +92,9 @@ def load_math(path: Path, *, name: str, integers: bool = False) -> MathProblems:
     for position, (place, row) in enumerate(read_rows(path)):
         problem_id = f"{name}-{_number(row, position, place)}"
         if problem_id in places:
-            raise DataError(f"{place}: the id of {problem_id!r} was used at {places[problem_id]}")
+            raise DataError(
+                f"{place}: the id of {problem_id!r} was already used at {places[problem_id]}"
+            )
         places[problem_id] = place
         gold = _gold(row)
         if not gold:
@@ -126,7 +128,7 @@ def _gold(row: Mapping[str, Any]) -> str | None:
 def _problem(problem_id: str, row: Mapping[str, Any], gold: str, place: str) -> Problem:
     text = row.get("problem")
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"{place}: 'problem' has to be a text, got {text!r:.80}")
+        raise DataError(f"{place}: 'problem' must be text, got {text!r:.80}")
     others = {f: v for f, v in row.items() if f not in _OWN_FIELDS and v is not None}
     return Problem(
         problem_id=problem_id, prompt=math_prompt(text), answer={"answer": gold} | others

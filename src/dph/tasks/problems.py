@@ -48,7 +48,7 @@ def renamed(
 
 
 def prompt_text(problem: Problem) -> str:
-    r"""The prompt as it was given; of a chat each message under its role.
+    r"""The prompt unchanged; of a chat, each message under its role.
 
     >>> prompt_text(Problem(problem_id="p", prompt=({"role": "user", "content": "2 + 2?"},)))
     '[user]\n2 + 2?'
@@ -108,7 +108,7 @@ def load_problems(path: str | Path, *, columns: Mapping[str, str] | None = None)
 
 
 def stream_problems(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Problem]:
-    """What ``load_problems`` reads, one by one, with only the ids in memory.
+    """Yield the problems of ``load_problems`` one by one, with only the ids in memory.
 
     Raises:
         DataError: as ``load_problems`` does, where the iteration meets it.
@@ -137,7 +137,7 @@ def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Pr
 
 
 def malformed_rows(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[str]:
-    """What is wrong with every row that ``load_problems`` refuses, one message each.
+    """Faults of the rows that ``load_problems`` refuses, one message each.
 
     A line that is not JSON is the last one told of: the rows after it cannot be read.
     """
@@ -194,7 +194,9 @@ def problem_line(problem: Problem, *, canonical: bool = False) -> str:
         DataError: the answer is not JSON or has a field named ``problem_id`` or ``prompt``.
     """
     if clash := [field for field in _OWN_FIELDS if field in problem.answer]:
-        raise DataError(f"problem {problem.problem_id!r}: an answer cannot have the field {clash}")
+        raise DataError(
+            f"problem {problem.problem_id!r}: its answer must not have the field {clash}"
+        )
     prompt: Any = problem.prompt
     if not isinstance(prompt, str):
         prompt = [dict(message) for message in prompt]
@@ -219,9 +221,7 @@ def parse_problem(row: Any, place: str) -> Problem:
     if isinstance(problem_id, int) and not isinstance(problem_id, bool):
         problem_id = str(problem_id)
     if not isinstance(problem_id, str) or not problem_id:
-        raise DataError(
-            f"{place}: problem_id has to be a text or a whole number, got {problem_id!r}"
-        )
+        raise DataError(f"{place}: problem_id must be text or a whole number, got {problem_id!r}")
     answer = {field: value for field, value in row.items() if field not in _OWN_FIELDS}
     return Problem(problem_id=problem_id, prompt=_prompt(row.get("prompt"), place), answer=answer)
 
@@ -232,7 +232,7 @@ def _prompt(value: Any, place: str) -> str | tuple[Mapping[str, str], ...]:
     if isinstance(value, list) and value and all(_is_message(message) for message in value):
         return tuple(value)
     raise DataError(
-        f"{place}: prompt has to be a text or a list of messages "
+        f"{place}: prompt must be text or a list of messages "
         f'{{"role": ..., "content": ...}}, not empty, got {value!r:.80}'
     )
 

@@ -74,7 +74,7 @@ def drawn_examples(
             the file.
     """
     if count is not None and count > len(problems):
-        raise DataError(f"data.shots: {count} examples are wanted, {where} has {len(problems)}")
+        raise DataError(f"data.shots: {count} examples are needed, {where} has {len(problems)}")
     chosen = list(problems)
     if count is not None:
         order = generator(seed, "shots").permutation(len(problems))[:count]
@@ -91,6 +91,7 @@ def _example(problem: Problem, answer: str, where: str) -> Example:
         )
     if not isinstance(problem.prompt, str):
         raise DataError(
-            f"data.shots: problem {problem.problem_id!r} of {where} is a chat; an example is a text"
+            f"data.shots: problem {problem.problem_id!r} of {where} is a chat; an example must be "
+            f"text"
         )
     return Example(problem.prompt, str(value))

@@ -134,8 +134,8 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
     ]
     if changed:
         raise DataError(
-            f"{place}: {', '.join(changed)} is not what extra_info.answer_json says; change the "
-            "problems instead, or remove answer_json to take the row as it is"
+            f"{place}: {', '.join(changed)} differs from extra_info.answer_json; change the "
+            "problems instead, or remove answer_json to use the row unchanged"
         )
     return problem
 
@@ -163,7 +163,7 @@ def _bare(value: Any) -> Any:
 
 
 def _kept(problem: Problem) -> dict[str, Any]:
-    """What the problem's own row had besides, if it came from one."""
+    """Other fields of the problem's own row, if it came from one."""
     kept = problem.answer.get(KEPT)
     if not isinstance(kept, Mapping) or not isinstance(kept.get("data_source"), str):
         return {}
@@ -190,7 +190,7 @@ def _problem_id(
 ) -> str:
     source = row.get("data_source")
     if not isinstance(source, str) or not source:
-        raise DataError(f"{place}: data_source has to be a text, got {source!r:.80}")
+        raise DataError(f"{place}: data_source must be text, got {source!r:.80}")
     own = extra.get("problem_id")
     if isinstance(own, str | int) and own != "" and not number:
         return str(own)
@@ -204,7 +204,7 @@ def _mapping(row: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise DataError(f"{place}: {name} has to be a table of fields, got {value!r:.80}")
+        raise DataError(f"{place}: {name} must be a table of fields, got {value!r:.80}")
     return value
 
 
@@ -310,7 +310,7 @@ def _require_places(source: Path, target: Path, suffix: str) -> None:
     if target.suffix != suffix:
         raise DataError(f"this conversion writes {suffix}, got {target}")
     if source.resolve() == target.resolve():
-        raise DataError(f"{target} is the input itself; write to another file")
+        raise DataError(f"{target} is the input; write to another file")
     make_directory(target.parent)
 
 

@@ -39,16 +39,16 @@ def test_pieces_of_another_job_are_removed_with_a_warning(tmp_path, caplog):
     (tmp_path / "p" / ".lock").write_text("")
     store = parts(tmp_path / "p", JOB | {"rule": "q"})
     assert not store.path(0).exists()
-    assert "pieces of a job with other settings: removed" in caplog.text
+    assert "parts of a job with other settings: removed" in caplog.text
     assert (tmp_path / "p" / ".lock").exists()  # somebody holds it
 
 
 def test_pieces_of_another_job_are_refused_where_the_same_is_required(tmp_path):
     put(parts(tmp_path / "p"), 0, "x")
-    with pytest.raises(DataError, match=r"belongs to another job \(another rule\)"):
+    with pytest.raises(DataError, match=r"belongs to another job \(different rule\)"):
         parts(tmp_path / "p", JOB | {"rule": "q"}, Earlier.REQUIRED_SAME)
     (tmp_path / "p" / "job.json").write_text("{")
-    with pytest.raises(DataError, match=r"\(another source, rule\)"):
+    with pytest.raises(DataError, match=r"\(different source, rule\)"):
         parts(tmp_path / "p", JOB, Earlier.REQUIRED_SAME)
     assert (tmp_path / "p" / "000000.txt").exists()
 
@@ -89,4 +89,4 @@ def test_tables_come_back_and_a_damaged_one_is_made_again(tmp_path, caplog):
     assert TableParts(tmp_path / "p", digest="d").read(0) == table
     store.path(0).write_text("cut")
     assert store.read(0) is None
-    assert "is damaged: it is made again" in caplog.text
+    assert "is damaged: it will be made again" in caplog.text

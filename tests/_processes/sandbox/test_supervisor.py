@@ -227,7 +227,7 @@ def test_closing_ends_all_processes_and_what_comes_later_is_refused():
     made.close()
     made.close()
     assert children_of(os.getpid()) == before
-    with pytest.raises(VerifierError, match="the process that starts programs is gone"):
+    with pytest.raises(VerifierError, match="the process that starts programs has died"):
         made.clear()
 
 

@@ -22,7 +22,7 @@ def words(tmp_path):
 def test_the_first_run_asks_and_the_second_goes_on_with_the_answers(words, tmp_path, capsys):
     assert main(words) == 0
     review = tmp_path / "out" / "url_patterns.csv"
-    assert f"answer {review} and give it with --patterns" in capsys.readouterr().out
+    assert f"answer {review} and pass it with --patterns" in capsys.readouterr().out
     review.write_text(review.read_text().replace("/questions/%,,", "/questions/%,yes,"))
     assert main([*words, "--patterns", str(review), "--json"]) == 0
     manifest = json.loads(capsys.readouterr().out)

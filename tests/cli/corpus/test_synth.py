@@ -62,14 +62,14 @@ DOCUMENTATION = ["--kind", "documentation", "--modules", "math"]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--kind", "sql", "--generator", "a:b"], "--kind sql starts from --databases"),
-        (["--kind", "functions", "--modules", "math"], "--kind functions starts from --input"),
+        (["--kind", "sql", "--generator", "a:b"], "--kind sql takes only --databases"),
+        (["--kind", "functions", "--modules", "math"], "--kind functions takes only --input"),
         (["--kind", "documentation", "--modules", "os", "--generator", "a:b"], "'os' is not among"),
-        (DOCUMENTATION, "who writes?"),
+        (DOCUMENTATION, "name a writer"),
         (["--kind", "poems"], "'poems' is not one of functions, instructions"),
         (
             [*DOCUMENTATION, "--model", "m", "--server", "http://x", "--key-env", "NO_SUCH_KEY"],
-            "NO_SUCH_KEY, which is not set",
+            "set NO_SUCH_KEY",
         ),
     ],
 )

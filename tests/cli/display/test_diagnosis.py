@@ -49,7 +49,7 @@ def test_what_could_not_be_told_stands_at_the_end(found):
     last = diagnosis_text(found, most=0).split("\n\n")[-1]
     assert "no recipe.toml" in last
     assert "no metrics.jsonl" in last
-    assert "Lists were made at 0.01 (lost)" in last
+    assert "Levels of the lists: 0.01 (lost)" in last
 
 
 @pytest.mark.parametrize("width", [50, 80, 110])

@@ -79,7 +79,11 @@ def test_it_has_accuracies_shares_and_what_is_to_come():
 @pytest.mark.parametrize(
     ("verdict", "more", "said"),
     [
-        (Worth.ABOVE, {}, "agreement says more than the greedy answer does: +25.0 [+10.0, +40.0]"),
+        (
+            Worth.ABOVE,
+            {},
+            "agreement carries more information than the greedy answer: +25.0 [+10.0, +40.0]",
+        ),
         (
             Worth.NOT_ABOVE,
             {},

@@ -52,7 +52,7 @@ def test_an_extra_that_the_installed_package_is_too_old_to_have_is_not_ready():
     """Else it would be: nothing is asked for."""
     found = {part.name: part for part in parts("pytest")}
     assert not found["trl"].ready
-    assert "has no extra 'trl': install it again" in found["trl"].line()
+    assert "has no extra 'trl': reinstall it" in found["trl"].line()
 
 
 @pytest.mark.parametrize("cuda", [True, False])

@@ -38,7 +38,7 @@ def test_without_torch_and_the_hub_there_is_still_something_to_say(monkeypatch):
 
 def test_what_programs_would_not_be_kept_from_is_told(monkeypatch):
     monkeypatch.setattr("dph.tasks.verifiers.code.verifier.CodeVerifier", Confined)
-    assert module._confinement() == "confined but for namespaces (not permitted)"
+    assert module._confinement() == "confined except for namespaces (not permitted)"
 
     def refused():
         raise SettingsError("the code verifier cannot be used: no")
@@ -51,4 +51,4 @@ def test_what_programs_would_not_be_kept_from_is_told(monkeypatch):
 def test_the_confinement_of_this_machine_is_the_code_verifiers_own(missing, monkeypatch):
     monkeypatch.setattr(Confined, "missing", missing)
     monkeypatch.setattr("dph.tasks.verifiers.code.verifier.CodeVerifier", Confined)
-    assert module._confinement() == ("confined but for files" if missing else "confined in full")
+    assert module._confinement() == ("confined except for files" if missing else "fully confined")

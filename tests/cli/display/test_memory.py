@@ -41,7 +41,7 @@ def test_vllm_and_the_device_are_told_where_there_are_some():
     found = MemoryEstimate(**{**fields(FOUND), "vllm": 11 * GIB})
     *_, vllm, device = memory_lines(found, CARD)
     assert vllm == "memory, estimated: vLLM 11.0 GiB while pre-sampling and evaluating"
-    assert device == "memory there is: 22.5 GiB (NVIDIA L4)"
+    assert device == "memory available: 22.5 GiB (NVIDIA L4)"
 
 
 @pytest.mark.parametrize("device", [None, CARD])

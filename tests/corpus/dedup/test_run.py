@@ -108,7 +108,7 @@ def test_done_again_it_does_nothing_and_another_setting_does_it_anew(tmp_path):
     assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.parquet")}
     made = dedup(source, tmp_path / "out", nearness=PRESETS["exact"])
     assert set(made.manifest.flow.reasons) == {"exact"}
-    with pytest.raises(DataError, match="another directory"):
+    with pytest.raises(DataError, match="a different directory"):
         dedup(source, tmp_path / "in", nearness=OPENCODER)
 
 

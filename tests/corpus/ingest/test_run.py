@@ -107,7 +107,7 @@ def test_facts_on_the_sources_come_from_a_table(tmp_path):
     assert (document.stars, document.licence, document.commit_time) == (7, "MIT", 99)
     assert document.id == "kit-1.0/a.py"
     about.write_text("source,stars\nother,7\n")
-    with pytest.raises(DataError, match="'other', which is no input"):
+    with pytest.raises(DataError, match="'other', which is not an input"):
         plan([str(tmp_path / "kit-1.0.zip")], about=about)
     about.write_text("source,stars\nkit-1.0,many\n")
     with pytest.raises(DataError, match="stars must be a number"):

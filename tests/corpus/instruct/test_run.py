@@ -111,7 +111,11 @@ def test_what_does_not_fit_is_told(parts, tmp_path, quotas, checks, said):
 
 def test_a_malformed_row_is_told_with_its_place(tmp_path):
     part = write(tmp_path / "a.jsonl", [{"prompt": "a"}])
-    with pytest.raises(DataError, match=r"a\.jsonl, line 1: a row has a prompt and a response"):
+    with pytest.raises(
+        DataError,
+        match=r"a\.jsonl, line 1: a row must have a prompt and a "
+        "response",
+    ):
         instruct({"a": part}, tmp_path / "out", quotas={"a": 1})
     with pytest.raises(DataError, match="no file of rows"):
         instruct({"a": tmp_path / "none.jsonl"}, tmp_path / "out", quotas={"a": 1})

@@ -17,5 +17,5 @@ def test_numbers_out_of_range_are_refused():
         with pytest.raises(SettingsError, match="the share of a"):
             Mixture(budget=1, shares={"a": share})
     for caps in ({"Java": 1}, {"java": -1}):
-        with pytest.raises(SettingsError, match="a cap is a language in lower case"):
+        with pytest.raises(SettingsError, match="a cap must be a language in lower case"):
             Mixture(budget=1, shares={"a": 1}, caps=caps)

@@ -12,7 +12,7 @@ def test_labels_are_read_in_any_spelling(tmp_path):
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [("a,maybe", "relevant must be true or false, got 'maybe'"), ("a,1\na,1", "'a' is there twic")],
+    [("a,maybe", "relevant must be true or false, got 'maybe'"), ("a,1\na,1", "'a' occurs twice")],
 )
 def test_bad_labels_are_refused(tmp_path, rows, message):
     path = tmp_path / "labels.csv"

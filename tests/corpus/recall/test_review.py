@@ -33,7 +33,7 @@ def test_answers_are_kept_when_the_file_is_written_again(tmp_path):
         ("%,yes", "'%' would match every page"),
         (",yes", "'' would match every page"),
         ("a%,perhaps", "accept must be yes, no or empty, got 'perhaps'"),
-        ("a%,yes\na%,no", "'a%' is there twice"),
+        ("a%,yes\na%,no", "'a%' occurs twice"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(tmp_path, rows, message):

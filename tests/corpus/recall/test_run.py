@@ -101,7 +101,7 @@ def test_what_is_done_is_not_done_again(web, tmp_path):
 
 def test_labels_of_pages_that_are_not_there_are_refused(web, tmp_path):
     web["labelled"].write_text('{"id": "nowhere", "relevant": true}\n')
-    with pytest.raises(DataError, match="1 labelled ids are no pages, first 'nowhere'"):
+    with pytest.raises(DataError, match="1 labelled ids are not pages, first 'nowhere'"):
         recall(**web, out=tmp_path / "out", settings=small())
 
 
@@ -116,5 +116,5 @@ def test_nothing_to_learn_from_is_said(web, tmp_path):
 
 def test_the_output_is_no_input(web):
     for name in ("pages", "seeds"):
-        with pytest.raises(DataError, match="must be another directory"):
+        with pytest.raises(DataError, match="must be a different directory"):
             recall(**web, out=web[name].directory, settings=small())

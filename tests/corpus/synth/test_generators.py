@@ -84,7 +84,7 @@ def test_a_server_that_is_not_there_is_said():
 
 
 def test_only_addresses_of_servers_are_taken():
-    with pytest.raises(SettingsError, match="begins with http"):
+    with pytest.raises(SettingsError, match="must begin with http"):
         Server("file:///etc/passwd", "small")
 
 

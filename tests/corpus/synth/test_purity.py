@@ -16,10 +16,10 @@ from dph.corpus.synth.seeds import impurity
         ("def f():\n    return ().__class__", "uses .__class__"),
         ("import collections\ndef f():\n    return collections._sys", "uses ._sys"),
         ("import datetime\ndef f():\n    return datetime.date.today()", "uses .today"),
-        ("print(1)", "does something when it is loaded: Expr"),
-        ("while True:\n    pass", "does something when it is loaded: While"),
+        ("print(1)", "runs code when it is loaded: Expr"),
+        ("while True:\n    pass", "runs code when it is loaded: While"),
         ("def f():\n    global x\n    x = 1", "has Global"),
-        ("async def f():\n    pass", "does something when it is loaded: AsyncFunctionDef"),
+        ("async def f():\n    pass", "runs code when it is loaded: AsyncFunctionDef"),
     ],
 )
 def test_what_reaches_outside_is_named(source, found):

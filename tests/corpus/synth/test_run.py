@@ -111,5 +111,5 @@ def test_more_seeds_leave_the_answers_of_the_others_as_they_were(made, tmp_path)
 
 
 def test_a_generator_that_returns_too_little_is_refused(made):
-    with pytest.raises(GeneratorError, match="has to return 8 texts, got 7 values"):
+    with pytest.raises(GeneratorError, match="must return 8 texts, got 7 values"):
         made("wrong_number")

@@ -33,13 +33,13 @@ def test_two_right_programs_agree(verifier):
 
 def test_a_program_that_knows_its_tests_by_their_lengths_is_found_out(verifier):
     (found,) = disagreements(verifier, [read_draft(BY_LENGTH)], [SECOND])
-    assert found.startswith("the second program differs beside the tests")
+    assert found.startswith("the second program differs on other inputs")
 
 
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ("I do not know.", "the second answer holds no program"),
+        ("I do not know.", "the second answer has no program"),
         ("```python\nimport os\ndef sum_even_squares(n):\n    return 0\n```", "imports os"),
         ("```python\ndef sum_even_squares(n):\n    return 0\n```", "fails the tests"),
     ],

@@ -43,7 +43,7 @@ def test_databases_come_with_schema_and_values(tmp_path):
 
 @pytest.mark.parametrize("name", ["none", "."])
 def test_a_directory_without_databases_is_refused(tmp_path, name):
-    with pytest.raises(DataError, match=r"no directory of databases|holds no database"):
+    with pytest.raises(DataError, match=r"no directory of databases|has no database"):
         database_seeds(tmp_path / name)
 
 

@@ -38,7 +38,7 @@ def test_it_is_watched_while_it_runs_and_once_more_at_its_end(tmp_path):
         ("raise ValueError('5 apples')", "ValueError: 5 apples"),
         ("print('[rank1]: x.OneError: first'); raise KeyError('last')", "x.OneError: first"),
         ("import sys; print('halt'); sys.exit(3)", "halt"),
-        ("import os; os.kill(os.getpid(), 9)", "ended by signal 9: it said nothing"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by signal 9: it left no message"),
     ],
 )
 def test_a_failure_says_why_and_where_the_log_is(tmp_path, text, reason):

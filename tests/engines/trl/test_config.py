@@ -57,7 +57,7 @@ def test_the_precision_is_that_of_the_forward(tmp_path):
 def test_checkpoints_inside_a_rollout_are_warned_of(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         make(tmp_path, steps_per_generation=4, save_steps=10, save_strategy="steps")
-    assert "save_steps=10 is no multiple of the 4 optimizer steps" in caplog.text
+    assert "save_steps=10 is not a multiple of the 4 optimizer steps" in caplog.text
     caplog.clear()
     make(tmp_path, steps_per_generation=4, save_steps=12, save_strategy="steps")
     make(tmp_path, steps_per_generation=4, save_steps=10, save_strategy="no")

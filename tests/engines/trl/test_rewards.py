@@ -129,7 +129,7 @@ def test_a_missing_column_is_named(missing):
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [("{", "is not JSON"), ("[1]", "no JSON object"), (None, "is not JSON")],
+    [("{", "is not JSON"), ("[1]", "not a JSON object"), (None, "is not JSON")],
 )
 def test_an_answer_that_is_no_json_object_is_refused(answer, message):
     with pytest.raises(DataError, match=f"'7'.*{message}"):

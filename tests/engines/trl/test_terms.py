@@ -93,14 +93,14 @@ def test_what_is_saved_of_a_run_can_be_read_as_json_and_says_the_terms(tmp_path)
         ({"advantage_scale": "none", "scale_rewards": "batch"}, r"scale_rewards='batch' and"),
         (
             {"objective": {"reduction": "fixed_length"}, "loss_type": "grpo"},
-            r"loss_type='grpo' and objective.reduction, which makes it 'dr_grpo'",
+            r"loss_type='grpo' and objective.reduction, which sets it to 'dr_grpo'",
         ),
-        ({"clip_low": 0.1, "loss_type": "cispo"}, r"loss_type='cispo' is another surrogate"),
+        ({"clip_low": 0.1, "loss_type": "cispo"}, r"loss_type='cispo' differs from the surrogate"),
         (
             {"objective": {"advantage": {"kind": RELATIVE}}, "scale_rewards": "none"},
             r"scale_rewards='none' shapes TRL's own advantages",
         ),
-        ({"objective": {"eta": 0.1}, "eta": 0.2}, r"rehearsal.weight is 0.1, and 0.2 beside it"),
+        ({"objective": {"eta": 0.1}, "eta": 0.2}, r"rehearsal.weight is 0.1, and also 0.2"),
     ],
 )
 def test_what_is_said_twice_has_to_be_the_same(tmp_path, changes, message):
@@ -130,7 +130,7 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
         ({"surrogate": {"kind": "unclipped"}}, r"objective.surrogate = 'unclipped'.* and verl can"),
         (
             {"penalties": {"wide": {"kind": "entropy", "weight": 0.1}}},
-            r"penalties.wide: it sees whole next-token distributions.*; `dph train` can",
+            r"penalties.wide: it needs whole next-token distributions.*; `dph train` can",
         ),
         (
             {"anchors": {"js": {"divergence": "jensen_shannon", "weight": 0.1, "target": 0.1}}},

@@ -152,7 +152,7 @@ def test_log_probs_of_another_policy_are_refused_at_the_first_step(tmp_path):
 
 def test_a_pool_without_stored_answers_is_refused(tmp_path):
     write_small_pool(tmp_path / "pool", samples=[])
-    with pytest.raises(PoolError, match="holds no rehearsal sample"):
+    with pytest.raises(PoolError, match="has no rehearsal sample"):
         make_trainer(make_config(tmp_path)).train()
 
 

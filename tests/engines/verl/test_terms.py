@@ -96,7 +96,7 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
     [
         (
             ("dph.clip_high=0.28", "actor_rollout_ref.actor.clip_ratio_high=0.3"),
-            "clip_ratio_high=0.3 and dph.objective, which makes it 0.28",
+            "clip_ratio_high=0.3 and dph.objective, which sets it to 0.28",
         ),
         (
             (
@@ -108,11 +108,11 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
         ),
         (
             ("dph.advantage_scale=std", "algorithm.adv_estimator=rloo"),
-            "adv_estimator=rloo is another advantage",
+            "adv_estimator=rloo differs from",
         ),
         (
             ("dph.clip_low=0.1", "actor_rollout_ref.actor.policy_loss.loss_mode=gspo"),
-            "loss_mode=gspo and dph.objective, which makes it vanilla",
+            "loss_mode=gspo and dph.objective, which sets it to vanilla",
         ),
         (("+dph.objective.overlong_filter=true",), "overlong_filter: verl counts .*TRL"),
         (
@@ -139,7 +139,7 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
                 "+dph.objective.penalties.wide.kind=entropy",
                 "+dph.objective.penalties.wide.weight=0.1",
             ),
-            "penalties.wide: it sees whole next-token distributions, and verl.*`dph train` can",
+            "penalties.wide: it needs whole next-token distributions, and verl.*`dph train` can",
         ),
         (
             (

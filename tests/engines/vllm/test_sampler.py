@@ -118,7 +118,7 @@ def test_the_context_is_the_models_own(sampler):
 def test_an_engine_whose_processes_end_is_an_error_of_the_model(tmp_path, start):
     build_model().save_pretrained(tmp_path)  # heads of 8, which its kernels for CPUs do not take
     with (
-        pytest.raises(ModelError, match="vLLM broke off: EngineDeadError"),
+        pytest.raises(ModelError, match="vLLM failed: EngineDeadError"),
         start(directory=tmp_path) as small,
     ):
         small.sample(requests(1), PLAIN, seed=0)
@@ -129,7 +129,7 @@ def test_an_engine_leaves_nothing_behind(start):
     before = dict(os.environ), torch.get_num_threads(), shared_memory()
     ours = set(psutil.Process().children(recursive=True))
     with start(context=32) as short:
-        with pytest.raises(SettingsError, match=r"context of 32 that vLLM has room for"):
+        with pytest.raises(SettingsError, match=r"context of 32 that fits in vLLM's memory"):
             short.sample(requests(1), PLAIN, seed=0)
         short.sample(requests(1)[:3], PLAIN, seed=0)
         assert set(psutil.Process().children(recursive=True)) > ours

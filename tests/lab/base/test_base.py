@@ -56,7 +56,7 @@ def test_a_finished_one_is_kept_and_another_is_refused_or_replaced(trained, corp
     before = (trained / MODEL / "model.safetensors").stat().st_mtime_ns
     assert train_base(base_recipe(*corpora), trained, Silent()) == trained / MODEL
     assert (trained / MODEL / "model.safetensors").stat().st_mtime_ns == before
-    with pytest.raises(ModelError, match="holds a training that differs in settings"):
+    with pytest.raises(ModelError, match="has a training that differs in settings"):
         train_base(base_recipe(*corpora, learning_rate=2e-2), trained, Silent())
 
 

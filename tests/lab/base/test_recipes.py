@@ -68,5 +68,5 @@ def test_what_is_wrong_is_told_with_its_value(tmp_path, text, override, said):
 
 
 def test_two_stages_of_one_name_are_refused(tmp_path):
-    with pytest.raises(SettingsError, match="names of their own, got one, one"):
+    with pytest.raises(SettingsError, match="different names, got one, one"):
         read(tmp_path, SFT + SFT[SFT.index("[[stages]]") :])

@@ -66,18 +66,18 @@ def test_without_a_template_a_chat_is_refused():
 def test_a_template_that_rewrites_earlier_turns_is_refused():
     other = train_tokenizer(iter(["a b"]), vocabulary=300)
     other.chat_template = "{{ messages | length }}{{ messages[-1].content }}"
-    with pytest.raises(ModelError, match="line 3: the chat template writes earlier turns anew"):
+    with pytest.raises(ModelError, match="line 3: the chat template rewrites earlier turns"):
         encode_row({"prompt": "a", "response": "b"}, other, chat=True, place="line 3")
 
 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("text", "a row is an object, got 'text'"),
+        ("text", "a row must be an object, got 'text'"),
         ({"prompt": "a"}, "response must be a text, got None"),
         ({"prompt": "a", "response": ""}, "response must be a text, got ''"),
-        ({"prompt": 3, "response": "a"}, "messages are a list of role and content, got 3"),
-        ({"messages": [{"role": "user", "content": "a"}]}, "nothing is said by the assistant"),
+        ({"prompt": 3, "response": "a"}, "messages must be a list of role and content, got 3"),
+        ({"messages": [{"role": "user", "content": "a"}]}, "the assistant says nothing"),
     ],
 )
 def test_a_malformed_row_is_told_with_its_place(tokenizer, row, said):

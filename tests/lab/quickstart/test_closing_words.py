@@ -41,7 +41,7 @@ def test_a_sentence_a_method_with_the_numbers_of_this_seed():
 def test_the_cost_of_all_stages_stands_beside_each_method():
     made = summary(["grpo"])
     at = closing_words(made, None).index(
-        "Cost of all stages, with what methods share in full for each:"
+        "Cost of all stages; shared stages count in full for each method:"
     )
     assert closing_words(made, None)[at + 1] == (
         "  GRPO: 1,504 answers, 21,446 tokens, 4 min 40 s (without the time of store broad)."
@@ -59,7 +59,7 @@ def test_the_table_over_seeds_is_told_beside_it_and_what_it_lacks():
     assert lines[at + 1 :] == [
         "  GRPO: in domain greedy 70.0 ± 5.0.",
         "The table has no DPH-F.",
-        "One seed is one draw of many; where the two differ, the table is the result.",
+        "One seed is one draw of many; where they differ, trust the table.",
     ]
 
 

@@ -122,7 +122,7 @@ def test_a_second_look_at_a_method_takes_no_place_among_the_best(write, instant)
 
 def test_methods_that_wait_for_each_other_are_refused(write):
     text = STUDY.replace("learning_rates = [2e-4, 5e-4]", 'learning_rate_of = "dph_f"')
-    with pytest.raises(SettingsError, match="waits for what is chosen for itself"):
+    with pytest.raises(SettingsError, match="depends on its own choice"):
         Planner(load_study(write(text)))
 
 

@@ -95,5 +95,5 @@ def test_a_table_of_another_schema_is_refused(gathered):
 def test_a_damaged_table_is_named(gathered):
     _, places, _ = gathered
     places.parquet.write_bytes(places.parquet.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"study\.parquet is damaged: bring it back"):
+    with pytest.raises(DataError, match=r"study\.parquet is damaged: restore it"):
         read_rows(places)

@@ -107,5 +107,5 @@ def test_the_old_rule_brought_back_goes_on(write, small, finished):
 def test_a_lock_that_is_no_table_is_bad_input(small, finished):
     _, places, rows = finished
     places.lock.write_text("[]")
-    with pytest.raises(DataError, match=r"rule\.lock\.json is damaged: bring it back; got \[\]"):
+    with pytest.raises(DataError, match=r"rule\.lock\.json is damaged: restore it; got \[\]"):
         current_lock(small, places, rows)

@@ -64,8 +64,12 @@ def test_a_mistake_in_the_study_is_named(write, before, after, message):
     [
         ('"greedy + pass@16"', '"greedy + pas@16"', "unknown metric 'pas@16'; there are greedy"),
         ('"pass@16"', '"pass@0"', "unknown metric 'pass@0'"),
-        ('b = "base"', 'b = "dapo"', "compares 'dapo', which no method is called; .* base, GRPO"),
-        ('b = "base"', 'b = "dph_f"', "a comparison is of two methods, got a = b = 'dph_f'"),
+        (
+            'b = "base"',
+            'b = "dapo"',
+            "compares 'dapo', which is not the label of a method; .* base, GRPO",
+        ),
+        ('b = "base"', 'b = "dph_f"', "a comparison needs two methods, got a = b = 'dph_f'"),
         ('"greater"', '"better"', "compare.0.alternative: .* got 'better'"),
         ("[choose]", "[chose]", "unknown key chose; did you mean choose"),
         ("[choose]", "[choose]\ntie = -1", "choose.tie: .* got -1"),

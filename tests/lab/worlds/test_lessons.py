@@ -49,7 +49,7 @@ def test_those_who_answer_choose_independently():
 
 
 def test_options_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="beside one of 3"):
+    with pytest.raises(ValueError, match="next to one of 3"):
         Answerer([9, 40, END], [[[9, END]]], [(0.5, 0.5)])
 
 

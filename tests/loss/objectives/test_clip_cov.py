@@ -97,7 +97,7 @@ def test_chosen_tokens_leave_the_loss_and_the_others_are_as_they_were():
 
 
 def test_without_a_choice_there_is_no_loss():
-    with pytest.raises(DataError, match="nothing was chosen"):
+    with pytest.raises(DataError, match="none were chosen"):
         ClipCov()(batch())
 
 

@@ -40,5 +40,5 @@ def test_the_distance_to_the_old_policy_counts_at_the_chosen_tokens_alone():
 
 
 def test_without_a_choice_there_is_no_penalty():
-    with pytest.raises(DataError, match="nothing was chosen"):
+    with pytest.raises(DataError, match="none were chosen"):
         KLCov()(batch())

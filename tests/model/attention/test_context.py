@@ -59,7 +59,7 @@ def test_contexts_nest(make_model):
 
 
 def test_outside_of_a_context_there_is_nothing_to_call():
-    with pytest.raises(ModelError, match="outside of the forward"):
+    with pytest.raises(ModelError, match="outside the forward"):
         _attend(torch.nn.Identity(), *[torch.zeros(1, 1, 1, 1)] * 3, None)
 
 

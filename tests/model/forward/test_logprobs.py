@@ -329,9 +329,9 @@ def test_a_row_in_two_statistics_and_an_entropy_beside_one_are_refused(make_mode
     model = make_model("llama")
     all_rows = RowStatistic(torch.tensor([True]), lambda table, _: table[:, :1])
     options = {"temperature": 1.0, "pad_id": 0}
-    with pytest.raises(ValueError, match="a row is in two statistics"):
+    with pytest.raises(ValueError, match="a row appears in two statistics"):
         completion_scores(model, [(3, 4)], [(5,)], statistics=[all_rows, all_rows], **options)
-    with pytest.raises(ValueError, match="with_entropy is not computed beside statistics"):
+    with pytest.raises(ValueError, match="with_entropy cannot be combined with statistics"):
         completion_scores(
             model, [(3, 4)], [(5,)], statistics=[all_rows], with_entropy=True, **options
         )

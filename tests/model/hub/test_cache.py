@@ -73,7 +73,7 @@ REFUSED = {
     ),
     "a private model": (("org/private", None), r"org/private: .* or it is private: .* or log in"),
     "a gated model": (("org/gated", None), r"org/gated: access is gated: ask for it .* log in"),
-    "no weights": (("org/bare", None), r"org/bare: there is no weights \(\*\.safetensors\)"),
+    "no weights": (("org/bare", None), r"org/bare: .* has no weights \(\*\.safetensors\)"),
     "no name at all": (("org/a--b", None), r"org/a--b: .*--"),
 }
 
@@ -128,5 +128,5 @@ def test_a_part_of_a_model_is_not_taken_for_the_whole(hub):
     index = json.dumps({"weight_map": parts}).encode()
     files = {"config.json": b"{}", "model.safetensors.index.json": index, parts["a"]: b"1"}
     hub.push("org/tiny", files)
-    with pytest.raises(ModelError, match=r"1 files of weights are missing .* model-2\.safetensors"):
+    with pytest.raises(ModelError, match=r"1 weight files are missing .* model-2\.safetensors"):
         model_snapshot("org/tiny", None, fetch=True)

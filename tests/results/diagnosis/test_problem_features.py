@@ -66,7 +66,7 @@ def test_a_column_that_some_problems_lack_is_a_feature_and_objects_are_told_of()
     assert held["note = n"] == [True] * 4 + [False] * 4
     assert dict(found.unused) == {
         "meta": "its values are objects",
-        "prompt": "its values tell no problems apart",
+        "prompt": "its values do not distinguish problems",
     }
 
 

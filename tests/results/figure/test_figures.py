@@ -195,7 +195,7 @@ def test_a_table_as_json_has_its_cells_by_column(strengths, capsys):
 
 
 def test_other_tasks_are_sets_with_a_grader_of_their_own(runs):
-    with pytest.raises(DataError, match="no set has a grader of its own"):
+    with pytest.raises(DataError, match="no set has its own grader"):
         paper_table("elsewhere", FigureRequest(places=[runs]))
     for name in ("grpo", "dph_f"):
         table = load_recipe(runs / name / "recipe.toml").model_dump(mode="json")

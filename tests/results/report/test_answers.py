@@ -87,5 +87,5 @@ def test_tokens_are_those_of_the_first_answer_that_has_them():
 
 @pytest.mark.parametrize("settings", [{"longest": 0}, {"most": 0}])
 def test_limits_that_keep_nothing_are_refused(settings):
-    with pytest.raises(SettingsError, match=r"at least 1|has to be kept"):
+    with pytest.raises(SettingsError, match=r"at least 1|must be kept"):
         Limits(**settings)

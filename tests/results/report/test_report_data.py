@@ -212,7 +212,7 @@ def test_runs_on_other_problems_are_refused(tmp_path, place):
 
 
 def test_a_place_without_runs_and_a_run_named_twice_are_refused(tmp_path, place):
-    with pytest.raises(DataError, match="is no run and holds none"):
+    with pytest.raises(DataError, match="is not a run and contains none"):
         read_report([tmp_path])
     with pytest.raises(DataError, match="there is no run directory"):
         read_report([tmp_path / "nobody"])

@@ -213,7 +213,7 @@ def test_sql_is_told_apart_by_words_numbers_and_texts(open_report):
 
 def test_what_was_run_and_the_settings_that_differ_are_there_to_open(open_report):
     page = open_report()
-    facts = page.inner_text("#overview [aria-label='What was run']")
+    facts = page.inner_text("#overview [aria-label='Runs']")
     assert "GRPO" in facts
     assert "160,000" in facts  # 40 steps of 4,000 tokens
     page.click("summary:has-text('settings differ')")
@@ -317,7 +317,7 @@ def test_what_is_switched_off_stands_in_the_address_of_every_page(open_report):
 
 def test_a_list_without_problems_says_why_and_how_to_have_them_back(open_report):
     page = open_report("#/problems?q=nothinghasthis")
-    assert "No problem passes these filters." in page.inner_text("#none")
+    assert "No problem matches these filters." in page.inner_text("#none")
     page.click("#none button")
     assert page.inner_text("#counted").startswith("25 of")
     assert page.inner_text("#none") == ""

@@ -46,7 +46,7 @@ def test_rows_of_a_problem_that_lie_apart_are_refused(samples, tmp_path):
     table = read_samples(samples)
     order = np.roll(np.arange(len(table)), 2)
     write_samples(tmp_path / "samples.parquet", table.take(order), digest="made")
-    with pytest.raises(DataError, match="not side by side"):
+    with pytest.raises(DataError, match="not adjacent"):
         count_answers(tmp_path / "samples.parquet")
 
 

@@ -32,7 +32,7 @@ def test_a_state_is_another_as_soon_as_a_file_is_longer_newer_or_another(tmp_pat
 
 
 def test_a_directory_without_a_run_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is no run and holds none"):
+    with pytest.raises(DataError, match="is not a run and contains none"):
         ServedRuns([tmp_path])
 
 

@@ -70,22 +70,22 @@ def test_one_of_several_sets_has_to_be_chosen(write):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([], "holds no graded samples"),
+        ([], "has no graded samples"),
         ([row(outcome="BAD_GOLD")], "no graded samples that count"),
         ([{"reward": 1}], r"line 1: there is no 'problem_id', only reward"),
         ([{"x": 1}], "no 'problem_id' and no 'reward', only x"),
         ([3], "only nothing"),
-        ([row(), row(reward=None)], r"line 3: reward has to be a number in \[0, 1\], got None"),
+        ([row(), row(reward=None)], r"line 3: reward must be a number in \[0, 1\], got None"),
         ([row(reward=1.5)], "got 1.5"),
         ([row(reward=float("nan"))], "got nan"),
         ([row(reward="1")], "got '1'"),
-        ([row(None)], "problem_id has to be a text or a whole number, got None"),
+        ([row(None)], "problem_id must be text or a whole number, got None"),
         ([row(True)], "got True"),
-        ([row(sample_index="0")], "sample_index has to be a whole number, got '0'"),
+        ([row(sample_index="0")], "sample_index must be a whole number, got '0'"),
         ([row(sample_index=0.5)], "got 0.5"),
         ([row(sample_index=0), row()], "line 3: some rows have a sample_index and some have none"),
-        ([row(outcome="passed")], "outcome has to be one of CORRECT, WRONG.* got 'passed'"),
-        ([row(sample_index=2), row(sample_index=2)], "sample 2 of problem 'a' is there twice"),
+        ([row(outcome="passed")], "outcome must be one of CORRECT, WRONG.* got 'passed'"),
+        ([row(sample_index=2), row(sample_index=2)], "sample 2 of problem 'a' occurs twice"),
     ],
 )
 def test_what_cannot_be_read_is_named(write, rows, message):
@@ -100,7 +100,7 @@ def test_files_of_other_kinds_are_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
     for name, message in [
         ("x.txt", "must end in one of"),
-        ("x.parquet", "as parquet"),
+        ("x.parquet", "not a parquet file"),
         ("x.jsonl", "line 1: not valid JSON"),
         ("gone.jsonl", "there is no file"),
         ("y.parquet", "no 'problem_id'"),
@@ -122,7 +122,7 @@ def test_numbers_of_a_csv_file_are_read_and_empty_cells_are_none(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("a,much,0", "line 2: reward has to be a number"), ("a,1,x", "sample_index has to be")],
+    [("a,much,0", "line 2: reward must be a number"), ("a,1,x", "sample_index must be")],
 )
 def test_a_cell_that_is_not_a_number_is_named(tmp_path, line, message):
     (tmp_path / "x.csv").write_text(f"problem_id,reward,sample_index\n{line}\n")

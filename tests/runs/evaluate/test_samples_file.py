@@ -92,12 +92,15 @@ def replaced(table, column, value):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda t: t.drop_columns("reward"), "is no samples file: its columns are set, problem_id"),
+        (
+            lambda t: t.drop_columns("reward"),
+            "is not a samples file: its columns are set, problem_id",
+        ),
         (lambda t: replaced(t, "reward", None), "'reward' is missing in some rows"),
         (lambda t: replaced(t, "outcome", "PERHAPS"), "unknown outcome 'PERHAPS'"),
         (lambda t: t.slice(1), "samples.parquet: set 'digits': rows are missing"),
         (lambda t: t.take([1, 0, *range(2, t.num_rows)]), "set 'digits': rows are missing"),
-        (lambda t: pa.concat_tables([t, t]), "rows of a problem are missing or not side by side"),
+        (lambda t: pa.concat_tables([t, t]), "rows of a problem are missing or not adjacent"),
         (lambda t: replaced(t, "problem_id", "x"), "rows of a problem are missing"),
         (lambda t: t.slice(0, 1), "set 'digits' has no graded samples"),
     ],

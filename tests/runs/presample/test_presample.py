@@ -308,4 +308,4 @@ def test_a_damaged_piece_is_made_again(pool_of, tmp_path, caplog):
     parts.write(0, pq.read_table(tmp_path / "whole" / "pool" / "samples.parquet"))
     (tmp_path / "pool.partial" / "000000.parquet").write_text("cut")
     assert parts.read(0) is None
-    assert "is damaged: it is made again" in caplog.text
+    assert "is damaged: it will be made again" in caplog.text

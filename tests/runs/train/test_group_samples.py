@@ -80,7 +80,7 @@ def test_an_advantage_of_rewards_alone_costs_nothing():
 
 
 def test_counts_that_nobody_has_are_asked_for():
-    with pytest.raises(PoolError, match="right, which only a pool says: run `dph presample`"):
+    with pytest.raises(PoolError, match="right, which only a pool records: run `dph presample`"):
         group_samples(GROUPS, rows(GROUPS), BayesianBoundaryGate(), None)
 
 

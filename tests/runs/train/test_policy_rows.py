@@ -224,7 +224,7 @@ def test_both_log_probs_that_are_compared_come_from_the_forward_where_old_ones_d
 
 def test_an_initial_policy_that_nobody_loaded_is_missed_by_name(forward):
     base = BaseCounts(correct={"p": 3}, samples=8)
-    with pytest.raises(DataError, match="reads 'ref_logprobs' of the samples, which is not there"):
+    with pytest.raises(DataError, match="reads 'ref_logprobs' of the samples, which is not given"):
         rows_of(GROUPS, forward, base=base, **ALPHA_DPG)
 
 

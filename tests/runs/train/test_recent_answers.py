@@ -181,7 +181,7 @@ def test_newest_keeps_the_order():
     ("changes", "said"),
     [
         ({"recent_capacity": 3}, "needs recent"),
-        ({"recent": 2, "store": "pool"}, "instead of a store"),
+        ({"recent": 2, "store": "pool"}, "replaces a store"),
         ({"recent": 0}, "greater than or equal to 1"),
     ],
 )

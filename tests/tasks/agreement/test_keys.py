@@ -20,7 +20,7 @@ def test_answers_with_equal_keys_agree():
 
 @pytest.mark.parametrize(
     ("function", "message"),
-    [("broken", "failed on 2 of 2 answers"), ("no_key", "a key is a text, a finite number")],
+    [("broken", "failed on 2 of 2 answers"), ("no_key", "a key is text, a finite number")],
 )
 def test_a_function_that_cannot_do_it_is_an_error(function, message):
     with (

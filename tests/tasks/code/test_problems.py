@@ -169,14 +169,18 @@ def test_a_pickle_that_is_more_than_a_text_is_refused_and_never_run(tmp_path, ca
 @pytest.mark.parametrize(
     ("name", "row", "message"),
     [
-        ("humaneval", HUMANEVAL | {"prompt": ""}, "'prompt' has to be a text, got ''"),
-        ("humaneval", HUMANEVAL | {"test": None}, "'test' has to be a text, got None"),
-        ("mbpp", MBPP | {"task_id": None}, "'task_id' has to be a number or a text"),
-        ("mbpp", MBPP | {"test_list": "assert"}, "'test_list' has to be a list of texts"),
-        ("mbpp", MBPP | {"test_list": ["assert f("]}, "its code or its tests are no Python"),
-        ("mbpp", MBPP | {"test_list": ["assert f(1)"]}, "no test calls what the code defines"),
-        ("livecodebench", STDIN | {"public_test_cases": "[{]"}, "cases are no JSON"),
-        ("livecodebench", STDIN | {"public_test_cases": [3]}, "cases are a list of objects"),
+        ("humaneval", HUMANEVAL | {"prompt": ""}, "'prompt' must be text, got ''"),
+        ("humaneval", HUMANEVAL | {"test": None}, "'test' must be text, got None"),
+        ("mbpp", MBPP | {"task_id": None}, "'task_id' must be a number or a text"),
+        ("mbpp", MBPP | {"test_list": "assert"}, "'test_list' must be a list of texts"),
+        ("mbpp", MBPP | {"test_list": ["assert f("]}, "its code or its tests are not valid Python"),
+        (
+            "mbpp",
+            MBPP | {"test_list": ["assert f(1)"]},
+            "no test calls anything that the code defines",
+        ),
+        ("livecodebench", STDIN | {"public_test_cases": "[{]"}, "cases are not JSON"),
+        ("livecodebench", STDIN | {"public_test_cases": [3]}, "cases must be a list of objects"),
         ("livecodebench", STDIN | {"private_test_cases": "%%"}, "cases cannot be unpacked"),
         ("livecodebench", FUNCTIONAL | {"metadata": "{}"}, "'metadata' names no func_name"),
         (
@@ -197,7 +201,7 @@ def test_an_unknown_shape_an_empty_file_and_an_id_used_twice_are_refused(tmp_pat
     path = write(tmp_path / "h.jsonl", HUMANEVAL, HUMANEVAL)
     with pytest.raises(SettingsError, match="humaneval, mbpp, livecodebench, got 'apps'"):
         load_code(path, "apps")
-    with pytest.raises(DataError, match="'Own/0' was used at"):
+    with pytest.raises(DataError, match="'Own/0' was already used at"):
         load_code(path, "humaneval")
     with pytest.raises(DataError, match="holds no problems"):
         load_code(write(tmp_path / "empty.jsonl"), "humaneval")

@@ -55,7 +55,7 @@ def test_no_answers_have_no_verdicts(pets):
         (("SELECT 1", ["SELECT 1"]), "predictions is a sequence of texts, got one text"),
         ((["SELECT 1"], "SELECT 1"), "golds is a sequence of texts, got one text"),
         ((["SELECT 1"], GOLDS), "got 1 predictions, 4 golds, 4 databases"),
-        (([None], ["SELECT 1"]), r"predictions\[0\] has to be a text, got None \(NoneType\)"),
+        (([None], ["SELECT 1"]), r"predictions\[0\] must be text, got None \(NoneType\)"),
     ],
 )
 def test_sql_that_is_not_a_pair_of_sequences_is_refused(pets, arguments, message):
@@ -97,8 +97,8 @@ def test_other_verifiers_grade_answers_by_name():
         (("5", ["5"]), "responses is a sequence of texts, got one text, '5'"),
         ((["5"], "5"), "golds is a sequence of texts, got one text, '5'"),
         ((["5"], ["5", "6"]), "got 1 responses, 2 golds"),
-        (([5], ["5"]), r"responses\[0\] has to be a text, got 5 \(int\)"),
-        ((["5"], [True]), r"golds\[0\] has to be a text, got True"),
+        (([5], ["5"]), r"responses\[0\] must be text, got 5 \(int\)"),
+        ((["5"], [True]), r"golds\[0\] must be text, got True"),
     ],
 )
 def test_math_that_is_not_a_pair_of_sequences_is_refused(arguments, message):

@@ -53,14 +53,14 @@ def test_each_row_is_graded_on_its_own_database(grader, databases):
     ("row", "outcome", "words"),
     [
         ({"db_id": None, "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "db_id"),
-        ({"db_id": 7, "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "db_id is no text: 7"),
+        ({"db_id": 7, "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "db_id is not text: 7"),
         ({"db_id": "pets", "gold_sql": "", "pred_sql": GOLD}, "BAD_GOLD", "gold_sql"),
-        ({"db_id": "pets", "pred_sql": GOLD}, "BAD_GOLD", "gold_sql is no text: None"),
+        ({"db_id": "pets", "pred_sql": GOLD}, "BAD_GOLD", "gold_sql is not text: None"),
         ({"db_id": "no", "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "no database"),
         ({"db_id": "../pets\0", "gold_sql": GOLD, "pred_sql": GOLD}, "BAD_GOLD", "pets"),
         ({"db_id": "pets", "gold_sql": "SELECT x", "pred_sql": GOLD}, "BAD_GOLD", "no such"),
         ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": None}, "NO_ANSWER", "pred_sql"),
-        ({"db_id": "pets", "gold_sql": GOLD}, "NO_ANSWER", "pred_sql is no text"),
+        ({"db_id": "pets", "gold_sql": GOLD}, "NO_ANSWER", "pred_sql is not text"),
         ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": " \n"}, "NO_ANSWER", "no SQL"),
         ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": "-- none"}, "NO_ANSWER", "no SQL"),
         ({"db_id": "pets", "gold_sql": GOLD, "pred_sql": "none"}, "INVALID", "got NONE"),
@@ -131,7 +131,7 @@ def test_other_settings_are_another_job_and_workers_are_none(databases, tmp_path
 
 
 def test_settings_out_of_range_are_refused(databases, tmp_path):
-    with pytest.raises(DataError, match="no directory"):
+    with pytest.raises(DataError, match="not a directory"):
         SQLRowGrader(databases=tmp_path / "none")
     with pytest.raises(SettingsError, match="workers"):
         SQLRowGrader(databases=databases, workers=0)

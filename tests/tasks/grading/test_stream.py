@@ -131,7 +131,11 @@ def test_the_parts_of_another_job_are_refused(tmp_path, change):
     if change == "source":
         write(source, 13)
     rule, size = "odd" if change == "rule" else "even", 5 if change == "chunk_rows" else 4
-    words = {"rule": "another grader", "source": "another source", "chunk_rows": "another chunk"}
+    words = {
+        "rule": "different grader",
+        "source": "different source",
+        "chunk_rows": "different chunk",
+    }
     with pytest.raises(DataError, match=words[change]):
         grade_file(source, target, grader=EvenIsRight(rule), resume=True, chunk_rows=size)
 
@@ -172,7 +176,7 @@ def test_two_chunks_are_in_flight_and_no_more(tmp_path):
         ("in.jsonl", '{"n": 1}\n\n[1]', r"line 3: a row is a JSON object, got \[1\]"),
         ("in.jsonl", '{"m": 1, "o": 2}', "no column 'n'; it has m, o"),
         ("in.jsonl", '{"n": 1, "reward": 2}', "already has the column 'reward'"),
-        ("out.jsonl", '{"n": 1}', "another file than the input"),
+        ("out.jsonl", '{"n": 1}', "a different file from the input"),
         ("in.jsonl", "[" * 100_000, "not valid JSON"),
     ],
 )

@@ -27,7 +27,7 @@ def test_ids_are_the_files_own_numbers_or_positions(tmp_path):
 @pytest.mark.parametrize("value", [None, "", " ", 3])
 def test_a_row_without_a_field_is_named(tmp_path, field, value):
     path = write(tmp_path, [ROW, ROW | {field: value}])
-    with pytest.raises(DataError, match=f"question 1: '{field}' has to be a text"):
+    with pytest.raises(DataError, match=f"question 1: '{field}' must be text"):
         questions(path)
 
 
@@ -35,8 +35,8 @@ def test_a_row_without_a_field_is_named(tmp_path, field, value):
     ("rows", "message"),
     [
         ([ROW | {"id": 3}, ROW | {"id": 3}], "question 1: id 3 was used before"),
-        ([ROW | {"db_id": "../zoo"}], "'db_id' has to be the name of a database, got '../zoo'"),
-        ([ROW | {"evidence": 5}], "'evidence' has to be a text, got 5"),
+        ([ROW | {"db_id": "../zoo"}], "'db_id' must be the name of a database, got '../zoo'"),
+        ([ROW | {"evidence": 5}], "'evidence' must be text, got 5"),
         ([], "does not hold a list of questions"),
     ],
 )
@@ -55,7 +55,7 @@ def test_what_holds_no_rows_is_refused(tmp_path):
     with pytest.raises(DataError, match="list of questions"):
         published_rows(write(tmp_path, {"a": 1}))
     (tmp_path / "dev.parquet").write_text("no")
-    with pytest.raises(DataError, match="as parquet"):
+    with pytest.raises(DataError, match="not a parquet file"):
         published_rows(tmp_path / "dev.parquet")
 
 

@@ -86,8 +86,8 @@ def test_a_function_that_never_returns_costs_only_its_own_answer(verifier, respo
     [
         ("raise", "ZeroDivisionError: by nought"),
         ("exit", "SystemExit: 3"),
-        ("two", "it returned 2; a number has to lie in [0, 1]"),
-        ("nan", "it returned nan; a number has to lie in [0, 1]"),
+        ("two", "it returned 2; a number must lie in [0, 1]"),
+        ("nan", "it returned nan; a number must lie in [0, 1]"),
         ("decimal", "it returned Decimal('3')"),
         ("none", "it returned None (NoneType); a bool"),
         ("text", "it returned 'yes' (str); a bool"),
@@ -209,11 +209,17 @@ def closure():
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda response, problem: response == problem, "is a lambda, which no other process"),
+        (
+            lambda response, problem: response == problem,
+            "is a lambda, which other processes cannot",
+        ),
         (closure(), "is a function inside another one"),
         (partial(grade_long), "has no import path"),
         (Graders(), "has no import path"),
-        (Graders().bound, "only what a module holds under its own name"),
+        (
+            Graders().bound,
+            "other processes can import only what a module defines under its own name",
+        ),
     ],
 )
 def test_a_function_that_no_other_process_can_import_is_refused(function, words):

@@ -58,7 +58,7 @@ def test_anything_else_is_refused(value):
     "value", [-0.1, 1.1, float("nan"), float("inf"), 2, np.int64(2), np.float32("nan"), 10**400]
 )
 def test_a_number_outside_the_range_is_refused(value):
-    with pytest.raises(ValueError, match="has to lie in"):
+    with pytest.raises(ValueError, match="must lie in"):
         as_verdict(value)
 
 

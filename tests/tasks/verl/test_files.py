@@ -121,7 +121,7 @@ def test_places_that_cannot_be_written_are_refused(jsonl, gsm8k, tmp_path):
         problems_to_verl(jsonl, tmp_path / "v.jsonl")
     with pytest.raises(DataError, match=r"writes \.jsonl, got"):
         verl_to_problems(gsm8k, tmp_path / "p.parquet")
-    with pytest.raises(DataError, match="is the input itself"):
+    with pytest.raises(DataError, match="is the input"):
         problems_to_verl(gsm8k, gsm8k)
     with pytest.raises(SettingsError, match="cannot become the field 'prompt'"):
         verl_to_problems(gsm8k, tmp_path / "p.jsonl", ground_truth="prompt")

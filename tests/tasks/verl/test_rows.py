@@ -142,7 +142,7 @@ def test_a_problem_whose_own_field_is_called_verl_row_is_a_problem_like_any_othe
     ("change", "message"),
     [
         ({"reward_model": {"style": "rule", "ground_truth": "x"}}, "reward_model.ground_truth is"),
-        ({"level": 3}, "level is not what extra_info.answer_json says"),
+        ({"level": 3}, "level differs from extra_info.answer_json"),
         ({"extra_info": {"level": 3}}, "extra_info.level is not"),
         ({"extra_info": {"answer_json": "{"}}, "answer_json is not JSON"),
         ({"extra_info": {"answer_json": "[" * 100_000}}, "answer_json is not JSON"),
@@ -191,12 +191,12 @@ def test_not_a_number_is_like_itself():
     ("row", "message"),
     [
         ([1], "a row is a JSON object"),
-        (GSM8K | {"data_source": None}, "data_source has to be a text, got None"),
+        (GSM8K | {"data_source": None}, "data_source must be text, got None"),
         (GSM8K | {"reward_model": None}, "there is no reward_model.ground_truth"),
         (GSM8K | {"reward_model": {"style": "model"}}, "there is no reward_model.ground_truth"),
-        (GSM8K | {"reward_model": "rule"}, "reward_model has to be a table of fields, got 'rule'"),
-        (GSM8K | {"extra_info": 3}, "extra_info has to be a table of fields, got 3"),
-        (GSM8K | {"prompt": []}, "prompt has to be"),
+        (GSM8K | {"reward_model": "rule"}, "reward_model must be a table of fields, got 'rule'"),
+        (GSM8K | {"extra_info": 3}, "extra_info must be a table of fields, got 3"),
+        (GSM8K | {"prompt": []}, "prompt must be"),
     ],
 )
 def test_a_malformed_row_is_refused_with_its_place(row, message):

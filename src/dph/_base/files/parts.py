@@ -21,7 +21,7 @@ _JOB = "job.json"
 
 
 class Earlier(Enum):
-    """What becomes of the pieces that an earlier job left in the directory."""
+    """Treatment of the parts that an earlier job left in the directory."""
 
     KEPT_IF_SAME = auto()
     """Those of the same job are kept; others are removed, with a warning."""
@@ -57,7 +57,7 @@ class Parts:
         make_directory(directory.parent)
 
     def path(self, index: int) -> Path:
-        """Where piece ``index`` lies, or will lie."""
+        """Path of part ``index``, whether it exists or not."""
         return self._directory / f"{index:06d}{self._suffix}"
 
     @contextmanager
@@ -81,11 +81,11 @@ class Parts:
         pieces = sorted(self._directory.glob("[!.]*"))
         if earlier is Earlier.REQUIRED_SAME and pieces:
             raise DataError(
-                f"{self._directory} belongs to another job (another {self._changes(found)}); "
-                "give the same input and options, or start again without --resume"
+                f"{self._directory} belongs to another job (different {self._changes(found)}); "
+                "use the same input and options, or start again without --resume"
             )
         if earlier is Earlier.KEPT_IF_SAME and pieces:
-            logger.warning("%s holds pieces of a job with other settings: removed", self._directory)
+            logger.warning("%s has parts of a job with other settings: removed", self._directory)
         for path in pieces:  # the job's own file, which a lock may stand beside, is the last
             path.unlink()
 
@@ -114,7 +114,7 @@ class TableParts(Parts):
         try:
             return pq.read_table(path) if path.exists() else None
         except (OSError, pa.ArrowException):
-            logger.warning("%s is damaged: it is made again", path)
+            logger.warning("%s is damaged: it will be made again", path)
             return None
 
     def write(self, index: int, table: pa.Table) -> None:

@@ -116,7 +116,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}, it is cut off or damaged: {error}") from error
+        raise DataError(f"cannot read {path}, it is truncated or damaged: {error}") from error
 
 
 # The tables of a parquet file, one after the other.
@@ -133,9 +133,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     except OSError as error:
         raise DataError(f"cannot read {path} as parquet: {error.strerror or error}") from error
     except pa.ArrowException as error:
-        raise DataError(
-            f"cannot read {path} as parquet, it is not a parquet file: {error}"
-        ) from error
+        raise DataError(f"{path} is not a parquet file: {error}") from error
 
 
 def parquet_tables(
@@ -158,7 +156,7 @@ def parquet_tables(
 
 
 class RowFormat(Enum):
-    """How the rows of a file are written."""
+    """Format of the rows of a file."""
 
     PARQUET = "parquet"
     JSONL = "jsonl"
@@ -199,7 +197,7 @@ class Chunk:
 
 
 def row_format(path: Path) -> RowFormat:
-    """How the rows of a file are written, by its name.
+    """Format of the rows of a file, by its name.
 
     Raises:
         DataError: the name ends in something else.
@@ -258,7 +256,7 @@ def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a file has; blank lines do not count.
+    """Number of rows of a file; blank lines do not count.
 
     Raises:
         DataError: the file cannot be read.

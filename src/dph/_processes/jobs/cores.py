@@ -33,7 +33,8 @@ def connected_ray() -> Any:
         ray = import_module("ray")
     except ImportError as error:
         raise SettingsError(
-            "--engine ray needs Ray, which is not installed: `pip install ray`, or the engine cores"
+            "--engine ray needs Ray, which is not installed: run `pip install ray`, or use "
+            "--engine cores"
         ) from error
     if not ray.is_initialized():
         ray.init(log_to_driver=False, runtime_env=_surroundings())
@@ -91,7 +92,7 @@ class RayJobs:
 
 
 def _reason(error: BaseException) -> str:
-    """What the task itself raised, in a line; Ray's own error would be the whole traceback."""
+    """Error of the task, in a line; Ray's own error would be the whole traceback."""
     text = " ".join(str(error).split())
     return text if isinstance(error, DphError) else f"{type(error).__name__}: {text}"
 
@@ -131,7 +132,7 @@ class CoreJobs:
 
     @property
     def capacity(self) -> int:
-        """How many children at a time."""
+        """Number of children at a time."""
         return self._capacity
 
     def prepare(self) -> None:
@@ -212,5 +213,5 @@ class CoreJobs:
 
     def _reason(self, name: str, code: int) -> str:
         text = self._log(name).read_text(encoding="utf-8", errors="replace")[-_TAIL:].rstrip()
-        last = text.splitlines()[-1] if text else f"it ended with code {code} and said nothing"
+        last = text.splitlines()[-1] if text else f"it exited with code {code} without a message"
         return f"{last} ({self._log(name)})"

@@ -1,4 +1,4 @@
-"""How children begin: as fresh processes, or forked by one that has imported what they need."""
+"""Start children: as fresh processes, or forked from one that has imported what they need."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ class Jobs(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many."""
+        """Number of children at a time."""
         ...
 
     def start(self, job: Job) -> None:

@@ -28,7 +28,7 @@ def asserts(name: str) -> bool:
 
 
 def kind_of(statement: ast.stmt) -> Statement:
-    """What a statement does with what its calls give (dph._processes.sandbox.left)."""
+    """Use that a statement makes of its calls' results (dph._processes.sandbox.left)."""
     if isinstance(statement, ast.Assign | ast.AnnAssign) or _asks_identity(statement):
         return Statement.TAKES
     if isinstance(statement, ast.If | ast.While):
@@ -220,7 +220,7 @@ _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def rename_twins(tree: ast.Module) -> None:
-    """Give all but the last of the tests of one name names of their own."""
+    """Rename all but the last of several tests with the same name."""
     _rename(tree.body)
 
 

@@ -122,7 +122,7 @@ _RECURSIVE, _PRIVATE = 0x4000, 0x40000
 
 
 def leave_the_others() -> None:
-    """Move the caller into namespaces of its own; the next child is the first process in one.
+    """Move the caller into its own namespaces; the next child is the first process in one.
 
     Raises:
         OSError: the kernel or the machine's settings do not allow it.
@@ -288,7 +288,7 @@ class Confinement:
             _try_in_a_child(lambda: _become(user))
             self._user = user
         except OSError as error:
-            self.missing.append(f"another user than root ({error.strerror or error})")
+            self.missing.append(f"a user other than root ({error.strerror or error})")
 
     def _file_rules(self) -> FileRules:
         python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}

@@ -71,7 +71,9 @@ class Defined:
         if len(needed) > 1:
             return
         if needed and self._candidate is None:
-            raise TaskError("the tests define check(candidate), and no entry_point says what it is")
+            raise TaskError(
+                "the tests define check(candidate), and no entry_point names the candidate"
+            )
         self._finish(check(*([self._candidate] if needed else [])))
 
     def _run_class(self, name: str, value: type) -> None:
@@ -131,14 +133,14 @@ class Defined:
         ]
 
     def _fixture(self, name: str, instance: Any, stack: contextlib.ExitStack) -> Any:
-        """What a test asks for by the name of a parameter."""
+        """Fixture that a test asks for by the name of a parameter."""
         if name in _OWN_FIXTURES:
             return stack.enter_context(_OWN_FIXTURES[name]())
         if name == "candidate" and self._candidate is not None:
             return self._candidate
         function = getattr(instance, name, None) or self._names.get(name)
         if function is None or not getattr(function, FIXTURE, False):
-            raise TaskError(f"a test asks for {name!r}, and there is no such fixture")
+            raise TaskError(f"a test asks for {name!r}, but there is no such fixture")
         parameters = inspect.signature(function).parameters
         value = function(**{each: self._fixture(each, instance, stack) for each in parameters})
         if inspect.isgenerator(value):
@@ -152,7 +154,7 @@ class Defined:
         if inspect.iscoroutine(value):
             value = awaited(value)
         if inspect.isasyncgen(value):
-            raise TaskError("a test is an asynchronous generator, which nothing runs")
+            raise TaskError("a test is an asynchronous generator, which is never run")
         if inspect.isgenerator(value):
             for each in value:
                 if isinstance(each, tuple) and each and callable(each[0]):
@@ -191,12 +193,12 @@ def _run_unittest(unittest: Any, kind: type) -> bool:
     if first:
         raise first[0]
     if result.unexpectedSuccesses:
-        raise AssertionError("a test passed that should fail")
+        raise AssertionError("a test passed that was expected to fail")
     return bool(result.expectedFailures)
 
 
 def awaited(coroutine: Any) -> Any:
-    """What a coroutine gives."""
+    """Result of a coroutine."""
     import asyncio  # noqa: PLC0415 - it would be much for every fork to copy
 
     return asyncio.run(coroutine)
@@ -220,7 +222,7 @@ def _capsys() -> Iterator[Any]:
 
 
 class _Captured:
-    """What was written since it was last read: ``readouterr().out``."""
+    """Text written since it was last read: ``readouterr().out``."""
 
     def __init__(self, out: io.StringIO, err: io.StringIO) -> None:
         self._streams = (out, err)

@@ -37,7 +37,7 @@ from dph.records import Outcome
 
 
 class CheckCounts:
-    """How many checks were reached, and which failed.
+    """Number of checks that were reached, and the ones that failed.
 
     Attributes:
         reached: checks, so far.
@@ -72,19 +72,19 @@ class CheckCounts:
         return self.reached
 
     def reach(self, is_assertion: bool = False) -> None:
-        """A check is reached; an assertion has to hold or fail before the text ends."""
+        """Record that a check is reached; an assertion must hold or fail before the text ends."""
         self.reached += 1
         self._open += is_assertion
 
     def failure(self) -> str:
-        """What failed, or came to no end, although the tests went on; or ''."""
+        """The check that failed or did not finish although the tests continued; or ''."""
         if self._failed:
             text = str(self._failed[0])
-            return f"an assertion failed, and the tests went on{': ' if text else ''}{text}"
-        return "an assertion came to no end, and the tests went on" if self._open > 0 else ""
+            return f"an assertion failed, and the tests continued{': ' if text else ''}{text}"
+        return "an assertion did not finish, and the tests continued" if self._open > 0 else ""
 
     def forgive(self) -> None:
-        """What failed so far should have."""
+        """Forgive the failures so far: they were expected."""
         self._failed.clear()
         self._open = 0
 
@@ -228,7 +228,7 @@ def _solved(
 
 
 def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> tuple[Any, Any]:
-    """What a call returns, and what it leaves of its arguments."""
+    """Result of a call, and its changes to its arguments."""
     given, named = copy.deepcopy((call["args"], call["kwargs"]))
     name, _, method = entry_point.partition(".")
     function = program.named(name)
@@ -311,7 +311,9 @@ class _Trial:
             raise
         counts.append(self._counts.reached - counts_before)
         if not counts[-1] and self._counts.looped and self._program.asked > self._counts.asked:
-            raise AssertionError("no assertion ran: what the program gave left none to run")
+            raise AssertionError(
+                "no assertion ran: the values that the program returned left none to run"
+            )
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
         value, left = _called(self._program, call, entry_point)
@@ -319,12 +321,12 @@ class _Trial:
             if type(value) is not type(call["solved"]) or value != call["solved"]:
                 raise AssertionError("the other program returned something else")
             if value is None and left != call["left"]:
-                raise AssertionError("the other program left its arguments otherwise")
+                raise AssertionError("the other program changed its arguments differently")
         elif not same_value(value, call["returns"]):
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
     def _described(self, error: BaseException) -> str:
-        """What happened: the line of the test, the exception, the latest call."""
+        """Description of the event: the line of the test, the exception, the latest call."""
         line = _line(error.__traceback__)
         what = "" if type(error) is AssertionError else type(error).__name__
         text = str(error)[:200] if not isinstance(error, KeyError) else repr(error)[:200]

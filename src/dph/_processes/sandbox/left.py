@@ -1,4 +1,4 @@
-"""What calls left of their arguments, until the tests may see it.
+"""Changes that calls made to their arguments, until the tests may see them.
 
 A statement of the tests that checks something sees the arguments of its calls as they were before
 it, and so does what it calls: a function that changes what the expected value is computed from
@@ -74,7 +74,7 @@ def _arrays() -> tuple[type, ...]:
 
 
 class Watched:
-    """The containers of a call's arguments, as they were before it."""
+    """The containers of a call's arguments, as they were before the call."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self._containers = containers_of(values)
@@ -180,7 +180,7 @@ TESTS, SETUP = "<test ", "<setup>"
 
 
 class Statement(IntEnum):
-    """What a statement of the tests does with what a call gives."""
+    """Use that a statement of the tests makes of a call's result."""
 
     OTHER = 0
     TAKES = 1
@@ -217,7 +217,7 @@ class Left:
                 take_over(values, changed, self._resolve)
 
     def kind(self) -> Statement:
-        """What the statement under way does, CHECKS where it is not known."""
+        """Kind of the current statement, CHECKS where it is not known."""
         return self._kind if tests_frame() is self._frame else Statement.CHECKS
 
     def returned(self, values: tuple[Any, ...], changed: Any, data: Any) -> Any:

@@ -24,7 +24,7 @@ _STOPS = re.compile(r"\n(?:(?:class|def|if|print|assert|import|from)\b|#|@|```)"
 
 
 def whole_source(code: str, prefix: str, entry_point: str) -> str:
-    r"""The program: ``prefix`` and an answer that goes on with it, or stands for itself.
+    r"""The program: ``prefix`` and an answer that continues it, or the answer alone.
 
     An answer that begins with an indented line continues the prefix, up to the first line that
     starts something new. Any other is a program that follows the prefix, so that what the
@@ -44,7 +44,7 @@ def whole_source(code: str, prefix: str, entry_point: str) -> str:
 
 
 def prefix_alone(prefix: str, entry_point: str) -> str:
-    """The prefix without the function that the answer has to define."""
+    """The prefix without the function that the answer must define."""
     try:
         tree = ast.parse(prefix)
     except SyntaxError:  # a stub without a body, say: the answer has to bring everything
@@ -68,7 +68,7 @@ class TaskError(Exception):
 
 
 class TestNames(dict[str, Any]):
-    """What the tests lack is Python's, or the task's, or else the program's.
+    """Origin of names that the tests lack: Python's, the task's, or else the program's.
 
     A name that tests forget to import is never the program's where Python or an installed package
     has it: ``isclose`` is that of ``math``. Where the task says what is called (``entry_point``),
@@ -124,7 +124,7 @@ class TestNames(dict[str, Any]):
 
 
 class _Prefix(dict[str, Any]):
-    """What the beginning of the answers defines, which is the task's own: made when it is asked."""
+    """Definitions in the beginning of the answers, which are the task's: made when asked for."""
 
     def __init__(self, prefix: str, entry_point: str) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
 
 
 def _usual(name: str) -> Any:
-    """What a name usually is that tests forgot to import."""
+    """Usual meaning of a name that tests forgot to import."""
     if name in _USUAL_NAMES or name in sys.stdlib_module_names:
         try:
             return import_module(_USUAL_NAMES.get(name, name))

@@ -24,7 +24,7 @@ class SkippedError(Exception):
 
 
 class Caught:
-    """What ``raises`` gives: ``value`` and ``type`` of the exception, once it came."""
+    """Result of ``raises``: ``value`` and ``type`` of the exception, once it was raised."""
 
     value: BaseException
     type: type[BaseException]
@@ -37,7 +37,7 @@ class Caught:
 
 
 def raises(expected: Any, *call: Any, match: str | None = None, **named: Any) -> Any:
-    """A context in which the exception has to come, or a call that has to raise it."""
+    """A context in which the exception must be raised, or a call that must raise it."""
     if call:
         function, *positional = call
         with _raises(expected, match) as caught:

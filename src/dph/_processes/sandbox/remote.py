@@ -150,7 +150,7 @@ _INPUT = "input"
 
 
 class ProgramGoneError(BaseException):
-    """The program's process ended, or sent what is no answer. Not for tests to catch."""
+    """The program's process ended, or sent a malformed answer. Not for tests to catch."""
 
 
 class RemoteProgram:
@@ -184,7 +184,7 @@ class RemoteProgram:
         """
         message = self._receive()
         if message[0] not in ("loaded", "failed") or not isinstance(message[1], list):
-            self._gone("it sent what is no message")
+            self._gone("it sent a malformed message")
         if message[0] == "loaded":
             self.names = frozenset(str(name) for name in message[1])
             kinds = message[2] if len(message) > 2 and isinstance(message[2], dict) else {}
@@ -194,7 +194,7 @@ class RemoteProgram:
         return said(message[1], str(message[2]))
 
     def named(self, name: str) -> Any:
-        """What the program has under a global name; its exceptions are classes here too."""
+        """The program's object under a global name; its exceptions are classes here too."""
         if name not in self._names:
             bases = self.classes.get(name, [])
             if "BaseException" in bases:
@@ -229,14 +229,14 @@ class RemoteProgram:
                 break
             self._call_function(content)
         if kind not in ("raised", "value") or len(content) < 2:
-            self._gone("it sent what is no answer")
+            self._gone("it sent a malformed answer")
         extras = content[-1] if isinstance(content[-1], dict) else {}
         self._print(extras.get("printed"))
         values, changed = arguments[:2] if request == "call" else (), extras.get("changed")
         try:
             value = self.left.returned(values, changed, None if kind == "raised" else content[0])
         except (BadValueError, RecursionError) as error:
-            self._gone(f"it sent what is no value: {error}")
+            self._gone(f"it sent a malformed value: {error}")
         if kind == "raised":
             self._raise([str(each) for each in content[0]], str(content[1]), extras)
         return value
@@ -262,7 +262,7 @@ class RemoteProgram:
         try:
             self.left.begin(frame, kind)
         except BadValueError as error:
-            self._gone(f"it sent what is no value: {error}")
+            self._gone(f"it sent a malformed value: {error}")
 
     def _call_function(self, content: list[Any]) -> None:
         try:
@@ -275,7 +275,7 @@ class RemoteProgram:
             self._send(["failed", type(error).__name__, str(error)])
 
     def _print(self, text: Any) -> None:
-        """What the program printed, where the tests' own standard output goes."""
+        """Pass on the program's output to the tests' own standard output."""
         if isinstance(text, str) and text:
             sys.stdout.write(text)
 
@@ -288,7 +288,7 @@ class RemoteProgram:
         try:
             return decode(data, self._resolve)
         except (BadValueError, RecursionError) as error:
-            self._gone(f"it sent what is no value: {error}")
+            self._gone(f"it sent a malformed value: {error}")
 
     def _resolve(self, name: str, content: Any) -> Any:
         if name == "exception":
@@ -298,7 +298,7 @@ class RemoteProgram:
         if name == "coroutine":
             return self.ask("await", self._object(content))
         if name != "object":
-            raise BadValueError(f"{name!r} is no value")
+            raise BadValueError(f"{name!r} is not a value")
         return self._object(content)
 
     def _object(self, content: Any) -> Remote:
@@ -339,7 +339,7 @@ class RemoteProgram:
         except ChannelBrokenError as error:
             self._gone(f"it sent {error}")
         if not isinstance(message, list) or not 2 <= len(message) <= 4:
-            self._gone("it sent what is no message")
+            self._gone("it sent a malformed message")
         return message
 
     def _gone(self, why: str) -> NoReturn:

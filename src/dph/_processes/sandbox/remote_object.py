@@ -1,4 +1,4 @@
-"""What a program has and no plain value says: functions, classes and objects of its own.
+"""Objects of a program that are not plain values: its functions, classes and objects.
 
 A Remote can be called, its attributes and elements can be read and set, and each of those gives
 values again. What it may decide depends on whose it is:
@@ -90,7 +90,7 @@ class Remote:
             object.__setattr__(self, name, value)
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        """What the program's function or class gives for these arguments."""
+        """Result of the program's function or class for these arguments."""
         program = _program(self)
         given = ", ".join(map(short, positional))
         program.last = f"{_text(self)}({given})"[:200]
@@ -104,7 +104,7 @@ class Remote:
         if name.startswith("__") and name not in _SHOWN:
             raise AttributeError(name)
         if name in SAY_TRUE and "name" not in reference(self) and not _is_made_here(self):
-            raise AttributeError(f"{_text(self)} is no value that has {name}")
+            raise AttributeError(f"{_text(self)} is not a value that has {name}")
         return _program(self).ask("get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -166,7 +166,7 @@ class Remote:
             return _truth(_program(self).ask("operate", self, "truth", [self]))
         if not _program(self).is_checking():
             return _truth(_program(self).ask("operate", self, "truth", [self]))
-        raise TypeError(f"{_text(self)} is no value that a test could look into")
+        raise TypeError(f"{_text(self)} is not a value that a test can inspect")
 
     def __copy__(self) -> Any:
         return _copied(self, "copy")
@@ -276,7 +276,7 @@ def awaitable(remote: Remote) -> Coroutine[Any, Any, Any]:
 
 
 def reference(remote: Remote) -> dict[str, Any]:
-    """What the other side knows it by."""
+    """Reference by which the other side knows it."""
     found: dict[str, Any] = object.__getattribute__(remote, "_reference")
     return found
 
@@ -299,7 +299,7 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 
 
 def _equal(one: Remote, other: Any) -> bool:
-    """What the program says, unless it says so of anything at all."""
+    """Answer of the program, unless it gives the same for anything at all."""
     program = _program(one)
     if not _truth(program.ask("operate", one, "eq", [one, other])):
         return False

@@ -71,7 +71,7 @@ class _Printed(io.StringIO):
         return len(text)
 
     def taken(self) -> str:
-        """What was printed since it was last asked."""
+        """Text printed since it was last asked for."""
         text = self.getvalue()
         if text:
             self.seek(0)
@@ -80,7 +80,7 @@ class _Printed(io.StringIO):
 
 
 class _Served:
-    """What the other side knows of: the program's names, and objects that it was told of."""
+    """Objects known to the other side: the program's names, and objects that it was told of."""
 
     def __init__(self, names: dict[str, Any], channel: Channel, printed: _Printed) -> None:
         self._names = names
@@ -171,7 +171,7 @@ class _Served:
             for part in content[1].split("."):
                 found = getattr(found, part)
             return found
-        raise BadValueError(f"{name!r} is no value")
+        raise BadValueError(f"{name!r} is not a value")
 
     def _asked(self, function: int | str, positional: Any, named: Any = ()) -> Any:
         """Call a function of the other side, which waits for this one."""
@@ -222,7 +222,7 @@ def _equals_all(target: Any, others: list[Any]) -> bool:
 
 
 def _iterator(target: Any) -> Any:
-    """What can be asked for elements; containers give all of them at once."""
+    """Iterator over the elements; containers give all of them at once."""
     return iter(target)
 
 

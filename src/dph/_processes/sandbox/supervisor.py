@@ -80,14 +80,14 @@ _READ = 65536
 _START_SECONDS, _END_SECONDS = 60.0, 5.0
 _ERRORS_KEPT = 4096
 _HEADER = 8
-_NO_MESSAGE = "the tests sent what is no verdict"
+_NO_MESSAGE = "the test process sent a malformed verdict"
 _ADD_SEALS, _SEALS = 1033, 0b1111
 """F_ADD_SEALS; F_SEAL_SEAL, _SHRINK, _GROW and _WRITE. Only on Linux does ``fcntl`` know them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEnd:
-    """How a script ended.
+    """End of a script.
 
     ``code`` is that of its process, negative for a signal, None if it had to be killed.
     ``output`` is what it printed, as far as ``over_output`` does not say that it was too much;
@@ -111,7 +111,7 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """What a judge said. ``outcome`` is None if it did not come to a verdict.
+    """Reply of a judge. ``outcome`` is None if it did not reach a verdict.
 
     ``stage`` is then the one that took longer than it may, if ``late``, or in which the judge died.
     """
@@ -274,7 +274,7 @@ def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:
 
 
 def _received(judge: socket.socket) -> tuple[bytes, bool]:
-    """What came, and whether nothing did in time."""
+    """Received data, and whether nothing came in time."""
     try:
         return judge.recv(_READ), False
     except TimeoutError:

@@ -47,7 +47,7 @@ class ChannelClosedError(Exception):
 
 
 class ChannelBrokenError(Exception):
-    """What came over is no message, or is too long."""
+    """A message is malformed or too long."""
 
 
 def read_document(descriptor: int) -> Any:
@@ -135,7 +135,7 @@ Refer = Callable[[Any], dict[str, Any]]
 
 
 class BadValueError(ValueError):
-    """What came over is no value."""
+    """A value is malformed."""
 
 
 def encode(value: Any, refer: Refer) -> Any:

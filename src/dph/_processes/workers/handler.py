@@ -1,4 +1,4 @@
-"""What runs in a worker: a handler, and how it says what it is about to do."""
+"""The code that runs in a worker: a handler, and its announcement of the next step."""
 
 import resource
 import sys

@@ -207,7 +207,9 @@ class _Work:
     def submit(self, jobs: Sequence[_Job]) -> None:
         """Queue jobs; starts the threads with the first."""
         if os.getpid() != self._owner:
-            raise VerifierError("this worker pool belongs to another process; make a new one here")
+            raise VerifierError(
+                "this worker pool belongs to another process; create a new one in this process"
+            )
         with self._changed:
             if self._closed:
                 raise VerifierError("this worker pool is closed")

@@ -22,7 +22,7 @@ _SHORTEST_EXTENSION = 0.01
 
 
 class ReplyKind(Enum):
-    """How a request ended."""
+    """End of a request."""
 
     OK = auto()
     ERROR = auto()
@@ -154,7 +154,7 @@ class WorkerProcess:
             end = longer
 
     def _seconds_waited(self) -> float:
-        """How long the child has been ready to run while it had no core; 0 where nobody counts."""
+        """Time that the child has been ready to run without a core; 0 where nobody counts."""
         if self._schedule is None:
             return 0.0
         try:

@@ -30,20 +30,20 @@ def mix(
         typer.Option("--part", metavar="NAME=DIR", help="A corpus; may be repeated."),
     ],
     budget: Annotated[
-        int, typer.Option("--budget", min=1, metavar="BYTES", help="Bytes of text in all.")
+        int, typer.Option("--budget", min=1, metavar="BYTES", help="Total bytes of text.")
     ],
     shares: Annotated[
         list[str] | None,
         typer.Option(
             "--share",
             metavar="NAME=WEIGHT",
-            help="How much of each part; only ratios count [default: OpenCoder's annealing "
+            help="Share of each part; only ratios matter [default: OpenCoder's annealing "
             "mixture, code 83.94, algorithmic 12.44, synthetic 2.71, textbook 0.91].",
         ),
     ] = None,
     caps: Annotated[
         list[str] | None,
-        typer.Option("--cap", metavar="LANGUAGE=BYTES", help="The most of a language."),
+        typer.Option("--cap", metavar="LANGUAGE=BYTES", help="Maximum size of a language."),
     ] = None,
     workers: WorkersOption = None,
     engine: EngineOption = "cores",
@@ -106,8 +106,8 @@ def decontaminate(
         bool,
         typer.Option(
             "--entry-points",
-            help="Also drop what defines a function that a test asks for (for rows of questions "
-            "and answers; common names hit much of any Python corpus).",
+            help="Also drop documents that define a function that a test asks for (for rows of "
+            "questions and answers; common names match much of any Python corpus).",
         ),
     ] = False,
     workers: WorkersOption = None,
@@ -139,7 +139,7 @@ def dedup(
             "--preset",
             metavar="NAME",
             help="opencoder: 16 bands of 128 MinHashes; loose: 14 of 8, and exact similarity to "
-            "the kept file; exact: copies alone.",
+            "the kept file; exact: only exact copies.",
         ),
     ] = "opencoder",
     least_jaccard: Annotated[
@@ -148,7 +148,7 @@ def dedup(
             "--least-jaccard",
             metavar="J",
             help="Drop a near-copy only if its exact similarity to a kept file is at least this "
-            "[default: 0.7 for loose, else not looked at].",
+            "[default: 0.7 for loose, else unchecked].",
         ),
     ] = None,
     shards: ShardsOption = None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory that a stage made.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory written by a stage.")],
     as_json: JsonOption = False,
 ) -> None:
     """Print what a stage made and what each reason dropped.
@@ -41,7 +41,7 @@ def show(
 
 
 def explain(
-    document_id: Annotated[str, typer.Argument(metavar="ID", help="Of the document.")],
+    document_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.")],
     directories: Annotated[
         list[Path],
         typer.Argument(
@@ -75,7 +75,7 @@ def _outcome(word: "StageWord") -> str:
         digest = text_digest(word.kept.text)
         return f"kept ({kind}, {word.kept.bytes} bytes, sha256 {digest}...)"
     if word.dropped is None:
-        return "never saw it"
+        return "did not see it"
     facts = [
         f"{name} {word.dropped[name]}"
         for name in ("value", "threshold", "kept_id", "note")
@@ -137,8 +137,8 @@ PresetOption = Annotated[
         "--preset",
         metavar="NAME",
         parser=_preset,
-        help="opencoder (as released), fixed (what is wrong there mended) or sql (fixed, and rules "
-        "for SQL); `dph corpus rules` lists them.",
+        help="opencoder (as released), fixed (with its errors corrected) or sql (fixed, plus "
+        "rules for SQL); `dph corpus rules` lists them.",
     ),
 ]
 
@@ -152,7 +152,7 @@ def filter_documents(
         typer.Option(
             "--threshold",
             metavar="RULE[.KIND]=CONDITION",
-            help="Drop by another condition, '> 0.5' or '< 2 or > 10'; '' leaves the rule out. May "
+            help="Drop by another condition, '> 0.5' or '< 2 or > 10'; '' disables the rule. May "
             "be repeated.",
         ),
     ] = None,

@@ -54,7 +54,7 @@ def ingest(
             "--about",
             metavar="FILE",
             help="Facts on the inputs: rows of source (its name), and repo, stars, commit_time, "
-            "licence, url, natural_language as far as they are known.",
+            "licence, url, natural_language where known.",
         ),
     ] = None,
     columns: Annotated[
@@ -62,7 +62,7 @@ def ingest(
         typer.Option(
             "--column",
             metavar="FIELD=NAME",
-            help="The column of rows that a field comes in; may be repeated (text=code).",
+            help="Column of the rows that holds a field; may be repeated (text=code).",
         ),
     ] = None,
     shards: ShardsOption = None,

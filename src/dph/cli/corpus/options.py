@@ -126,24 +126,26 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="PATH",
-        help="Directory that a stage made, or a file of documents: .jsonl (.gz, .zst), .parquet.",
+        help="Directory written by a stage, or a file of documents: .jsonl (.gz, .zst), .parquet.",
     ),
 ]
 OutOption = Annotated[
     Path,
-    typer.Option("--out", metavar="DIR", help="Directory to write; go on there after a kill."),
+    typer.Option("--out", metavar="DIR", help="Directory to write; a killed run continues there."),
 ]
 ShardsOption = Annotated[
     int | None,
-    typer.Option("--shards", min=1, metavar="N", help="Shards [default: one per 128 MB]."),
+    typer.Option(
+        "--shards", min=1, metavar="N", help="Number of shards [default: one per 128 MB]."
+    ),
 ]
 
 EngineOption = Annotated[
     Literal["cores", "ray"],
     typer.Option(
         "--engine",
-        help="Where shards are done: processes here, or --workers tasks of a Ray cluster [default: "
-        "its CPUs], which has to see the same directories.",
+        help="Place to process shards: processes here, or --workers tasks of a Ray cluster "
+        "[default: its CPUs], which must see the same directories.",
     ),
 ]
 
@@ -170,7 +172,7 @@ def run_over_shards(
 
 
 def open_workers(engine: str, workers: int | None) -> "Workers":
-    """Who does the shards; a Ray cluster is that of RAY_ADDRESS, or one made here.
+    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one.
 
     Raises:
         SettingsError: Ray is not installed.
@@ -258,6 +260,8 @@ def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> d
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals or not (value or empty) or name in found:
-            raise SettingsError(f"{flag} is given once for a name, as NAME=VALUE; got {text!r}")
+            raise SettingsError(
+                f"{flag} must be given once for each name, as NAME=VALUE; got {text!r}"
+            )
         found[name] = value
     return found

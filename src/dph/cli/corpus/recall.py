@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SeedsOption = Annotated[
     Path,
     typer.Option(
-        "--seeds", metavar="PATH", help="Documents that are what is looked for; as --input."
+        "--seeds", metavar="PATH", help="Examples of the documents to find; same forms as --input."
     ),
 ]
 PatternsOption = Annotated[
@@ -33,8 +33,8 @@ PatternsOption = Annotated[
     typer.Option(
         "--patterns",
         metavar="FILE",
-        help="A url_patterns.csv of an earlier run with yes or no under accept. Without it nothing "
-        "joins the seed and one round is done.",
+        help="A url_patterns.csv of an earlier run with yes or no under accept. Without it, "
+        "nothing joins the seed and one round is run.",
     ),
 ]
 LabelledOption = Annotated[
@@ -42,7 +42,7 @@ LabelledOption = Annotated[
     typer.Option(
         "--labelled",
         metavar="FILE",
-        help="Pages by id and whether they are relevant: recall and precision are measured.",
+        help="Page ids with their relevance, to measure recall and precision.",
     ),
 ]
 
@@ -61,8 +61,8 @@ def recall(
 ) -> None:
     """Keep the pages that are like the seeds.
 
-    Each round learns a classifier, scores all pages and finds domains of which much is recalled.
-    DIR/url_patterns.csv lists their sections: write yes or no under accept, give the file to the
+    Each round learns a classifier, scores all pages and finds domains with many recalled pages.
+    DIR/url_patterns.csv lists their sections: write yes or no under accept, pass the file to the
     next run, and pages of accepted sections that the classifier missed join the seed.
     """
     from dph.cli.corpus.options import print_corpus
@@ -92,18 +92,18 @@ def recall(
         typer.echo(_scores_line(rounds_of(out)[-1], settings.threshold))
     print_corpus(kept, as_json=as_json)
     if not as_json and patterns is None:
-        typer.echo(f"to go on: answer {out / REVIEW} and give it with --patterns")
+        typer.echo(f"to continue: answer {out / REVIEW} and pass it with --patterns")
 
 
 def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
-    """Where the scores of the last round lie, and what to do if none of them is high enough."""
+    """Place of the scores of the last round, and advice if none of them is high enough."""
     told = ", ".join(f"{value:.3f} at {name}" for name, value in last["quantiles"].items())
     line = f"scores of all pages by quantile: {told}"
     if last["by_score"]:
         return line
     return (
         f"{line}\nno page scores {threshold:g} or more, so none is recalled by score: give more "
-        "seeds, or choose --threshold among these scores"
+        f"seeds, or pick a --threshold from these scores"
     )
 
 

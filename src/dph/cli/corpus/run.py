@@ -23,7 +23,7 @@ HeldoutOption = Annotated[
     typer.Option(
         "--heldout",
         metavar="PATH",
-        help="Code of other repositories, as --input; files that both have are left out of it.",
+        help="Code of other repositories, same forms as --input; files in both are left out of it.",
     ),
 ]
 
@@ -85,9 +85,7 @@ def run(
     cookbook: Annotated[Path, typer.Argument(metavar="COOKBOOK", help="cookbook.toml.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where everything is written [default: its name]."
-        ),
+        typer.Option("--out", metavar="DIR", help="Output directory [default: the recipe's name]."),
     ] = None,
     overrides: SetOption = None,
     workers: WorkersOption = None,

@@ -28,14 +28,14 @@ def instruct(
     ],
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", metavar="NAME=COUNT", help="How many rows of a part."),
+        typer.Option("--rows", metavar="NAME=COUNT", help="Number of rows of a part."),
     ] = None,
     stage: Annotated[
         str | None,
         typer.Option(
             "--stage",
             metavar="NAME",
-            help="Instead of --rows: stage1 or stage2, the numbers of OpenCoder.",
+            help="OpenCoder's numbers instead of --rows: stage1 or stage2.",
         ),
     ] = None,
     tests: Annotated[
@@ -49,8 +49,8 @@ def instruct(
         typer.Option(
             "--check",
             metavar="NAME",
-            help="By what rows are compared with tests: words (10 in a row), entry_point, prompt "
-            "(the whole of it) [default: all].",
+            help="Ways of comparing rows with tests: words (10 in a row), entry_point, prompt "
+            "(all of it) [default: all].",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -79,7 +79,7 @@ def instruct(
 
 
 def _told(made: "InstructFile") -> str:
-    """What was taken, left out and written, for people."""
+    """Numbers taken, left out and written, for people."""
     lines = []
     for name, count in made.manifest["taken"].items():
         read, short = made.manifest["read"].get(name, 0), made.manifest["short"][name]

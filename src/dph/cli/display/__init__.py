@@ -1,1 +1,1 @@
-"""What verbs print: progress, tables and summaries."""
+"""Output of the verbs: progress, tables and summaries."""

@@ -1,4 +1,4 @@
-"""How evaluated runs compare: as text and as JSON."""
+"""Comparisons of evaluated runs: as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -128,7 +128,7 @@ def comparison_text(
 
 
 def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
-    caption = "keep, explore: of the baseline's problems; in brackets what it scores against itself"
+    caption = "keep, explore: of the baseline's problems; in brackets, its score against itself"
     table = _table(caption, "set", "run", "effective styles", "keep", "explore")
     last = ""
     for on_set in on_sets:

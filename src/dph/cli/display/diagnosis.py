@@ -1,4 +1,4 @@
-"""What ``dph diagnose`` prints for people; ``dph.results.diagnosis.sentences`` is for machines."""
+"""Output of ``dph diagnose`` for people; ``dph.results.diagnosis.sentences`` is for machines."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ def diagnosis_text(found: Diagnosis, *, most: int, width: int | None = None) -> 
         blocks += _set_blocks(name, of_set, most, width)
     if found.log:
         lines = [wrapped(finding.text, width, indent="  ") for finding in found.log]
-        blocks.append("\n".join(["What the log says", *lines]))
+        blocks.append("\n".join(["Training log", *lines]))
     left_out = [
         f"{set_label(name)}: {len(ids)} problem(s) left out, their gold cannot be graded"
         for name, ids in found.left_out.items()
@@ -62,12 +62,12 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int, width: int | None) ->
 
 def _counts_table(found: SetDiagnosis) -> "Table":
     table = _table(
-        "in brackets: 95% of what two draws of one model would show",
+        "in brackets: 95% range of two draws of one model",
         "problems",
         *(change.value for change in Change),
         "right answers",
-        "solved by baseline alone",
-        "by run alone",
+        "solved by the baseline alone",
+        "by the run alone",
     )
     _add_row(
         table,
@@ -108,7 +108,7 @@ def _pass_at_k_table(found: SetDiagnosis) -> "Table":
         _add_row(table, f"pass@{k}", percent(one.baseline), percent(one.run), *cells)
         if one.of_lost is not None:
             of_lost = (f"{100 * one.of_lost[part]:+.1f}" for part in PARTS)
-            _add_row(table, "  the lost alone", "", "", *of_lost)
+            _add_row(table, "  the lost problems alone", "", "", *of_lost)
     return table
 
 
@@ -185,9 +185,9 @@ def _with_null(one: Total) -> str:
 def _level_notes(found: Diagnosis) -> tuple[str, str]:
     levels = found.levels
     return (
-        "Two draws of one model are told apart in anything with a chance of at most "
+        "Two draws of one model differ in any of these lists with a chance of at most "
         f"{found.fdr:g}.",
-        f"Lists were made at {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
+        f"Levels of the lists: {levels.lost:.2g} (lost), {levels.gained:.2g} (gained), "
         f"{levels.styles:.2g} (styles), {levels.totals:.2g} (totals) and {levels.features:.2g} "
         "(features).",
     )

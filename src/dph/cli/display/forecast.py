@@ -29,7 +29,7 @@ def _table(forecast: Mapping[str, Any], prompts: Path) -> "Table":
     table = Table(
         box=SIMPLE_HEAD,
         caption=f"per cent with 95% intervals over prompts: {labelled['prompts']} "
-        f"{labelled['where']}, none of an evaluation set, of which the greedy answer is right on "
+        f"{labelled['where']}, none of an evaluation set, where the greedy answer is right on "
         f"{_share(labelled['greedy'])}; {unlabelled['prompts']} of {prompts.name}",
     )
     table.add_column("a consensus of")
@@ -60,14 +60,14 @@ def _cost(forecast: Mapping[str, Any]) -> str:
 
 
 def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
-    """What the verdict means, and what to do about it."""
+    """Meaning of the verdict, and advice."""
     from dph.runs.evaluate.consensus import Worth
 
     worth, store = Worth(forecast["verdict"]), forecast["store"]
     counted = forecast["labelled"][forecast["counted"]]
     told = f"{_points(counted['difference'])} points on {counted['prompts']} labelled prompts"
     if worth is Worth.ABOVE:
-        return f"agreement says more than the greedy answer does: {told}"
+        return f"agreement carries more information than the greedy answer: {told}"
     if worth is Worth.NOT_ABOVE:
         seen = f": {told}" if counted["prompts"] else ", as no labelled prompt has a consensus"
         return (
@@ -79,13 +79,13 @@ def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
     if worth is Worth.ONE_TEXT:
         return (
             f"{nothing}: a result to {prompts.name} is hardly ever written in two ways (bare "
-            "numbers, say), so that different texts tilt nothing. Count answers (--set "
+            f"numbers, for example), so different texts tilt nothing. Count answers (--set "
             f"{store}.values=agreement) where the table says that their consensus is right more "
             "often than greedy is, or let the model write how it comes to a result"
         )
     return (
-        f"{nothing}: hardly two answers to a prompt of {prompts.name} agree, so that nothing is "
-        f"raised above anything. Draw more answers (--set {store}.answers=N), or leave the model "
+        f"{nothing}: hardly any two answers to a prompt of {prompts.name} agree, so no answer is "
+        f"raised above another. Draw more answers (--set {store}.answers=N), or leave the model "
         "as it is"
     )
 

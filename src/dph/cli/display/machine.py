@@ -1,4 +1,4 @@
-"""What a machine is: its devices, its memory, and what of it the graders use."""
+"""Description of a machine: its devices, its memory, and the part of it that graders use."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ _PROMPT, _ANSWER = "The capital of France is", " Paris"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealModel:
-    """What was found of the model; with ``missing`` it is not ready."""
+    """State of the real model; with ``missing`` it is not ready."""
 
     directory: Path | None
     facts: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class RealModel:
         return not self.missing
 
     def line(self) -> str:
-        """What is there, or what is missing and how it comes."""
+        """State of the model, or its missing part and the way to get it."""
         told = self.missing or list(self.facts.values())
         state = "ready" if self.ready else "not ready"
         return f"{_LABEL} ({NAME}): {state}: {'; '.join(told)}"
@@ -102,7 +102,7 @@ def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     if found.vllm:
         yield f"memory, estimated: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
     if device is not None:
-        yield f"memory there is: {_size(device.memory)} ({device.name})"
+        yield f"memory available: {_size(device.memory)} ({device.name})"
 
 
 def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:
@@ -191,11 +191,11 @@ class InstalledPart:
 
     @property
     def missing(self) -> list[str]:
-        """What is missing or too old, for people."""
+        """Missing or outdated packages, for people."""
         return [str(one) for one in self.needs if not one.fits] + [self.lacks] * bool(self.lacks)
 
     def line(self) -> str:
-        """What is there, or what is missing and how it comes."""
+        """State of the part, or its missing package and the way to get it."""
         state = "ready" if self.ready else "not ready"
         told = "; ".join(self.missing or map(str, self.needs))
         extra = "" if self.name == OWN else f"[{self.name}]"
@@ -213,7 +213,7 @@ class InstalledPart:
 
 
 def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]:
-    """What every run needs first, then the extras, as the installed package asks for them.
+    """Requirements of every run, then the extras, as the installed package lists them.
 
     ``cuda`` says whether there is a CUDA device. A package that is not installed itself, but only
     found, is what is missing first.
@@ -231,7 +231,7 @@ def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]
 
 def _lacks(name: str, extras: Collection[str], cuda: bool) -> str:
     if name not in (OWN, *extras):
-        return f"{_PACKAGE} as it is installed has no extra {name!r}: install it again"
+        return f"{_PACKAGE} as installed has no extra {name!r}: reinstall it"
     return "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
 
 
@@ -252,7 +252,7 @@ def _version(name: str) -> str | None:
 
 
 def machine() -> dict[str, Any]:
-    """What ``dph doctor`` says of this machine; bytes are numbers, the rest is for people.
+    """Report of ``dph doctor`` on this machine; bytes are numbers, the rest is for people.
 
     Torch is loaded where it is there, and a confined process is started and ended.
     """
@@ -316,7 +316,7 @@ def _hub() -> str:
 
 
 def _confinement() -> str:
-    """How programs of models would be confined here (docs/graders.md)."""
+    """Confinement of models' programs on this machine (docs/graders.md)."""
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     try:
@@ -324,4 +324,4 @@ def _confinement() -> str:
             missing = verifier.missing
     except DphError as error:
         return f"cannot be graded: {error}"
-    return f"confined but for {'; '.join(missing)}" if missing else "confined in full"
+    return f"confined except for {'; '.join(missing)}" if missing else "fully confined"

@@ -1,4 +1,4 @@
-"""What goes to stdout: one JSON document, or text."""
+"""Output on stdout: one JSON document, or text."""
 
 import io
 import json
@@ -79,7 +79,7 @@ def table_text(table: "Table", *, width: int | None = None) -> str:
 
 
 def _narrowed(table: "Table", by: int) -> str | None:
-    """The table with its widest columns narrowed; None where words would have to be broken."""
+    """The table with its widest columns narrowed; None where words would be broken."""
     texts = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     widths = [max(map(len, column)) for column in texts]
     words = [max(len(word) for cell in column for word in [*cell.split(), ""]) for column in texts]

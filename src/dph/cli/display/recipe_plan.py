@@ -1,4 +1,4 @@
-"""What a recipe would do."""
+"""The plan of a recipe, in words."""
 
 import json
 from collections.abc import Iterator
@@ -151,7 +151,7 @@ def _store(recipe: Recipe, name: str) -> str:
 
 def _tilt(store: StoreSettings) -> str:
     if store.targets == "answers":
-        return f", of which {_CHOSEN[store.values]} are learnt as they are"
+        return f", of which {_CHOSEN[store.values]} are learnt unchanged"
     return f", tilted by {_VALUES[store.values]} ^ {store.tilt:g}" if store.tilt else ""
 
 
@@ -208,7 +208,7 @@ def _parameters(term: TermSettings) -> str:
 
 def _evaluation(recipe: Recipe) -> str:
     if not recipe.data.sets:
-        return "evaluate: nothing, no set is named in [data.sets]"
+        return "evaluate: nothing, because [data.sets] names no set"
     ks = ", ".join(str(k) for k in recipe.evaluate.k)
     names = ", ".join(recipe.data.sets)
     said = f"evaluate: {recipe.evaluate.samples} samples a problem, pass@{ks} on {names}"

@@ -41,7 +41,7 @@ def show_text(text: str, *, height: int, pager: bool = True) -> None:
 
 
 def pager_command() -> list[str] | None:
-    """The words of ``$PAGER``, or ``less``; None for an empty one, ``cat`` and what is no command.
+    """The words of ``$PAGER``, or ``less``; None for an empty one, ``cat`` and unknown commands.
 
     less always has ``-FRX``, whatever else it is given.
     """
@@ -85,7 +85,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """Some problems of so many that were chosen, and what the choice means."""
+    """The problems that are shown out of those that were chosen, and the meaning of the choice."""
 
     labels: tuple[str, ...]
     problems: Sequence[ShownProblem]

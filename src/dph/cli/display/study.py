@@ -1,4 +1,4 @@
-"""What ``dph study`` prints: how far it is, and its tables."""
+"""Output of ``dph study``: its progress and its tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ from dph.results.report.page import require_charts
 
 
 def said_words(summary: Mapping[str, Any], task: str, edition: int | None) -> str:
-    """What was seen on this seed and what the table says; ``edition`` None is the newest."""
+    """Results on this seed and the result of the table; ``edition`` None is the newest."""
     table = read_over_seeds(f"{task}-{edition or newest_edition(task)}")
     return "\n".join(closing_words(summary, table))
 

@@ -1,4 +1,4 @@
-"""What ``dph tasks`` prints: how many problems there are, what was left out, and why."""
+"""Output of ``dph tasks``: numbers of problems, those left out, and the reasons."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -39,7 +39,9 @@ def say_sql(made: SQLProblems, source: SQLSplit, out: Path, *, checked: bool, as
         )
     lines = [f"{out}: {len(made.problems)} problems of {len(source.questions)} questions"]
     if source.databases is None:
-        lines.append("  there are no databases: no gold query was run, nothing can be graded yet")
+        lines.append(
+            "  databases are missing: no gold query was run, and nothing can be graded yet"
+        )
     elif not checked:
         lines.append("  no gold query was run (--keep-all)")
     for why, count in made.counts().items():
@@ -80,7 +82,7 @@ def say_math(loaded: MathProblems, known: MathSet | None, out: Path, *, as_json:
 def say_code(
     loaded: CodeProblems, out: Path, *, solutions: int, checked: bool, as_json: bool
 ) -> str:
-    """The report on programming problems; ``solutions`` is how many have one of their own."""
+    """The report on programming problems; ``solutions`` is the number with their own solution."""
     total = len(loaded.problems) + len(loaded.dropped)
     if as_json:
         return json_text(
@@ -115,6 +117,6 @@ def say_gym(problems: Sequence[Problem], name: str, out: Path, *, count: int, as
         return json_text(document)
     lines = [f"{out}: {len(problems)} problems of {name}"]
     if len(problems) < count:
-        lines.append(f"  {count - len(problems)} fewer than asked for: its questions repeat")
+        lines.append(f"  {count - len(problems)} fewer than requested: its questions repeat")
     lines.append('  in a recipe: data.verifier = "reasoning_gym"')
     return "\n".join(lines)

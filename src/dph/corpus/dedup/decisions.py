@@ -1,4 +1,4 @@
-"""Who is dropped, and for whom: copies first, then near-copies among those that are left."""
+"""Decisions of who is dropped, and for whom: copies first, then near-copies among the rest."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""How near a near-copy has to be: numbers of bands and rows, and whether one looks closer."""
+"""Nearness of near-copies: numbers of bands and rows, and whether candidates are checked."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -47,7 +47,7 @@ class Nearness:
         return self.bands * self.rows
 
     def caught(self, similarity: float) -> float:
-        """How likely two files of that Jaccard similarity become candidates.
+        """Probability that two files of that Jaccard similarity become candidates.
 
         >>> round(PRESETS["opencoder"].caught(0.98), 3)
         0.714

@@ -93,7 +93,7 @@ def _numbers(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint64
 
 @cache
 def _ascii() -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-    """Which of the first 256 characters belong to words, and the number of each."""
+    """Mask of the first 256 characters that belong to words, and the number of each."""
     words = np.array([_belongs(code) for code in range(256)])
     return words, _numbers(np.arange(256, dtype=np.uint32))
 
@@ -216,7 +216,7 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
 
 
 def algorithm_version() -> int:
-    """Which signatures rensa makes: other ones must not be compared with these."""
+    """Version of the signatures that rensa makes: others must not be compared with these."""
     return int(_rensa().ALGORITHM_VERSION)
 
 
@@ -245,6 +245,6 @@ def _rensa() -> Any:
         return import_module("rensa").RMinHash
     except ImportError as error:
         raise SettingsError(
-            "near-copies are found by rensa, which is not installed: `pip install "
-            "'dph-rl[corpus]'`, or choose the preset exact"
+            "finding near-copies needs rensa, which is not installed: `pip install "
+            "'dph-rl[corpus]'`, or use the preset exact"
         ) from error

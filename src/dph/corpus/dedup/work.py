@@ -1,4 +1,4 @@
-"""What workers do for ``dedup``: signatures of a shard, a closer look at groups, the cut itself."""
+"""Work for ``dedup``: signatures of a shard, a closer look at groups, the cut itself."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ def newest_commit(path: Path) -> tuple[str, int]:
 
 
 def repository_facts(path: Path) -> dict[str, Any]:
-    """Where the repository came from, without names and passwords, and its newest commit's time."""
+    """Origin of the repository, without names and passwords, and its newest commit's time."""
     facts: dict[str, Any] = {"commit_time": newest_commit(path)[1]}
     try:
         origin = _git(path, "config", "--local", "--get", "remote.origin.url").decode().strip()
@@ -238,12 +238,12 @@ def _zip_files(path: Path) -> Iterator[RawFile | Skip]:
                     data = file.read()
                 left -= len(data)
                 if left < 0:
-                    raise TooLargeError("it unpacks to more than it may")
+                    raise TooLargeError("it unpacks to more than the limit")
                 yield RawFile(place.path, data)
 
 
 def _member_path(name: str) -> RawFile | Skip:
-    """Where a member lies, as an empty file, or as a skip if that is outside."""
+    """Path of a member, as an empty file, or a skip if that is outside."""
     path = plain_path(name)
     if path is None:
         return Skip("unsafe_path", printable(name))

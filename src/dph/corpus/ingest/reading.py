@@ -1,4 +1,4 @@
-"""What readers yield: files as bytes, or why there is none. Bytes become documents here."""
+"""Readers yield files as bytes, or reasons for having none. Bytes become documents here."""
 
 import bz2
 import datetime
@@ -58,7 +58,7 @@ class BoundedStream(io.RawIOBase):
         data = self._source.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            raise TooLargeError("it unpacks to more than it may")
+            raise TooLargeError("it unpacks to more than the limit")
         buffer[: len(data)] = data
         return len(data)
 
@@ -78,7 +78,7 @@ def unpacked(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def allowed(size: int) -> int:
-    """How many bytes a file of ``size`` bytes may unpack to."""
+    """Number of bytes that a file of ``size`` bytes may unpack to."""
     return max(ALWAYS_ALLOWED, MOST_EXPANSION * size)
 
 
@@ -103,7 +103,7 @@ class RawFile:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """What did not become a document: a short ``reason`` that is counted, and where it stands."""
+    """An input that did not become a document: a short ``reason`` to count, and its place."""
 
     reason: str
     path: str
@@ -185,7 +185,8 @@ def column_choices(texts: Sequence[str]) -> dict[str, str]:
         field, equals, column = text.partition("=")
         if not equals or not column or field not in _NAMES:
             raise SettingsError(
-                f"a column is given as FIELD=NAME with a FIELD of {', '.join(_NAMES)}; got {text!r}"
+                f"a column must be given as FIELD=NAME with FIELD one of {', '.join(_NAMES)}; got "
+                f"{text!r}"
             )
         if field in found:
             raise SettingsError(f"the column of {field} is given twice: {found[field]}, {column}")

@@ -1,4 +1,4 @@
-"""Ingestion: every input read once, then cut into shards; both go on after a kill."""
+"""Ingestion: every input read once, then cut into shards; both continue after a kill."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ def _ingest(
 
 
 def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
-    """What an earlier ingestion of the same left in ``out``, if it is whole."""
+    """Result of an earlier ingestion of the same in ``out``, if it is whole."""
     try:
         known, corpus = read_json(out / _INGESTED), open_corpus(out)
     except DataError:  # unfinished, or a shard is missing

@@ -1,4 +1,4 @@
-"""What the inputs of an ingestion are, cut into units that a worker reads one at a time."""
+"""Inputs of an ingestion, cut into units that a worker reads one at a time."""
 
 import os
 import re
@@ -94,12 +94,12 @@ def about_sources(path: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for place, row in read_rows(path):
         if not isinstance(row, dict) or not isinstance(row.get("source"), str):
-            raise DataError(f"{place}: a row names a source, got {row!r:.80}")
+            raise DataError(f"{place}: a row must name a source, got {row!r:.80}")
         if unknown := sorted(set(row) - {"source", *_TEXTS, *_NUMBERS}):
             allowed = ", ".join((*_TEXTS, *_NUMBERS))
             raise DataError(f"{place}: {unknown[0]!r} is not one of source, {allowed}")
         if row["source"] in found:
-            raise DataError(f"{place}: {row['source']!r} is there twice")
+            raise DataError(f"{place}: {row['source']!r} occurs twice")
         found[row["source"]] = {
             name: _field(name, value, place)
             for name, value in row.items()
@@ -126,7 +126,7 @@ _UNIT_FILES, _UNIT_BYTES = 1000, 64_000_000
 
 
 class SourceKind(StrEnum):
-    """What an input is. A directory of files of rows, and of nothing else, is rows."""
+    """Kind of an input. A directory that has only files of rows is rows."""
 
     DIRECTORY = "directory"
     GIT = "git"
@@ -155,7 +155,7 @@ class Unit:
         return digest({name: value for name, value in asdict(self).items() if name != "path"})
 
     def identity(self) -> dict[str, Any]:
-        """What the manifest says of it: the same wherever and whenever the files were copied."""
+        """Identity in the manifest: the same wherever and whenever the files were copied."""
         files = len(self.files)
         version = digest(list(self.files)) if self.kind == SourceKind.DIRECTORY else self.version
         return {"label": self.label, "kind": str(self.kind), "version": version} | (
@@ -190,7 +190,7 @@ def plan(
         if label in taken:
             raise DataError(
                 f"{taken[label]} and {path} would both be called {label!r}; "
-                "give one of them a name of its own as NAME=PATH"
+                "give one of them a different name as NAME=PATH"
             )
         taken[label] = path
         if out is not None and path.is_dir() and out.resolve() == path.resolve():
@@ -198,15 +198,15 @@ def plan(
         units += _units(label, path, facts.get(label, {}), columns or {}, out)
     if unknown := sorted(set(facts) - set(taken)):
         raise DataError(
-            f"{about} tells of {unknown[0]!r}, which is no input; "
-            f"inputs: {', '.join(sorted(taken))}"
+            f"{about} describes {unknown[0]!r}, which is not an input; inputs: "
+            f"{', '.join(sorted(taken))}"
         )
     found = {unit.key(): unit for unit in units}  # equal files of a directory are read once
     return sorted(found.values(), key=lambda unit: (unit.label, unit.files[:1], unit.version))
 
 
 def kind_of(path: Path, *, out: Path | None = None) -> SourceKind:
-    """What an input is; a directory ``out`` inside it is no part of it.
+    """Kind of an input; a directory ``out`` inside it does not count.
 
     Raises:
         DataError: there is nothing there, or nothing that could be read.

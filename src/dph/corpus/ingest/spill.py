@@ -1,4 +1,4 @@
-"""What a worker reads of a unit, sorted and kept until the shards are cut."""
+"""The files that a worker reads of a unit, sorted and kept until the shards are cut."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

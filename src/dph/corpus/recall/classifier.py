@@ -198,5 +198,5 @@ def load_classifier(kind: str, path: Path) -> Classifier:
 
 
 def packages_of(kind: str) -> Mapping[str, str]:
-    """What has to be installed for it, by module."""
+    """Packages that it needs, by module."""
     return _KINDS[kind].package

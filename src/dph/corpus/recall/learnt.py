@@ -1,4 +1,4 @@
-"""What the rounds of recall leave: a record of each, the domains, and what the last has learnt."""
+"""Results of the rounds of recall: a record of each, the domains, and the last classifier."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,7 +34,7 @@ def read_labels(path: Path) -> dict[str, bool]:
         if label is None:
             raise DataError(f"{place}: relevant must be true or false, got {row['relevant']!r}")
         if row["id"] in labels:
-            raise DataError(f"{place}: the id {row['id']!r} is there twice")
+            raise DataError(f"{place}: the id {row['id']!r} occurs twice")
         labels[row["id"]] = label
     return labels
 
@@ -56,7 +56,7 @@ QUANTILES = (0.5, 0.9, 0.99, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round did.
+    """Record of one round.
 
     ``quantiles`` are those of the scores of all pages, by ``QUANTILES``. ``recall`` and
     ``precision`` are those on the labelled pages, of what it recalls by score or by URL; None
@@ -104,7 +104,7 @@ class LearntFiles:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What the rounds leave: the last classifier, the domains it calls related, and the way there.
+    """Results of the rounds: the last classifier, the domains it calls related, and the records.
 
     ``scores`` are those of the last round, shard by shard; ``sections`` are those of the related
     domains, to be reviewed.

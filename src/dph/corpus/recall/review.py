@@ -147,7 +147,7 @@ def _rank(pattern: str, found: Mapping[str, UrlSection]) -> tuple[int, str]:
 
 
 def read_review(path: Path) -> dict[str, bool | None]:
-    """What a person answered, by pattern: accepted, refused, or None.
+    """Answers of a person, by pattern: accepted, refused, or None.
 
     Raises:
         DataError: it cannot be read, a pattern is empty or there twice, or an answer is none.
@@ -158,7 +158,7 @@ def read_review(path: Path) -> dict[str, bool | None]:
         if not pattern.strip("%"):
             raise DataError(f"{place}: the pattern {pattern!r} would match every page")
         if pattern in answers:
-            raise DataError(f"{place}: the pattern {pattern!r} is there twice")
+            raise DataError(f"{place}: the pattern {pattern!r} occurs twice")
         if answer.lower() not in _ANSWERS:
             raise DataError(f"{place}: accept must be yes, no or empty, got {answer!r}")
         answers[pattern] = _ANSWERS[answer.lower()]

@@ -82,7 +82,7 @@ def _lengths(corpus: Corpus) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the scores of a round say."""
+    """Statistics of the scores of a round."""
 
     domains: Sequence[WebDomain]
     by_score: int
@@ -265,7 +265,7 @@ class Rounds:
             if row["id"] in self.labels:
                 known.add(row["id"])
         if strange := sorted(set(self.labels) - known):
-            raise DataError(f"{len(strange)} labelled ids are no pages, first {strange[0]!r}")
+            raise DataError(f"{len(strange)} labelled ids are not pages, first {strange[0]!r}")
         least = self.settings.domain_share
         domains = [
             WebDomain(

@@ -105,7 +105,7 @@ def _made_by(
     patterns: Sequence[str],
     labels: Mapping[str, bool],
 ) -> dict[str, Any]:
-    """What the manifest says of the stage: all that its outcome depends on."""
+    """Identity of the stage for the manifest: all inputs of its outcome."""
     return {
         "stage": "recall",
         "version": VERSION,
@@ -120,7 +120,7 @@ def _made_by(
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
-    """What each round did (``learnt.Round`` as JSON).
+    """Records of all rounds (``learnt.Round`` as JSON).
 
     Raises:
         DataError: recall has not been run there.

@@ -1,4 +1,4 @@
-"""What workers do for ``recall``: learn the classifier of a round, score a shard, cut it."""
+"""Work for ``recall``: learn the classifier of a round, score a shard, cut it."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ def kind_of_file(doc_type: str, language: str, natural_language: str) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Comparisons of which one has to hold, such as ``< 2 or > 10``."""
+    """Comparisons of which one must hold, such as ``< 2 or > 10``."""
 
     text: str
     parts: tuple[tuple[str, float], ...]
@@ -229,7 +229,7 @@ class RuleVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All that a preset has to say of a file.
+    """Full judgement of a preset on a file.
 
     ``kind`` is None for a file that no rule reads: it is dropped unread.
     """
@@ -275,7 +275,7 @@ _HEAD = """\
 
 `dph corpus filter --preset NAME` drops a file when a rule for its kind says so. A rule compares one
 signal, a number about the text, with a threshold; a file without a value passes. Kinds are
-`text_en`, `text_zh`, the languages with thresholds of their own (c, cpp, csharp, go, html, java,
+`text_en`, `text_zh`, the languages with their own thresholds (c, cpp, csharp, go, html, java,
 javascript, python, shell, sql), `data` and `others`; "text" and "code" below stand for all of
 theirs. Files of type unknown or excluded are dropped unread. Rules marked *4 of 5* drop a file
 with probability 0.8, by a hash of its id and the rule's name, so the same file always falls alike.
@@ -286,7 +286,7 @@ a test holds them to it. This page is printed by `dph corpus rules --markdown`.
 | preset | what it is |
 |---|---|
 | `opencoder` | the filter released with OpenCoder (arXiv:2411.04905), its verdicts as they are |
-| `fixed` | the same with what is wrong in it mended (default) |
+| `fixed` | the same with what is wrong in it corrected (default) |
 | `sql` | `fixed`, and rules for SQL |
 
 Verdicts of `opencoder` depend on Pygments 2.21 (code and comments apart), on the running Python

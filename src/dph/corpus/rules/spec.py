@@ -11,7 +11,7 @@ _SECONDS = 300.0
 
 
 def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> StageSpec:
-    """The stage that filters by the rules of ``preset``, with ``thresholds`` of one's own.
+    """The stage that filters by the rules of ``preset``, with user-defined ``thresholds``.
 
     Raises:
         SettingsError: there is no such preset or rule, a condition cannot be read, or the extra

@@ -86,8 +86,8 @@ def _condition(name: str, text: str) -> Condition:
         return parse_condition(text)
     except ValueError as error:
         raise SettingsError(
-            f"the threshold of {name} is a comparison such as '> 0.5' or '< 2 or > 10', or '' to "
-            f"leave the rule out; got {text!r}"
+            f"the threshold of {name} must be a comparison such as '> 0.5' or '< 2 or > 10', or "
+            f"'' to disable the rule; got {text!r}"
         ) from error
 
 
@@ -111,7 +111,7 @@ def make_filter(settings: Mapping[str, Any]) -> DocumentStage:
 
 
 class FilterStage:
-    """Applies a preset to documents, with thresholds of one's own (``with_thresholds``)."""
+    """Applies a preset to documents, with user-defined thresholds (``with_thresholds``)."""
 
     def __init__(self, preset: str, thresholds: Mapping[str, str] = MappingProxyType({})) -> None:
         self._preset = with_thresholds(load_preset(preset), thresholds)
@@ -122,7 +122,7 @@ class FilterStage:
         return {"verdicts": VERDICTS, "signals": SIGNALS}
 
     def judgement(self, document: Document) -> Judgement:
-        """What the preset says of ``document``."""
+        """Judgement of the preset on ``document``."""
         if self._preset.released_names:
             document = _as_released(document)
         view = FileView(

@@ -28,7 +28,7 @@ class LanguagePatterns:
         }
 
     def count(self, name: str, code: str) -> int:
-        """How often the expression matches.
+        """Number of matches of the expression.
 
         Raises:
             TimeoutError: the search takes too long.

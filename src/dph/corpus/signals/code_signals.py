@@ -98,7 +98,7 @@ def cate_xml_start(view: FileView) -> float:
 
 
 def frac_lines_dupe_lines(view: FileView) -> float | None:
-    """Lines of code that have a copy, space aside; "}," and single characters are no copies."""
+    """Lines of code that have a copy, space aside; "}," and single characters do not count."""
     counts = Counter("".join(line.split()) for line in view.code_lines)
     copies = sum(n for line, n in counts.items() if n > 1 and len(line) != 1 and line != "},")
     return share(copies, len(view.code_lines)) if view.lines else None

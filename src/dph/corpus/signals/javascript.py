@@ -41,7 +41,7 @@ _NESTING = 10_000
 
 @dataclass(frozen=True, slots=True)
 class JavaScriptFacts:
-    """What a script or module declares, and how its names are written."""
+    """Declarations of a script or module, and the style of its names."""
 
     statements: int
     """At the top level."""
@@ -55,7 +55,7 @@ class JavaScriptFacts:
 
 
 def javascript_facts(text: str) -> JavaScriptFacts | None:
-    """What ``text`` declares, or None if it does not parse.
+    """Declarations of ``text``, or None if it does not parse.
 
     It is read as a module if it holds "import" or "export", and as a script if it does not or if
     that fails.

@@ -59,7 +59,7 @@ def _lower_lines_holding(word: str) -> Measure:
 
 def _per_line(count: Callable[[str], int]) -> Measure:
     def frac_lines_counted(view: FileView) -> float | None:
-        """What is counted in the code, over its lines."""
+        """Share of counted characters in the code, over its lines."""
         return share(count(view.split.code), len(view.code_lines)) if view.code_lines else None
 
     return frac_lines_counted
@@ -397,7 +397,7 @@ def frac_chars_hyperlink_html_tag(view: FileView) -> float | None:
 
 
 def frac_chars_alphabet(view: FileView) -> float | None:
-    """Letters over characters that are no space; for English only."""
+    """Letters over non-space characters; for English only."""
     if view.characters.visible and view.natural_language != "en":
         return None
     return shared.frac_chars_alphabet(view)

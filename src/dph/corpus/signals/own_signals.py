@@ -1,4 +1,4 @@
-"""Signals of our own, for what is mended in the released rules and for SQL; by name."""
+"""Signals of our own, for corrections of the released rules and for SQL; by name."""
 
 import ast
 import logging

@@ -92,7 +92,7 @@ def split_python(text: str) -> tuple[str, list[str]] | None:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Where the comments and doc strings begin and end; an end of -1 gives up."""
+    """Begin and end of the comments and doc strings; an end of -1 gives up."""
     place = 0
     while found := _STOP.search(text, place):
         kind = found.lastgroup
@@ -115,7 +115,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _string_end(text: str, start: int, quote: str) -> int:
-    """Where the string that opens at ``start`` ends, or -1."""
+    """End of the string that opens at ``start``, or -1."""
     if quote == text[start + 1 : start + 2]:
         return start + 2  # empty, for three quotes would have been found as such
     found = _PREFIX.search(text, max(0, start - 2), start)

@@ -68,12 +68,12 @@ def frac_chars_replacement_symbols(view: FileView) -> float | None:
 
 
 def frac_chars_alphabet(view: FileView) -> float:
-    """Letters of any script over characters that are no space."""
+    """Letters of any script over non-space characters."""
     return share(view.characters.alphabetic, view.characters.visible) or 0.0
 
 
 def frac_chars_digital(view: FileView) -> float:
-    """Digits over characters that are no space; 1 if there is none of these."""
+    """Digits over non-space characters; 1 if there are none of these."""
     counts = view.characters
     return counts.digits / counts.visible if counts.visible else 1.0
 

@@ -61,7 +61,7 @@ _QUOTE = re.compile(r"[\"']")
 
 
 def quoted_in_lines(code: str) -> list[str]:
-    """What stands in quotes; those of one mark end on their line."""
+    """Text in quotes; those of one mark end on their line."""
     return _quoted(_IN_LINES, code)
 
 

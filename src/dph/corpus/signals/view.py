@@ -39,7 +39,7 @@ _REPLACEMENT = 0xFFFD
 
 @dataclass(frozen=True, slots=True)
 class CharacterCounts:
-    """How many characters of a text are of a kind, by ``str``'s own tests."""
+    """Number of characters of a text by kind, by ``str``'s own tests."""
 
     total: int
     alphabetic: int
@@ -53,7 +53,7 @@ class CharacterCounts:
 
     @property
     def visible(self) -> int:
-        """Characters that are no space."""
+        """Non-space characters."""
         return self.total - self.spaces
 
 
@@ -166,7 +166,7 @@ class FileView:
 
     @cached_property
     def python(self) -> PythonFacts | None:
-        """What Python that parses defines."""
+        """Definitions of Python that parses."""
         return None if self.tree is None else python_facts(self.tree)
 
     @property
@@ -186,12 +186,12 @@ class FileView:
 
     @cached_property
     def strings(self) -> list[str]:
-        """What stands in quotes in the code."""
+        """Text in quotes in the code."""
         return quoted_in_lines(self.split.code)
 
     @property
     def javascript(self) -> "JavaScriptFacts | None":
-        """What JavaScript that parses declares."""
+        """Declarations of JavaScript that parses."""
         from dph.corpus.signals.javascript import javascript_facts  # noqa: PLC0415 - loads esprima
 
         return self._part("javascript", lambda: javascript_facts(self.text))

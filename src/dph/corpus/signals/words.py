@@ -108,7 +108,7 @@ def _longer(
 
 
 def _covered(places: _Integers, n: int, length: int) -> NDArray[np.bool_]:
-    """Which words lie in an n-gram that begins at one of ``places``."""
+    """Words in an n-gram that begins at one of ``places``."""
     steps = np.zeros(length + 1, np.int64)
     steps[places] += 1
     np.subtract.at(steps, places + n, 1)
@@ -185,7 +185,7 @@ def raw_words(text: str, natural_language: str = "en") -> list[str]:
 
 
 def count_words(text: str, natural_language: str = "en") -> int:
-    """How many raw words ``text`` has."""
+    """Number of raw words in ``text``."""
     return len(raw_words(text, natural_language))
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftOutcome(Generic[T]):
-    """What became of an answer; ``reason`` is '' if it is kept.
+    """Outcome of an answer; ``reason`` is '' if it is kept.
 
     Args:
         draft: what was read of it; None if nothing could be.
@@ -50,7 +50,7 @@ class NoDraft(ValueError):  # noqa: N818 - what is wrong with an answer, not wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a model wrote. Every test is one assertion about ``entry_point``."""
+    """Draft of a model. Every test is one assertion about ``entry_point``."""
 
     instruction: str
     program: str
@@ -83,7 +83,7 @@ def read_draft(answer: str) -> Draft:
     after = [block[2] for block in blocks if block.start() > program.start()]
     tests = next((found for text in after if (found := _assertions(text))), [])
     if not _LEAST_TESTS <= len(tests) <= _MOST_TESTS:
-        raise NoDraft(f"tests: {len(tests)} assertions, wanted are {_LEAST_TESTS} to {_MOST_TESTS}")
+        raise NoDraft(f"tests: {len(tests)} assertions, expected {_LEAST_TESTS} to {_MOST_TESTS}")
     functions = _functions(program[2])
     called = [name for name in functions if all(_calls(test, name) for test in tests)]
     if not called:

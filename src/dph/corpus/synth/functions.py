@@ -43,7 +43,7 @@ class FunctionJudge:
         self._verifier, self._survivors, self._modules = verifier, survivors, modules
 
     def __call__(self, answers: Sequence[str], uses: Sequence[str]) -> list[DraftOutcome[Draft]]:
-        """What becomes of each answer; each has to call the name of ``uses`` ('': anything)."""
+        """Outcome of each answer; each must call the name of ``uses`` ('': anything)."""
         found = [self._read(answer, name) for answer, name in zip(answers, uses, strict=True)]
         found = self._where_kept(found, self._run)
         return self._where_kept(found, self._test_tests)
@@ -75,7 +75,7 @@ class FunctionJudge:
                 draft=draft, reason="hard_coded", note="holds its tests as constants"
             )
         if wanted_values(draft) < 2:
-            return DraftOutcome(draft=draft, reason="weak", note="all tests want the same value")
+            return DraftOutcome(draft=draft, reason="weak", note="all tests expect the same value")
         return DraftOutcome(draft=draft)
 
     def _run(self, drafts: Sequence[Draft]) -> list[DraftOutcome[Draft]]:
@@ -124,7 +124,7 @@ class FunctionJudge:
         if idle:
             return "weak", "a function that does no work passes"
         if alike:
-            return "hard_coded", "answers alike beside its tests"
+            return "hard_coded", "gives the same answer for all inputs other than its tests"
         if not count or alive > self._survivors * count:
             return "weak", f"{alive} of {count} wrong programs pass"
         return "", ""

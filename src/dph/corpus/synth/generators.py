@@ -1,4 +1,4 @@
-"""Who writes: a function of your own, or a server that speaks OpenAI's protocol.
+"""Generators of text: a user-defined function, or a server that speaks OpenAI's protocol.
 
 A model of ours, sampled here, is ``dph.model.sampler.writer``; this package loads no torch.
 """
@@ -24,7 +24,7 @@ class GeneratorError(StageError):
 
 
 class Generator(Protocol):
-    """Writes an answer to each prompt; the seed beside it decides which."""
+    """Writes an answer to each prompt, decided by its seed."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ class OwnFunction:
         answers = list(self._function(prompts, seeds))
         if len(answers) != len(prompts) or not all(isinstance(each, str) for each in answers):
             raise GeneratorError(
-                f"{self.identity['function']} has to return {len(prompts)} texts, "
+                f"{self.identity['function']} must return {len(prompts)} texts, "
                 f"got {len(answers)} values: {answers!r:.80}"
             )
         return answers
@@ -91,7 +91,9 @@ class Server:
         timeout: float = 600.0,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise SettingsError(f"a server's address begins with http:// or https://, got {url!r}")
+            raise SettingsError(
+                f"a server's address must begin with http:// or https://, got {url!r}"
+            )
         self.identity: Mapping[str, Any] = {
             "server": model,
             "max_tokens": max_tokens,

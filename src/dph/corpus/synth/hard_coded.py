@@ -1,6 +1,6 @@
-"""Programs that know their tests: what they answer beside them, and what they spell out.
+"""Programs that know their tests: their answers to other inputs, and the constants they spell out.
 
-Two signs. The tests want different values, but on inputs a little beside theirs the program answers
+Two signs. The tests want different values, but on inputs close to theirs the program answers
 all alike (a fallback, an error). Or the program spells out the inputs and the values of its tests.
 """
 
@@ -96,7 +96,7 @@ def stubs(program: str, entry_point: str) -> list[str]:
 
 
 def _doc_strings(tree: ast.Module) -> set[int]:
-    """Which nodes are doc strings, by their place in a walk: changing them changes nothing."""
+    """Nodes that are doc strings, by their place in a walk: changing them changes nothing."""
     strings = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and node.body:
@@ -144,7 +144,7 @@ _TRIVIAL = (None, True, False, 0, 1, 2, -1, "", 0.0, 1.0)
 
 
 def probe(draft: Draft) -> str | None:
-    """A test that fails if the program answers alike beside its tests; None where none is possible.
+    """A test that fails if the program gives one answer beyond its tests; None where impossible.
 
     It calls the entry point with the tests' arguments, changed a little, and counts how many
     different things come back, errors included.
@@ -169,7 +169,7 @@ def probe(draft: Draft) -> str | None:
 
 
 def wanted_values(draft: Draft) -> int:
-    """How many different values the tests compare calls with, as they are spelled."""
+    """Number of different values that the tests compare calls with, as they are spelled."""
     return len({value for _, value in _calls(draft)})
 
 
@@ -194,7 +194,7 @@ def spells_out_its_tests(draft: Draft) -> bool:
 
 
 def inputs_beside(draft: Draft) -> list[list[object]]:
-    """The arguments of the tests' calls and of calls beside them, those that JSON can hold.
+    """The arguments of the tests' calls and of further calls, those that JSON can hold.
 
     Calls with keywords, and arguments that are no plain values, are left out.
     """

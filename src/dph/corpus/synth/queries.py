@@ -49,7 +49,7 @@ class QueryJudge:
     def __call__(
         self, answers: Sequence[str], databases: Sequence[str]
     ) -> list[DraftOutcome[Query]]:
-        """What becomes of each answer about the database beside it."""
+        """Outcome of each answer about its database."""
         found = [_read(*each) for each in zip(answers, databases, strict=True)]
         wrong = [query_mutants(one.draft.query) if one.draft else [] for one in found]
         pairs: list[SQLPair] = []

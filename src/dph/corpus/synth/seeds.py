@@ -1,4 +1,4 @@
-"""What a model is shown: a document, a function of a module with its doc string, a database.
+"""Seeds for a model: a document, a function of a module with its doc string, a database.
 
 A seed says what to write about. Its id and the run's seed decide what is drawn, so that more seeds
 or samples leave the rows of the others as they are.
@@ -61,7 +61,7 @@ def _impurities(tree: ast.Module, modules: Collection[str]) -> Iterator[str]:
     for place, statement in enumerate(tree.body):
         doc_string = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         if not isinstance(statement, _STATEMENTS) and not (doc_string and place == 0):
-            yield f"does something when it is loaded: {type(statement).__name__}"
+            yield f"runs code when it is loaded: {type(statement).__name__}"
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -92,7 +92,7 @@ _LONGEST = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
-    """What a prompt is made of.
+    """Origin of a prompt.
 
     Args:
         id: names it.
@@ -191,7 +191,7 @@ def database_seeds(databases: Path) -> list[Seed]:
         if file.is_file()
     ]
     if not seeds:
-        raise DataError(f"{databases} holds no database <name>/<name>.sqlite")
+        raise DataError(f"{databases} has no database <name>/<name>.sqlite")
     return seeds
 
 

@@ -30,7 +30,7 @@ _INPUTS = 16
 
 
 def second_prompt(draft: Draft) -> str:
-    """What the second author is asked: the instruction and the signature."""
+    """Prompt for the second author: the instruction and the signature."""
     return (
         f"{draft.instruction}\n\nWrite the function in Python, with this signature:\n\n"
         f"```python\n{signature(draft)}\n```\n\nAnswer with one block of Python."
@@ -53,9 +53,9 @@ def signature(draft: Draft) -> str:
 def disagreements(
     verifier: CodeVerifier, drafts: Sequence[Draft], answers: Sequence[str]
 ) -> list[str]:
-    """What the second answers say against the first; '' where nothing.
+    """Disagreement of the second answers with the first; '' where there is none.
 
-    Inputs beside the tests on which the second program fails count for neither, as long as both
+    Inputs other than the tests on which the second program fails count for neither, as long as both
     agree on half of them.
     """
     read = [_read(draft, answer) for draft, answer in zip(drafts, answers, strict=True)]
@@ -85,27 +85,27 @@ def _read(draft: Draft, answer: str) -> _Second:
     program = extract_program(answer, entry_point=draft.entry_point)
     tree = None if program is None else parsed(program)
     if program is None or tree is None:
-        return _Second("", "the second answer holds no program")
+        return _Second("", "the second answer has no program")
     if reason := impurity(tree):
         return _Second("", f"the second program {reason}")
     return _Second(program)
 
 
 def _against(verdicts: Sequence[Verdict]) -> str:
-    """What the verdict on the tests, which comes first, and those beside them say."""
+    """Message from the verdict on the tests, which comes first, and from the others."""
     tests, beside = verdicts[0], verdicts[1:]
     if tests.outcome != Outcome.CORRECT:
         return f"the second program fails the tests: {tests.reason}"
     told = [one for one in beside if one.outcome != Outcome.BAD_GOLD]
     if different := [one for one in told if one.outcome != Outcome.CORRECT]:
-        return f"the second program differs beside the tests: {different[0].reason}"
+        return f"the second program differs on other inputs than the tests: {different[0].reason}"
     if 2 * len(told) < len(beside):
-        return f"the second program fails beside the tests: {beside[0].reason}"
+        return f"the second program fails on other inputs than the tests: {beside[0].reason}"
     return ""
 
 
 def _calls(draft: Draft) -> tuple[dict[str, Any], ...]:
-    """Inputs on which both have to agree: those of the tests and some beside them."""
+    """Inputs on which both must agree: those of the tests and some more."""
     found = inputs_beside(draft)
     step = max(1, len(found) // _INPUTS)
     return tuple({"args": list(args), "kwargs": {}} for args in found[::step][:_INPUTS])
@@ -131,7 +131,7 @@ class Writer(Protocol):
     """Makes rows of one kind."""
 
     def __call__(self, asked: Sequence[tuple[Seed, int]], seed: int) -> list[WrittenAnswer]:
-        """What was written for each seed and sample index."""
+        """Text written for each seed and sample index."""
         ...
 
 
@@ -217,7 +217,7 @@ def _written(
     row: Callable[[_T], Mapping[str, Any]],
     text: Callable[[_T], str],
 ) -> WrittenAnswer:
-    """What became of the answer at a place; ``row`` and ``text`` are of a draft that is kept."""
+    """Outcome of the answer at a place; ``row`` and ``text`` are of a draft that is kept."""
     draft = verdict.draft
     told = {"killed": verdict.killed, "mutants": verdict.mutants}
     return WrittenAnswer(

@@ -58,7 +58,7 @@ def clean(text: str, language: str) -> Cleaned:
 
 
 def findings(text: str, language: str) -> list[PrivateSpan]:
-    """What a first pass would replace in ``text``, in order."""
+    """Replacements of a first pass in ``text``, in order."""
     return _found(text, parses=_is_python(text, language))
 
 
@@ -79,7 +79,7 @@ def _found(text: str, *, parses: bool) -> list[PrivateSpan]:
 
 
 def _python_prose(text: str) -> list[tuple[int, int]]:
-    """Where the comments and strings of Python lie, by characters."""
+    """Positions of the comments and strings of Python, by characters."""
     starts = [0]
     for line in io.StringIO(text):
         starts.append(starts[-1] + len(line))
@@ -128,7 +128,7 @@ class TransformStage:
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """What was taken out of which document."""
+        """Removals by document."""
         return {"changes": CHANGES}
 
     def __call__(self, document: Document) -> DocumentOutcome:

@@ -33,7 +33,7 @@ _KEPT_HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CommentStyle:
-    """How a language writes comments: markers of a line, and pairs around a block."""
+    """Comments of a language: markers of a line, and pairs around a block."""
 
     lines: tuple[str, ...] = ()
     blocks: tuple[tuple[str, str], ...] = ()
@@ -244,7 +244,7 @@ def _line_end(line: str) -> str:
 
 
 def _words(line: str, style: CommentStyle) -> str:
-    """What a line of a comment says."""
+    """Text of a line of a comment."""
     bare = line.strip("\ufeff \t\r\n")
     for opening, closing in style.blocks:
         bare = bare.removeprefix(opening).removesuffix(closing)

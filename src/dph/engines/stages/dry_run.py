@@ -1,4 +1,4 @@
-"""What an engine would be started with, as text that a shell takes: nothing is started."""
+"""The command line of an engine, as text that a shell takes: nothing is started."""
 
 import shlex
 import sys
@@ -28,7 +28,7 @@ def commands_text(plan: RunPlan) -> str:
     )
     if installed:
         return text
-    return f"# {engine} is not installed here: for an environment in which it is\n\n{text}"
+    return f"# {engine} is not installed here: use an environment that has it\n\n{text}"
 
 
 def _of_trl(plan: RunPlan, *, python: str) -> str:

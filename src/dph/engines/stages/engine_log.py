@@ -1,4 +1,4 @@
-"""What an engine logs while it runs: lines of ``{"step": ..., "data": {...}}``, read as they come.
+"""The log of a running engine: lines of ``{"step": ..., "data": {...}}``, read as they come.
 
 Both engines write such files: verl by its own file logger, TRL by the callback of ``run_recipe``.
 """

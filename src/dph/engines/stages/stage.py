@@ -1,4 +1,4 @@
-"""What the training stage does in every engine: what it asks before, and the log it follows."""
+"""The training stage common to all engines: its checks, and the log it follows."""
 
 import contextlib
 import os
@@ -101,7 +101,7 @@ def _signal(process: "subprocess.Popen[bytes]", which: signal.Signals) -> None:
 
 
 def _reason(log: Path, code: int) -> str:
-    """What a child of this package said; or else the first error of a traceback, or the last line.
+    """Message of a child of this package; else the first error of a traceback, or the last line.
 
     Of several processes one fails first and the launcher last.
     """
@@ -109,7 +109,7 @@ def _reason(log: Path, code: int) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = [line.partition(ERROR)[2] for line in lines if line.startswith(ERROR)]
     errors = [found[1] for line in lines if (found := _RAISED.match(line))]
-    last = [*said[:1], *errors[:1], *lines[-1:], "it said nothing"][0]
+    last = [*said[:1], *errors[:1], *lines[-1:], "it left no message"][0]
     return last if code > 0 else f"ended by signal {-code}: {last}"
 
 
@@ -140,7 +140,7 @@ def adopt(plan: RunPlan, model: Path, *, step: int) -> Trained:
 
 
 def _say_the_dtype(directory: Path) -> None:
-    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 beside float32 weights."""
+    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 next to float32 weights."""
     found = set[str]()
     for path in directory.glob("*.safetensors"):
         with safe_open(path, framework="np") as file:
@@ -170,7 +170,7 @@ def require_made_from(place: Path, digest: str) -> None:
     elif dict(read_json(path)).get("digest") != digest:
         raise CheckpointError(
             f"the checkpoints in {place} were made with other settings; continue with the recipe "
-            "in its run directory, or train into another one (--out)"
+            f"in its run directory, or train into a different directory (--out)"
         )
 
 

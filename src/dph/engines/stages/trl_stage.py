@@ -1,4 +1,4 @@
-"""The training stage in TRL: ``DPHTrainer`` in a process of its own, or several by accelerate."""
+"""The training stage in TRL: ``DPHTrainer`` in a separate process, or several by accelerate."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ ENGINE = "trl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """How TRL cuts a rollout: rows of a micro-step in one process, and micro-steps of a step."""
+    """Division of a rollout in TRL: rows of a micro-step in a process, and a step's micro-steps."""
 
     rows: int
     micro_steps: int
@@ -148,8 +148,8 @@ def _vllm(recipe: Recipe) -> dict[str, Any]:
         return {}
     if recipe.sampling.stop:
         raise SettingsError(
-            f"sampling.stop = {list(recipe.sampling.stop)} cannot be had with sampling.engine = "
-            '"vllm" in TRL, which tells vLLM of the model\'s own end tokens only: leave it out, or '
+            f"sampling.stop = {list(recipe.sampling.stop)} is not possible with sampling.engine = "
+            '"vllm" in TRL, which gives vLLM only the model\'s own end tokens: leave it out, or '
             'draw with sampling.engine = "torch"'
         )
     return {
@@ -226,7 +226,7 @@ def trl_command(recipe: Recipe, directory: Path, *, python: str = sys.executable
 
 
 def trl_environment(recipe: Recipe) -> dict[str, str]:
-    """What TRL's processes need: the user's own modules, and no telemetry."""
+    """Environment of TRL's processes: the user's own modules, and no telemetry."""
     search = [*map(str, recipe.data.modules), search_path()]
     return {"PYTHONPATH": os.pathsep.join(search), "HF_HUB_DISABLE_TELEMETRY": "1"}
 

@@ -78,7 +78,7 @@ _ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerlRun:
-    """A recipe in its run directory, as far as verl has to know.
+    """A recipe in its run directory, as far as verl needs to know.
 
     ``model`` is the directory of the initial policy; ``longest_prompt`` is in tokens; ``chat`` is
     the recipe's, decided.
@@ -149,7 +149,7 @@ def train_overrides(run: VerlRun) -> list[str]:
 
 
 def environment(run: VerlRun, *, log: Path) -> dict[str, str]:
-    """What verl's processes need beside their overrides."""
+    """Environment of verl's processes, in addition to their overrides."""
     address = run.recipe.verl.address
     return {
         "VERL_FILE_LOGGER_PATH": str(log),
@@ -174,7 +174,7 @@ def require_cluster(recipe: Recipe) -> None:
 
 
 def _shared(run: VerlRun) -> dict[str, Any]:
-    """What pre-sampling and training are told alike."""
+    """Settings common to pre-sampling and training."""
     recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
     problems = run.place / PROBLEMS_FILE
     return {
@@ -263,7 +263,7 @@ _OURS = "dph.engines.verl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One process of verl: what it is for, its words, and what its environment says beside ours."""
+    """One process of verl: its purpose, its words, and additions to our environment."""
 
     what: str
     words: Sequence[str]
@@ -350,7 +350,7 @@ def pool_is_missing(plan: RunPlan) -> bool:
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
-    """What is run, in order: pre-sampling where a ``pool`` is to be made, and training."""
+    """Commands in order: pre-sampling if a ``pool`` is to be made, and training."""
     module = [python, "-P", "-m"]
     search = [
         *map(str, run.recipe.data.modules),

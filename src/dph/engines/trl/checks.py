@@ -1,4 +1,4 @@
-"""What must hold before the first step: the pool is this model's, and TRL can resume here."""
+"""Checks before the first step: the pool is this model's, and TRL can resume here."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ def require_pool_of_model(
     """
     if not isinstance(processing_class, PreTrainedTokenizerBase):
         raise ModelError(
-            "stored answers are text alone, so the processing class must be a tokenizer, got "
+            "stored answers are only text, so the processing class must be a tokenizer, got "
             f"{type(processing_class).__name__}"
         )
     policy: dict[str, Any] = {
@@ -71,7 +71,7 @@ def require_whole_rollouts(args: DPHConfig, step: int) -> None:
     raise CheckpointError(
         f"the checkpoint is of step {step}, in the middle of a rollout of {per_rollout:g} "
         "optimizer steps (steps_per_generation * num_iterations / gradient_accumulation_steps): "
-        "TRL would draw the rollout anew with other weights. Resume from a step that is a "
+        "TRL would draw the rollout again with different weights. Resume from a step that is a "
         f"multiple of {per_rollout:g} (set save_steps so), or use `dph train`, which saves whole "
         "rollouts and resumes to the bit"
     )

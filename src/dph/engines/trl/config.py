@@ -62,7 +62,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
     )
     rehearsal_per_step: int = field(
         default=32,
-        metadata={"help": "stored answers an optimizer step, over all processes"},
+        metadata={"help": "stored answers per optimizer step, over all processes"},
     )
     divergence: str | None = field(default=None, metadata=_short("divergence"))
     eta: float | None = field(default=None, metadata=_short("eta"))
@@ -151,7 +151,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         per_rollout = self.steps_per_rollout
         if self.save_strategy == "steps" and not (self.save_steps / per_rollout).is_integer():
             logger.warning(
-                "save_steps=%s is no multiple of the %g optimizer steps of a rollout: some "
+                "save_steps=%s is not a multiple of the %g optimizer steps of a rollout: some "
                 "checkpoints will be refused when a run resumes",
                 self.save_steps,
                 per_rollout,

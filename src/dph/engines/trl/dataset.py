@@ -53,7 +53,7 @@ def problem_of_columns(problem_id: str, prompt: Any, answer: str) -> Problem:
             f"problem {problem_id!r}: the column answer is not JSON: {answer!r:.80}"
         ) from error
     if not isinstance(fields, dict):
-        raise DataError(f"problem {problem_id!r}: answer is no JSON object, got {fields!r:.80}")
+        raise DataError(f"problem {problem_id!r}: answer is not a JSON object, got {fields!r:.80}")
     text = prompt if isinstance(prompt, str) else tuple(prompt)
     return Problem(problem_id=problem_id, prompt=text, answer=fields)
 
@@ -61,7 +61,7 @@ def problem_of_columns(problem_id: str, prompt: Any, answer: str) -> Problem:
 def _prompt(problem: Problem, chat: bool, system_prompt: str) -> str | list[dict[str, str]]:
     if isinstance(problem.prompt, str) and not chat:
         if system_prompt:
-            raise DataError("system_prompt needs chat=True: a plain prompt is taken as it is")
+            raise DataError("system_prompt needs chat=True: a plain prompt is used unchanged")
         return problem.prompt
     return chat_messages(problem.prompt, system_prompt=system_prompt)
 

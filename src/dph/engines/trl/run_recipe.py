@@ -90,7 +90,7 @@ def _policy(plan: RunPlan) -> PreTrainedModel:
 
 
 def _log_verdicts(log: Callable[[str, float], None], verdicts: Sequence[Verdict]) -> None:
-    """The share of every outcome: all of them, for every process has to log the same names."""
+    """The share of every outcome: all of them, for every process must log the same names."""
     counts = Counter(verdict.outcome for verdict in verdicts)
     for outcome in Outcome:
         log(f"{VERDICT}outcome_{outcome.value.lower()}", counts[outcome] / len(verdicts))
@@ -105,7 +105,7 @@ class _Log(TrainerCallback):  # type: ignore[misc]
         self._since = time.perf_counter()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ARG002
-        """Append what TRL says of the step; its summary at the end of training is no step."""
+        """Append TRL's log of the step; its summary at the end of training is not a step."""
         if "loss" not in logs:
             return
         now = time.perf_counter()

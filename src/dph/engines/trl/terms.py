@@ -57,7 +57,7 @@ def read_logprobs(trainer: Any, batch: Mapping[str, Tensor], *, samples: int) ->
     """
     if "pixel_values" in batch:
         raise SettingsError(
-            "objective.advantage reads the log-probs of samples, which is for text alone; this "
+            "objective.advantage reads the log-probs of samples, which works only for text; this "
             "batch has images"
         )
     mask = batch["completion_mask"]
@@ -88,13 +88,13 @@ CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 _DEFAULTS = {field.name: field.default for field in fields(GRPOConfig)}
 
 DYNAMIC_SAMPLING = (
-    "TRL trains on the groups that it has drawn and cannot draw more for a step; "
+    "TRL trains on the groups that it drew and cannot draw more for a step; "
     "`dph train` (objective.dynamic_sampling, method dapo) and verl (filter_groups) can"
 )
 DEFINITION = (
     "the definition form needs the initial policy's log-probs of every new sample in the loss, "
     "which TRL gives to its own KL term only; `dph train` (method dph_js_definition) can. "
-    "Its stored half alone is no divergence; divergence='jensen_shannon' is one"
+    "Its stored half alone is not a divergence; use divergence='jensen_shannon'"
 )
 
 
@@ -128,7 +128,7 @@ def own_advantage(objective: ObjectiveSettings) -> bool:
 def _apply_surrogate(args: GRPOConfig, objective: ObjectiveSettings) -> None:
     if args.loss_type not in CLIPPED:
         raise SettingsError(
-            f"DPHConfig: loss_type={args.loss_type!r} is another surrogate than the 'clipped' of "
+            f"DPHConfig: loss_type={args.loss_type!r} differs from the surrogate 'clipped' of "
             f"objective.surrogate: leave one of them out"
         )
     bounds = objective.surrogate.parameters
@@ -155,14 +155,15 @@ def _refuse(objective: ObjectiveSettings) -> None:
     if objective.overlong_buffer:
         raise SettingsError(
             f"DPHConfig cannot have overlong_buffer={objective.overlong_buffer}: in TRL that is a "
-            "reward function of its own (trl.rewards.get_soft_overlong_punishment); `dph train` "
-            "and verl read the setting"
+            f"separate reward function (trl.rewards.get_soft_overlong_punishment); `dph train` "
+            f"and verl read the setting"
         )
     _refuse_advantage(objective)
     terms = make_objective(objective)
     for place, why in needs_whole_step(terms).items():
         raise SettingsError(
-            f"DPHConfig cannot have objective.{place}: it {why}, which TRL's loss has no room for; "
+            f"DPHConfig cannot have objective.{place}: it {why}, which TRL's loss does not "
+            f"support; "
             "`dph train` can"
         )
     if objective.surrogate.kind != "clipped":
@@ -187,7 +188,7 @@ def _refuse_advantage(objective: ObjectiveSettings) -> None:
     for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
         raise SettingsError(
             f"DPHConfig cannot have objective.advantage = {objective.advantage.kind!r}: it reads "
-            f"{READ_IN_OWN_LOOP[name]}, which TRL's rows do not say; `dph train` can"
+            f"{READ_IN_OWN_LOOP[name]}, which TRL's rows do not contain; `dph train` can"
         )
 
 
@@ -195,15 +196,15 @@ def _refuse_masked_reading(args: GRPOConfig, objective: ObjectiveSettings) -> No
     if args.mask_truncated_completions and LOGPROBS in objective.advantage_reads():
         raise SettingsError(
             f"DPHConfig: objective.advantage = {objective.advantage.kind!r} reads the log-probs of "
-            "all samples, and mask_truncated_completions=True takes cut-off ones away before: "
-            "leave one of them out; `dph train` has both"
+            "all samples, and mask_truncated_completions=True removes cut-off samples first: "
+            "leave one of them out; `dph train` supports both"
         )
 
 
 def _no_room(place: str, kind: object) -> str:
     return (
-        f"DPHConfig cannot have objective.{place} = {kind!r}: TRL computes its loss in one piece, "
-        "which leaves no room for it; `dph train` and verl can"
+        f"DPHConfig cannot have objective.{place} = {kind!r}: TRL computes its loss as a whole, "
+        f"which leaves no place for it; `dph train` and verl can"
     )
 
 
@@ -211,7 +212,7 @@ def _set(args: GRPOConfig, name: str, wanted: Any, key: str) -> None:
     given = getattr(args, name)
     if given not in (_DEFAULTS[name], wanted):
         raise SettingsError(
-            f"DPHConfig: {name}={given!r} and objective.{key}, which makes it {wanted!r}: "
-            "give it once"
+            f"DPHConfig: {name}={given!r} and objective.{key}, which sets it to {wanted!r}: set "
+            f"it only once"
         )
     setattr(args, name, wanted)

@@ -146,7 +146,7 @@ def is_padding(tag: Mapping[str, Any]) -> bool:
 
 
 def reward_info(extra_fields: Any) -> Mapping[str, Any]:
-    """What our reward manager said of a row's answer; another one says nothing."""
+    """Report of our reward manager on a row's answer; empty for other managers."""
     fields = getattr(extra_fields, "data", extra_fields)
     said: Mapping[str, Any] = fields.get("reward_extra_info", {})
     return said

@@ -38,7 +38,7 @@ def jagged(rows: Sequence[Tensor]) -> Tensor:
 def answer_rows(
     prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]]
 ) -> TensorDict:
-    """What a forward needs of given answers."""
+    """Inputs of a forward pass for given answers."""
     pairs = list(zip(prompts, completions, strict=True))
     whole = [torch.tensor([*prompt, *completion]) for prompt, completion in pairs]
     ones = [torch.ones(len(completion), dtype=torch.int64) for completion in completions]

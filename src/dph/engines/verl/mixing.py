@@ -37,7 +37,7 @@ from dph.runs.train.rows import StoredRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """How a batch is cut: data-parallel ranks, and mini-batches on each."""
+    """Division of a batch: data-parallel ranks, and mini-batches on each."""
 
     ranks: int
     minibatches: int
@@ -121,7 +121,7 @@ def _deal(lengths: Sequence[int], cells: int, filling: int) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowScales:
-    """What the loss has to know of the whole mini-batch, a value a row.
+    """Values of the whole mini-batch that the loss needs, one per row.
 
     ``weight`` is the row's share in its anchor's term, ``policy_tokens`` the denominator of the
     policy term, ``policy_scale`` its factor.
@@ -330,7 +330,7 @@ def _columns(scales: RowScales) -> dict[str, torch.Tensor]:
 
 
 def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
-    """What an update reports, with the rows of both kinds and the distance before it."""
+    """Metrics of an update, with the rows of both kinds and the distance before it."""
     metrics = dict(output["metrics"])
     share = metrics["dph/stored_rows"]
     counted = [sample for sample, used in zip(drawn.samples, drawn.used, strict=True) if used]

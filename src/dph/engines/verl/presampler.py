@@ -53,7 +53,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         super().__init__(config)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """Make the pool, or go on with a half-made one; a finished one is checked and kept.
+        """Make the pool, or continue a half-made one; a finished one is checked and kept.
 
         A finished one that was split by another rule is split again, and nothing is drawn.
 
@@ -185,8 +185,8 @@ class ClusterDraw:
     def _require_same_prompt(self, problem: Problem, ids: list[int]) -> None:
         if tuple(ids) != self.encode(problem):
             raise TrainingError(
-                f"the agent loop made other tokens of the prompt of {problem.problem_id!r} than "
-                "`dph train` would: use rollout.agent.default_agent_loop=dph_single_turn"
+                f"the agent loop tokenized the prompt of {problem.problem_id!r} differently from "
+                f"`dph train`: use rollout.agent.default_agent_loop=dph_single_turn"
             )
 
     def _graded(
@@ -257,7 +257,7 @@ def _source(
     problems: Sequence[Problem],
     draw: ClusterDraw,
 ) -> Source:
-    """What the pool is made from, as ``dph presample`` would say it."""
+    """Provenance of the pool, in the form of ``dph presample``."""
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
     with closing(settings.make_verifier()) as made:
         verifier = verifier_identity(made)

@@ -1,4 +1,4 @@
-"""What a row of verl's data is to the package: a problem, its tokens, the tokens that end it."""
+"""A row of verl's data as the package sees it: a problem, its tokens, the tokens that end it."""
 
 from collections.abc import Mapping
 from pathlib import Path

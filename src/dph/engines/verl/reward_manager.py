@@ -55,7 +55,7 @@ def compute_score(
     verifier, with ``workers`` processes of its own.
 
     Raises:
-        SettingsError: there is no such verifier, or it cannot be used beside verl.
+        SettingsError: there is no such verifier, or it cannot be used with verl.
         VerifierError: the verifier itself broke.
         DataError: ``extra_info.answer_json`` is not JSON.
     """

@@ -31,7 +31,7 @@ REFUSED_VERIFIERS = {
         "hydra takes 4.9 only: use 'math'"
     )
 }
-"""Those that would grade wrong beside verl, and why."""
+"""Those that would grade wrong next to verl, and why."""
 
 PRECISIONS = {
     "bf16": "bfloat16",
@@ -43,7 +43,7 @@ PRECISIONS = {
 
 
 class SharedSettings(Section):
-    """What pre-sampling and training need alike; config/dph_shared.yaml says what is what."""
+    """Settings of both pre-sampling and training; config/dph_shared.yaml explains them."""
 
     pool: FilePath
     seed: Count = 0
@@ -66,7 +66,7 @@ class SharedSettings(Section):
         if self.verifier in REFUSED_VERIFIERS:
             raise ValueError(REFUSED_VERIFIERS[self.verifier])
         if self.system_prompt and not self.chat:
-            raise ValueError("system_prompt needs chat=true: a plain prompt is taken as it is")
+            raise ValueError("system_prompt needs chat=true: a plain prompt is used unchanged")
         return self
 
     def make_verifier(self) -> Verifier:
@@ -85,7 +85,7 @@ class SharedSettings(Section):
 
 
 class LossSettings(SharedSettings):
-    """What is minimised: a recipe's ``[objective]``, whole or by its short names."""
+    """The objective: a recipe's ``[objective]``, whole or by its short names."""
 
     objective: ObjectiveSettings = ObjectiveSettings()
     method: str | None = None
@@ -150,13 +150,13 @@ class PresampleSettings(SharedSettings):
 
     @property
     def rule(self) -> Rule:
-        """How the samples become two sets."""
+        """Rule for splitting the samples into two sets."""
         checked = _checked(PresamplingSettings, self, ("samples", "threshold", "wrong_final"))
         return Rule(threshold=checked.threshold, wrong_final=checked.wrong_final)
 
 
 def shared_settings(config: DictConfig) -> LossSettings:
-    """What workers read that serve either command.
+    """Settings that workers read for either command.
 
     Raises:
         SettingsError: a setting has the wrong type or is out of range.

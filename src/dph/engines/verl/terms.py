@@ -40,7 +40,7 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
     for name in sorted(objective.advantage_reads() & READ_IN_OWN_LOOP.keys()):
         raise SettingsError(
             f"dph.objective.advantage.kind={objective.advantage.kind} reads "
-            f"{READ_IN_OWN_LOOP[name]}, which verl's rows do not say; `dph train` can"
+            f"{READ_IN_OWN_LOOP[name]}, which verl's rows do not contain; `dph train` can"
         )
     for place, why in needs_whole_step(make_objective(objective)).items():
         raise SettingsError(
@@ -151,7 +151,7 @@ def _apply_advantage(config: DictConfig, objective: ObjectiveSettings) -> None:
     estimator = OmegaConf.select(config, "algorithm.adv_estimator")
     if estimator != "grpo":
         raise SettingsError(
-            f"algorithm.adv_estimator={estimator} is another advantage than "
+            f"algorithm.adv_estimator={estimator} differs from "
             f"dph.objective.advantage.kind={kind}: leave one of them out"
         )
     if not own_advantage(objective):
@@ -163,7 +163,7 @@ def _set(config: DictConfig, key: str, wanted: Any, default: Any) -> None:
     given = OmegaConf.select(config, key)
     if given not in (default, wanted):
         raise SettingsError(
-            f"{key}={given} and dph.objective, which makes it {wanted}: give it once"
+            f"{key}={given} and dph.objective, which sets it to {wanted}: set it only once"
         )
     with open_dict(config):
         OmegaConf.update(config, key, wanted)

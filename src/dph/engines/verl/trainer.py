@@ -36,7 +36,7 @@ PREFIX = "dph_"
 
 
 class _Rehearsing:
-    """What every mode adds: a pool that fits, its problems, the loss, the mixing actors."""
+    """Additions of every mode: a pool that fits, its problems, the loss, the mixing actors."""
 
     mode: ClassVar[str]
 
@@ -118,7 +118,7 @@ class DPHTrainerSync(_Rehearsing, PPOTrainerSync):  # type: ignore[misc]
 
 @register_trainer(f"{PREFIX}colocate_async")
 class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ignore[misc]
-    """As ``sync``, but answers that are not finished go on with the next weights."""
+    """As ``sync``, but unfinished answers continue with the next weights."""
 
     mode = "colocate_async"
 
@@ -126,8 +126,8 @@ class DPHTrainerColocateAsync(_Rehearsing, PPOTrainerColocateAsync):  # type: ig
 def _require_no_shuffle(config: DictConfig) -> None:
     if config.actor_rollout_ref.actor.shuffle:
         raise SettingsError(
-            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers: "
-            "the rows are laid out so that each gets its share; set it to false"
+            "actor_rollout_ref.actor.shuffle=true would give mini-batches without stored answers, "
+            "because rows are ordered to give each its share: set it to false"
         )
 
 

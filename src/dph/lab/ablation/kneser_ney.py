@@ -90,7 +90,7 @@ _NO_SINGLES = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What is known of n-grams of one length, all arrays sorted by key.
+    """Counts of n-grams of one length, all arrays sorted by key.
 
     ``counts`` of the n-grams, and for each of their histories the sum of counts and the number of
     different tokens behind it.

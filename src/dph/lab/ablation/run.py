@@ -253,7 +253,7 @@ class _Cells:
     progress: ProgressDisplay
 
     def measure(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
-        """What was measured, by model and arm, seed by seed."""
+        """Measurements, by model and arm, seed by seed."""
         seeds = range(self.settings.seed, self.settings.seed + self.settings.seeds)
         names = self.settings.models
         found: dict[str, dict[str, list[dict[str, Any]]]] = {

@@ -1,4 +1,4 @@
-"""What an ablation is told."""
+"""Settings of an ablation."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,23 +10,31 @@ NGRAM = "ngram"
 
 
 class AblationSettings(Section):
-    """How much text, how many seeds, and which models."""
+    """Amount of text, number of seeds, and models."""
 
     megabytes: Annotated[float, Field(gt=0)] = Field(
-        1.0, description="of the corpus, a uniform sample of its documents, copies not counted"
+        1.0,
+        description="megabytes of the corpus, a uniform sample of its documents, not "
+        "counting copies",
     )
     copies: float = Field(
         0.0, ge=0, lt=1, description="share of the raw files that are planted copies of others"
     )
-    language: str = Field("", description="documents of this language alone")
+    language: str = Field("", description="use only documents of this language")
     dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
     filter: Literal["fixed", "opencoder", "sql"] = "opencoder"
     models: Annotated[
         tuple[Literal["ngram", "transformer"], ...], Field(strict=False, min_length=1)
     ] = ("ngram", "transformer")
-    tokens: Positive = Field(120_000, description="that each model learns from, whatever the arm")
-    heldout_tokens: Positive = Field(60_000, description="that each model is measured on, at most")
-    seeds: Annotated[int, Field(ge=2)] = Field(3, description="each draws sequences and weights")
+    tokens: Positive = Field(
+        120_000, description="tokens that each model is trained on, the same in every arm"
+    )
+    heldout_tokens: Positive = Field(
+        60_000, description="maximum tokens that each model is measured on"
+    )
+    seeds: Annotated[int, Field(ge=2)] = Field(
+        3, description="number of seeds; each draws sequences and weights"
+    )
     vocabulary: Annotated[int, Field(ge=261)] = Field(2048, description="of the tokenizer")
     context: Annotated[int, Field(ge=8)] = Field(256, description="tokens of a sequence")
     order: Annotated[int, Field(ge=2, le=5)] = Field(4, description="tokens of an n-gram")

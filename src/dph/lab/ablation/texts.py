@@ -99,7 +99,7 @@ def heldout_sequences(
     count = min(len(ids), settings.heldout_tokens) // settings.context
     if not count:
         raise DataError(
-            f"{source.directory} holds {documents} files of code that are not in the corpus, "
+            f"{source.directory} has {documents} files of code that are not in the corpus, "
             f"{len(ids)} tokens: too few for one sequence of {settings.context}"
         )
     kept = np.array(ids[: count * settings.context], dtype=np.int64)

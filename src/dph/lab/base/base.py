@@ -128,7 +128,7 @@ def config_of(recipe: BaseRecipe, *, vocabulary: int) -> LlamaConfig:
     """The Llama of ``[model]``; special tokens are left to the tokenizer."""
     shape = recipe.model
     if shape is None:
-        raise ModelError("a model that is continued has the shape of its directory")
+        raise ModelError("a continued model takes its shape from its directory")
     return LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=shape.width,
@@ -143,7 +143,7 @@ def config_of(recipe: BaseRecipe, *, vocabulary: int) -> LlamaConfig:
 
 
 def parameters_of(config: LlamaConfig) -> int:
-    """How many parameters a model of ``config`` has; nothing is allocated."""
+    """Number of parameters of a model of ``config``; nothing is allocated."""
     with torch.device("meta"):
         return int(LlamaForCausalLM(config).num_parameters())
 

@@ -188,7 +188,7 @@ class _Finite(TrainerCallback):  # type: ignore[misc]  # likewise
 
     def _lost(self, what: str) -> TrainingError:
         newest = newest_checkpoint(self._directory)
-        kept = f"the newest checkpoint is {newest}" if newest else "no checkpoint was written yet"
+        kept = f"the newest checkpoint is {newest}" if newest else "no checkpoint exists yet"
         return TrainingError(f"{what}: {kept}; try a lower learning rate, in another directory")
 
 

@@ -1,4 +1,4 @@
-"""What a recipe of ``dph base`` or ``dph sft`` would do, and what is wrong with what it names."""
+"""The plan of a recipe of ``dph base`` or ``dph sft``, and faults in what it names."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +60,7 @@ def _look_at_base(recipe: BaseRecipe, found: Findings) -> None:
         if place is None:
             continue
         if not place.exists():
-            found.notes.append(f"the corpus {place} is not there yet")
+            found.notes.append(f"the corpus {place} does not exist yet")
             continue
         try:
             open_corpus(place)
@@ -81,12 +81,12 @@ def _look_at_sft(recipe: SFTRecipe, found: Findings) -> None:
                 found.errors.append(str(error))
                 continue
             if not path.is_file():
-                found.notes.append(f"the rows {path} of stage {stage.name} are not there yet")
+                found.notes.append(f"the rows {path} of stage {stage.name} do not exist yet")
 
 
 def _look_at_model(path: Path, found: Findings) -> None:
     if not path.exists():
-        found.notes.append(f"the model {path} is not there yet")
+        found.notes.append(f"the model {path} does not exist yet")
         return
     try:
         load_tokenizer(path)

@@ -1,4 +1,4 @@
-"""What ``dph base`` and ``dph sft`` are told: one TOML file each, checked without torch."""
+"""Recipes of ``dph base`` and ``dph sft``: one TOML file each, checked without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,13 +79,13 @@ Rate = Annotated[float, Field(gt=0)]
 class ShapeSettings(Section):
     """``[model]``: sizes of a Llama that begins with random weights."""
 
-    width: Positive = Field(description="of the residual stream")
-    inner: Positive = Field(description="of the feed-forward layers")
+    width: Positive = Field(description="width of the residual stream")
+    inner: Positive = Field(description="width of the feed-forward layers")
     layers: Positive
     heads: Positive = Field(description="of the queries")
-    kv_heads: Positive | None = Field(None, description="of keys and values; default: heads")
+    kv_heads: Positive | None = Field(None, description="heads of keys and values; default: heads")
     rope_theta: Rate = Field(10_000.0, description="base of the rotary positions")
-    tied: bool = Field(True, description="the head is the embedding")
+    tied: bool = Field(True, description="share weights between the head and the embedding")
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
@@ -101,23 +101,27 @@ class ShapeSettings(Section):
 class TokenizerSettings(Section):
     """``[tokenizer]``: one that exists, or a byte-level BPE trained on the corpus."""
 
-    path: PlacedPath | None = Field(None, description="that of a saved model")
-    vocabulary: int = Field(2048, ge=261, description="tokens of the one that is trained")
-    megabytes: Positive = Field(8, description="text that it is trained on at most, of each corpus")
+    path: PlacedPath | None = Field(
+        None, description="directory of a saved model, whose tokenizer is used"
+    )
+    vocabulary: int = Field(2048, ge=261, description="vocabulary size of the tokenizer to train")
+    megabytes: Positive = Field(
+        8, description="maximum megabytes of text to train it on, per corpus"
+    )
 
 
 class DeviceSettings(Section):
     """``[device]``: where and in which precision."""
 
-    device: Device = Field("auto", description="auto takes the GPU if there is one")
-    dtype: Precision = Field("float32", description="bfloat16 computes under autocast")
+    device: Device = Field("auto", description="auto: the GPU if there is one")
+    dtype: Precision = Field("float32", description="bfloat16: computes under autocast")
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
     gradient_checkpointing: bool = False
     threads: Count = Field(0, description="CPU threads of torch; 0 leaves torch's own choice")
 
 
 class AdamSettings(Section):
-    """What AdamW is told, whatever the schedule."""
+    """Settings of AdamW, whatever the schedule."""
 
     learning_rate: Rate
     betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.95)
@@ -129,8 +133,8 @@ class AdamSettings(Section):
 class BaseDataSettings(Section):
     """``[data]``: corpora, as stages of `dph corpus` leave them."""
 
-    corpus: PlacedPath = Field(description="learnt during warm-up and at the constant rate")
-    annealing: PlacedPath | None = Field(None, description="learnt while the rate falls")
+    corpus: PlacedPath = Field(description="corpus for warm-up and the constant rate")
+    annealing: PlacedPath | None = Field(None, description="corpus for the falling rate")
 
 
 class BaseTrainSettings(AdamSettings):
@@ -139,11 +143,11 @@ class BaseTrainSettings(AdamSettings):
     learning_rate: Rate = 3e-4
     final_rate: Rate = Field(1e-5, description="learning rate of the last step of annealing")
     warmup_steps: Count = 2000
-    steps: Positive = Field(description="optimizer steps on the corpus, warm-up among them")
-    annealing_steps: Count = Field(0, description="steps on the annealing mixture after them")
+    steps: Positive = Field(description="optimizer steps on the corpus, including warm-up")
+    annealing_steps: Count = Field(0, description="further steps, on the annealing mixture")
     context: Positive = Field(description="tokens of a sequence")
-    sequences_per_step: Positive = Field(description="sequences of an optimizer step")
-    sequences_at_once: Positive = Field(1, description="of them in one forward pass of a device")
+    sequences_per_step: Positive = Field(description="sequences per optimizer step")
+    sequences_at_once: Positive = Field(1, description="sequences in one forward pass of a device")
     checkpoint_every: Positive = Field(500, description="steps between checkpoints")
 
     @model_validator(mode="after")
@@ -172,7 +176,9 @@ class BaseRecipe(Section):
     data: BaseDataSettings
     tokenizer: TokenizerSettings = TokenizerSettings()
     model: ShapeSettings | None = Field(None, description="random weights of this shape")
-    continued: PlacedPath | None = Field(None, description="or the weights of this directory")
+    continued: PlacedPath | None = Field(
+        None, description="the weights of this directory, instead of [model]"
+    )
     train: BaseTrainSettings
     device: DeviceSettings = DeviceSettings()
 
@@ -181,7 +187,7 @@ class BaseRecipe(Section):
         if (self.model is None) == (self.continued is None):
             raise ValueError("give [model] (random weights) or continued (a directory), not both")
         if self.continued is not None and self.tokenizer != TokenizerSettings():
-            raise ValueError("a model that is continued has its tokenizer: leave [tokenizer] out")
+            raise ValueError("a continued model has its own tokenizer: leave [tokenizer] out")
         if (self.data.annealing is None) != (self.train.annealing_steps == 0):
             raise ValueError(
                 "data.annealing and train.annealing_steps go together, got "
@@ -198,9 +204,9 @@ class SFTStageSettings(AdamSettings):
         description="files of rows, as `dph corpus instruct` writes them"
     )
     epochs: Positive = 1
-    max_tokens: Positive = Field(description="of a row, and of a packed sequence")
-    sequences_per_step: Positive = Field(description="packed sequences of an optimizer step")
-    sequences_at_once: Positive = Field(1, description="of them in one forward pass of a device")
+    max_tokens: Positive = Field(description="maximum tokens of a row and of a packed sequence")
+    sequences_per_step: Positive = Field(description="packed sequences per optimizer step")
+    sequences_at_once: Positive = Field(1, description="sequences in one forward pass of a device")
     warmup_steps: Count = 100
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
@@ -220,7 +226,7 @@ class SFTRecipe(Section):
     seed: Count = 0
     notes: str = ""
     model: PlacedPath = Field(description="directory of a saved model and its tokenizer")
-    chat: bool = Field(False, description="prompts that are text become a user's message")
+    chat: bool = Field(False, description="wrap text prompts as a user message")
     stages: Annotated[tuple[SFTStageSettings, ...], Field(strict=False, min_length=1)]
     device: DeviceSettings = DeviceSettings()
 
@@ -228,7 +234,7 @@ class SFTRecipe(Section):
     def _names_differ(self) -> Self:
         names = [stage.name for stage in self.stages]
         if len(set(names)) < len(names):
-            raise ValueError(f"stages need names of their own, got {', '.join(names)}")
+            raise ValueError(f"stages need different names, got {', '.join(names)}")
         return self
 
 

@@ -1,4 +1,4 @@
-"""What a training leaves: a model directory that says what it was made from, and the log."""
+"""Results of a training: a model directory with its provenance, and the log."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ def begin(directory: Path, made_from: Mapping[str, Any], *, replace: bool) -> bo
         if not replace:
             changed = sorted(k for k in {*found, *made_from} if found.get(k) != made_from.get(k))
             raise ModelError(
-                f"{directory} holds a training that differs in {', '.join(changed)}; "
+                f"{directory} has a training that differs in {', '.join(changed)}; "
                 "choose another directory or remove it"
             )
         shutil.rmtree(directory)

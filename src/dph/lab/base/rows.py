@@ -30,7 +30,7 @@ class EncodedRow:
 
     @property
     def learnt(self) -> int:
-        """How many tokens are learnt."""
+        """Number of tokens that are learnt."""
         return sum(label != IGNORED for label in self.labels)
 
 
@@ -84,7 +84,7 @@ def encode_row(
         ModelError: a chat, but the tokenizer has no chat template or its template refuses it.
     """
     if not isinstance(row, Mapping):
-        raise DataError(f"{place}: a row is an object, got {row!r:.80}")
+        raise DataError(f"{place}: a row must be an object, got {row!r:.80}")
     if row.get("messages") is not None:
         return _conversation(_messages(row["messages"], place), tokenizer, place)
     prompt, response = row.get("prompt"), row.get("response")
@@ -108,7 +108,7 @@ def _messages(value: Any, place: str) -> list[dict[str, str]]:
         isinstance(m, Mapping) and isinstance(m.get("content"), str) and m.get("role")
         for m in value
     ):
-        raise DataError(f"{place}: messages are a list of role and content, got {value!r:.80}")
+        raise DataError(f"{place}: messages must be a list of role and content, got {value!r:.80}")
     return [{"role": m["role"], "content": m["content"]} for m in value]
 
 
@@ -119,10 +119,10 @@ def _conversation(
     *,
     last_only: bool = False,
 ) -> EncodedRow:
-    """What the assistant says after each prompt, through its end of turn, is learnt."""
+    """Learn the assistant's text after each prompt, through its end of turn."""
     answers = [i for i, turn in enumerate(turns) if turn["role"] == "assistant" and i]
     if not answers:
-        raise DataError(f"{place}: nothing is said by the assistant after a prompt")
+        raise DataError(f"{place}: the assistant says nothing after a prompt")
     ids: list[int] = []
     labels: list[int] = []
     before = ""
@@ -131,8 +131,8 @@ def _conversation(
         whole = _text(tokenizer, turns[: index + 1], ask=False)
         if not asked.startswith(before) or not whole.startswith(asked):
             raise ModelError(
-                f"{place}: the chat template writes earlier turns anew when another follows, so "
-                "what the assistant said cannot be told from the rest: give rows of one answer each"
+                f"{place}: the chat template rewrites earlier turns when another follows, so the "
+                f"assistant's text cannot be separated from the rest: use rows with one answer each"
             )
         # Apart, as in RL: a prompt has the same tokens whatever is answered.
         read = tokenizer.encode(asked[len(before) :], add_special_tokens=False)
@@ -149,7 +149,7 @@ def _text(
     """The turns in the chat template's words; ``ask``: up to where the assistant speaks."""
     if tokenizer.chat_template is None:
         raise ModelError(
-            "the tokenizer has no chat template, which rows of messages need: give rows of prompt "
+            "the tokenizer has no chat template, which rows of messages need: use rows of prompt "
             "and response as text (chat = false), or save a chat_template with the tokenizer"
         )
     try:

@@ -48,7 +48,7 @@ def tokenizer_for(
 
 
 def train_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE of at most ``vocabulary`` tokens: every text comes back as it was.
+    """A byte-level BPE of at most ``vocabulary`` tokens: every text is decoded unchanged.
 
     Digits stand alone, as in most models of code. The same texts give the same tokenizer.
 

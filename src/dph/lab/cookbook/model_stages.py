@@ -121,7 +121,7 @@ def check_methods(rl: RLSettings) -> None:
         SettingsError: one is unknown, or named twice.
     """
     if len(set(rl.methods)) < len(rl.methods):
-        raise SettingsError(f"name each method once, got {', '.join(rl.methods)}")
+        raise SettingsError(f"name each method only once, got {', '.join(rl.methods)}")
     for label in rl.methods:
         parse_contender(label)
 
@@ -156,7 +156,7 @@ def _recipes(kitchen: Kitchen, rl: RLSettings, *, model: Path | None = None) -> 
 
 
 def _begin_rl(kitchen: Kitchen, rl: RLSettings) -> None:
-    """Remove runs, pool and evaluations of other models or settings: a run refuses to go on so."""
+    """Remove runs, pool and evaluations of other models or settings, which a run would refuse."""
     made_from = {
         "models": {k: directory_fingerprint(v) for k, v in models_before_rl(kitchen).items()},
         "settings": rl.model_dump(mode="json"),

@@ -94,7 +94,7 @@ def _funnel(corpora: Mapping[str, Corpus]) -> Iterator[str]:
 
 
 def _dropped(corpora: Mapping[str, Corpus]) -> Iterator[str]:
-    """What was dropped for what, with examples."""
+    """Dropped documents by reason, with examples."""
     rows = []
     for stage, corpus in corpora.items():
         reasons = sorted(corpus.manifest.flow.reasons.items(), key=lambda item: -item[1].documents)
@@ -158,8 +158,8 @@ def _models(kitchen: Kitchen) -> Iterator[str]:
         yield f"## Pass@k on {set_name}"
         yield (
             f"{first['problems']} problems, {next(iter(found.values()))['samples']} samples each, "
-            "in per cent with 95% intervals over problems. They are those of one seed and one "
-            f"processor ({computed_by()}): another trains other models, which score otherwise."
+            "in per cent with 95% intervals over problems. They come from one seed and one "
+            f"processor ({computed_by()}): others train different models with different scores."
         )
         yield _table(("model", *(m.replace("pass_at_", "pass@") for m in metrics)), rows)
 

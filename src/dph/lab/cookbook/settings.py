@@ -1,4 +1,4 @@
-"""What a cookbook.toml says: one table a stage, all checked before anything runs."""
+"""Settings of a cookbook.toml: one table a stage, all checked before anything runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,14 +62,16 @@ class CookbookWorld(Section):
 class RecallTable(Section):
     """``[corpora.<name>.recall]``: of its inputs, pages of the web, those that are like a seed."""
 
-    seeds: Name = Field(description="the corpus, as it came in, that is what is looked for")
+    seeds: Name = Field(description="corpus, as ingested, of example pages to find")
     rounds: Positive = 3
-    threshold: float = Field(0.5, description="a page is recalled from this score on")
-    domain_share: float = Field(0.1, description="a domain with more recalled pages is related")
+    threshold: float = Field(0.5, description="lowest score at which a page is recalled")
+    domain_share: float = Field(
+        0.1, description="share of recalled pages above which a domain is related"
+    )
     classifier: Literal["fasttext", "sklearn"] = "fasttext"
-    vocabulary: Positive = Field(32_000, description="tokens of the BPE that is learnt")
+    vocabulary: Positive = Field(32_000, description="vocabulary size of the BPE to train")
     patterns: PlacedPath | None = Field(None, description="a reviewed url_patterns.csv")
-    labelled: PlacedPath | None = Field(None, description="pages with the truth about them")
+    labelled: PlacedPath | None = Field(None, description="labelled pages")
 
     @model_validator(mode="after")
     def _in_range(self) -> Self:
@@ -96,14 +98,14 @@ class CorpusSettings(Section):
     """``[corpora.<name>]``: raw files and how they are cleaned."""
 
     inputs: Annotated[tuple[Source, ...], Field(strict=False, min_length=1)] = Field(
-        description="as of `dph corpus ingest`; * and ? match names; or world:sql"
+        description="inputs as for `dph corpus ingest`; * and ? match names; or world:sql"
     )
     about: PlacedPath | None = Field(None, description="facts on the inputs")
     recall: RecallTable | None = None
     dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
     filter: Literal["fixed", "opencoder", "sql"] = "fixed"
     thresholds: dict[str, str] = Field(
-        {}, description='conditions of your own, by RULE or RULE.KIND: "> 0.5", or "" for none'
+        {}, description='your conditions, by RULE or RULE.KIND: "> 0.5", or "" for none'
     )
 
 
@@ -111,61 +113,67 @@ class SynthTable(Section):
     """``[synth.<name>]``: rows that are kept because they were executed, a corpus of that name."""
 
     kind: Literal["functions", "instructions", "documentation", "sql"]
-    corpus: Name | None = Field(None, description="functions, instructions: the filtered corpus")
+    corpus: Name | None = Field(
+        None, description="functions, instructions: the filtered corpus to start from"
+    )
     modules: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        (), description="documentation: modules whose functions are asked about"
+        (), description="documentation: modules with the documented functions"
     )
     databases: Source | None = Field(
-        None, description="sql: holds <name>/<name>.sqlite; or world:databases"
+        None, description="sql: directory of <name>/<name>.sqlite; or world:databases"
     )
-    generator: str = Field("", description="who writes: module:function of your own")
-    model: str = Field("", description="or a model: its directory, its name on the Hub or there")
-    server: str = Field("", description="or a server that speaks OpenAI's protocol, with model")
+    generator: str = Field("", description="writer: your own module:function")
+    model: str = Field(
+        "", description="writer: a model's directory, or its name on the Hub or the server"
+    )
+    server: str = Field(
+        "", description="writer: a server that speaks OpenAI's protocol, together with model"
+    )
     key_env: str = Field("", description="environment variable with the server's key")
-    samples: Positive = Field(1, description="answers for each seed")
+    samples: Positive = Field(1, description="answers per seed")
     most: Positive | None = Field(None, description="seeds at most")
     max_tokens: Positive = 2048
     temperature: float = Field(1.0, gt=0)
-    second: bool = Field(True, description="functions are written twice and have to agree")
-    survivors: Fraction = Field(0.5, description="share of wrong programs that may pass")
-    timeout: float = Field(5.0, gt=0, description="seconds for one test or query")
+    second: bool = Field(True, description="functions are written twice and must agree")
+    survivors: Fraction = Field(0.5, description="maximum share of wrong programs that may pass")
+    timeout: float = Field(5.0, gt=0, description="time limit of one test or query, in seconds")
 
     @model_validator(mode="after")
     def _begins_somewhere(self) -> Self:
         given = {"corpus": self.corpus, "modules": self.modules, "databases": self.databases}
         wanted = {DOCUMENTATION: "modules", SQL: "databases"}.get(self.kind, "corpus")
         if [name for name, value in given.items() if value] != [wanted]:
-            raise ValueError(f"kind {self.kind} starts from {wanted}, and from nothing else")
+            raise ValueError(f"kind {self.kind} takes only {wanted} as its input")
         if bool(self.generator) == bool(self.model) or (self.server and not self.model):
-            raise ValueError("who writes? generator, model, or server with model")
+            raise ValueError("name a writer: generator, model, or server with model")
         return self
 
 
 class AblationTable(AblationSettings):
     """``[ablation]``: whether cleaning pays, as `dph corpus ablate` asks."""
 
-    corpus: Name = Field(description="the corpus, as it came in, whose cleaning is tried")
-    heldout: Name = Field(description="another corpus: code that the models are measured on")
+    corpus: Name = Field(description="corpus, as ingested, for the ablation of cleaning")
+    heldout: Name = Field(description="a different corpus of code to measure the models on")
 
 
 class MixtureSettings(Section):
-    """``[mixtures.<name>]``: so many bytes of each corpus."""
+    """``[mixtures.<name>]``: a number of bytes of each corpus."""
 
     budget: Positive = Field(description="bytes of text")
     shares: dict[str, Annotated[float, Field(gt=0)]] = Field(
         min_length=1, description="weight of each corpus"
     )
-    caps: dict[str, Count] = Field({}, description="most bytes of a language")
+    caps: dict[str, Count] = Field({}, description="maximum bytes of a language")
 
 
 class InstructSettings(Section):
     """``[instruct.<name>]``: the rows of a stage of fine-tuning."""
 
     parts: dict[str, Source] = Field(min_length=1, description="files of rows, or world:annotators")
-    rows: dict[str, Positive] = Field(description="how many of each part")
+    rows: dict[str, Positive] = Field(description="number of rows of each part")
     checks: Annotated[
         tuple[Literal["words", "entry_point", "prompt"], ...], Field(strict=False)
-    ] = Field(("words", "entry_point", "prompt"), description="by what tests are recognised")
+    ] = Field(("words", "entry_point", "prompt"), description="ways of recognising tests")
 
 
 class RLSettings(Section):
@@ -174,7 +182,7 @@ class RLSettings(Section):
     methods: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = ("grpo", "dph_f")
     steps: Positive = 20
     problems_per_step: Positive = 16
-    samples: Positive = Field(16, description="a problem, in evaluations")
+    samples: Positive = Field(16, description="samples per problem, in evaluations")
     max_tokens: Positive = Field(64, description="longest answer")
     checkpoint_every: Positive = 5
     settings: dict[str, Any] = Field({}, description="more settings of every method's recipe")
@@ -190,14 +198,16 @@ class Cookbook(Section):
     kind: Literal["cookbook"] = "cookbook"
     name: Name = "cookbook"
     seed: Count = 0
-    model_seed: Count | None = Field(None, description="of the models alone [default: seed]")
+    model_seed: Count | None = Field(None, description="seed of the models only [default: seed]")
     world: CookbookWorld | None = None
     corpora: dict[Name, CorpusSettings] = Field(min_length=1)
     tests: dict[Name, PlacedPath] = Field(
-        {}, description="test sets that nothing is to share with; the world's own always count"
+        {},
+        description="test sets that must not overlap with anything; the world's own are "
+        "always included",
     )
-    synth: dict[Name, SynthTable] = Field({}, description="corpora of rows that are written here")
-    ablation: AblationTable | None = Field(None, description="whether cleaning pays")
+    synth: dict[Name, SynthTable] = Field({}, description="corpora of synthetic rows to write")
+    ablation: AblationTable | None = Field(None, description="ablation of cleaning")
     mixtures: dict[Name, MixtureSettings] = Field({})
     instruct: dict[Name, InstructSettings] = Field({})
     base: dict[str, Any] | None = Field(None, description="a recipe of `dph base`")

@@ -61,7 +61,7 @@ class Kitchen:
         return found
 
     def corpus_stage(self, stage: str, name: str) -> Path:
-        """Where a stage of one corpus writes."""
+        """Output directory of a stage of one corpus."""
         return self.directory / "corpora" / name / stage
 
     def corpus_stages(self, name: str) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Kitchen:
         return ("ingest", *recall, "dedup", "transform", "filter", *last)
 
     def before(self, stage: str, name: str) -> Corpus:
-        """What a stage of a corpus reads."""
+        """Input of a stage of a corpus."""
         stages = self.corpus_stages(name)
         return open_corpus(self.corpus_stage(stages[stages.index(stage) - 1], name))
 
@@ -105,18 +105,22 @@ STAGES: tuple[CookbookStage, ...] = (
         "world", "dph.lab.cookbook.world_stage:world_stage", "databases, questions, SQL files"
     ),
     CookbookStage("ingest", f"{_CORPUS}:ingest_stage", "files to documents"),
-    CookbookStage("recall", f"{_CORPUS}:recall_stage", "pages that are like another corpus"),
-    CookbookStage("dedup", f"{_CORPUS}:dedup_stage", "copies go"),
-    CookbookStage("transform", f"{_CORPUS}:transform_stage", "notices and secrets go"),
-    CookbookStage("filter", f"{_CORPUS}:filter_stage", "documents of little worth go"),
+    CookbookStage("recall", f"{_CORPUS}:recall_stage", "recalling pages like a corpus"),
+    CookbookStage("dedup", f"{_CORPUS}:dedup_stage", "removing copies"),
+    CookbookStage("transform", f"{_CORPUS}:transform_stage", "removing notices and secrets"),
+    CookbookStage("filter", f"{_CORPUS}:filter_stage", "removing documents of low quality"),
     # Before tests are looked for: what a model wrote is compared with them too.
     CookbookStage(
-        "synth", "dph.lab.cookbook.corpus_stages:synth_stage", "rows that hold when executed"
+        "synth",
+        "dph.lab.cookbook.corpus_stages:synth_stage",
+        "synthetic rows that pass when executed",
     ),
-    CookbookStage("decontaminate", f"{_CORPUS}:decontaminate_stage", "parts of test sets go"),
-    CookbookStage("mix", f"{_CORPUS}:mix_stage", "so much of each corpus"),
+    CookbookStage("decontaminate", f"{_CORPUS}:decontaminate_stage", "removing parts of test sets"),
+    CookbookStage("mix", f"{_CORPUS}:mix_stage", "mixing corpora"),
     CookbookStage("instruct", f"{_CORPUS}:instruct_stage", "rows of fine-tuning"),
-    CookbookStage("ablate", "dph.lab.cookbook.corpus_stages:ablation_stage", "does cleaning pay?"),
+    CookbookStage(
+        "ablate", "dph.lab.cookbook.corpus_stages:ablation_stage", "ablation of cleaning"
+    ),
     CookbookStage("base", f"{_MODELS}:base_stage", "the base model"),
     CookbookStage("sft", f"{_MODELS}:sft_stage", "fine-tuning in stages"),
     CookbookStage("evaluate", f"{_MODELS}:evaluate_stage_of_models", "Pass@k before RL"),

@@ -1,7 +1,7 @@
 """Questions and SQL from a schema alone: a writer for ``[synth]`` that needs no model.
 
 It reads the ``CREATE TABLE`` statements of a prompt (``dph.corpus.synth.seeds``), with example
-values beside the columns, and fills one of a few forms, drawn by the seed. It asks in the names of
+values next to the columns, and fills one of a few forms, drawn by the seed. It asks in the names of
 the columns, which a model would not; whether the query runs and tells anything, the judge finds.
 """
 
@@ -32,7 +32,7 @@ class _Table:
 
 
 def write(prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-    r"""A question and a query for each prompt, by the seed beside it; '' where none can be asked.
+    r"""A question and a query for each prompt, by its seed; '' where none can be asked.
 
     >>> prompt = "CREATE TABLE ship (\n    guns INTEGER, -- example: [51, 17]\n);"
     >>> print(write([prompt], [3])[0])

@@ -1,4 +1,4 @@
-"""Who writes rows: a function, a server, or a model of ours, by name."""
+"""Writers of rows: a function, a server, or a model of ours, by name."""
 
 import os
 from pathlib import Path

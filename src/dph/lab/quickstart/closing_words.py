@@ -1,4 +1,4 @@
-"""What a quickstart ends with: what was seen on its seed, and what tables over seeds say."""
+"""Closing words of a quickstart: the results on its seed, and those of tables over seeds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -77,7 +77,9 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     lines.append("Cost of all stages, with what methods share in full for each:")
     lines += [f"  {method_label(name)}: {cost_words(summary['cost'][name])}." for name in methods]
     if table is None:
-        lines.append("There is no table over seeds of this world yet; one seed is an illustration.")
+        lines.append(
+            "There is no table over seeds of this world yet; one seed is only an illustration."
+        )
         return lines
     known = [name for name in (BASE, *methods) if name in table.methods]
     lines.append(f"Over {table.seeds} seeds ({table.page}), mean ± half of the 95% interval:")
@@ -85,7 +87,7 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     missing = [method_label(name) for name in methods if name not in table.methods]
     if missing:
         lines.append(f"The table has no {', no '.join(missing)}.")
-    lines.append("One seed is one draw of many; where the two differ, the table is the result.")
+    lines.append("One seed is one draw of many; where they differ, trust the table.")
     return lines
 
 

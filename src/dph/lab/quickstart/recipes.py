@@ -16,7 +16,7 @@ from dph.recipe.stores import FROM_FILE
 
 
 def world_tables(kind: WorldKind, world: World, method: str, stores: Path) -> dict[str, Any]:
-    """What a world says in the recipe of ``method``; stores that runs share lie in ``stores``."""
+    """A world's settings in the recipe of ``method``; stores that runs share lie in ``stores``."""
     own = unlabelled_tables(method, world.problems_path(UNLABELLED), stores, only=kind.unlabelled)
     return merged(kind.settings(world), own)
 
@@ -57,7 +57,7 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much work a quickstart is; None leaves it to the world."""
+    """Size of a quickstart; None leaves it to the world."""
 
     world: Any = None
     base_steps: int | None = None
@@ -123,9 +123,7 @@ def parse_contender(label: str, strengths: Mapping[str, float | None] | None = N
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     if plus and (not optimizer or optimizer not in OPTIMIZERS):
-        raise SettingsError(
-            f"unknown optimizer {optimizer!r} in {label!r}; there is +slow and +fast"
-        )
+        raise SettingsError(f"unknown optimizer {optimizer!r} in {label!r}; choose +slow or +fast")
     if not at:
         return Contender(label, method, usual.get(method), optimizer)
     if STRENGTHS[method] is None:
@@ -140,7 +138,7 @@ def parse_contender(label: str, strengths: Mapping[str, float | None] | None = N
 
 
 def run_name(label: str) -> str:
-    """What the run of a contender, and its directory, is called.
+    """Name of the run of a contender, and of its directory.
 
     >>> run_name("rkl@0.3+slow")
     'rkl_0.3_slow'

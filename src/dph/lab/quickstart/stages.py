@@ -97,7 +97,7 @@ def stages_of(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
 
 
 def method_stages(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
-    """The stages of each method of its own."""
+    """The stages that each method runs separately."""
     stages: list[QuickstartStage] = []
     for recipe in recipes:
         pool = frozenset({"presample"} if needs_pool(recipe) else ())
@@ -164,13 +164,13 @@ def clock_of(directory: Path) -> StageClock:
 def stage_runner(
     directory: Path, progress: ProgressDisplay, *, jobs: int
 ) -> Iterator[Callable[[Sequence[QuickstartStage]], None]]:
-    """What runs stages, at most ``jobs`` at a time; with one job in this process, in order.
+    """Runner of stages, at most ``jobs`` at a time; with one job in this process, in order.
 
     Children begin to import what they need at once, whatever this process does meanwhile. Asked
     for an end (Ctrl-C), those that train write a checkpoint first.
 
     The function raises:
-        DphError: a stage failed; those beside it are ended too, and go on next time. What a child
+        DphError: a stage failed; its neighbours are ended too, and continue next time. What a child
             said is told as a DataError where it is bad input, else as a TrainingError.
     """
     if jobs == 1:

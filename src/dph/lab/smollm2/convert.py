@@ -58,7 +58,7 @@ Apache-2.0, as the wheel and the model file say; the text is in `LICENSE`.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the card says: names of files, their SHA-256, counts."""
+    """Contents of the card: names of files, their SHA-256, counts."""
 
     wheel: str
     wheel_sha256: str
@@ -101,7 +101,7 @@ class GgufFile:
             DataError: the file does not say it.
         """
         if name not in self.facts:
-            raise DataError(f"the model file says nothing of {name}")
+            raise DataError(f"the model file does not give {name}")
         return self.facts[name]
 
 
@@ -158,7 +158,7 @@ _LAYER = re.compile(r"blk\.(\d+)\.(\w+)\.weight")
 
 
 def llama_config(file: GgufFile) -> dict[str, Any]:
-    """What stands in ``config.json``.
+    """Contents of ``config.json``.
 
     Raises:
         DataError: the file holds another architecture, or lacks a fact.
@@ -237,7 +237,7 @@ _SPECIAL = 3
 
 
 def smollm2_tokenizer(file: GgufFile) -> Tokenizer:
-    """A byte-level BPE whose digits are tokens of their own.
+    """A byte-level BPE with a token for each digit.
 
     Raises:
         DataError: the file has a tokenizer of another kind.
@@ -268,7 +268,7 @@ def smollm2_tokenizer(file: GgufFile) -> Tokenizer:
 
 
 def tokenizer_config(file: GgufFile) -> dict[str, Any]:
-    """What stands in ``tokenizer_config.json``: which special tokens are for what."""
+    """Contents of ``tokenizer_config.json``: the purposes of special tokens."""
     tokens = file.fact("tokenizer.ggml.tokens")
     named = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
     return {

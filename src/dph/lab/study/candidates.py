@@ -1,4 +1,4 @@
-"""What is tried of a method: every combination of its strengths, learning rates and weights."""
+"""Candidates of a method: every combination of its strengths, learning rates and weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def candidates_of(
     chosen: Mapping[str, Candidate],
     usual_strength: float | None,
 ) -> tuple[Candidate, ...] | None:
-    """What is tried of ``method``; None while a method that it follows has not been chosen.
+    """Candidates of ``method``; None while a method that it follows has not been chosen.
 
     ``chosen`` are the choices that were made on this world, by label; ``usual_strength`` is the
     method's strength where neither a grid nor another method says it.
@@ -72,7 +72,7 @@ def rate_follows(method: MethodSettings, file: StudyFile) -> str | None:
 
 
 def number_of_candidates(method: MethodSettings) -> int:
-    """How many there are, known before anything is chosen."""
+    """Number of candidates, known before anything is chosen."""
     grids = (method.strengths, method.learning_rates, method.interpolate)
     count = 1
     for grid in grids:
@@ -99,7 +99,7 @@ def require_no_circle(file: StudyFile) -> None:
             label = waiting.pop()
             if label in seen and label == start.label:
                 raise SettingsError(
-                    f"{start.label!r} waits for what is chosen for itself, over "
+                    f"{start.label!r} depends on its own choice, through "
                     f"{', '.join(map(repr, seen))}"
                 )
             if label in seen:
@@ -243,7 +243,7 @@ class Variants:
         return self._budget.steps if site.recipe is None else None
 
     def _evaluation(self, site: Site) -> dict[str, Any]:
-        """What else every result on a world depends on."""
+        """Other inputs of every result on a world."""
         if site.recipe is not None:
             return {}
         return self._budget.model_dump(include={"samples", "problems_per_step"})

@@ -1,4 +1,4 @@
-"""What a job does, in a process of its own: prepare a world of a seed, or make one run on it."""
+"""Jobs, each in a separate process: prepare a world of a seed, or make one run on it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def made_stores(plan: RunPlan, lock: Path) -> int:
 
 
 def consolidated_answers(recipe: Recipe, run: Path) -> int:
-    """How many answers the trained policy drew for what followed RL."""
+    """Number of answers that the trained policy drew for the work after RL."""
     if not recipe.consolidation.active:
         return 0
     store = RunDirectory(run).consolidation.store(recipe, str(recipe.consolidation.store))
@@ -65,7 +65,7 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
 
 
 def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
-    """How often the consensus of each store is right that the run learnt from by agreement.
+    """Accuracy of the consensus of each store that the run learnt from by agreement.
 
     Nothing where no prompt of a store has a label to tell.
     """
@@ -201,7 +201,7 @@ def _require_same_base(work: _Work, made: str) -> None:
         place = f"seed {work.seed} of {work.payload['site']['name']}"
         raise DataError(
             f"{place}: its rows began with the base model {known}, and this machine made {made}; "
-            "another processor rounds differently. Copy work/ from where the rows were made, or "
+            f"different processors round differently. Copy work/ from where the rows were made, or "
             "give another directory (--out)"
         )
 

@@ -1,4 +1,4 @@
-"""What a study leaves beside its rows: study.parquet, costs.jsonl, report.json, tables, figures."""
+"""Files of a study next to its rows: study.parquet, costs.jsonl, report.json, tables, figures."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -62,7 +62,7 @@ REPORT_SCHEMA = 1
 
 
 def make_report(study: Study, plan: Plan, rows: Mapping[str, RunRow], lock: RuleLock) -> Report:
-    """What tables, pictures and the document are made from."""
+    """Data of tables, pictures and the document."""
     return Report(study=study, plan=plan, results=Results(plan, rows), lock=lock)
 
 

@@ -1,4 +1,4 @@
-"""Where things lie in the directory of a study.
+"""Paths in the directory of a study.
 
 <out>/rule.lock.json            which rule the results obey
       study.parquet             what every finished run scored: the study goes on from it
@@ -86,9 +86,9 @@ class Places:
         return self.out / "figures"
 
     def log(self, job: str) -> Path:
-        """What a job wrote to stderr."""
+        """Log of a job's stderr."""
         return self.out / "logs" / f"{job}.log"
 
     def work(self, world: str, seed: int) -> Path:
-        """Where runs on a world of a seed are computed."""
+        """Directory of the runs on a world of a seed."""
         return self.out / "work" / world / f"seed_{seed}"

@@ -52,7 +52,7 @@ def _one(row: RunRow, metric: str, of: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was tried of a method on a world, and which of it is reported.
+    """Candidates of a method on a world, and the one that is reported.
 
     ``scores`` belong to ``tried`` one by one; None where there were no development runs (there was
     nothing to choose) or they are not finished.
@@ -132,7 +132,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """Runs of a method in a world that wait for choices: a seed for each, at most so many."""
+    """Runs of a method in a world that wait for choices: an upper bound for each seed."""
 
     site: Site
     method: MethodSettings
@@ -154,7 +154,7 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """How many different runs there are, those that are not decided yet among them."""
+        """Number of different runs, including those that are not decided yet."""
         return len({run.id for run in self.runs}) + sum(len(left.seeds) for left in self.undecided)
 
     def missing(self, rows: Rows) -> list[Run]:
@@ -181,7 +181,7 @@ class RunSelection:
         )
 
     def of(self, plan: Plan) -> Plan:
-        """What is asked for of a plan."""
+        """Part of a plan that was asked for."""
         return Plan(
             runs=tuple(run for run in plan.runs if self(run)),
             undecided=tuple(left for each in plan.undecided if (left := self._part(each)).seeds),
@@ -201,7 +201,7 @@ class RunSelection:
 
 
 def wanted_runs(only: Sequence[str], file: StudyFile, sites: Sequence[Site]) -> RunSelection:
-    """What ``--only`` asks for: several of a kind add up, the kinds narrow each other.
+    """Selection of ``--only``: several of a kind add up, the kinds narrow each other.
 
     A method is named by its label or by its name, a world by its name or by its task, a seed by
     its number.

@@ -1,4 +1,4 @@
-"""Which runs a study consists of, as far as it is decided by those that are finished."""
+"""Runs of a study, as far as the finished ones decide them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
@@ -80,7 +80,7 @@ def _places(comparison: ComparisonSettings, sites: Sequence[Site]) -> Sequence[S
 
 
 def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) -> str | None:
-    """What a world lacks of a metric on some sets; None where it lacks nothing."""
+    """The first value of a metric that a world lacks on some sets; None if it lacks nothing."""
     for name in sets:
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
@@ -92,7 +92,7 @@ def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) 
 
 
 class Planner:
-    """Makes plans of a study: pure in the finished runs, so that every start goes on alike.
+    """Makes plans of a study: pure in the finished runs, so that every start continues alike.
 
     ``locked`` are choices that were made before runs on report seeds, by world and label: they
     hold as long as the same candidates are asked for.
@@ -109,7 +109,7 @@ class Planner:
         self._check_settings()
 
     def plan(self, rows: Rows) -> Plan:
-        """What is decided when these runs are finished."""
+        """The decisions that follow when these runs are finished."""
         choices: dict[tuple[str, str], Choice] = {}
         tried: dict[tuple[str, str], tuple[Candidate, ...]] = {}
         waiting = list(self.study.file.methods)
@@ -184,7 +184,7 @@ class Planner:
     def _place(
         self, found: Sequence[Candidate], scores: Sequence[Sequence[float | None]]
     ) -> int | None:
-        """Which candidate is chosen; None while a development run is missing."""
+        """The chosen candidate; None while a development run is missing."""
         if len(found) == 1:
             return 0
         means = [_mean([of_site[i] for of_site in scores]) for i in range(len(found))]

@@ -17,7 +17,7 @@ def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
 
 
 def study_ray_jobs(capacity: int | None) -> RayJobs:
-    """Where runs are computed, ``capacity`` at a time.
+    """Runner of a study's jobs, ``capacity`` at a time.
 
     Raises:
         SettingsError: Ray is not installed.

@@ -83,7 +83,7 @@ class Results:
         return self._rows.get((world, label), {})
 
     def seeds(self, world: str, label: str) -> int:
-        """How many of them there are."""
+        """Number of seeds."""
         return len(self.rows(world, label))
 
     def tried(self, world: str, label: str) -> dict[GridPlace, list[RunRow]]:

@@ -74,7 +74,7 @@ _ROW = TypeAdapter(RunRow)
 
 
 def row_path(directory: Path, run: str) -> Path:
-    """Where the row of a run lies: ``<directory>/<run>.json``."""
+    """Path of the row of a run: ``<directory>/<run>.json``."""
     return directory / f"{run}.json"
 
 
@@ -140,7 +140,7 @@ def _read(path: Path) -> RunRow:
             f"{path} is damaged ({_first(error)}): remove it to run it again"
         ) from error
     if row.run != path.stem:
-        raise DataError(f"{path} holds the run {row.run!r}: a file of rows is not renamed")
+        raise DataError(f"{path} holds the run {row.run!r}: do not rename files of rows")
     return row
 
 
@@ -201,7 +201,7 @@ def _read_table(path: Path) -> dict[str, RunRow]:
     try:
         table = pq.read_table(path)
     except pa.ArrowInvalid as error:
-        raise DataError(f"{path} is damaged: bring it back; {error}") from error
+        raise DataError(f"{path} is damaged: restore it; {error}") from error
     schema = (table.schema.metadata or {}).get(b"dph.schema", b"none").decode()
     if schema != str(SCHEMA):
         raise DataError(f"{path} has the schema {schema}, not {SCHEMA}: give another directory")

@@ -36,7 +36,7 @@ class RuleLock:
 
     @property
     def note(self) -> str:
-        """What every table says."""
+        """Note of every table."""
         text = f"rule {self.sha256[:SHOWN]}"
         if self.replaces:
             before = ", ".join(sha[:SHOWN] for sha in self.replaces)
@@ -62,15 +62,15 @@ def current_lock(study: Study, places: Places, rows: Mapping[str, RunRow]) -> Ru
         earlier = [found["rule_sha256"]]
     if earlier:
         raise DataError(
-            f"the rule changed after runs on the report seeds: they obey {earlier[0]}, the rule is "
-            f"now {lock.sha256}; bring the old rule back, or start a directory of its own for the "
-            "new one with --new-rule, whose tables will say so"
+            f"the rule changed after runs on the report seeds: they follow {earlier[0]}, the rule "
+            f"is now {lock.sha256}; restore the old rule, or start a separate directory for the "
+            f"new one with --new-rule, whose tables will say so"
         )
     for key, now in _seeds(study).items():
         if found.get(key, now) != now:
             raise DataError(
                 f"study.{key} changed after runs on the report seeds: it was {found[key]}, now "
-                f"{now}; bring it back, or give another directory (--out)"
+                f"{now}; restore it, or give another directory (--out)"
             )
     return lock
 
@@ -93,7 +93,7 @@ def write_lock(
 
 
 def locked_choices(places: Places) -> dict[Place, Choice]:
-    """What was chosen before the runs on report seeds, by world and label."""
+    """Choices made before the runs on report seeds, by world and label."""
     return dict(_choices(_read(places).get("choices", ())))
 
 
@@ -132,7 +132,7 @@ def _choices(document: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Place, Cho
 
 
 def start_with_new_rule(study: Study, places: Places) -> Places:
-    """A directory for the changed rule beside the old one: same rows, and a lock that says so.
+    """A directory for the changed rule next to the old one: same rows, and a lock that records it.
 
     Where the rule did not change after all, or no run on a report seed was made, it is the old one.
     """
@@ -159,14 +159,14 @@ def start_with_new_rule(study: Study, places: Places) -> Places:
 
 
 def default_places(study: Study, out: Path | None) -> Places:
-    """``out``, or the directory ``<name>`` beside the STUDY.toml."""
+    """``out``, or the directory ``<name>`` next to the STUDY.toml."""
     return Places((out or study.path.parent / study.file.study.name).absolute())
 
 
 def _read(places: Places) -> dict[str, Any]:
     found = read_json(places.lock) if places.lock.exists() else {}
     if not isinstance(found, dict):
-        raise DataError(f"{places.lock} is damaged: bring it back; got {found!r:.80}")
+        raise DataError(f"{places.lock} is damaged: restore it; got {found!r:.80}")
     return found
 
 

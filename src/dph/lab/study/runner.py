@@ -20,7 +20,7 @@ from dph.runs.progress import ProgressDisplay
 
 @dataclass(slots=True, kw_only=True)
 class _State:
-    """What is finished, what is under way, and what failed."""
+    """Jobs that are finished, running, and failed."""
 
     rows: dict[str, RunRow]
     running: dict[str, Run] = field(default_factory=dict)

@@ -42,14 +42,15 @@ def metric_names(text: str) -> tuple[str, ...]:
 class ChoiceSettings(Section):
     """``[choose]``: which strength a method gets, by its runs on the development seeds."""
 
-    metric: str = Field("greedy + pass@16", description="what is to be large; + adds up")
-    sets: Texts | None = Field(None, description="evaluation sets it is a mean over; default: all")
+    metric: str = Field("greedy + pass@16", description="score to maximise; + adds metrics")
+    sets: Texts | None = Field(None, description="evaluation sets to average over; default: all")
     worlds: Literal["each", "all"] = Field(
         "each", description="one choice for each world, or one for the mean over all"
     )
     tie: float = Field(0.005, ge=0, description="scores less than this below the best are a tie")
     tie_goes_to: Literal["stronger", "weaker"] = Field(
-        "stronger", description="of a tie: the larger strength, the shorter step from the base"
+        "stronger",
+        description="preference among ties: the larger strength, the shorter step from the base",
     )
 
     @field_validator("metric")
@@ -64,7 +65,7 @@ class ComparisonSettings(Section):
 
     a: Annotated[str, Field(min_length=1)] = Field(description="label of a method")
     b: Annotated[str, Field(min_length=1)] = Field(description="label of another, or base")
-    metric: str = Field(description="as of [choose]")
+    metric: str = Field(description="metric, as in [choose]")
     set: str | Texts = Field(description="an evaluation set, or several: their mean")
     world: str | None = Field(None, description="name of a world; default: each of them")
     alternative: Literal["greater", "less", "two-sided"] = Field(
@@ -80,7 +81,7 @@ class ComparisonSettings(Section):
     @model_validator(mode="after")
     def _are_two(self) -> Self:
         if self.a == self.b:
-            raise ValueError(f"a comparison is of two methods, got a = b = {self.a!r}")
+            raise ValueError(f"a comparison needs two methods, got a = b = {self.a!r}")
         return self
 
     @property
@@ -95,7 +96,7 @@ class RuleSettings(Section):
     choose: ChoiceSettings = ChoiceSettings()
     compare: Annotated[tuple[ComparisonSettings, ...], Field(strict=False)] = ()
     correction: Literal["holm", "none"] = Field(
-        "holm", description="of the p-values of all comparisons together"
+        "holm", description="correction of the p-values of all comparisons together"
     )
 
 
@@ -113,10 +114,10 @@ class StudySettings(Section):
     """``[study]``: seeds, cores, and what is the same for all methods."""
 
     name: Name = Field(description="name of the study and of its directory")
-    seeds_development: Seeds = Field((), description="seeds that strengths are chosen on")
-    seeds_report: Seeds = Field(min_length=1, description="seeds that the tables are about")
-    jobs: Positive | None = Field(None, description="runs at a time; default: the cores there are")
-    engine: Literal["cores", "ray"] = Field("cores", description="where runs are computed")
+    seeds_development: Seeds = Field((), description="seeds for choosing strengths")
+    seeds_report: Seeds = Field(min_length=1, description="seeds for the tables")
+    jobs: Positive | None = Field(None, description="runs at a time; default: the number of cores")
+    engine: Literal["cores", "ray"] = Field("cores", description="engine that computes the runs")
     reference: Label | None = Field(
         None, description="label that tables show differences to; default: the first method's"
     )
@@ -124,16 +125,16 @@ class StudySettings(Section):
         (), description="more labels that tables show differences to"
     )
     shown: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
-        (), description="labels in pictures and in the short table; default: all"
+        (), description="labels shown in pictures and in the short table; default: all"
     )
     keep: Literal["scores", "checkpoints"] = Field(
-        "scores", description="what stays of a run that is finished"
+        "scores", description="files to keep of a finished run"
     )
     learning_rate: Rate | None = Field(
-        None, description="of all methods that say nothing else; default: the quickstart's"
+        None, description="learning rate of methods without their own; default: the quickstart's"
     )
     learning_rate_of: Label | None = Field(
-        None, description="or the learning rate that was chosen for the method of this label"
+        None, description="use the learning rate chosen for the method of this label"
     )
 
     @model_validator(mode="after")
@@ -144,8 +145,8 @@ class StudySettings(Section):
                 raise ValueError(f"{name} names {twice[0]} more than once")
         if both := sorted(set(self.seeds_development) & set(self.seeds_report)):
             raise ValueError(
-                f"the seed {both[0]} is one of seeds_development and one of seeds_report: what "
-                "strengths were chosen on cannot report on them"
+                f"the seed {both[0]} is one of seeds_development and one of seeds_report: seeds "
+                f"that strengths were chosen on cannot report on them"
             )
         if self.learning_rate is not None and self.learning_rate_of is not None:
             raise ValueError("give learning_rate or learning_rate_of, not both")
@@ -164,19 +165,21 @@ class BudgetSettings(Section):
 class WorldSettings(Section):
     """``[[worlds]]``: one small world, drawn anew for each seed."""
 
-    task: str = Field(description="as of `dph quickstart --task`")
-    edition: Positive | None = Field(None, description="of the task's world; default: the newest")
-    name: Name | None = Field(None, description="in tables; default: task and edition")
+    task: str = Field(description="task, as in `dph quickstart --task`")
+    edition: Positive | None = Field(
+        None, description="edition of the task's world; default: the newest"
+    )
+    name: Name | None = Field(None, description="name in tables; default: task and edition")
     sizes: dict[str, Positive] = Field({}, description="problems a set, by the set's name")
     base_steps: Positive | None = Field(None, description="training steps of the base model")
     settings: dict[str, Any] = Field({}, description="settings of every recipe on this world")
 
 
 class RecipeSettings(Section):
-    """``[[recipes]]``: a recipe of one's own in the place of a world; seeds override its seed."""
+    """``[[recipes]]``: a user-defined recipe in the place of a world; seeds override its seed."""
 
     path: Annotated[str, Field(min_length=1)] = Field(description="the recipe's file")
-    name: Name | None = Field(None, description="in tables; default: the recipe's name")
+    name: Name | None = Field(None, description="name in tables; default: the recipe's name")
     settings: dict[str, Any] = Field({}, description="settings that override the recipe's")
 
 
@@ -184,28 +187,28 @@ class MethodSettings(Section):
     """``[[methods]]``: a named method, and what is tried of it."""
 
     name: str = Field(description="one of the named methods")
-    label: Label = Field(description="in tables; default: the method's name")
+    label: Label = Field(description="label in tables; default: the method's name")
     strengths: Annotated[tuple[Strength, ...], Field(strict=False, min_length=1)] | None = Field(
-        None, description="values that are tried of the method's strength"
+        None, description="candidate values of the method's strength"
     )
     strength_of: Label | None = Field(
-        None, description="or the strength that was chosen for the method of this label"
+        None, description="use the strength chosen for the method of this label"
     )
     learning_rates: Annotated[tuple[Rate, ...], Field(strict=False, min_length=1)] | None = Field(
-        None, description="learning rates that are tried"
+        None, description="candidate learning rates"
     )
     learning_rate_of: Label | None = Field(
-        None, description="or the learning rate that was chosen for the method of this label"
+        None, description="use the learning rate chosen for the method of this label"
     )
     interpolate: Annotated[tuple[Weight, ...], Field(strict=False, min_length=1)] | None = Field(
         None,
-        description="weights between the base model (0) and the trained one (1) that are tried",
+        description="candidate weights between the base model (0) and the trained one (1)",
     )
     steps: Positive | None = Field(None, description="training steps; default: the budget's")
     if_best: Positive | None = Field(
-        None, description="report it only where the method it follows is among so many best"
+        None, description="report it only where the method it follows is among this many best"
     )
-    settings: dict[str, Any] = Field({}, description="settings beside the method's own")
+    settings: dict[str, Any] = Field({}, description="settings in addition to the method's own")
 
     @model_validator(mode="before")
     @classmethod
@@ -345,7 +348,7 @@ def _valid(kind: type[Table], table: Mapping[str, Any], place: str) -> Table:
 
 
 def _messages(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
-    """What is wrong, with the place, the value and what is allowed."""
+    """The faults, with the place, the value and what is allowed."""
     unions = {"rule.str", "rule.RuleSettings"}  # rule is a path or a table: one of the two is meant
     details = faults_of(error)
     whole = isinstance(next((d["input"] for d in details if d["loc"][:1] == ("rule",)), None), dict)
@@ -362,7 +365,7 @@ def _require_known_labels(study: Study) -> None:
         for label in (comparison.a, comparison.b):
             if label not in known:
                 raise SettingsError(
-                    f"the rule compares {label!r}, which no method is called; there are "
+                    f"the rule compares {label!r}, which is not the label of a method; there are "
                     f"{', '.join(known)}"
                 )
 
@@ -375,5 +378,5 @@ def _require_development_seeds(study: Study) -> None:
         if any(grid is not None and len(grid) > 1 for grid in grids):
             raise SettingsError(
                 f"{method.label!r} has several values to choose from, and study.seeds_development "
-                "is empty: name the seeds that it is chosen on"
+                "is empty: name the seeds to choose on"
             )

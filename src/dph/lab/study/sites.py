@@ -1,4 +1,4 @@
-"""What a study runs on: small worlds, and recipes of the user's own."""
+"""Sites of a study: small worlds, and recipes of the user."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class Site:
         return world_kind(self.task, self.edition).strengths.get(method)
 
     def as_json(self) -> dict[str, Any]:
-        """What a job needs to know of it."""
+        """The site's data for a job."""
         return {
             "name": self.name,
             "task": self.task,
@@ -162,7 +162,7 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a run is asked to be; plain values, so that another process can be told.
+    """Request of a run; plain values, so that it can be passed to another process.
 
     ``settings`` are dotted and win over the world's and the method's; None leaves it to them.
     """

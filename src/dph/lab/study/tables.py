@@ -23,7 +23,7 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What tables are made from."""
+    """Data of the tables."""
 
     study: Study
     plan: Plan
@@ -113,7 +113,7 @@ def choices_table(report: Report) -> TextTable:
     seeds = ", ".join(map(str, report.study.file.study.seeds_development)) or "none"
     return TextTable(
         name="choices",
-        title="What was tried and what was chosen",
+        title="Candidates and choices",
         columns=("world", "method", "strength", "learning rate", "weight", "score", "tie"),
         rows=tuple(rows),
         note=report.note(
@@ -156,7 +156,7 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
 
 
 def _ties(report: Report, world: str, labels: Sequence[str]) -> str:
-    """Which choices of these methods the tie-break made."""
+    """Choices that the tie-break made for these methods."""
     tie = report.study.rule.choose.tie
     found = [
         f"{label} ({' or '.join(_words(candidate, tied) for candidate in tied)})"
@@ -167,7 +167,7 @@ def _ties(report: Report, world: str, labels: Sequence[str]) -> str:
 
 
 def _words(candidate: Candidate, among: Sequence[Candidate]) -> str:
-    """What tells a candidate from the others of a tie."""
+    """Differences of a candidate from the others of a tie."""
     names = {"strength": "strength", "learning_rate": "rate", "interpolate": "weight"}
     values = [
         f"{word} {getattr(candidate, name):g}"
@@ -218,7 +218,7 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
     corrected = "Holm's correction" if report.study.rule.correction == "holm" else "no correction"
     return TextTable(
         name="comparisons",
-        title="What the rule tests",
+        title="Tests of the rule",
         columns=("world", "difference", "of", "alternative", "points", "p", "adjusted p", "seeds"),
         rows=tuple(rows),
         note=report.note(

@@ -177,7 +177,7 @@ class FusedLlama:
 
     @property
     def others(self) -> list[Tensor]:
-        """The weights that are no matrices between activations."""
+        """The weights that are not matrices between activations."""
         return [self.embedding, self.gain]
 
     @property

@@ -1,4 +1,4 @@
-"""What a base model imitates: a prompt, and the exact chances of everything that is answered.
+"""Lessons of a base model: a prompt, and the exact chances of all of its answers.
 
 Sampled answers teach a model the frequencies of what annotators say only by many samples. Here the
 chances are known, so an answer is sampled only to decide which tokens are read; what should come
@@ -72,7 +72,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """What one who answers may write, given by what each choice alone changes.
+    """Possible answers of one author, given by what each choice alone changes.
 
     Raises:
         ValueError: an option changes the answer's length.
@@ -88,7 +88,7 @@ class Answerer:
     def __post_init__(self) -> None:
         lengths = {len(other) for others in self.varied for other in others}
         if lengths - {len(self.usual)}:
-            raise ValueError(f"answers of {lengths} tokens beside one of {len(self.usual)}")
+            raise ValueError(f"answers of {lengths} tokens next to one of {len(self.usual)}")
 
     def cells(self) -> Iterator[tuple[int, list[int]]]:
         """For each cell its choice, counted from 1 (0: none), and its token for each option.

@@ -121,7 +121,7 @@ MADE_FROM = "made_from.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Sizes of a Llama; the defaults give 0.3 M parameters beside the embeddings."""
+    """Sizes of a Llama; the defaults give 0.3 M parameters in addition to the embeddings."""
 
     width: int = 96
     inner: int = 256

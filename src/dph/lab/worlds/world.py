@@ -28,12 +28,12 @@ class World(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Where its files are."""
+        """Directory of its files."""
         ...
 
     @property
     def seed(self) -> int:
-        """What everything was drawn from."""
+        """Seed of all draws."""
         ...
 
     def problems_path(self, name: str) -> Path:

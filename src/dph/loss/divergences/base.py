@@ -10,7 +10,7 @@ y_t, sampled from **pi_ref**, write
 so the mean of ``divergence(log_ratio)`` over stored tokens estimates the divergence, and the
 gradient that reaches log pi is df/dx = u f'(u).
 
-What all generators share beside that:
+All generators also share:
 
 * **dtype.** float32 and float64 come back as they are; bfloat16 and float16 are computed and
   returned in float32 (their gradient is cast back to the input's dtype).
@@ -45,7 +45,7 @@ class Divergence(Protocol):
 
 @runtime_checkable
 class PolicyHalf(Protocol):
-    """What a divergence has that also acts on the policy's own samples."""
+    """Part of a divergence that also acts on the policy's own samples."""
 
     def on_policy(
         self, log_ratio: Float[Tensor, "*shape"], ratio: Float[Tensor, "*shape"]

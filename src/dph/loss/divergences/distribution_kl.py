@@ -29,7 +29,7 @@ class DistributionDivergence(Protocol):
         ...
 
     def counting(self, log_ratio: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
-        """Which stored answers count now, from log pi(y) - log pi_ref(y) of the whole answer."""
+        """Stored answers that count now, from log pi(y) - log pi_ref(y) of the whole answer."""
         ...
 
 
@@ -77,7 +77,7 @@ class DistributionKL:
         return categorical_kl(targets, logprobs)
 
     def counting(self, log_ratio: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
-        """Which answers count: those that have fallen below the floor, or all."""
+        """Answers that count: those that have fallen below the floor, or all."""
         if self.floor == 0:
             return torch.ones_like(log_ratio, dtype=torch.bool)
         return log_ratio < math.log(self.floor)

@@ -1,4 +1,4 @@
-"""Which tokens make the entropy fall: those whose log-prob and advantage vary together.
+"""Tokens that make the entropy fall: those whose log-prob and advantage vary together.
 
 Cui et al., "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models"
 (arXiv:2505.22617): under policy gradients the entropy changes by minus the covariance of log-prob
@@ -33,7 +33,7 @@ def token_covariances(tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
 
 
 def share_of(mask: Bool[Tensor, "rows tokens"], share: float) -> int:
-    """How many tokens a share of all is: rounded down, at least 1, and 0 where there is none."""
+    """Number of tokens in a share of all: rounded down, at least 1, and 0 where there are none."""
     tokens = int(mask.sum())
     return min(tokens, max(int(share * tokens), 1))
 
@@ -103,7 +103,9 @@ class ClipCov:
     def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
         """The loss of every token, and where a bound of the ratio is active."""
         if tokens.chosen is None:
-            raise DataError("clip_cov chooses among a whole mini-batch, and nothing was chosen")
+            raise DataError(
+                "clip_cov chooses tokens among a whole mini-batch, and none were chosen"
+            )
         term = self._clipped(tokens)
         return PolicyTerm(
             loss=torch.where(tokens.chosen, 0.0, term.loss),
@@ -160,6 +162,6 @@ class KLCov:
     def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
         """Nats at the chosen tokens, 0 elsewhere."""
         if tokens.chosen is None:
-            raise DataError("kl_cov chooses among a whole mini-batch, and nothing was chosen")
+            raise DataError("kl_cov chooses tokens among a whole mini-batch, and none were chosen")
         distance = at_least_float32(tokens.logprobs) - at_least_float32(tokens.old_logprobs)
         return torch.where(tokens.chosen, distance.abs(), 0.0)

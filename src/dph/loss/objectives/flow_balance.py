@@ -11,7 +11,7 @@ from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
 
 @dataclass(frozen=True, slots=True)
 class FlowBalance:
-    """How far an answer's likelihood is from where its advantage wants it, squared.
+    """Squared distance of an answer's likelihood from the value that its advantage asks for.
 
     Equation: w (l / |y| - A)^2 with l = log pi(y) - log pi_old(y) of the whole answer and
     w = clip(pi(y) / pi_old(y), 1 - clip_low, 1 + clip_high) without gradient. With the advantage

@@ -63,7 +63,7 @@ class LossBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What only some terms need, beside the log-probs of the same rows.
+    """Inputs that only some terms need, in addition to the log-probs of the same rows.
 
     ``over_vocabulary`` holds the values of the penalties that see whole distributions, by name,
     ``chosen`` the tokens that terms chose in the whole mini-batch, by their places
@@ -191,7 +191,7 @@ def policy_tokens(batch: LossBatch) -> PolicyTokens:
 def _counting(
     batch: LossBatch, divergence: DistributionDivergence, source: int
 ) -> Bool[Tensor, "rows"]:
-    """Which rows of the source the divergence counts now."""
+    """Rows of the source that the divergence counts now."""
     log_ratio = _log_ratio(batch, batch.mask_of(source)).sum(-1).detach()
     return divergence.counting(log_ratio) & (batch.source == source)
 
@@ -215,7 +215,7 @@ def _of_buckets(
 
 def _over_vocabulary(beside: Beside, name: str) -> Float[Tensor, "rows tokens"]:
     if name not in beside.over_vocabulary:
-        raise DataError(f"the penalty {name!r} sees whole distributions, and was given none")
+        raise DataError(f"the penalty {name!r} needs whole distributions, and none were given")
     return beside.over_vocabulary[name]
 
 

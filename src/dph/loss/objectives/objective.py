@@ -167,7 +167,7 @@ class Objective:
 
 
 def penalty_place(name: str) -> str:
-    """Where a penalty stands in ``[objective]``; none can be taken for the surrogate."""
+    """Place of a penalty in ``[objective]``; none can be taken for the surrogate."""
     return f"penalties.{name}"
 
 

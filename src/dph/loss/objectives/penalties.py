@@ -46,7 +46,7 @@ def overlong_penalty(
 
 @dataclass(frozen=True, slots=True)
 class EntropyBonus:
-    """Minus the entropy of the policy at the positions of its own samples.
+    """Negative entropy of the policy at the positions of its own samples.
 
     Equation: -H(pi) = sum over v of pi(v) log pi(v) (Williams & Peng, 1991; A3C, arXiv:1602.01783,
     section 4), so that adding it to a loss raises the entropy.

@@ -1,4 +1,4 @@
-"""What a term of the loss is: what it is given, and what it returns.
+"""Terms of the loss: their inputs and their results.
 
 A term is anything that can be called like one of these protocols: a frozen dataclass of the
 package, or a function or class of one's own, named in a recipe by ``module:callable``.
@@ -63,7 +63,7 @@ class PolicyTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSamples:
-    """What an advantage may read of the samples beside their rewards; None where it did not ask.
+    """Inputs of an advantage in addition to the rewards; None where it did not ask for them.
 
     ``logprobs`` are sums over a sample's tokens, nats, under the policy that drew it; ``lengths``
     are those tokens, at least 1 (both for ``reads`` with "logprobs"). ``ref_logprobs`` are the
@@ -121,7 +121,7 @@ class ReadingAdvantage(Protocol):
 
     @property
     def reads(self) -> frozenset[str]:
-        """What it is given; an engine that lacks some of it refuses the term by name."""
+        """Names of its inputs; an engine that lacks some of them refuses the term by name."""
         ...
 
     def __call__(
@@ -136,7 +136,7 @@ AnyAdvantage = Advantage | ReadingAdvantage
 
 @runtime_checkable
 class Surrogate(Protocol):
-    """What is minimised on new samples."""
+    """The term to minimise on new samples."""
 
     def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
         """The loss of every token; its gradient through ``logprobs`` is the policy's."""
@@ -145,7 +145,7 @@ class Surrogate(Protocol):
 
 @runtime_checkable
 class Penalty(Protocol):
-    """What is added on new samples, times its weight."""
+    """A weighted addition on new samples."""
 
     def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
         """The value of every token."""
@@ -154,7 +154,7 @@ class Penalty(Protocol):
 
 @runtime_checkable
 class VocabularyPenalty(Protocol):
-    """What is added on new samples, times its weight, and sees whole distributions."""
+    """A weighted addition on new samples that sees whole distributions."""
 
     def over_vocabulary(
         self,

@@ -4,12 +4,12 @@ from dph.loss.objectives.objective import Objective
 
 
 def needs_whole_step(objective: Objective) -> dict[str, str]:
-    """Where such terms stand in ``[objective]``, and what each of them needs.
+    """Places of such terms in ``[objective]``, and the need of each.
 
     An engine that computes a loss from log-probs of sampled tokens alone has to refuse them.
     """
     needs = {
-        f"penalties.{name}": "sees whole next-token distributions"
+        f"penalties.{name}": "needs whole next-token distributions"
         for name in objective.vocabulary_penalties
     }
     for place in objective.choosing:

@@ -39,7 +39,7 @@ _current: ContextVar[_Running | None] = ContextVar("dph_attention", default=None
 
 @contextmanager
 def attending(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
-    """Let every attention layer of ``model`` call ``attend``; afterwards all is as it was.
+    """Let every attention layer of ``model`` call ``attend``; afterwards everything is restored.
 
     No mask is built inside: transformers makes none for an implementation without a mask
     function. Layers that bypass the registry keep their own attention, so whoever uses this
@@ -80,7 +80,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     running = _current.get()
     if running is None:
-        raise ModelError("a layer's attention was called outside of the forward it belongs to")
+        raise ModelError(
+            "a layer's attention was called outside the forward pass that it belongs to"
+        )
     return running.attend(module, query, key, value, **options), None
 
 

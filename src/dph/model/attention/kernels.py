@@ -17,7 +17,7 @@ _cpu_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backw
 
 
 class Scoring(NamedTuple):
-    """How queries weigh keys: scores are scaling * query key^T, capped, biased, masked."""
+    """Weighing of keys by queries: scores are scaling * query key^T, capped, biased, masked."""
 
     scaling: float
     softcap: float | None = None

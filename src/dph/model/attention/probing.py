@@ -1,4 +1,4 @@
-"""What is asked of a model's layers before prompts are shared in it: what they see and keep."""
+"""Checks of a model's layers before prompts are shared in it: what they see and keep."""
 
 import inspect
 import random
@@ -44,13 +44,13 @@ class OwnLogits:
     moved: Float[Tensor, "draws tokens vocabulary"]
 
     def agree_with(self, ours: Float[Tensor, "tokens vocabulary"]) -> bool:
-        """Whether ``ours`` are no further away than rounding takes them."""
+        """Whether ``ours`` differ by no more than rounding explains."""
         movement = root_mean_square(self.moved, self.values)
         return root_mean_square(ours, self.values) <= MOST * movement
 
 
 def own_logits(model: PreTrainedModel, ids: Sequence[int], last: int) -> OwnLogits:
-    """What the model has to say at the ``last`` tokens of a row, alone and in a rounded batch."""
+    """The model's logits at the ``last`` tokens of a row, alone and in a rounded batch."""
     values = last_logits(model, ids, last)[0]
     with rounded_anew(model):
         return OwnLogits(values, last_logits(model, ids, last, copies=DRAWS))
@@ -146,17 +146,17 @@ def _listed(value: int | Sequence[int] | None) -> Sequence[int]:
 
 RECURRENT = (
     "keep a recurrent state (Mamba, RWKV, linear attention), which cannot be repeated for the "
-    "samples of a prompt; a model can be used if all of its layers attend to tokens"
+    "samples of a prompt; only models whose layers all attend to tokens can be used"
 )
 
 
 def attention_window(model: PreTrainedModel) -> float:
-    """How many tokens every layer attends to; 0 where a layer does not attend to tokens at all."""
+    """Number of tokens that every layer attends to; 0 if a layer does not attend to tokens."""
     return min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
 
 
 def recurrent_layers(config: PreTrainedConfig) -> int:
-    """How many layers keep a recurrent state, alone or beside an attention to tokens."""
+    """Number of layers with a recurrent state, alone or in addition to an attention to tokens."""
     # Asked of what a layer holds: the classes' names change from release to release.
     return sum(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
 

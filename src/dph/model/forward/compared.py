@@ -16,7 +16,7 @@ from dph.model.loading import autocast
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTokens:
-    """What two models say at each token of an answer, nats.
+    """Statistics of two models at each token of an answer, nats.
 
     ``logprobs`` and ``ref_logprobs`` are those of the tokens themselves. The others are sums over
     the whole vocabulary: the policy's ``entropy``, ``reverse_kl`` = KL(policy || reference) and
@@ -89,7 +89,7 @@ def compared_tokens(
 def _columns(
     mine: NextTokens, theirs: NextTokens, tokens: Int[Tensor, "positions"], vocabulary: int
 ) -> Float[Tensor, "positions five"]:
-    """What there is to know of every position, a block at a time."""
+    """Statistics of every position, a block at a time."""
     found = [torch.zeros(0, 5, device=tokens.device)]
     for positions in blocks(len(tokens), vocabulary):
         p, q = mine.logprobs(positions), theirs.logprobs(positions)

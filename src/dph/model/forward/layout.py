@@ -1,4 +1,4 @@
-"""What a model is given to score completions, and what comes out where their tokens are."""
+"""Inputs of a model for scoring completions, and the positions of the scores in its output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,7 +20,7 @@ from dph.model.forward.sharing import Sharing, forest_to_pack
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the model is given, and where the scores come from."""
+    """Inputs of the model, and the positions of the scores."""
 
     ids: Int[Tensor, "rows length"]
     options: dict[str, Tensor]
@@ -96,7 +96,7 @@ def _padded(
 
 
 def completion_hidden(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored size"]:
-    """What the head sees of the scored positions."""
+    """Input of the head at the scored positions."""
     with layout.attention:
         hidden: Tensor = model.base_model(
             input_ids=layout.ids,

@@ -72,7 +72,7 @@ def completion_scores(
         DataError: a prompt is empty, or there are not as many prompts as completions.
         ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
             although ``sharing`` is "always".
-        ValueError: an entropy is asked for beside statistics, or a row is in two of them.
+        ValueError: an entropy is asked for with statistics, or a row is in two of them.
     """
     layout = layout_of(model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest)
     _check(statistics, with_entropy=with_entropy)
@@ -171,16 +171,16 @@ def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic
 def _positions(
     statistic: RowStatistic, mask: Bool[Tensor, "rows tokens"]
 ) -> Int[Tensor, "positions"]:
-    """Which of the scored tokens are those of its rows."""
+    """Positions of its rows among the scored tokens."""
     of_row = statistic.rows.to(mask.device)[:, None].expand_as(mask)
     return of_row[mask].nonzero()[:, 0]
 
 
 def _check(statistics: Sequence[RowStatistic], *, with_entropy: bool) -> None:
     if statistics and with_entropy:
-        raise ValueError("with_entropy is not computed beside statistics: ask for one of them")
+        raise ValueError("with_entropy cannot be combined with statistics: ask for one of them")
     if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
-        raise ValueError("a row is in two statistics: join them into one")
+        raise ValueError("a row appears in two statistics: combine them into one")
 
 
 @torch.no_grad()

@@ -45,7 +45,7 @@ def bucket_logprobs(
 
 BLOCK = 2**24
 """Numbers in one table: 64 MiB in float32. A pass over the vocabulary holds at most
-``TABLES`` of them, beside what the statistic itself makes."""
+``TABLES`` of them, in addition to the statistic's own."""
 TABLES = 5
 """Products, log-probs, their gradient, that of the products, and one in the products' precision."""
 
@@ -97,7 +97,7 @@ def over_vocabulary(
 
     Computed as: every block once in the forward pass, without a graph, and once more in the
     backward pass, with the graph of that block alone; 4/3 of the matrix products of the plain
-    form. Peak memory beside ``hidden``, its gradient and that of the weight: ``TABLES`` tables of
+    form. Peak memory without ``hidden``, its gradient and that of the weight: ``TABLES`` tables of
     ``BLOCK`` numbers and what the statistic makes of one.
     """
     weights = head_weights(head, temperature, like=hidden)
@@ -171,7 +171,7 @@ class _OverVocabulary(torch.autograd.Function):
 def _gradient(
     statistic: Statistic, hidden: Tensor, head: HeadWeights, rows: slice, grad: Tensor
 ) -> Tensor:
-    """What reaches the head's products, from what reaches the statistic."""
+    """Gradient at the head's products, from that at the statistic."""
     with torch.no_grad():
         logits = _logits(hidden, head)
     with torch.enable_grad():
@@ -192,7 +192,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NextTokens:
-    """What a model says of each completion token, row after row, without gradient.
+    """Statistics of a model at each completion token, row after row, without gradient.
 
     With a head ``states`` are hidden states and blocks are computed when they are asked for;
     without one they are the log-probs themselves.

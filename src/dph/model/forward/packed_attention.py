@@ -1,4 +1,4 @@
-"""Exact attention of packed rows: the keys and values of a stem serve all that goes on from it.
+"""Exact attention of packed rows: the keys and values of a stem serve all its continuations.
 
 A token attends causally to its own node and to the whole of every stem above. The parts are
 computed apart and merged one after the other by the logs of their softmax's sums (`merge`).
@@ -23,7 +23,7 @@ from dph.model.forward.packing import Branches, PackedRows, Span
 
 @dataclass(frozen=True, slots=True)
 class _Padding:
-    """How the tokens of spans of different lengths fill a table."""
+    """Padding of the tokens of spans of different lengths in a table."""
 
     index: Int[Tensor, "places"]
     """The token at every place of the table; at padding any token."""

@@ -21,7 +21,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """What continues a stem: ``tokens`` covers all of it, including branches of branches."""
+    """Continuations of a stem: ``tokens`` covers all of it, including branches of branches."""
 
     stem: Span
     tokens: Span
@@ -118,7 +118,7 @@ class _Layout:
     levels: list[list[Branches]] = field(default_factory=list)
 
     def append(self, nodes: Sequence[Node], level: int = 0) -> None:
-        """Nodes side by side, then what goes on from each of them."""
+        """Nodes one after the other, then the continuations of each of them."""
         stems = [self._append(node) for node in nodes]
         if any(node.children for node in nodes) and level == len(self.levels):
             self.levels.append([])
@@ -139,7 +139,7 @@ class _Layout:
         return span
 
     def places(self, row: int, first: int, last: int) -> list[int]:
-        """Where the tokens ``first`` to ``last`` of a row stand."""
+        """Positions of the tokens ``first`` to ``last`` of a row."""
         found: list[int] = []
         for node, span in self.paths[row]:
             begin, end = max(first, node.start), min(last, node.end)

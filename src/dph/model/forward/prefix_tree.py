@@ -26,7 +26,7 @@ _ALL = 2**31
 
 @dataclass(slots=True)
 class Node:
-    """The tokens from ``start`` to ``end`` of ``rows``, and the nodes that go on from there."""
+    """The tokens from ``start`` to ``end`` of ``rows``, and the nodes that continue them."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Node:
 
     @property
     def stems(self) -> int:
-        """Nodes, of this one and all below it, that others go on from."""
+        """Nodes, of this one and all below it, that have continuations."""
         return bool(self.children) + sum(child.stems for child in self.children)
 
 
@@ -55,7 +55,7 @@ def tokens_of(nodes: Sequence[Node]) -> int:
 
 
 def fed(prompts: Sequence[Ids], completions: Sequence[Ids]) -> list[list[int]]:
-    """What the model is given: rows without their last token, which predicts nothing."""
+    """Input of the model: rows without their last token, which predicts nothing."""
     return [[*p, *c[:-1]] for p, c in zip(prompts, completions, strict=True)]
 
 
@@ -280,7 +280,7 @@ class _Cutting:
         return joined
 
     def _ending(self, node: Node) -> list[_Piece]:
-        """The rows that do not go on after a node, one by one."""
+        """The rows that end at a node, one by one."""
         going_on = {row for child in node.children for row in child.rows}
         return [self._piece([row], 0) for row in node.rows if row not in going_on]
 

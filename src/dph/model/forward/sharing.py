@@ -66,7 +66,7 @@ class _Probe(NamedTuple):
         return list(torch.split(logits, [len(completion) for completion in self.completions]))
 
     def rows(self) -> Iterator[tuple[list[int], int]]:
-        """What each row reads, and at how many of its last tokens it predicts."""
+        """Tokens of each row, and the number of its last tokens at which it predicts."""
         for prompt, completion in zip(self.prompts, self.completions, strict=True):
             yield [*prompt, *completion][:-1], len(completion)
 
@@ -174,7 +174,7 @@ def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
 
 
 def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
-    """What is wrong with the gradients: a layer may be recomputed with its own attention."""
+    """Fault of the gradients: a layer may be recomputed with its own attention."""
     with torch.enable_grad():
         try:
             ours = _gradients(model, torch.cat(probe.packed(model)), probe)
@@ -188,12 +188,12 @@ def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
             with rounded_anew(model, draw):
                 moved += _distances(_gradients(model, probe.alone(model), probe), own).square()
     if (apart > MOST * (moved / DRAWS).sqrt()).any():
-        return "packed rows change its gradients (is it another attention that is recomputed?)"
+        return "packed rows change its gradients (is a different attention recomputed?)"
     return None
 
 
 def _distances(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> Tensor:
-    """How far the gradients of each parameter lie apart."""
+    """Distance between the gradients of each parameter."""
     return torch.tensor([root_mean_square(a, b) for a, b in zip(found, wanted, strict=True)])
 
 

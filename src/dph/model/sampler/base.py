@@ -1,4 +1,4 @@
-"""What a sampler is: prompts in, completions out, independent of the order of the batch."""
+"""Interface of a sampler: prompts in, completions out, independent of the order of the batch."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LEAST_SHARED = 16
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many tokens, or letters, two prompts begin with alike.
+    """Length of the common prefix of two prompts, in tokens or letters.
 
     >>> common_length((1, 2, 3), (1, 2, 4, 5))
     2
@@ -45,7 +45,7 @@ def families(prompts: Iterable[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParameters:
-    """How to draw a completion.
+    """Parameters for drawing a completion.
 
     ``greedy`` takes the most likely token and ignores ``top_p``; log-probs are still those at
     ``temperature``. ``stop_token_ids`` end a completion and are part of it.

@@ -50,8 +50,8 @@ class CrashCount:
             raise VerifierError(
                 f"the verifier {self._verifier!r} crashed on {self._crashed} of {self._graded} "
                 f"graded answers, more than data.verifier_crash_limit = {self._limit:g} allows; "
-                f"for example on {self._example}; what was finished is kept: mend the verifier and "
-                "start the same command again (with --accept-verifier if its file changed)"
+                f"for example on {self._example}; finished work is kept: fix the verifier and run "
+                f"the same command again (with --accept-verifier if its file changed)"
             )
 
 
@@ -123,7 +123,7 @@ class BackgroundGrading(Closing):
             self._store(answers)
 
     def _next(self) -> list[_Answer]:
-        """What the next call grades; empty at the end."""
+        """Answers that the next call grades; empty at the end."""
         with self._changed:
             while not self._gathered and not self._ending:
                 self._changed.wait()
@@ -189,7 +189,7 @@ class GradedSampler:
     crashes: CrashCount | None = None
 
     def counted_together(self) -> "GradedSampler":
-        """The same, with a count of crashes that goes on from call to call: those of one step."""
+        """The same, with a count of crashes kept from call to call: those of one step."""
         return replace(self, crashes=CrashCount(self.verifier.name, self.crash_limit))
 
     def __call__(
@@ -220,7 +220,7 @@ class GradedSampler:
         first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> "DrawnAnswers":
-        """Draw ``samples`` completions of every problem; grading goes on when this returns.
+        """Draw ``samples`` completions of every problem; grading continues when this returns.
 
         Raises:
             VerifierError: the verifier broke.

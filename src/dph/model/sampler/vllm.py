@@ -51,7 +51,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """How an engine is set up.
+    """Options of an engine.
 
     Args:
         dtype: of the weights and the computation.
@@ -180,7 +180,7 @@ class Engine:
                     if output.finished:
                         yield waiting.pop(output.request_id), _drawn(output.outputs[0])
         except Exception as error:  # of any kind: vLLM's own, those of its processes
-            raise ModelError(f"vLLM broke off: {_line(error)}") from error
+            raise ModelError(f"vLLM failed: {_line(error)}") from error
         finally:
             if waiting:
                 engine.abort_request(list(waiting))
@@ -226,7 +226,7 @@ def _is_of_use(record: logging.LogRecord) -> bool:
 
 
 def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> Mapping[str, Any]:
-    """What vLLM's LLM is made with.
+    """Arguments of vLLM's LLM.
 
     On CPUs prompts go in whole: after a part of one, vLLM sets a request's random numbers back by
     an offset, which torch's generators for CPUs do not have, and its processes end.
@@ -391,7 +391,7 @@ class VLLMSampler(Closing):
             raise SettingsError(
                 "vLLM has no log-probs of the full vocabulary at temperature "
                 f"{parameters.temperature}, top_p {parameters.top_p}, greedy {parameters.greedy} "
-                f"with {mode}; give rescore"
+                f"with {mode}; pass rescore"
             )
         if self._engine is None:
             self._mode = mode
@@ -414,7 +414,9 @@ class VLLMSampler(Closing):
                 f"{parameters.max_tokens} tokens without a stop token ({drawn.finish_reason})"
             )
         if not all(map(isfinite, drawn.logprobs)):
-            raise ModelError("the model gives log-probs that are not finite: its weights are lost")
+            raise ModelError(
+                "the model returns log-probs that are not finite: its weights are unusable"
+            )
         text = self._tokenizer.decode(
             ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -473,5 +475,5 @@ def _require_room(
     if longest + parameters.max_tokens > context:
         raise SettingsError(
             f"a prompt of {longest} tokens and max_tokens = {parameters.max_tokens} exceed the "
-            f"context of {context} that vLLM has room for; raise vllm.memory or vllm.context"
+            f"context of {context} that fits in vLLM's memory; raise vllm.memory or vllm.context"
         )

@@ -7,7 +7,7 @@ from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 
 
 class ModelWriter:
-    """Draws one answer to each prompt; the seed beside it decides which, whatever the batch.
+    """Draws one answer to each prompt, decided by its seed, whatever the batch.
 
     Args:
         sampler: what draws.

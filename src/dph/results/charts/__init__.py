@@ -1,4 +1,4 @@
-"""What was measured, as tables and pictures."""
+"""Measurements as tables and pictures."""
 
 from typing import TYPE_CHECKING
 

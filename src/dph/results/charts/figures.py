@@ -1,4 +1,4 @@
-"""The picture of a quickstart run: styles and Pass@k of every method beside the base model."""
+"""The picture of a quickstart run: styles and Pass@k of every method and the base model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
 
 
 _LONGEST = 24
-"""Letters of names of methods that are tied; more would not fit beside another panel."""
+"""Letters of names of methods that are tied; more would not fit next to another panel."""
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
 

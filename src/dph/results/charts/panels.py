@@ -88,7 +88,7 @@ Models = Mapping[str, Mapping[str, Any]]
 
 
 def title(ax: Axes, statement: str, detail: str) -> None:
-    """What is seen, in bold, and what is drawn, below it."""
+    """The finding, in bold, and the data that is drawn, below it."""
     ax.set_title(statement, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=21)
     ax.text(
         0, 1.025, detail, transform=ax.transAxes, fontsize=9, color=FAINT, va="bottom", ha="left"

@@ -168,7 +168,7 @@ def one_line(text: str, *, widest: int = 60) -> str:
 
 
 def shortened(text: str, *, characters: int) -> str:
-    """At most so many characters of a text, with what was left out in numbers.
+    """A text of limited length, with the number of characters left out.
 
     >>> shortened("abcdef", characters=4)
     'abcd ... (2 more characters)'

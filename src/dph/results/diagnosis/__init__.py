@@ -1,4 +1,4 @@
-"""What a run lost against its initial policy, which ways of answering, and what its log says.
+"""Losses of a run against its initial policy, by ways of answering, and findings in its log.
 
 ``diagnose`` reads two evaluations from disk; docs/diagnosis.md has the equations.
 """

@@ -166,7 +166,7 @@ def _largest_of(
 
 
 class Change(StrEnum):
-    """What became of a problem. Only the first two are claims that a test stands behind."""
+    """Change of a problem. Only the first two are claims that a test stands behind."""
 
     LOST = "lost"
     """Right less often than two draws of one model would show."""
@@ -266,7 +266,7 @@ def fallen(
 def could_be_lost(
     changes: Sequence[ProblemChange], *, level: float
 ) -> Bool[np.ndarray, "problems"]:
-    """Which problems the baseline solved often enough that a loss would show, and the lost.
+    """Problems that the baseline solved often enough that a loss would show, and the lost.
 
     Often enough: one more problem that it solved as often and the run not once would be lost, too.
     The others say nothing about where losses lie. All False when nothing is lost.

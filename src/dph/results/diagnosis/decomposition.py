@@ -1,4 +1,4 @@
-"""Where a change of Pass@k comes from: styles that died, certainty in others, mass between them.
+"""Parts of a change of Pass@k: styles that died, certainty in others, mass between them.
 
 **Equation.** A problem's chance of a right answer is p = sum_s w_s q_s, w_s the share of its
 answers that are of style s and q_s the share of those that are right. Let D be the styles that died
@@ -126,7 +126,7 @@ def _slope(
     before: Int[np.ndarray, "problems"],
     after: Int[np.ndarray, "problems"],
 ) -> Values:
-    """What one more right answer is worth between the counts; around them where they are equal."""
+    """Worth of one more right answer between the counts; around them where they are equal."""
     equal = before == after
     lo = np.where(equal, np.maximum(before - 1, 0), before)
     hi = np.where(equal, np.minimum(after + 1, len(curve) - 1), after)

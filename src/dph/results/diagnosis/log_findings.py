@@ -1,4 +1,4 @@
-"""What a run's log says about the cause: sentences, each from a condition that held.
+"""Findings in a run's log about the cause: sentences, each from a condition that held.
 
 A sentence says what was measured, when and how much. None says what to do: nothing here has tried
 it. That one thing came before another does not make it the cause; the sentences say no more than

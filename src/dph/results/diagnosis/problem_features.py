@@ -1,4 +1,4 @@
-"""What problems have in common: the columns of their file, lengths, and how often they were solved.
+"""Features of problems: the columns of their file, lengths, and how often they were solved.
 
 A feature is a column with a value, or a band of values, that some problems have and others do not:
 ``db_id = concert``, ``gold_sql: characters = 41 to 63``.
@@ -43,7 +43,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Features:
-    """Which problem has which feature, a row for each feature.
+    """Problems by feature, a row for each feature.
 
     ``unused`` says of columns why they make no feature.
     """
@@ -173,7 +173,7 @@ def _why_unused(values: Sequence[Any]) -> str:
         return "it is empty"
     if any(isinstance(value, dict) for value in values):
         return "its values are objects"
-    return "its values tell no problems apart"
+    return "its values do not distinguish problems"
 
 
 def _is_number(value: Any) -> bool:
@@ -240,7 +240,7 @@ def over_represented(
         DataError: a lost problem is not among the candidates.
     """
     if (lost & ~candidates).any():
-        raise DataError("a problem that was lost has to be one that could be lost")
+        raise DataError("a problem that was lost must be one that could be lost")
     held, named = features.held[:, candidates], lost[candidates]
     having = held.sum(axis=1)
     told = np.flatnonzero((having > 0) & (having < held.shape[1]))

@@ -95,7 +95,7 @@ def diagnose(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Diagnosis:
-    """What an evaluated run lost against its initial policy, or against any other evaluation.
+    """Losses of an evaluated run against its initial policy, or against any other evaluation.
 
     Args:
         run: a run directory, or one with an evaluation.
@@ -206,7 +206,7 @@ def _common_sets(
 def _problems(
     results: RunResults, set_name: str, problem_ids: Sequence[str], notes: list[str]
 ) -> list[Problem] | None:
-    """The problems of a set in its order; None with a note where they cannot be had."""
+    """The problems of a set in its order; None with a note where they are unavailable."""
     try:
         found = results.problems(set_name)
     except DataError as error:

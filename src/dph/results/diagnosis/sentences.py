@@ -1,4 +1,4 @@
-"""What was found on a set, in sentences: each from a condition that held, with its numbers."""
+"""Findings on a set, in sentences: each from a condition that held, with its numbers."""
 
 from collections.abc import Iterator
 

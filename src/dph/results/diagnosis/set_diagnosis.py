@@ -87,7 +87,7 @@ class SetDiagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetQuestions:
-    """How a set is asked: the k of Pass@k, what it takes to be named, when a style has died.
+    """Questions to a set: the k of Pass@k, levels for naming, and when a style has died.
 
     ``seed`` is of the bootstrap with ``resamples`` and of the random choices of the lost.
     """

@@ -1,4 +1,4 @@
-"""How many answers to each problem are of each style, and how many of those are right."""
+"""Number of answers to each problem in each style, and the number of right ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Counts over a whole set, beside what two draws of the same model would show.
+"""Counts over a whole set, next to those of two draws of the same model.
 
 Whether single problems can be named depends on the samples; a set as a whole says more. Given how
 many of all answers to a problem are right, the second draw's share of them has a known distribution
@@ -159,7 +159,7 @@ class Totals:
 
 
 def set_totals(model: SetScores, baseline: SetScores) -> Totals:
-    """The totals of a set, each beside what two draws of one model would show."""
+    """The totals of a set, each next to those of two draws of one model."""
     right = _right_answers(model, baseline)
     return Totals(
         correct_answers=_total(int(model.correct.sum()), right),

@@ -1,4 +1,4 @@
-"""The figures and tables of arXiv:2509.07430, made from run directories of one's own."""
+"""The figures and tables of arXiv:2509.07430, made from your run directories."""
 
 from typing import TYPE_CHECKING
 

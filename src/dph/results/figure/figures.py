@@ -88,7 +88,7 @@ _BAR_HEIGHT, _DOT_HEIGHT, _MARGIN = 0.5, 0.26, 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRequest:
-    """What a figure is made from; ``sets`` empty: all, ``k`` None: the usual one."""
+    """Request for a figure; ``sets`` empty: all, ``k`` None: the usual one."""
 
     places: Sequence[Path]
     sets: Sequence[str] = ()

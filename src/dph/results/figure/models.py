@@ -147,11 +147,11 @@ class Models:
         return next(model.name for model in self.models if model.method == method)
 
     def looks(self) -> dict[str, Look]:
-        """How each model is drawn."""
+        """Line style of each model."""
         return looks_by_method({m.name: BASE if m.is_base else m.method for m in self.models})
 
     def interval_note(self) -> str:
-        """What the intervals are over."""
+        """Meaning of the intervals."""
         several = {model.runs > 1 for model in self.models}
         if len(several) == 2:
             return f"{OVER_SEEDS} where there are several, else over problems"

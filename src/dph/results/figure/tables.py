@@ -50,7 +50,7 @@ def _elsewhere(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     sets = [name for name in models.sets if name in models.other_tasks]
     if not sets:
         raise DataError(
-            "no set has a grader of its own, so none is another task than the trained one; "
+            "no set has its own grader, so all are the trained task; "
             "name sets with `dph table scores --set-name`"
         )
     return _score_table(models, sets, ks, name="elsewhere", title="Tasks that were not trained")
@@ -129,7 +129,7 @@ def _eta(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     ]
     return TextTable(
         name="eta",
-        title="What a method's strength does",
+        title="Scores over a method's strength",
         columns=("method", "strength", *columns),
         rows=tuple(rows),
         note=f"{_UNITS}; intervals: {models.interval_note()}.",

@@ -44,7 +44,7 @@ class RunGroup:
 
 
 def strength_of(recipe: Recipe) -> float | None:
-    """What ``dph.recipe.STRENGTHS`` names for the recipe's method, out of the recipe."""
+    """The value that ``dph.recipe.STRENGTHS`` names for the recipe's method."""
     key = STRENGTHS.get(str(recipe.method))
     value = dict(flat(recipe.model_dump(mode="json"))).get(key) if key is not None else None
     return float(value) if isinstance(value, (int, float)) else None

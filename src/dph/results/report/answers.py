@@ -40,7 +40,7 @@ def excerpts(problems: Sequence[Problem | None]) -> list[str]:
 
 
 def _shared_end(lines: Set[str]) -> int:
-    """How many characters all lines end with; 0 where there is one line only."""
+    """Length of the common end of all lines; 0 where there is one line only."""
     backwards = sorted(line[::-1] for line in lines)
     if len(backwards) < 2:
         return 0
@@ -72,7 +72,7 @@ Groups = Mapping[str, Mapping[str, Sequence[Row]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is cut to keep a page small; the page says where and how much.
+    """Limits that keep a page small; the page says where and how much was cut.
 
     ``longest`` characters of a text, ``most`` different answers of a run to a problem (the most
     frequent ones), None: all.
@@ -83,9 +83,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.longest < 1:
-            raise SettingsError(f"the longest text has at least 1 character, got {self.longest}")
+            raise SettingsError(
+                f"the longest text must have at least 1 character, got {self.longest}"
+            )
         if self.most is not None and self.most < 1:
-            raise SettingsError(f"at least 1 answer a problem has to be kept, got {self.most}")
+            raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
 
 
 class EqualAnswers(NamedTuple):

@@ -64,7 +64,7 @@ def run_diagnoses(
 
 
 def changes_of(document: Mapping[str, Any] | None, set_name: str) -> dict[str, str]:
-    """What became of each problem of a set (lost, gained, kept ...), by its id."""
+    """Change of each problem of a set (lost, gained, kept ...), by its id."""
     if document is None or set_name not in document["sets"]:
         return {}
     problems = document["sets"][set_name]["problems"]

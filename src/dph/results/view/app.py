@@ -190,7 +190,7 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
-            raise SettingsError(f"whoever reaches {self.host!r} is asked for a token: give one")
+            raise SettingsError(f"a token is required on {self.host!r}: give one")
 
     def knows(self, host: str) -> bool:
         """Whether ``host`` of a request (with a port or without) means this machine."""
@@ -389,7 +389,7 @@ def listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         taken = error.errno == errno.EADDRINUSE
-        why = "it is taken; --port 0 takes a free one" if taken else str(error)
+        why = "it is in use; --port 0 picks a free one" if taken else str(error)
         raise SettingsError(f"cannot listen on {host} port {port}: {why}") from error
     return bound
 

@@ -169,7 +169,7 @@ class Haystack:
     def having(
         self, word: str, known: Bool[np.ndarray, "problems"] | None = None
     ) -> Bool[np.ndarray, "problems"]:
-        """Which of the problems have a text with ``word`` in it, in letters of any size.
+        """Problems that have a text with ``word`` in it, in letters of any size.
 
         Of those that are ``known`` to have it somewhere else nothing is said: they may be left out.
         """
@@ -206,7 +206,7 @@ class Haystack:
 def _blocks(
     pieces: Bool[np.ndarray, "pieces"], ends: Int[np.ndarray, "pieces"]
 ) -> Iterator[tuple[int, int]]:
-    """First byte and end of what has to be read: neighbouring pieces together, up to a size."""
+    """First byte and end of the parts to read: neighbouring pieces together, up to a size."""
     chosen = np.flatnonzero(pieces)
     starts = np.concatenate([[0], ends])[chosen].tolist()
     start = end = -1
@@ -230,7 +230,7 @@ _BATCH = 8192
 
 
 class Texts:
-    """Where words are looked for; ``read`` of ``parts`` files of answers have been read."""
+    """Texts to search; ``read`` of ``parts`` files of answers have been read."""
 
     def __init__(self, sets: Mapping[str, SetIndex], samples: Mapping[str, Path]) -> None:
         self._sets, self._samples = sets, samples

@@ -38,7 +38,7 @@ class AnalysisResult:
 
 
 def page_of(state: str, answers: int) -> dict[str, Any]:
-    """What the template says of a page that is served."""
+    """Values of the template of a served page."""
     return {"served": state, "answers": answers}
 
 
@@ -141,7 +141,7 @@ class ServedRuns:
         return [*self._set_charts, *self._training]
 
     def state(self) -> dict[str, Any]:
-        """What a page asks again and again; names change with what they name."""
+        """State that a page asks for repeatedly; names change with what they name."""
         self._asked = time.monotonic()
         texts = self.snapshot.texts
         return {
@@ -168,7 +168,7 @@ class ServedRuns:
                     self._said = f"cannot be read: {error}"
                 self._stop.wait(0 if self._reading else _LOOK_EVERY)
         except Exception:
-            self._said = "dph view broke; its terminal says why"
+            self._said = "dph view failed; see its terminal for the cause"
             logger.exception("dph view stopped reading")
             raise
 

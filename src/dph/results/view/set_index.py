@@ -52,7 +52,7 @@ def count_answers(path: Path) -> dict[str, AnswerCounts]:
     starts = np.concatenate([[0], np.flatnonzero(changed) + 1])
     pairs = set_codes[starts].astype(np.int64) * len(ids) + id_codes[starts]
     if len(np.unique(pairs)) < len(pairs):
-        raise DataError(f"{path}: rows of a problem are missing or not side by side")
+        raise DataError(f"{path}: rows of a problem are missing or not adjacent")
     ends = np.append(starts[1:], table.num_rows)
     columns = _columns(table, starts)
     found = {}
@@ -135,7 +135,7 @@ class ProblemQuery:
 
     @property
     def asks_runs(self) -> bool:
-        """Whether one run has to fulfil something."""
+        """Whether one run must fulfil something."""
         texts = self.change or self.outcome or self.style
         return bool(texts) or self.least is not None or self.most is not None
 
@@ -197,7 +197,7 @@ class RunColumns:
         return np.asarray(np.where(self.at >= 0, column[self.at], absent))
 
     def having(self, of: Mapping[str, np.ndarray], name: str) -> Bool[np.ndarray, "problems"]:
-        """Which problems have an answer with that outcome, or of that style."""
+        """Problems that have an answer with that outcome, or of that style."""
         if name not in of:
             return np.zeros(len(self.at), dtype=bool)
         return np.asarray((self.at >= 0) & of[name][self.at])

@@ -1,4 +1,4 @@
-"""What run directories held at one moment: counts of all answers, and files that stay open."""
+"""Contents of run directories at one moment: counts of all answers, and files that stay open."""
 
 import hashlib
 import threading
@@ -122,7 +122,7 @@ TokenRows = Mapping[tuple[str, str], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
-    """Runs as they were read; ``state`` names the files that this was made of."""
+    """Runs as they were when read; ``state`` names the files that this was made of."""
 
     state: str
     runs: Sequence[ReportRun]
@@ -185,7 +185,7 @@ def _of_set(counts: Mapping[str, Mapping[str, AnswerCounts]], name: str) -> dict
 
 
 def _tokens(path: Path) -> tuple[OpenRowFile, TokenRows]:
-    """Where each problem's tokens lie; they are read when the problem is looked at."""
+    """Places of each problem's tokens; they are read when the problem is looked at."""
     columns = ["set", "problem_id"]
     table = pq.read_table(path, columns=columns)
     keys = list(zip(*(table[name].to_pylist() for name in columns), strict=True))

@@ -1,4 +1,4 @@
-"""What is measured of a model: Pass@k with intervals, what was kept and found, how many styles.
+"""Measurements of a model: Pass@k with intervals, problems kept and found, number of styles.
 
 ``dph.runs.evaluate.evaluate.evaluate`` draws and grades; these read and compare what it leaves
 behind.

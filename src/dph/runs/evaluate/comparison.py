@@ -17,7 +17,7 @@ from dph.runs.evaluate.scores import SetScores, metric_values, require_same_prob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedProblem:
-    """How many samples of a problem two models answered correctly."""
+    """Number of samples of a problem that two models answered correctly."""
 
     problem_id: str
     correct: int

@@ -1,4 +1,4 @@
-"""What agreement is worth: how often answers agree, and how often on a right result.
+"""Worth of agreement: how often answers agree, and how often on a right result.
 
 A consensus is the result that most answers to a prompt have, where two or more have it; of equal
 ones the first that was drawn. Counted are answers, or different texts (``values = "distinct"`` of
@@ -17,7 +17,7 @@ from dph.tasks.agreement.base import Classes, consensus_class
 
 
 class Worth(StrEnum):
-    """What agreement says of a model's answers."""
+    """Agreement of a model's answers."""
 
     ABOVE = "above greedy"
     """The whole interval of the difference to the greedy answer is above 0."""

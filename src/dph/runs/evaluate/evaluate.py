@@ -64,7 +64,7 @@ def evaluate(
 
     ``model`` is the fingerprint of the weights, the tokenizer and the precision. Everything that
     the samples depend on makes a digest. A file at ``path`` with that digest is returned as it
-    is; finished chunks beside it, in ``<stem>.partial/``, are used if they have that digest and
+    is; finished chunks next to it, in ``<stem>.partial/``, are used if they have that digest and
     removed if not. A sample's random numbers depend on (seed, problem, sample index) alone, so an
     interrupted evaluation ends with the same file as an uninterrupted one.
 
@@ -126,7 +126,7 @@ def evaluate_set(
 
 
 def total_answers(sets: Sequence[EvaluationSet], *, samples: int, greedy: bool = True) -> int:
-    """How many answers ``evaluate`` draws: what a progress bar counts up to."""
+    """Number of answers that ``evaluate`` draws: the total of a progress bar."""
     return sum(len(chosen.problems) for chosen in sets) * (samples + int(greedy))
 
 
@@ -154,7 +154,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
 
 
 def style_name(style: Callable[[str], str | None] | None) -> str | None:
-    """What a style classifier is called in digests: one of the user's own with its code."""
+    """Name of a style classifier in digests: a user-defined one with its code."""
     if style is None:
         return None
     kind = type(style)

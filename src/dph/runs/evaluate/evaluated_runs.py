@@ -247,7 +247,7 @@ def default_ks(scores: Scores) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOnSet:
-    """What a run has left of the baseline's abilities and of its ways of answering, on a set."""
+    """Abilities and ways of answering that a run has left of the baseline's, on a set."""
 
     set_name: str
     run: str

@@ -222,14 +222,14 @@ def read_progress_file(path: Path) -> pa.Table:
     version = (table.schema.metadata or {}).get(_VERSION, b"none").decode()
     if version != str(SCHEMA) or not table.schema.equals(PROGRESS):
         raise DataError(
-            f"{path} is no progress file of schema {SCHEMA}: it has schema {version} and the "
+            f"{path} is not a progress file of schema {SCHEMA}: it has schema {version} and the "
             f"columns {', '.join(table.column_names)}"
         )
     return table
 
 
 def progress_digest(path: Path) -> str | None:
-    """What the rows of a progress file were measured with; None where there is no such file.
+    """Digest of the settings behind a progress file; None where there is no such file.
 
     Raises:
         DataError: it is damaged.

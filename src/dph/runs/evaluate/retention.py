@@ -1,4 +1,4 @@
-"""What a model keeps of the base model's abilities, and what it solves beyond them.
+"""Retention of the base model's abilities, and problems solved beyond them.
 
 **Source**: arXiv:2509.07430, section 6. The paper draws k = 8 samples from the base model, calls a
 problem solved if one of them is correct, and asks of one draw of k from the trained model: how
@@ -117,7 +117,7 @@ def solved_by(base: Bool[np.ndarray, "problems samples"], k: int) -> Bool[np.nda
 def second_draw(
     correct: Bool[np.ndarray, "problems samples"], k: int
 ) -> Float[np.ndarray, "problems"] | None:
-    """How likely each problem is to be solved by k of the samples from k on; None: too few."""
+    """Probability that k samples from k on solve each problem; None: too few."""
     rest = correct[:, k:]
     if rest.shape[1] < k:
         return None

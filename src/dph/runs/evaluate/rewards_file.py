@@ -93,12 +93,12 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
         own = samples.setdefault(problem_id, {})
         index = len(own) if index is None else index
         if index in own:
-            raise DataError(f"{place}: sample {index} of problem {problem_id!r} is there twice")
+            raise DataError(f"{place}: sample {index} of problem {problem_id!r} occurs twice")
         own[index] = reward, reward == 1.0 if outcome is None else outcome is Outcome.CORRECT
     _require_one_set(path, sets, set_name)
     kept = {name: _of_problem(own) for name, own in samples.items() if name not in bad}
     if not kept:
-        raise DataError(f"{path} holds no graded samples" + (" that count" if bad else ""))
+        raise DataError(f"{path} has no graded samples" + (" that count" if bad else ""))
     return Rewards(problems=kept, bad_gold=tuple(bad))
 
 
@@ -120,14 +120,14 @@ def _require_one_set(path: Path, sets: Mapping[str, None], set_name: str | None)
 def _problem_id(row: Mapping[str, Any], place: str) -> str:
     value = row.get("problem_id")
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise DataError(f"{place}: problem_id has to be a text or a whole number, got {value!r}")
+        raise DataError(f"{place}: problem_id must be text or a whole number, got {value!r}")
     return str(value)
 
 
 def _reward(row: Mapping[str, Any], place: str) -> float:
     value = row.get("reward")
     if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
-        raise DataError(f"{place}: reward has to be a number in [0, 1], got {value!r}")
+        raise DataError(f"{place}: reward must be a number in [0, 1], got {value!r}")
     return float(value)
 
 
@@ -135,14 +135,14 @@ def _index(row: Mapping[str, Any], place: str) -> int | None:
     value = row.get("sample_index")
     whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     if value is not None and not whole:
-        raise DataError(f"{place}: sample_index has to be a whole number, got {value!r}")
+        raise DataError(f"{place}: sample_index must be a whole number, got {value!r}")
     return None if value is None else int(value)
 
 
 def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
     value = row.get("outcome")
     if value is not None and value not in _OUTCOMES:
-        raise DataError(f"{place}: outcome has to be one of {', '.join(_OUTCOMES)}, got {value!r}")
+        raise DataError(f"{place}: outcome must be one of {', '.join(_OUTCOMES)}, got {value!r}")
     return None if value is None else Outcome(value)
 
 

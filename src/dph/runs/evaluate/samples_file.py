@@ -176,7 +176,7 @@ def _set_scores(name: str, table: pa.Table) -> SetScores:
     by_problem = ids.reshape(-1, width)
     problem_ids = tuple(by_problem[:, 0].tolist())
     if (by_problem != by_problem[:, :1]).any() or len(set(problem_ids)) < len(problem_ids):
-        raise DataError(f"set {name!r}: rows of a problem are missing or not side by side")
+        raise DataError(f"set {name!r}: rows of a problem are missing or not adjacent")
     correct = (table["outcome"].to_numpy() == Outcome.CORRECT.value).reshape(-1, width)
     cut_off = ~table["finished"].to_numpy().reshape(-1, width)
     sampled = -first  # column of the first sample: 1 after a greedy answer, else 0
@@ -225,8 +225,8 @@ def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:
 def _require_valid(table: pa.Table, schema: pa.Schema, path: Path) -> None:
     if not schema.equals(SAMPLES):
         raise DataError(
-            f"{path} is no samples file: its columns are {', '.join(schema.names)}, "
-            f"wanted {', '.join(SAMPLES.names)}"
+            f"{path} is not a samples file: its columns are {', '.join(schema.names)}, expected "
+            f"{', '.join(SAMPLES.names)}"
         )
     for column in table.column_names:
         if column != _MAY_BE_NULL and table[column].null_count:

@@ -22,7 +22,7 @@ from dph.tasks.problems import problem_columns, problem_of_columns, problems_fin
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SetScores:
-    """What a model scored on a set, problem by problem and sample by sample.
+    """Scores of a model on a set, problem by problem and sample by sample.
 
     ``greedy`` is None when no greedy answer was asked for. ``shares`` are the styles of all
     samples (not of the greedy answers), right or wrong; empty without a style classifier.

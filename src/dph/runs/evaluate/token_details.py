@@ -1,4 +1,4 @@
-"""``tokens.parquet`` beside ``samples.parquet``: the tokens of some answers, one by one.
+"""``tokens.parquet`` next to ``samples.parquet``: the tokens of some answers, one by one.
 
 The answers are those of ``samples.parquet``: they are drawn again, which costs their share of the
 evaluation, because an answer's text does not tell its tokens. A sample depends on (seed, problem,
@@ -45,7 +45,7 @@ Compare = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[Comp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenReader:
-    """What turns answers into rows: a comparison of two models, and the text of one token."""
+    """Converter of answers to rows: a comparison of two models, and the text of one token."""
 
     compare: Compare
     piece: Callable[[int], str]
@@ -139,7 +139,7 @@ def _graded_alone(table: pa.Table, graded: Mapping[tuple[object, ...], object]) 
     same = [graded.get(tuple(row[:3])) == row[3] for row in rows]
     if not all(same):
         logger.warning(
-            "token details: %d of %d answers came out otherwise when they were drawn again, by "
+            "token details: %d of %d answers differed when they were drawn again, because of "
             "rounding; they are left out",
             same.count(False),
             len(same),

@@ -1,4 +1,4 @@
-"""What is wrong with the things that a recipe names, found in about a second, without torch."""
+"""Faults in the things that a recipe names, found in about a second, without torch."""
 
 from dph.recipe import Recipe
 from dph.runs.memory import Device
@@ -28,9 +28,7 @@ def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
     """
     findings = Findings()
     if recipe.sampling.engine == "vllm":
-        findings.unchecked.append(
-            "whether vLLM is installed and has the device that it is built for"
-        )
+        findings.unchecked.append("the installation of vLLM and the device that it is built for")
     config = check_model(recipe, findings)
     named = read_data(recipe, findings)
     _check_problems(recipe, named, findings)

@@ -72,29 +72,29 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
         )
     databases = recipe.data.databases
     if databases is not None and not databases.exists():
-        findings.notes.append(f"data.databases is not there: {databases}")
+        findings.notes.append(f"data.databases does not exist: {databases}")
     elif databases is not None and not databases.is_dir():
-        findings.errors.append(f"data.databases is no directory: {databases}")
+        findings.errors.append(f"data.databases is not a directory: {databases}")
     return named
 
 
 def _place(file: "_File", findings: Findings) -> Path | None:
-    """Where a file lies; None where it is not there, which is noted. Nothing is fetched."""
+    """Path of a file; None if it is missing, which is noted. Nothing is fetched."""
     try:
         path = problems_file(file.path)
     except DataError:
         findings.notes.append(
-            f"{file.key} is not there: a run would fetch {hub_file(file.path)} from the Hub"
+            f"{file.key} is not in the cache: a run would fetch {hub_file(file.path)} from the Hub"
         )
         return None
     if path.exists():
         return path
-    findings.notes.append(f"{file.key} is not there: {path}")
+    findings.notes.append(f"{file.key} does not exist: {path}")
     return None
 
 
 def _all_wrong(path: Path, first: DataError, columns: Mapping[str, str]) -> list[str]:
-    """What is wrong with a file that cannot be loaded: its first malformed rows, or the file."""
+    """Faults of a file that cannot be loaded: its first malformed rows, or the file."""
     wrong = list(malformed_rows(path, columns=columns)) or [str(first)]
     if len(wrong) > _ROWS_TOLD:
         more = len(wrong) - _ROWS_TOLD
@@ -184,7 +184,7 @@ def check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: Fi
         bad = [file for file in files if not _is_database(file)]
         if bad:
             findings.errors.append(
-                f"{part.key}: {len(bad)} of {len(files)} databases are not there or are no SQLite "
+                f"{part.key}: {len(bad)} of {len(files)} databases are missing or not SQLite "
                 f"files, the first is {bad[0]}"
             )
 

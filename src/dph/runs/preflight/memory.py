@@ -1,4 +1,4 @@
-"""How much memory the recipe will take, and whether the device at hand has it."""
+"""Memory that the recipe will take, and whether the device at hand has it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -33,7 +33,7 @@ def check_memory(
     """
     training = next((part for part in named if part.key == "data.train"), None)
     if model is None or training is None or not training.problems:
-        findings.unchecked.append("the memory it takes: there is no model, or no training problem")
+        findings.unchecked.append("the memory needed: there is no model, or no training problem")
         return
     device = device or device_at_hand(recipe.model.device)
     cuda = device is not None and device.cuda
@@ -41,7 +41,7 @@ def check_memory(
         shape = read_shape(model.directory)
         lengths = _lengths(recipe, model, training.problems)
         if lengths is None:
-            findings.unchecked.append("the memory it takes: the lengths of prompts need torch")
+            findings.unchecked.append("the memory needed: the lengths of prompts need torch")
             return
         found = estimate(
             recipe,
@@ -51,7 +51,7 @@ def check_memory(
             gpu=device.memory if device is not None and cuda else 0.0,
         )
     except (ModelError, SettingsError) as error:
-        findings.unchecked.append(f"the memory it takes: {error}")
+        findings.unchecked.append(f"the memory needed: {error}")
         return
     findings.memory = found
     findings.device = device

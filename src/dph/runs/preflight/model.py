@@ -23,7 +23,7 @@ _SPECIAL = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerFiles:
-    """The tokenizer itself, the chat templates beside it, and its tokens that they may name."""
+    """The tokenizer itself, the chat templates next to it, and its tokens that they may name."""
 
     tokenizer: Tokenizer
     templates: Templates
@@ -54,8 +54,8 @@ def read_tokenizer(directory: Path) -> TokenizerFiles | None:
     configs = [config for config in configs if isinstance(config, dict)]
     if configs and _said(configs, "eos_token") is None:
         raise ModelError(
-            f"the tokenizer in {directory} has no eos token and answers need an end: "
-            "set tokenizer.eos_token and save it there"
+            f"the tokenizer in {directory} has no eos token, which answers need in order to end: "
+            f"set tokenizer.eos_token and save it there"
         )
     if not (directory / "tokenizer.json").is_file():
         if not configs:
@@ -73,7 +73,7 @@ def read_tokenizer(directory: Path) -> TokenizerFiles | None:
 
 
 def _templates(directory: Path, configs: list[Mapping[str, Any]]) -> Templates:
-    """Files of their own come before what a config says, as transformers reads them."""
+    """Chat templates: separate files come before those of a config, as in transformers."""
     files = {file.stem: file for file in (directory / "additional_chat_templates").glob("*.jinja")}
     if (directory / "chat_template.jinja").is_file():
         files["default"] = directory / "chat_template.jinja"
@@ -113,7 +113,7 @@ _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
-    """What a model's directory says without its weights; None where it does not say it."""
+    """Facts of a model's directory without its weights; None where unknown."""
 
     directory: Path
     context: int | None
@@ -121,7 +121,7 @@ class ModelFiles:
 
 
 def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
-    """What the model's directory says; None where it is not there or cannot be read.
+    """Facts of the model's directory; None if it is missing or cannot be read.
 
     A model of the Hub is looked for in the cache alone.
     """
@@ -141,7 +141,9 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
         findings.errors.append(f"model.path: {error}")
         return None
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        findings.errors.append(f"model.path: {directory / 'config.json'} names no model_type")
+        findings.errors.append(
+            f"model.path: {directory / 'config.json'} does not name a model_type"
+        )
         return None
     findings.errors.extend(f"model.path: {error}" for error in _errors(directory, config))
     findings.unchecked.append("the weights and the device: they need torch")
@@ -155,7 +157,7 @@ def check_model(recipe: Recipe, findings: Findings) -> ModelFiles | None:
 
 
 def _missing_packages(recipe: Recipe) -> list[str]:
-    """What the model of this package's own loop cannot be trained without."""
+    """Packages without which the model cannot be trained in this package's own loop."""
     if recipe.train.engine != "own":
         return []  # it is for another environment
     model = recipe.model
@@ -169,18 +171,19 @@ def _directory(model: ModelSettings, findings: Findings) -> Path | None:
         if model.revision is not None:
             findings.errors.append(
                 f"model.revision = {model.revision!r} belongs to a model of the Hub, but "
-                f"model.path = {model.path!r} is none"
+                f"model.path = {model.path!r} is not one"
             )
         if directory.exists():
             return directory
-        findings.notes.append(f"model.path is not there: {directory}")
+        findings.notes.append(f"model.path does not exist: {directory}")
         return None
     at = model.revision or "its main branch"
     try:
         found = model_directory(model)
     except ModelError:
         findings.notes.append(
-            f"model.path is not there: {model.path}; a run would fetch the model of that name from "
+            f"model.path does not exist: {model.path}; a run would fetch the model of that name "
+            f"from "
             f"the Hub, at {at}"
         )
         return None

@@ -1,4 +1,4 @@
-"""The objective: the stores that its anchors name, and the files of terms of one's own."""
+"""The objective: the stores that its anchors name, and the files of user-defined terms."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def _prompts(
     recipe: Recipe, key: str, store: StoreSettings, known: Known, findings: Findings
 ) -> list[NamedProblems]:
     if store.file is not None and not store.file.exists():
-        findings.notes.append(f"{key}.file is not there: {store.file}")
+        findings.notes.append(f"{key}.file does not exist: {store.file}")
         return []
     if is_import_path(store.prompts):
         findings.unchecked.append(f"{key}: the prompts that {store.prompts!r} makes")
@@ -85,7 +85,7 @@ def _check_unlabelled(recipe: Recipe, known: Known, findings: Findings) -> list[
         require_files({}, settings)
         _check_agreement(recipe, "self_consistency", settings, True, findings)
         if settings.file is not None and not settings.file.exists():
-            findings.notes.append(f"self_consistency.file is not there: {settings.file}")
+            findings.notes.append(f"self_consistency.file does not exist: {settings.file}")
             return []
         problems = file_prompts("self_consistency", settings, known)
     except DphError as error:
@@ -151,7 +151,7 @@ def check_objective(recipe: Recipe, findings: Findings) -> None:
         if not _is_there(top):
             findings.errors.append(f"{key}: there is no module {top!r} for {term.chosen!r}")
     if own:
-        findings.unchecked.append("what the terms of your own compute: they need torch")
+        findings.unchecked.append("the values that your terms compute: they need torch")
 
 
 def _is_there(module: str) -> bool:
@@ -163,7 +163,7 @@ def _is_there(module: str) -> bool:
 
 def _check_store(key: str, store: Path, findings: Findings) -> None:
     if not store.exists():
-        findings.notes.append(f"{key} is not there: {store}")
+        findings.notes.append(f"{key} does not exist: {store}")
         return
     try:
         held = read_manifest(store / MANIFEST).counts.rehearsal
@@ -171,7 +171,7 @@ def _check_store(key: str, store: Path, findings: Findings) -> None:
         findings.errors.append(f"{key}: {error}")
         return
     if not held:
-        findings.errors.append(f"{key}: the pool {store} holds no rehearsal sample")
+        findings.errors.append(f"{key}: the pool {store} has no rehearsal sample")
 
 
 def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:

@@ -47,7 +47,7 @@ class PromptLengths:
 
 
 def prompt_lengths(data: DataSettings, tokenizer: TokenizerFiles) -> PromptLengths:
-    """What measures the prompts of a recipe.
+    """Measure of the prompts of a recipe.
 
     Raises:
         ModelError: ``data.template`` sets variables and there is no one template.
@@ -109,7 +109,9 @@ def check_prompts(
     refused = list(_chats_refused(lengths, named))
     findings.errors.extend(refused)
     if model.context is None:
-        findings.unchecked.append("the lengths of prompts: the config names no longest context")
+        findings.unchecked.append(
+            "the lengths of prompts: the config does not give the longest context"
+        )
     elif not refused:
         for part in named:
             findings.errors.extend(_too_long(lengths, model.context, part))
@@ -122,7 +124,7 @@ def _tokens_refused(
     if vocabulary is not None and size > vocabulary:
         yield (
             f"model.path: the tokenizer has {size} tokens, but the model only {vocabulary} "
-            "embeddings: they do not belong together"
+            "embeddings: they do not match"
         )
     for text in recipe.sampling.stop:
         if len(tokens := tokenizer.tokens_of_stop(text)) != 1:
@@ -130,13 +132,13 @@ def _tokens_refused(
 
 
 def _chats_refused(lengths: PromptLengths, named: Sequence[NamedProblems]) -> Iterator[str]:
-    """A template has to be there for chats, and takes the first of each file."""
+    """Refuse chats without a template; the template takes the first chat of each file."""
     problems = [problem for part in named for problem in part.problems]
     chats = lengths.wraps_texts or any(map(lengths.is_chat, problems))
     if chats and lengths.template is None:
         yield f"model.path: {NO_TEMPLATE}"
     if lengths.system_prompt and not all(map(lengths.is_chat, problems)):
-        yield "data.system_prompt needs data.chat = true: a plain prompt is taken as it is"
+        yield "data.system_prompt needs data.chat = true: a plain prompt is used unchanged"
     if not chats or lengths.template is None:
         return
     for part in named:

@@ -1,4 +1,4 @@
-"""How many answers of the initial policy to each problem were right."""
+"""Number of right answers of the initial policy to each problem."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -122,7 +122,7 @@ def require_usable(path: Path, found: Manifest, *, rehearses: bool, explores: in
 
 
 def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> str:
-    """What a split has too little of, ``no problem to explore``; '' if there is enough."""
+    """Shortage of a split, such as ``no problem to explore``; '' if there is enough."""
     if counts.exploration < explores:
         if not counts.exploration:
             return "no problem to explore"
@@ -134,7 +134,7 @@ def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> st
 
 
 def account(found: Manifest, *, explores: int = 1) -> str:
-    """How often problems were solved, what all samples came to, and the probable cause."""
+    """Numbers of problems solved, the outcomes of all samples, and the probable cause."""
     counts, n = found.counts, found.source.samples
     solved = ", ".join(f"{c} of {n}: {k}" for c, k in enumerate(counts.histogram) if k)
     return (
@@ -162,21 +162,21 @@ def cut_off_share(counts: Counts) -> float | None:
 
 
 def likely_cause(found: Manifest, *, explores: int = 1) -> str:
-    """What a failed split probably comes from, and what would change it."""
+    """Likely cause of a failed split, and a remedy."""
     counts, verifier = found.counts, f"the verifier {found.source.verifier!r}"
     cut_off = cut_off_share(counts) or 0.0
     if cut_off >= MOST:
         return (
             f"{_percent(cut_off)} of the answers were cut off at sampling.max_tokens = "
-            f"{found.source.max_tokens}: raise it, or see to it that the model ends its answers "
-            "(sampling.stop)"
+            f"{found.source.max_tokens}: raise it, or make the model end its answers "
+            f"(sampling.stop)"
         )
     graded = {name: count for name, count in counts.outcomes.items() if name != Outcome.CUT_OFF}
     total = sum(graded.values())
     if total and graded.get(Outcome.CORRECT) == total:
         return (
-            f"{verifier} called every answer correct: either it is always true, or the problems "
-            "are too easy"
+            f"{verifier} called every answer correct: either it accepts everything, or the "
+            f"problems are too easy"
         )
     for outcome, cause in _CAUSES.items():
         if total and graded.get(outcome, 0) >= MOST * total:
@@ -193,7 +193,7 @@ _CAUSES = {
         "timed out on {share} of the answers: raise data.verifier_timeout, or make it faster"
     ),
     Outcome.NO_ANSWER: (
-        "found no answer in {share} of the responses: the prompt has to ask for the form that it "
+        "found no answer in {share} of the responses: the prompt must ask for the form that it "
         "reads"
     ),
     Outcome.INVALID: (
@@ -225,8 +225,8 @@ def _cause_in_the_rule(found: Manifest, explores: int) -> str:
             f"which is {threshold}, use easier problems or a stronger model"
         )
     return (
-        f"the verifier {found.source.verifier!r} called no deciding answer correct: if it is not "
-        "always false, the problems are too hard for the model"
+        f"the verifier {found.source.verifier!r} called no deciding answer correct: unless it "
+        f"rejects everything, the problems are too hard for the model"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a pool was made from and with: the part of it that is compared before it is used."""
+"""Provenance of a pool: the part of it that is compared before it is used."""
 
 import json
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def validated(kind: type[Record], content: Any, path: Path) -> Record:
 
 
 def first_difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
-    """What the first key with different values was and is; '' if there is none.
+    """The first key with different values, with both values; '' if there is none.
 
     >>> first_difference({"seed": 0, "top_p": 1.0}, {"seed": 0, "top_p": 0.9})
     'top p was 1.0, this run has 0.9'
@@ -71,7 +71,7 @@ class _Record(BaseModel):
 
 
 class Source(_Record):
-    """What the samples depend on. Two pools with equal sources hold equal samples."""
+    """Inputs that decide the samples. Two pools with equal sources hold equal samples."""
 
     model: str
     model_fingerprint: str
@@ -100,7 +100,7 @@ class Source(_Record):
 
 
 class Rule(_Record):
-    """How the samples became two sets."""
+    """Rule that split the samples into two sets."""
 
     threshold: int
     wrong_final: WrongFinal

@@ -74,7 +74,7 @@ __all__ = [
 def only_pool_writer(path: Path, *, what: str = "pool (presample.pool)") -> Iterator[None]:
     """Hold the pool ``path`` for this process; whoever comes second is refused.
 
-    The lock is on a file beside the pool, ``.<name>.lock``: the pool itself appears by a rename,
+    The lock is on a file next to the pool, ``.<name>.lock``: the pool itself appears by a rename,
     so there is nothing in it to hold on to. The operating system drops the lock when the process
     ends, however that happens. The file goes at the end; one that a killed process left is in
     nobody's way.
@@ -101,7 +101,7 @@ def _lock(lock: Path, path: Path, what: str, held: contextlib.ExitStack) -> bool
     except OSError as error:
         raise DataError(
             f"another dph process is making the {kind} {path}; wait for it, or choose another "
-            f"place {setting}"
+            f"directory {setting}"
         ) from error
     try:
         return os.path.samestat(os.fstat(file.fileno()), lock.stat())
@@ -226,8 +226,8 @@ def require_rule(pool_path: Path, found: Manifest, rule: Rule) -> None:
     if difference := first_difference(found.rule.model_dump(), rule.model_dump()):
         raise PoolError(
             f"the pool {pool_path} does not fit this run: {difference}; `dph presample` with the "
-            "settings of this run splits its samples again and draws nothing, or use the recipe "
-            "that the pool was split with"
+            f"settings of this run splits its samples again without drawing, or use the recipe "
+            f"that the pool was split with"
         )
 
 

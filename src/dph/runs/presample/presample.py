@@ -26,7 +26,7 @@ class Draw(Protocol):
 
     @property
     def parameters(self) -> SamplingParameters:
-        """How completions are drawn."""
+        """Parameters for drawing completions."""
         ...
 
     @property

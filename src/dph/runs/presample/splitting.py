@@ -75,7 +75,7 @@ def partition(
 
 
 def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
-    """How many problems were solved 0, 1, ... ``samples`` times.
+    """Number of problems that were solved 0, 1, ... ``samples`` times.
 
     >>> histogram([0, 2, 2], samples=2)
     (1, 0, 2)
@@ -110,7 +110,7 @@ class Reference(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredForm:
-    """How a stored answer becomes tokens and log-probs."""
+    """Conversion of a stored answer to tokens and log-probs."""
 
     encode: Callable[[Problem], tuple[int, ...]]
     reference: Reference

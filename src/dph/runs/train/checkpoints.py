@@ -42,7 +42,7 @@ from dph.runs.train.preparation import Actors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far training has come; with the weights and the optimizer, all there is to its state.
+    """Progress of training; with the weights and the optimizer, the whole of its state.
 
     ``weights`` are those of anchors that adapt theirs, by name.
     """
@@ -55,7 +55,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifierVersion:
-    """Which version of which verifier gave the rewards from which step on."""
+    """Version of the verifier that gave the rewards from a step on."""
 
     name: str
     version: str
@@ -125,13 +125,13 @@ def read_progress(path: Path, *, digest: str) -> Progress:
     if found.digest != digest:
         raise CheckpointError(
             f"the checkpoint {path} was made with other settings; continue with the recipe in its "
-            "run directory, or train into another one (--out)"
+            "run directory, or train into a different directory (--out)"
         )
     return found.progress
 
 
 def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
-    """Which verifiers gave the rewards up to a checkpoint, the first first.
+    """Verifiers that gave the rewards up to a checkpoint, the first first.
 
     Raises:
         CheckpointError: it is damaged.
@@ -155,7 +155,7 @@ def followed_by(
 
 
 def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
-    """Write into a checkpoint that the run goes on with this verifier.
+    """Write into a checkpoint that the run continues with this verifier.
 
     Raises:
         CheckpointError: it is damaged.

@@ -153,14 +153,14 @@ _LIKELY = {
     Outcome.TIMED_OUT: "the verifier may need longer than data.verifier_timeout",
     Outcome.OVER_LIMIT: "the answers ask for more than the verifier allows",
     Outcome.CUT_OFF: "the answers may need more tokens than sampling.max_tokens",
-    Outcome.BAD_GOLD: "the gold answers, or where their databases lie, are wrong",
+    Outcome.BAD_GOLD: "the gold answers, or the paths of their databases, are wrong",
     Outcome.CRASHED: "the verifier is broken: the reasons are tracebacks",
 }
 """What to look at first, by the outcome that everything had."""
 
 
 def uniform_outcomes(groups: Sequence[Group]) -> str | None:
-    """What to say of groups of which none holds two outcomes or two rewards; None where one does.
+    """Message for groups without two outcomes or two rewards; None where one has them.
 
     Unlabelled groups are none of them: nobody graded those.
     Partial rewards within one outcome are something to learn from, so they count as different.

@@ -1,4 +1,4 @@
-"""How far the policy is from the initial policy, on its own answers and on stored ones."""
+"""Distance of the policy from the initial policy, on its own answers and on stored ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,7 +70,7 @@ def read_initial_answers(
             for name, problems in problem_ids.items()
         }
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise DataError(f"{path} is damaged: {error}; remove it to go on") from error
+        raise DataError(f"{path} is damaged: {error}; remove it to continue") from error
 
 
 Group = Sequence[Sequence[int]]
@@ -110,7 +110,10 @@ def _scored(
     forward: TrainingForward, prompts: Sequence[Sequence[int]], groups: Sequence[Group]
 ) -> list[list[ComparedTokens]]:
     if forward.reference is None:
-        raise DataError("the policy is compared with the initial policy, and there is none here")
+        raise DataError(
+            "comparing the policy with the initial policy needs the initial policy, "
+            "which is not loaded"
+        )
     rows = [(i, ids) for i, group in enumerate(groups) for ids in group]
     found = forward.compared(
         forward.model,

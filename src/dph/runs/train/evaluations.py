@@ -54,7 +54,7 @@ from dph.runs.train.tracking import Metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEvaluation:
-    """What was measured of the policy after ``step``; ``score`` is that of ``keep_best``.
+    """Measurements of the policy after ``step``; ``score`` is that of ``keep_best``.
 
     ``tables`` are for trackers, of answers that were just graded.
     """
@@ -83,7 +83,7 @@ class _Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialPolicy:
-    """The policy before training: what draws from it, and the forward of the policy beside it.
+    """The policy before training: its sampler, and the forward that scores with it.
 
     ``forward`` scores the policy that is trained, and has the initial one as its reference.
     """
@@ -133,7 +133,7 @@ class Evaluations(Closing):
         if progress_digest(self._path) not in (None, self._digest):
             raise CheckpointError(
                 f"{self._path} was measured with other settings ([evaluate], its sets or their "
-                "graders); undo the change, or move the file away to begin another one"
+                "graders); undo the change, or move the file away to start a new one"
             )
 
     def go_on(self, step: int) -> list[StepEvaluation]:

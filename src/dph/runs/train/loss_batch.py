@@ -96,7 +96,7 @@ def scored_batch(
     objective: Objective,
     chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
 ) -> ScoredBatch:
-    """Score the rows of ``batch``, with what the terms of ``objective`` need beside log-probs.
+    """Score the rows of ``batch``, with further inputs that the terms of ``objective`` need.
 
     ``chosen`` are the tokens of the whole mini-batch that terms chose, ``batch.rows`` its rows
     among those.
@@ -152,7 +152,7 @@ def _of_policy(
     reference = None
     if objective.reads_reference_tables:
         if forward.reference is None:
-            raise DataError("a penalty compares with the initial policy, and there is none here")
+            raise DataError("a penalty needs the initial policy, which is not loaded")
         of_policy = [w.row for w in rows if w.source == POLICY]
         reference = next_tokens(
             forward.reference,
@@ -200,7 +200,7 @@ def _by_name(
 
 
 def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBatch:
-    """Targets beside the scores; entries that a kind of row does not have are NaN."""
+    """Targets for the scores; entries that a kind of row does not have are NaN."""
     old = [w.row.old_logprobs if isinstance(w.row, PolicyRow) else () for w in rows]
     advantages = [w.row.advantage if isinstance(w.row, PolicyRow) else math.nan for w in rows]
     device = scores.logprobs.device

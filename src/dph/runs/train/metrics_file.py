@@ -26,6 +26,6 @@ def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(
             f"{path}, line {number} is damaged: {line!r:.60}; "
-            "move the file away to go on without it"
+            "move the file away to continue without it"
         ) from error
     return metrics

@@ -76,7 +76,7 @@ class _AroundStep:
             self._open.enter_context(torch.compiler.set_stance("force_eager"))
 
     def after(self, *_: Any) -> None:
-        """Leave everybody else's random numbers as they were."""
+        """Restore everybody else's random numbers."""
         self._open.close()
 
 

@@ -1,4 +1,4 @@
-"""Which problems and which stored samples come next: functions of the seed and a position."""
+"""Order of problems and stored samples: functions of the seed and a position."""
 
 from bisect import bisect
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Stored = TypeVar("Stored")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where training stands in the shuffled problems."""
+    """Position of training in the shuffled problems."""
 
     epoch: int = 0
     offset: int = 0
@@ -40,7 +40,7 @@ def next_problems(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """How the stored samples of a step are chosen.
+    """Choice of the stored samples of a step.
 
     ``count`` of them; with ``whole_prompts`` all answers of a prompt together, with
     ``whole_schemas`` those whose prompts begin alike together. They compute at most ``tokens``
@@ -107,7 +107,7 @@ def prompts_of_step(
 def schemas_of_step(
     samples: Sequence[StoredRow], count: int, step: int, *, seed: int
 ) -> list[StoredRow]:
-    """``count`` stored samples of as few families of prompts as hold so many, anew every step.
+    """``count`` stored samples from the fewest families of prompts that hold them, anew every step.
 
     A family (see `families`) is reached by the first of its samples in a random order, so that
     every sample of a family of at least ``count`` is drawn as often as any other.

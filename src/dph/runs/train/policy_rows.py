@@ -37,7 +37,7 @@ def group_samples(
     advantage: AnyAdvantage,
     base: BaseCounts | None,
 ) -> GroupSamples | None:
-    """What ``advantage`` reads, and None where it reads nothing.
+    """Inputs of ``advantage``, and None where it reads nothing.
 
     Args:
         groups: of the step, all of one size.
@@ -64,7 +64,7 @@ def group_samples(
         if base is None:
             raise PoolError(
                 f"{advantage!r} reads how many answers of the initial policy were right, which "
-                "only a pool says: run `dph presample` first"
+                f"only a pool records: run `dph presample` first"
             )
         ids = [group.completions[0].completion.problem_id for group in groups]
         correct = torch.tensor([base.of(problem_id) for problem_id in ids])
@@ -125,7 +125,7 @@ CHECKED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorers:
-    """Who gives the log-probs beside the policy's own gradient pass.
+    """Sources of log-probs other than the policy's own gradient pass.
 
     ``old`` is None where the sampler's log-probs are the old ones (same weights, same precision);
     ``reference`` is None where the objective needs no initial policy.

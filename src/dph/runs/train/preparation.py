@@ -30,7 +30,7 @@ from dph.runs.train.self_consistency import SelfConsistency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actors:
-    """The policy, who samples and grades for it, and what only some methods need beside."""
+    """The policy, its sampler and verifier, and further parts that only some methods need."""
 
     policy: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -42,7 +42,7 @@ class Actors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """Where the weights are, and whether training was stopped before its last step."""
+    """Location of the weights, and whether training was stopped before its last step."""
 
     checkpoint: Path
     step: int
@@ -102,8 +102,8 @@ def checked(samples: Sequence[StoredRow]) -> list[StoredRow]:
     """
     if not samples:
         raise PoolError(
-            "the pool holds no rehearsal sample, but the method rehearses: `dph presample` says "
-            "of a finished pool why; or use a method without rehearsal"
+            "the pool has no rehearsal sample, but the method rehearses: run `dph presample` on "
+            "the finished pool to see why, or use a method without rehearsal"
         )
     return [samples[i] for i in range(0, len(samples), -(-len(samples) // CHECKED))]
 
@@ -158,7 +158,7 @@ def training_forward(recipe: Recipe, actors: Actors, objective: Objective) -> Tr
 
 
 def scorers(recipe: Recipe, actors: Actors, objective: Objective) -> Scorers:
-    """Who computes old log-probs (``train.old_logprobs``) and those of the initial policy."""
+    """Sources of old log-probs (``train.old_logprobs``) and of the initial policy's."""
     wanted = recipe.train.old_logprobs
     recompute = wanted == "recompute" or (wanted == "auto" and recipe.model.dtype != "float32")
     return Scorers(
@@ -170,7 +170,7 @@ def scorers(recipe: Recipe, actors: Actors, objective: Objective) -> Scorers:
 def kept_samples(
     recipe: Recipe, directory: Path, actors: Actors, problems: Sequence[Problem]
 ) -> KeptSamples:
-    """What keeps the answers that the run draws."""
+    """Keeper of the answers that the run draws."""
     unlabelled = actors.self_consistency
     return KeptSamples(
         directory,
@@ -207,7 +207,7 @@ def require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
         SettingsError: there are fewer.
     """
     if len(problems) < recipe.labelled_per_step:
-        beside = " beside the unlabelled ones" * recipe.self_consistency.active
+        beside = " in addition to the unlabelled ones" * recipe.self_consistency.active
         raise SettingsError(
             f"train.problems_per_step = {recipe.train.problems_per_step}{beside}, but there are "
             f"only {len(problems)} problems to explore"

@@ -75,7 +75,7 @@ def newest(
 
 
 class RecentAnswers:
-    """What the anchors of a run that rehearse recent answers have to rehearse; its state.
+    """Recent answers for the anchors that rehearse them; part of the state of a run.
 
     One list serves all of them: as old and as long as the most demanding asks for.
     """
@@ -115,7 +115,7 @@ class RecentAnswers:
         self._keep([*self._answers, *fresh], step)
 
     def metrics(self) -> dict[str, int]:
-        """How many answers are held, where any anchor wants them."""
+        """Number of answers held, where an anchor uses them."""
         return {"recent_answers": len(self)} if self._wanted else {}
 
     def write(self, checkpoint: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a training step is made of: one row a completion."""
+"""Rows of a training step: one a completion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

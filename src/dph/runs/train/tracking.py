@@ -140,7 +140,7 @@ def _outcomes(graded: Sequence[GradedCompletion]) -> dict[str, float]:
 
 
 class MetricsLog:
-    """``metrics.jsonl``: one line for each step, cut back to the checkpoint when a run goes on."""
+    """``metrics.jsonl``: one line for each step, cut back to the checkpoint on continuing."""
 
     def __init__(self, path: Path, *, step: int) -> None:
         """Keep the lines up to ``step``; later ones will be written again."""
@@ -215,7 +215,7 @@ _TABLES: dict[str, Callable[[Any, SampleTable, int], None]] = {
 
 
 def shown_answers(settings: TrackingSettings) -> int:
-    """How many answers of an evaluated set go into a table: none where no tracker shows it."""
+    """Number of answers of an evaluated set in a table: none where no tracker shows it."""
     return settings.answers if _TABLES.keys() & set(settings.to) else 0
 
 

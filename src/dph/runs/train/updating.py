@@ -136,7 +136,7 @@ def weigh(minibatch: Minibatch, *, objective: Objective, max_tokens: int) -> lis
     """The rows of a mini-batch with their weights; each source has its own denominator.
 
     Rows that cannot move the loss are left out after the weights are known: an advantage of 0
-    without a term on policy samples beside it has gradient 0. Masked rows are not in the loss:
+    without a term on policy samples has gradient 0. Masked rows are not in the loss:
     they do not count in the denominator either.
     """
     used = [row for group in minibatch.groups for row in group if not row.masked]
@@ -224,7 +224,7 @@ def _counting(
 
 
 class _Computed(NamedTuple):
-    """What the model was given: rows that ran packed, and tokens."""
+    """Size of the model's input: rows that ran packed, and tokens."""
 
     packed: int
     tokens: int

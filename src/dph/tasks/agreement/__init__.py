@@ -1,4 +1,4 @@
-"""Who agrees with whom: answers to one prompt compared with each other, without a gold answer."""
+"""Agreement: answers to one prompt compared with each other, without a gold answer."""
 
 from dph.tasks.agreement.base import Comparer
 from dph.tasks.agreement.keys import KeyComparer

@@ -34,7 +34,7 @@ class Comparer(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop the worker processes, if there are any of its own."""
+        """Stop its worker processes, if there are any."""
         ...
 
 

@@ -54,8 +54,8 @@ def plain_key(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain_key(part) for part in value]
     raise TypeError(
-        f"it returned {value!r:.80} ({type(value).__name__}); a key is a text, a finite number, a "
-        "bool, or a list of those, and None stands for no result"
+        f"it returned {value!r:.80} ({type(value).__name__}); a key is text, a finite number, a "
+        f"bool, or a list of those, and None means no result"
     )
 
 

@@ -71,7 +71,7 @@ class VerifierComparer:
         """The classes of the answers to each prompt.
 
         Raises:
-            DataError: a problem lacks what the verifier needs beside a gold answer.
+            DataError: a problem lacks what the verifier needs apart from a gold answer.
             VerifierError: the verifier broke.
         """
         groups = [

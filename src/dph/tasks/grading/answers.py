@@ -163,7 +163,7 @@ def _require_texts(**arguments: Sequence[str]) -> None:
         for index, value in enumerate(values):
             if not isinstance(value, str):
                 raise DataError(
-                    f"{name}[{index}] has to be a text, got {value!r:.80} ({type(value).__name__})"
+                    f"{name}[{index}] must be text, got {value!r:.80} ({type(value).__name__})"
                 )
 
 
@@ -171,7 +171,7 @@ def _require_same_length(**arguments: Sequence[object]) -> None:
     lengths = {name: len(values) for name, values in arguments.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{count} {name}" for name, count in lengths.items())
-        raise DataError(f"there has to be one of each for every answer, got {counts}")
+        raise DataError(f"need one of each for every answer, got {counts}")
 
 
 def _database(place: str | Path) -> str:

@@ -104,7 +104,7 @@ class VerifierRowGrader(Closing):
             return _verdict(Outcome.BAD_GOLD, f"there is no {self._gold}")
         response = row.get("response")
         if not isinstance(response, str):
-            return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"response is not text: {response!r:.80}")
         return None
 
     def _problem(self, row: Mapping[str, Any]) -> Problem:
@@ -221,7 +221,7 @@ class CodeRowGrader(PairRowGrader[CodePair]):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What this machine does not offer of the confinement of programs."""
+        """Parts of the confinement of programs that this machine lacks."""
         return self._verifier.missing
 
     def _pair(self, row: Mapping[str, Any]) -> CodePair | Verdict:
@@ -231,7 +231,7 @@ class CodeRowGrader(PairRowGrader[CodePair]):
             return _verdict(Outcome.BAD_GOLD, str(error)[:400])
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is not text: {answer!r:.80}")
         program = answer if self._answers == "program" else program_of(answer, task)
         if program is None or not program.strip():
             return _verdict(Outcome.NO_ANSWER, f"no program in the {self._answers}")
@@ -312,7 +312,7 @@ def _verifier(
         )
     if phrases is not None or not any_expression:
         raise SettingsError(
-            f"{name} finds answers as its tool does: phrases and any_expression "
+            f"{name} finds answers the way its tool does: phrases and any_expression "
             f"are settings of {MathVerifier.name}"
         )
     return MathQwenVerifier(workers=workers, timeout=timeout)
@@ -323,12 +323,12 @@ _FILES = (".sqlite", ".sqlite3", ".db")
 
 
 def answer_column(columns: Sequence[str]) -> AnswerColumn:
-    """Which column holds the answers: ``pred_sql`` if it is there, else ``response``."""
+    """Column of the answers: ``pred_sql`` if it is there, else ``response``."""
     return "response" if "response" in columns and "pred_sql" not in columns else "pred_sql"
 
 
 def database_path(db_id: str) -> str:
-    """Where a database lies below the directory of databases.
+    """Path of a database below the directory of databases.
 
     >>> database_path("pets_1"), database_path("/data/pets"), database_path("old/pets.db")
     ('pets_1/pets_1.sqlite', '/data/pets', 'old/pets.db')
@@ -365,7 +365,7 @@ class SQLRowGrader(PairRowGrader[SQLPair]):
         timeout: float = 5.0,
     ) -> None:
         if not databases.is_dir():
-            raise DataError(f"the databases are no directory: {databases}")
+            raise DataError(f"the databases are not a directory: {databases}")
         self._verifier = SQLVerifier(
             databases=databases, rule=rule, workers=workers, timeout=timeout
         )
@@ -383,10 +383,10 @@ class SQLRowGrader(PairRowGrader[SQLPair]):
         for name in ("db_id", "gold_sql"):
             value = row.get(name)
             if not isinstance(value, str) or not value:
-                return _verdict(Outcome.BAD_GOLD, f"{name} is no text: {value!r:.80}")
+                return _verdict(Outcome.BAD_GOLD, f"{name} is not text: {value!r:.80}")
         answer = row.get(self._answers)
         if not isinstance(answer, str):
-            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is no text: {answer!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"{self._answers} is not text: {answer!r:.80}")
         database, gold = database_path(row["db_id"]), row["gold_sql"]
         if self._answers == "pred_sql":
             return SQLPair(database, gold, answer, whole=True)

@@ -33,7 +33,7 @@ Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
 
 
 def require_target(path: Path) -> None:
-    """Refuse an output that is no file of rows by its name, or that is a directory.
+    """Refuse an output whose name is not that of a file of rows, or that is a directory.
 
     Raises:
         DataError: says which.
@@ -44,12 +44,12 @@ def require_target(path: Path) -> None:
 
 
 def parts_directory(target: Path) -> Path:
-    """Where the finished chunks of ``target`` are kept."""
+    """Directory of the finished chunks of ``target``."""
     return target.with_name(f".{target.name}.parts")
 
 
 def part_suffix(target: Path) -> str:
-    """How chunks of ``target`` are kept; verdicts of a text file are counted from JSON lines."""
+    """Suffix of chunks of ``target``; verdicts of a text file are counted from JSON lines."""
     return ".parquet" if row_format(target) is RowFormat.PARQUET else ".jsonl"
 
 
@@ -195,7 +195,7 @@ class RowGrader(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What the verdicts depend on: a job with other settings is another job."""
+        """Inputs that decide the verdicts: a job with other settings is another job."""
         ...
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
@@ -205,7 +205,7 @@ class RowGrader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeSummary:
-    """What came out; ``seconds`` and ``graded`` leave out what an earlier run had finished.
+    """Summary of a grading; ``seconds`` and ``graded`` leave out the work of an earlier run.
 
     ``mean_reward`` is over the rows that could be graded, None if there are none.
     """
@@ -223,7 +223,7 @@ class GradeSummary:
 
     @property
     def ungradable_outcomes(self) -> dict[Outcome, int]:
-        """How many rows could not be graded, by outcome, where there are any."""
+        """Number of rows that could not be graded, by outcome."""
         return {
             each: self.outcomes[each]
             for each in Outcome
@@ -371,7 +371,7 @@ def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> N
     require_target(target)
     names = column_names(source)
     if source.resolve() == target.resolve():
-        raise DataError(f"the output must be another file than the input {source}")
+        raise DataError(f"the output must be a different file from the input {source}")
     if not names:  # an empty file has no fields to check
         return
     if missing := [name for name in grader.required if name not in names]:
@@ -388,5 +388,5 @@ def _refuse_verdicts(source: Path, names: Collection[str]) -> None:
     if taken := [name for name in ADDED if name in names]:
         raise DataError(
             f"{source} already has the column {', '.join(map(repr, taken))}, which grading adds; "
-            "grade with --replace to leave the earlier verdicts out, or rename it"
+            f"use --replace to discard the earlier verdicts, or rename the column"
         )

@@ -36,7 +36,7 @@ class SQLQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLSplit:
-    """Where a split's questions, schemas and databases lie; None where there are none."""
+    """Paths of a split's questions, schemas and databases; None where there are none."""
 
     questions: list[SQLQuestion]
     databases: Path | None
@@ -106,12 +106,12 @@ def require_layout(directory: Path, names: tuple[str, ...], what: str) -> Path:
 def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -> SQLQuestion:
     for field in ("db_id", "question", gold):
         if not isinstance(row.get(field), str) or not row[field].strip():
-            raise DataError(f"{place}: {field!r} has to be a text, got {row.get(field)!r:.80}")
+            raise DataError(f"{place}: {field!r} must be text, got {row.get(field)!r:.80}")
     if Path(row["db_id"]).name != row["db_id"]:
-        raise DataError(f"{place}: 'db_id' has to be the name of a database, got {row['db_id']!r}")
+        raise DataError(f"{place}: 'db_id' must be the name of a database, got {row['db_id']!r}")
     evidence = row.get("evidence") or ""
     if not isinstance(evidence, str):
-        raise DataError(f"{place}: 'evidence' has to be a text, got {evidence!r:.80}")
+        raise DataError(f"{place}: 'evidence' must be text, got {evidence!r:.80}")
     return SQLQuestion(
         question_id=question_id,
         db_id=row["db_id"],

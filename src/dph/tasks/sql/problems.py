@@ -31,7 +31,7 @@ _AT_ONCE = 256
 
 
 class GoldState(StrEnum):
-    """What a gold query returns."""
+    """Result of a gold query."""
 
     TELLING = "telling"
     EMPTY = "no rows"
@@ -157,7 +157,7 @@ class SQLProblems:
     dropped: list[Dropped]
 
     def counts(self) -> dict[str, int]:
-        """How many questions were dropped for each reason, in the order of GoldState."""
+        """Number of questions dropped for each reason, in the order of GoldState."""
         found = Counter(dropped.state for dropped in self.dropped)
         return {state.value: found[state] for state in GoldState if state in found}
 

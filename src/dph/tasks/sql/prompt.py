@@ -213,7 +213,7 @@ class SQLPrompts:
         asked = f"{evidence}\n{question}" if evidence.strip() else question
         if self._databases is None:
             if db_id not in self._schemas:
-                raise DataError(f"there is neither a database nor a schema of {db_id!r}")
+                raise DataError(f"found neither a database nor a schema of {db_id!r}")
             return sql_prompt(schema_text(self._schemas[db_id], {}), asked)
         file = self._databases / database_file(db_id)
         schema = self._schemas.get(db_id) or read_schema(file)
@@ -228,7 +228,7 @@ def sql_prompt(schema: str, question: str) -> str:
 
 
 def database_file(db_id: str) -> str:
-    """Where a database lies in the directory of databases.
+    """Path of a database in the directory of databases.
 
     >>> database_file("pets_1")
     'pets_1/pets_1.sqlite'

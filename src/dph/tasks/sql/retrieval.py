@@ -178,7 +178,7 @@ _APART = tuple(
 
 
 def terms(text: str) -> list[str]:
-    """What a search engine sees of a text: words in lower case, stemmed, without stop words.
+    """Terms of a text for a search engine: words in lower case, stemmed, without stop words.
 
     >>> terms("What are the singers' names?")
     ['what', 'singer', 'name']

@@ -1,4 +1,4 @@
-"""What a database looks like: tables, columns, keys, as Spider's and BIRD's tables.json say it."""
+"""Schema of a database: tables, columns, keys, as Spider's and BIRD's tables.json say it."""
 
 import re
 import sqlite3

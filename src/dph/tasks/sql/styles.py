@@ -1,4 +1,4 @@
-"""Which of five styles a text-to-SQL answer is written in, by its structure and not its label.
+"""Classify a text-to-SQL answer into five styles, by its structure and not its label.
 
 The first that applies: ``cte`` (the statement starts with WITH), ``steps`` (lines or
 ``;``-segments of working before the statement), ``nested`` (a subquery in FROM, JOIN or IN),
@@ -26,7 +26,7 @@ _ENDS_FROM = frozenset(
 
 
 class _Clause(Enum):
-    """Where in a FROM clause a token is."""
+    """Clause of a FROM that a token is in."""
 
     OUTSIDE = auto()
     TABLES = auto()

@@ -1,4 +1,4 @@
-"""What a verifier is: problems and responses in, verdicts out."""
+"""Interface of a verifier: problems and responses in, verdicts out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Verifier(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What else the verdicts depend on, as JSON: time limit, rule, phrases, databases ...
+        """Other inputs that decide the verdicts, as JSON: time limit, rule, phrases, databases ...
 
         What only changes the speed, such as the number of workers, is left out.
         """

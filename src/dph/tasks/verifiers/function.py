@@ -85,7 +85,7 @@ class FunctionVerifier(Closing):
             replies = self._pool.run(requests)
         except TypeError as error:
             raise VerifierError(
-                f"{self.name!r} gets its problems as JSON, and one cannot be written so: {error}"
+                f"{self.name!r} gets its problems as JSON, and one is not valid JSON: {error}"
             ) from error
         return [
             verdict_of(reply, verifier=self.name, subject=f"problem {problem.problem_id}")

@@ -54,7 +54,7 @@ class FunctionGrader:
 
 
 def as_verdict(value: object) -> Verdict:
-    """What a user's function returned, as a verdict.
+    """Result of a user's function, as a verdict.
 
     True and 1 are CORRECT. Any other number in [0, 1] is WRONG, with that reward. Scalars of
     numpy, torch and the like count as what they hold.
@@ -75,7 +75,7 @@ def as_verdict(value: object) -> Verdict:
         )
     number: Any = plain  # not all that Real stands for is typed to be compared
     if not 0 <= number <= 1:
-        raise ValueError(f"it returned {value!r:.80}; a number has to lie in [0, 1]")
+        raise ValueError(f"it returned {value!r:.80}; a number must lie in [0, 1]")
     reward = float(number)
     outcome = Outcome.CORRECT if reward == 1.0 else Outcome.WRONG
     if reward == 1.0:
@@ -115,7 +115,7 @@ def refuse_while_importing(path: str) -> None:
     if module in [each.partition(":")[0] for each in _importing]:
         raise SettingsError(
             f"importing {module!r} makes a verifier of {path!r}, whose workers would import it "
-            "again; put what the file runs under: if __name__ == '__main__':"
+            "again; put the script's code under: if __name__ == '__main__':"
         )
 
 

@@ -33,15 +33,15 @@ def test_a_right_derivation_gets_the_whole_reward_and_needs_no_reason():
     [
         ("", Outcome.NO_ANSWER, "nothing is written"),
         ("   ", Outcome.NO_ANSWER, "nothing is written"),
-        ("24", Outcome.INVALID, "step 1 is not written like 7 - 5 = 2: '24'"),
-        ("3 * 7 = 21 ,", Outcome.INVALID, "step 1 is not written like 7 - 5 = 2: '3 * 7 = 21 ,'"),
-        ("3 * 7 = 21 , 5 + 2", Outcome.INVALID, "step 2 is not written like 7 - 5 = 2: '5 + 2'"),
-        ("9 + 3 = 12", Outcome.WRONG, "step 1 uses 9, which is not there; left: 3 7 5 2"),
-        ("3 + 3 = 6", Outcome.WRONG, "step 1 uses 3, which is not there; left: 7 5 2"),
+        ("24", Outcome.INVALID, "step 1 must look like 7 - 5 = 2: '24'"),
+        ("3 * 7 = 21 ,", Outcome.INVALID, "step 1 must look like 7 - 5 = 2: '3 * 7 = 21 ,'"),
+        ("3 * 7 = 21 , 5 + 2", Outcome.INVALID, "step 2 must look like 7 - 5 = 2: '5 + 2'"),
+        ("9 + 3 = 12", Outcome.WRONG, "step 1 uses 9, which is not available; left: 3 7 5 2"),
+        ("3 + 3 = 6", Outcome.WRONG, "step 1 uses 3, which is not available; left: 7 5 2"),
         (
             "3 * 7 = 21 , 21 + 3 = 24",
             Outcome.WRONG,
-            "step 2 uses 3, which is not there; left: 5 2",
+            "step 2 uses 3, which is not available; left: 5 2",
         ),
         ("3 * 7 = 22", Outcome.WRONG, "step 1 is false: 3 * 7 is 21, not 22"),
         (

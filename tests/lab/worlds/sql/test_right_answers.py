@@ -50,5 +50,5 @@ def test_prompts_keep_their_order_their_ids_and_their_columns_and_gain_a_query()
     ],
 )
 def test_a_prompt_that_is_no_question_of_the_world_is_refused_by_name(prompt):
-    with pytest.raises(DataError, match="'u7' is no question of the text-to-SQL world"):
+    with pytest.raises(DataError, match="'u7' is not a question of the text-to-SQL world"):
         with_right_answers((), [Problem(problem_id="u7", prompt=prompt)], seed=0)

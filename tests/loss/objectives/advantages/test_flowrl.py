@@ -130,5 +130,5 @@ def test_what_makes_no_sense_is_refused():
     some = torch.zeros(1, 2)
     with pytest.raises(DataError, match="flowrl reads the samples' log-probs and the initial"):
         FlowRL()(some, GroupSamples(logprobs=some, lengths=torch.ones(1, 2).long()))
-    with pytest.raises(DataError, match="which are not both there"):
+    with pytest.raises(DataError, match="which are not both given"):
         FlowRL()(some, GroupSamples(ref_logprobs=some))

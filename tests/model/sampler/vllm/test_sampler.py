@@ -169,7 +169,7 @@ def test_a_running_engine_is_rescored_where_its_log_probs_do_not_fit(make_sample
 
 def test_log_probs_that_nobody_can_give_are_refused_before_the_engine_starts(make_sampler, vllm):
     parameters = SamplingParameters(max_tokens=6, stop_token_ids=(1,), temperature=0.6, top_p=0.7)
-    with pytest.raises(SettingsError, match=r"temperature 0\.6, top_p 0\.7, .* give rescore"):
+    with pytest.raises(SettingsError, match=r"temperature 0\.6, top_p 0\.7, .* pass rescore"):
         make_sampler().sample(requests(), parameters, seed=0)
     assert vllm.started == ()
 
@@ -302,7 +302,7 @@ def test_an_engine_that_dies_is_an_error_with_its_own_words(make_sampler, monkey
         raise RuntimeError("the engine is dead")
 
     monkeypatch.setattr(fake_vllm.LLMEngine, "step", die)
-    with pytest.raises(ModelError, match="vLLM broke off: RuntimeError: the engine is dead"):
+    with pytest.raises(ModelError, match="vLLM failed: RuntimeError: the engine is dead"):
         make_sampler().sample(requests(), PLAIN, seed=0)
 
 
@@ -337,7 +337,11 @@ def test_an_empty_prompt_is_refused(make_sampler):
 
 def test_a_context_that_the_memory_has_no_room_for_is_named(make_sampler, vllm, monkeypatch):
     monkeypatch.setattr(vllm, "longest", 8)
-    with pytest.raises(SettingsError, match=r"context of 8 that vLLM has room for; raise vllm\."):
+    with pytest.raises(
+        SettingsError,
+        match=r"context of 8 that fits in vLLM's memory; raise "
+        r"vllm\.",
+    ):
         make_sampler().sample(requests(), PLAIN, seed=0)
 
 

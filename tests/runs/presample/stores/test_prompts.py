@@ -117,16 +117,16 @@ def test_columns_and_words_choose_and_the_limit_is_spread_over_the_file(file):
     assert len(prompts(file=rows, only={"part": "a"}, novel=True)) == 5
     with pytest.raises(DataError, match="no row left has part = 'c'; it is 'a', 'b'"):
         prompts(file=rows, only={"part": "c"})
-    with pytest.raises(DataError, match=r"no prompt of .* is left that has a word"):
+    with pytest.raises(DataError, match=r"no prompt of .* is left with a word"):
         prompts(file=file({"problem_id": "x", "prompt": "cat"}), novel=True)
 
 
 def test_a_maker_of_ones_own_gives_the_prompts():
     made = prompts(prompts="own_prompts:doubled")
     assert [p.problem_id for p in made] == [f"0-{p.problem_id}" for p in TRAIN]
-    with pytest.raises(SettingsError, match="has to return Problems, got 'How old"):
+    with pytest.raises(SettingsError, match="must return Problems, got 'How old"):
         prompts(prompts="own_prompts:texts")
-    with pytest.raises(SettingsError, match="has to return Problems, got None"):
+    with pytest.raises(SettingsError, match="must return Problems, got None"):
         prompts(prompts="own_prompts:forgotten")
     with pytest.raises(SettingsError, match=r"KeyError: 'city' \(own_prompts.py, line 2\d\)"):
         prompts(prompts="own_prompts:broken")
@@ -148,8 +148,8 @@ def test_the_beginning_is_one_prompt_or_as_many_as_are_asked_for():
     ("store", "message"),
     [
         ({"prompts": "nowhere"}, "should be one of 'unlabelled'"),
-        ({"prompts": "train", "file": "x.jsonl"}, "reads no file"),
-        ({"prompts": "beginning", "tilt": 1.0}, "answer nothing"),
+        ({"prompts": "train", "file": "x.jsonl"}, "does not read a file"),
+        ({"prompts": "beginning", "tilt": 1.0}, "answer no question"),
         ({"tilt": 1.0, "answers": 1}, "at least 2 answers a prompt, got answers=1"),
         (
             {"targets": "answers", "values": "distinct"},
@@ -159,7 +159,7 @@ def test_the_beginning_is_one_prompt_or_as_many_as_are_asked_for():
             {"targets": "answers", "values": "majority", "tilt": 2.0},
             "no distributions to tilt: set tilt = 0, got tilt=2",
         ),
-        ({"targets": "answers", "values": "correct", "prompts": "beginning"}, "answer nothing"),
+        ({"targets": "answers", "values": "correct", "prompts": "beginning"}, "answer no question"),
         (
             {"targets": "answers", "values": "majority", "answers": 1},
             "at least 2 answers a prompt, got answers=1",

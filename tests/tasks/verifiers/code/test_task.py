@@ -38,7 +38,9 @@ def test_another_program_stands_for_all_tests_on_the_inputs_or_on_those_of_cases
     assert parse_task({"inputs": "[[1]]", "entry_point": "f", "same_as": "x"}, "p").calls == (
         {"kwargs": {}, "args": [1]},
     )
-    with pytest.raises(DataError, match="compared on 'inputs' or 'cases', and has neither"):
+    with pytest.raises(
+        DataError, match="needs 'inputs' or 'cases' to compare programs on, and has neither"
+    ):
         parse_task({"tests": "assert f()", "same_as": "x"}, "p")
     with pytest.raises(DataError, match="'inputs' is a list of texts, or of lists of arguments"):
         parse_task({"inputs": [1], "same_as": "x"}, "p")

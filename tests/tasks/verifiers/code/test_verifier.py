@@ -70,7 +70,7 @@ def test_the_identity_tells_limits_and_pythons_apart(verifier):
         ({"timeout": 0.0}, "timeout must lie in"),
         ({"timeout": float("nan")}, "timeout must lie in"),
         ({"workers": 0}, "workers must be at least 1"),
-        ({"without": ("namespaces", "system calls")}, "nothing would keep programs from other"),
+        ({"without": ("namespaces", "system calls")}, "programs cannot be isolated from other"),
         ({"memory_mb": 1}, "at least 64000000 bytes of memory, got 1000000"),
     ],
 )

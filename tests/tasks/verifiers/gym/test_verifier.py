@@ -151,7 +151,7 @@ def test_a_question_of_another_version_of_the_package_is_a_bad_gold(verifier, ma
     )
     (verdict,) = verifier.grade([changed], ["2"])
     assert verdict.outcome is Outcome.BAD_GOLD
-    assert "asks another question as entry 0 of gcd" in verdict.reason
+    assert "asks a different question as entry 0 of gcd" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_question_of_another_version_of_the_package_is_a_bad_gold(verifier, ma
     [
         ({"gym_task": None}, r"needs gym_task \(str\) in problem 'p', got None"),
         ({"gym_seed": "0"}, r"needs gym_seed \(int\) in problem 'p', got '0'"),
-        ({"gym_index": 2}, r"gym_index of problem 'p' has to be 0 to 1 \(gym_size\), got 2"),
+        ({"gym_index": 2}, r"gym_index of problem 'p' must be 0 to 1 \(gym_size\), got 2"),
         ({"gym_question": 1}, r"needs gym_question \(str\) in problem 'p', got 1"),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_problem_that_names_no_entry_is_refused(verifier, maker, change, messa
 
 @pytest.mark.parametrize("threshold", [0.0, 1.5])
 def test_a_threshold_out_of_range_is_refused(threshold):
-    with pytest.raises(SettingsError, match="lies above 0 and is at most 1"):
+    with pytest.raises(SettingsError, match="must be above 0 and at most 1"):
         make_verifier("reasoning_gym", gym_threshold=threshold)
 
 

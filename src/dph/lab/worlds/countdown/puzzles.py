@@ -25,7 +25,7 @@ class Puzzle:
 
     @property
     def prompt(self) -> str:
-        """What the model sees: ``3 7 5 2 : 24 ->``."""
+        """Prompt of the puzzle, as the model sees it: ``3 7 5 2 : 24 ->``."""
         return f"{' '.join(map(str, self.numbers))} : {self.target} ->"
 
     @property
@@ -36,7 +36,7 @@ class Puzzle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuzzleDomain:
-    """Which puzzles: how many numbers, from 1 to what, and how large a target."""
+    """Range of puzzles: number of numbers, their maximum, and the largest target."""
 
     count: int
     largest_number: int
@@ -100,7 +100,7 @@ def draw_puzzles(domain: PuzzleDomain, count: int, rng: Random, taken: set[Key])
             failures += 1
             if failures == TRIES:
                 raise SettingsError(
-                    f"after {len(drawn)} of {count} puzzles of {domain} no new one was found in "
+                    f"after {len(drawn)} of {count} puzzles of {domain} no new puzzle was found in "
                     f"{TRIES} draws; ask for fewer"
                 )
             continue
@@ -117,7 +117,7 @@ def draw_puzzles(domain: PuzzleDomain, count: int, rng: Random, taken: set[Key])
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How a number is reached."""
+    """Number of ways to reach a number."""
 
     probability: float
     """That a blind walk (``puzzles.walk``) ends there."""
@@ -126,7 +126,7 @@ class Ways:
 
 
 def solutions(puzzle: Puzzle) -> Ways:
-    """How a puzzle's target is reached; no way at all is ``Ways(0, 0)``."""
+    """Ways to reach a puzzle's target; no way at all is ``Ways(0, 0)``."""
     return ends(tuple(sorted(puzzle.numbers))).get(puzzle.target, Ways(0.0, 0))
 
 

@@ -1,4 +1,4 @@
-"""What an answer is worth: every step true, every number used once, the target at the end.
+"""Worth of an answer: every step true, every number used once, the target at the end.
 
 A row of the data has the fields ``numbers`` (a list) and ``target``. Any derivation will do. An
 answer is only read, never evaluated, and one that is longer than any derivation is not even read.
@@ -51,7 +51,7 @@ def read_step(text: str) -> CountdownStep | None:
 
 
 def result_of(first: int, operator: str, second: int) -> int | None:
-    """What a step gives; None where that is no whole number from 1 to ``LARGEST``.
+    """Result of a step; None where that is not a whole number from 1 to ``LARGEST``.
 
     >>> result_of(7, "-", 5), result_of(5, "-", 7), result_of(8, "/", 3)
     (2, None, None)
@@ -146,14 +146,14 @@ def _follow(text: str, left: list[int], target: int) -> Verdict:
         step = read_step(written)
         if step is None:
             return _verdict(
-                Outcome.INVALID, f"step {place} is not written like 7 - 5 = 2: {_shown(written)}"
+                Outcome.INVALID, f"step {place} must look like 7 - 5 = 2: {_shown(written)}"
             )
         for number in (step.first, step.second):
             if number not in left:
                 there = " ".join(map(str, left))
                 return _verdict(
                     Outcome.WRONG,
-                    f"step {place} uses {number}, which is not there; left: {there or 'none'}",
+                    f"step {place} uses {number}, which is not available; left: {there or 'none'}",
                 )
             left.remove(number)
         value = result_of(step.first, step.operator, step.second)

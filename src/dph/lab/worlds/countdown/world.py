@@ -72,7 +72,7 @@ def build_world(
 
 
 def _draw_problems(seed: int, sizes: CountdownSizes) -> dict[str, list[Problem]]:
-    """Every set has a random stream of its own; what was drawn before is not drawn again."""
+    """Draw each set from its own random stream; nothing is drawn twice."""
     taken: set[Key] = set()
 
     def draw(name: str, domain: PuzzleDomain, count: int) -> list[Puzzle]:

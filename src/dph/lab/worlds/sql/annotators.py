@@ -73,7 +73,7 @@ def misread_phrases(rng: Random) -> dict[str, frozenset[str]]:
 
 
 def chance_of_right(known: bool) -> float:
-    """How likely somebody is to get a term or a phrase right."""
+    """Probability that somebody gets a term or a phrase right."""
     return RIGHT_IF_KNOWN if known else 1 - WRONG_IF_UNKNOWN
 
 

@@ -61,7 +61,7 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def _pattern() -> str:
-    """What a token looks like: a fixed phrase, or a word."""
+    """Kind of a token: a fixed phrase, or a word."""
     phrases = sorted((re.escape(t) for t in vocabulary() if " " in t), key=len, reverse=True)
     return rf"(?:{'|'.join(phrases)})(?!\S)|\S+"
 

@@ -33,7 +33,7 @@ class Database:
 
     @property
     def relative_path(self) -> str:
-        """Where the file lies in the folder of databases."""
+        """Path of the file in the folder of databases."""
         return f"{self.name}/{self.name}.sqlite"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the databases of the quickstart world are about: names, business terms, text values."""
+"""Subjects of the quickstart world's databases: names, business terms, text values."""
 
 from dataclasses import dataclass
 

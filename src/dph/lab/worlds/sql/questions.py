@@ -68,7 +68,7 @@ class Question:
 
     @property
     def prompt(self) -> str:
-        """What the model sees; no two questions of a world share it, so it is also the key."""
+        """Prompt, as the model sees it; it is unique in a world, so it is also the key."""
         return f"{self.domain.schema} | {self.text} ->"
 
     @property
@@ -87,7 +87,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpretation:
-    """What somebody takes a question to mean, in the schema's names and SQL's operators."""
+    """Reading of a question, in the schema's names and SQL's operators."""
 
     table: str
     joined: str | None

@@ -55,8 +55,8 @@ def question_of(problem: Problem) -> Question:
     domain, words = _DOMAINS.get(schema), _WORDS.fullmatch(rest.removesuffix(" ->"))
     if domain is None or words is None:
         raise DataError(
-            f"{problem.problem_id!r} is no question of the text-to-SQL world, whose answers alone "
-            f"are known: {problem.prompt!r:.120}"
+            f"{problem.problem_id!r} is not a question of the text-to-SQL world, the only one "
+            f"with known answers: {problem.prompt!r:.120}"
         )
     return _question(domain, words)
 

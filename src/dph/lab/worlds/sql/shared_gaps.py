@@ -1,4 +1,4 @@
-"""Gaps that annotators share: with some probability nobody has one of their own.
+"""Gaps that annotators share: with some probability, nobody has a separate one.
 
 A gap is a term that an annotator does not know, or a phrase that it misreads. With probability
 ``correlation`` everybody's gap at a term or phrase is one and the same draw: all have it or nobody,
@@ -75,7 +75,7 @@ def _equally_known(
 def _shared_phrases(
     annotators: Sequence[Annotator], correlation: float, rng: Random
 ) -> list[frozenset[str]]:
-    """What each annotator misreads; exactly one of them misread each phrase before."""
+    """Phrases that each annotator misreads; exactly one of them misread each phrase before."""
     phrases = [p for p, meaning in OPERATORS.items() if CONFUSED_OPERATORS[p] != meaning]
     count = len(annotators)
     drawn = _draws(len(phrases), count - 1, count, correlation, rng)

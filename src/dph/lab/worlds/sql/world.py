@@ -162,7 +162,7 @@ def _made_from(seed: int, sizes: SQLWorldSizes, correlation: float | None) -> di
 
 
 def _stream(seed: int, purpose: str) -> Random:
-    """A random stream of its own for each purpose, so that sizes do not shift what is drawn."""
+    """A separate random stream for each purpose, so that sizes do not shift what is drawn."""
     return Random(f"quickstart world {seed}: {purpose}")
 
 
@@ -223,7 +223,7 @@ def _unlabelled_rows(
     near: NearDuplicates,
     paths: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """What users ask: no filter that knows anything, only other prompts than those.
+    """Questions of users: without any informed filter, only different prompts from those.
 
     With databases of no test, as many are about them as about all others.
     """

@@ -14,7 +14,7 @@ from dph.loss.objectives.terms import GroupSamples
 
 
 def alpha_pseudo_rewards(log_ratio: Float[Tensor, "*shape"], alpha: float) -> Tensor:
-    """What a sample of the policy is worth where the policy is to become the target p.
+    """Pseudo-reward of a sample of the policy, with the target p.
 
     Equation: -f'(pi / p) = ((p / pi)^(1 - alpha) - 1) / (1 - alpha), with the generator
     f(t) = (t^alpha - alpha t + alpha - 1) / (alpha (alpha - 1)) of the alpha-divergence
@@ -34,7 +34,7 @@ def alpha_pseudo_rewards(log_ratio: Float[Tensor, "*shape"], alpha: float) -> Te
 
 @dataclass(frozen=True, slots=True)
 class AlphaDPG:
-    """What makes the policy the initial policy given that it is right.
+    """Advantages that make the policy the initial policy conditioned on being right.
 
     Equation: the target is p(y) = pi_0(y) r(y) / Z, r = 1 for right answers and 0 for wrong ones,
     Z the initial policy's pass rate. A_i = R_i minus the mean of R over the other samples of the
@@ -90,11 +90,11 @@ class AlphaDPG:
         if samples.logprobs is None or samples.ref_logprobs is None:
             raise DataError(
                 "alpha_dpg reads the samples' log-probs and the initial policy's, which are not "
-                "both there"
+                "both given"
             )
         if samples.base_correct is None or samples.base_samples is None:
             raise DataError(
-                "alpha_dpg reads the initial policy's right answers, which are not there"
+                "alpha_dpg reads the initial policy's right answers, which are not given"
             )
         rate = (samples.base_correct.to(rewards.dtype) + 1) / (samples.base_samples + 2)
         drawn, initial = (x.to(rewards.dtype) for x in (samples.logprobs, samples.ref_logprobs))

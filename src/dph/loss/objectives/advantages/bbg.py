@@ -13,7 +13,7 @@ from dph.loss.objectives.terms import GroupSamples
 
 
 def boundary_gate(correct: int, samples: int, k: int) -> float:
-    """What a small rise of a problem's success rate p is expected to add to its Pass@k.
+    """Expected gain in a problem's Pass@k from a small rise of its success rate p.
 
     Equation: u(m; n, k) = E[k (1 - p)^(k - 1)] under the posterior Beta(m + 1, n - m + 1), that
     is, a uniform prior and m right answers of n; = k prod_{j=1}^{k-1} (n - m + j) / (n + 1 + j)
@@ -77,7 +77,7 @@ class BayesianBoundaryGate:
             DataError: the initial policy's counts are missing.
         """
         if samples.base_correct is None or samples.base_samples is None:
-            raise DataError("bbg reads the initial policy's right answers, which are not there")
+            raise DataError("bbg reads the initial policy's right answers, which are not given")
         gates = boundary_gates(samples.base_samples, self.k, self.tau)
         return _gated(rewards, samples.base_correct, gates, self.scale)
 

@@ -69,7 +69,7 @@ class DifferentialSmoothing:
         """
         if samples.logprobs is None or samples.lengths is None:
             raise DataError(
-                "differential_smoothing reads the log-probs of the samples, which are not there"
+                "differential_smoothing reads the log-probs of the samples, which are not given"
             )
         right = right_answers(rewards, "differential_smoothing")
         gamma_n = self.gamma_p if self.gamma_n is None else self.gamma_n

@@ -13,7 +13,7 @@ from dph.loss.objectives.terms import GroupSamples
 
 @dataclass(frozen=True, slots=True)
 class FlowRL:
-    """How far each sample is from FlowRL's target, which the group itself normalises.
+    """Distance of each sample from FlowRL's target, which the group itself normalises.
 
     Equation: FlowRL (arXiv:2509.15207) minimises w delta^2 with
     delta = log Z(x) + log pi(y) / |y| - beta r - log pi_0(y) / |y|, r the reward of GRPO's
@@ -61,7 +61,7 @@ class FlowRL:
         if samples.logprobs is None or samples.lengths is None or samples.ref_logprobs is None:
             raise DataError(
                 "flowrl reads the samples' log-probs and the initial policy's, which are not both "
-                "there"
+                "given"
             )
         drawn, initial = (x.to(rewards.dtype) for x in (samples.logprobs, samples.ref_logprobs))
         back = (initial - drawn) / samples.lengths.clamp(min=1)

@@ -55,7 +55,7 @@ def graded_advantages(
         advantage: the term.
         rewards: of all samples.
         graded: whose rewards say something.
-        samples: what an advantage with ``reads`` is given beside the rewards.
+        samples: inputs of an advantage with ``reads`` other than the rewards.
 
     Raises:
         DataError: groups are smaller than the advantage needs even where all is graded, what it
@@ -75,7 +75,7 @@ def graded_advantages(
         )
     reads = reads_of(advantage)
     if missing := sorted(name for name in reads if samples is None or not samples.has(name)):
-        raise DataError(f"{advantage!r} reads {missing[0]!r} of the samples, which is not there")
+        raise DataError(f"{advantage!r} reads {missing[0]!r} of the samples, which is not given")
     advantages = torch.zeros_like(rewards)
     counts = graded.sum(-1)
     for count in sorted(set(counts.tolist()) - set(range(least)) - {0}):

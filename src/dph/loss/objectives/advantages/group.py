@@ -15,7 +15,7 @@ from dph.errors import DataError, SettingsError
 def right_answers(
     rewards: Float[Tensor, "groups samples"], advantage: str
 ) -> Bool[Tensor, "groups samples"]:
-    """Which samples are right: reward 1. The others have reward 0.
+    """Mask of right samples: those with reward 1. The others have reward 0.
 
     Raises:
         DataError: a reward is neither 0 nor 1, as with a graded or a shaped reward
@@ -29,7 +29,7 @@ def right_answers(
     if len(other):
         raise DataError(
             f"the advantage {advantage!r} needs rewards of 0 or 1, got {float(other[0]):g}: it "
-            "counts right answers; grade them so, without objective.overlong_buffer"
+            "counts right answers; grade them that way, without objective.overlong_buffer"
         )
     return rewards == 1
 

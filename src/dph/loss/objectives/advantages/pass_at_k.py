@@ -54,7 +54,7 @@ class PKPO:
 
     @property
     def least_samples(self) -> int:
-        """A smaller group has no subset of k samples (beside the one that is left out)."""
+        """Smallest group that has a subset of k samples (in addition to the one left out)."""
         return self.k + (self.baseline == "leave_one_out")
 
     def __call__(self, rewards: Float[Tensor, "groups samples"]) -> Float[Tensor, "groups samples"]:

@@ -51,7 +51,7 @@ class UniformCorrect:
             DataError: a reward is neither 0 nor 1, or log-probs are missing.
         """
         if samples.logprobs is None or samples.lengths is None:
-            raise DataError("ucpo reads the log-probs of the samples, which are not there")
+            raise DataError("ucpo reads the log-probs of the samples, which are not given")
         right = right_answers(rewards, "ucpo")
         plain = GroupAdvantage(self.scale)(rewards)
         means = (samples.logprobs / samples.lengths.clamp(min=1)).to(rewards.dtype)

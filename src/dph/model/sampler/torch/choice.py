@@ -42,7 +42,7 @@ def nucleus(
 
 
 def _bound(ordered: Float[Tensor, "rows values"], top_p: float) -> tuple[Tensor, Tensor]:
-    """How many of the largest values are needed, and the smallest of them."""
+    """Number of the largest values that are needed, and the smallest of them."""
     before = ordered.cumsum(dim=-1, dtype=torch.float64) - ordered
     count = (before < top_p).sum(dim=-1, keepdim=True).clamp_(min=1)
     return count, ordered.gather(1, count - 1)

@@ -21,7 +21,7 @@ class Cache(Protocol):
 
     @property
     def tokens(self) -> int:
-        """What they take up, in tokens of one row."""
+        """Space they take, in tokens of one row."""
         ...
 
     def select(self, kept: Int[Tensor, "kept"]) -> None:
@@ -81,7 +81,7 @@ class Cohort(Generic[CacheT]):
         self._live &= ~stops
 
     def last_tokens(self) -> Int[Tensor, "rows"]:
-        """What every row drew last."""
+        """The last token drawn in every row."""
         return self._tokens[self.age - 1].index_select(0, self._rows)
 
     def hand_out(self) -> list[DrawnRow]:
@@ -121,7 +121,7 @@ class Cohort(Generic[CacheT]):
             length = int(lengths[place])
             if not np.isfinite(logprobs[place, :length]).all():
                 raise ModelError(
-                    "the model gives log-probs that are not finite: its weights are lost"
+                    "the model returns log-probs that are not finite: its weights are unusable"
                 )
             yield DrawnRow(
                 row=self.wave.rows[row],
@@ -140,14 +140,14 @@ LOOK_EVERY = {"cpu": 1, "cuda": 8}
 
 
 class DecodingForward(Protocol[CacheT]):
-    """How a model runs: `SharedForward` or `RepeatedForward`."""
+    """Interface for running a model: `SharedForward` or `RepeatedForward`."""
 
     joins: bool
 
     def start(
         self, wave: Wave, living: Sequence[CacheT]
     ) -> tuple[CacheT, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts of a wave, beside the caches of waves that are still decoded."""
+        """Run the prompts of a wave, next to the caches of waves that are still being decoded."""
         ...
 
     def step(

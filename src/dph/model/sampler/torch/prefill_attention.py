@@ -66,7 +66,7 @@ class PrefillPart:
         self.positions += range(start, len(prompt))
 
     def sources(self, device: torch.device) -> Int[Tensor, "prompts width"]:
-        """Where every column of every prompt is found; 0 behind its end."""
+        """Source of every column of every prompt; 0 behind its end."""
         width = padded_width(max(self.ends))
         table = torch.tensor([row + [0] * (width - len(row)) for row in self._sources])
         return torch.where(table < 0, self.run - 1 - table, table).to(device)
@@ -121,7 +121,7 @@ def _loan(
     known: Sequence[tuple[tuple[int, ...], int, int]],
     lenders: Sequence[SharedCache],
 ) -> Loan | None:
-    """What begins most like a prompt: one of its two neighbours in sorted order."""
+    """The prompt with the longest common prefix: one of the two neighbours in sorted order."""
     at = bisect(known, (ids,))
     best: Loan | None = None
     for other, number, place in known[max(at - 1, 0) : at + 1]:
@@ -213,7 +213,7 @@ def _group(
 
 
 def _taken(part: PrefillPart, firsts: list[int], width: int) -> Int[Tensor, "run"]:
-    """Where the run tokens stand among the queries of all groups."""
+    """Positions of the run tokens among the queries of all groups."""
     offsets, used = {}, 0
     for first in sorted(set(firsts)):
         for prompt in (i for i, begin in enumerate(firsts) if begin == first):

@@ -68,7 +68,7 @@ class RepeatedForward:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Nothing has to be set up."""
+        """Do nothing: no set-up is needed."""
         yield
 
     def start(
@@ -170,7 +170,7 @@ class TorchSampler:
         if len(tokenizer) > embeddings:
             raise ModelError(
                 f"the tokenizer has {len(tokenizer)} tokens, but the model only {embeddings} "
-                "embeddings: they do not belong together"
+                f"embeddings: they do not match"
             )
         self.model = model
         self.tokenizer = tokenizer

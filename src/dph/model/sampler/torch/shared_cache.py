@@ -67,7 +67,7 @@ def attend_causally(
 
 
 class PromptTable(NamedTuple):
-    """Which prompt each row reads, as a table of prompts and their rows.
+    """The prompt that each row reads, as a table of prompts and their rows.
 
     ``slots`` is None where every prompt has ``width`` rows; else it gives each row a place in a
     table of ``prompts`` x ``width``, and ``sources`` gives each place of the table a row.
@@ -167,12 +167,12 @@ class SharedCache:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.prompt_of_row)
 
     @property
     def columns(self) -> int:
-        """How many columns of own tokens the next step reads."""
+        """Number of columns of own tokens that the next step reads."""
         if self._to_come is None:
             return self.used + 1
         return min(padded_width(self.used + 1), self.capacity)

@@ -284,7 +284,7 @@ def sharing_refusal(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = (
 
 
 def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
-    """Why rows of so many tokens are not shared: a layer that sees fewer; None where all do."""
+    """The reason why rows of this many tokens are not shared, a layer that sees fewer; or None."""
     window = attention_window(model)
     if tokens <= window:
         return None

@@ -43,7 +43,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What may be in the cache: rows, and tokens (prompts once each, completions to the full)."""
+    """Limits of the cache: rows, and tokens (prompts once each, completions to the full)."""
 
     rows: int
     tokens: int
@@ -116,13 +116,13 @@ class Waiting:
         return Wave(prompts=tuple(prompts), rows=tuple(rows)) if rows else None
 
     def _fitting(self, free: Room, prompts: int, width: int, rows: int, wanted: int) -> int:
-        """How many of ``wanted`` rows of one more prompt may join ``rows`` others."""
+        """Number of ``wanted`` rows of one more prompt that may join ``rows`` others."""
         count = min(wanted, self._most_rows(free, prompts, width) - rows)
         cut = 2 * wanted > self._most_rows(self.limit, 1, width)
         return max(count, 0) if count == wanted or cut else 0
 
     def _most_rows(self, room: Room, prompts: int, width: int) -> int:
-        """How many rows of ``prompts`` prompts of at most ``width`` tokens there is room for."""
+        """Number of rows of ``prompts`` prompts of at most ``width`` tokens that fit."""
         if self.shared:
             fitting = (room.tokens - prompts * padded_width(width)) // self.max_tokens
         else:

@@ -49,7 +49,7 @@ function wrongWords(address) {
   return Object.entries(knownWords()).flatMap(([name, known]) => {
     const value = words.get(name);
     return !value || known.includes(value) ? []
-      : [`The address asks for ${name}=${value}, which is not known and not used; ${name} is one of ${known.join(", ") || "none"}.`];
+      : [`The address asks for ${name}=${value}, which is unknown and ignored; ${name} is one of ${known.join(", ") || "none"}.`];
   });
 }
 

@@ -28,7 +28,7 @@ function lettersOf(whole) {
 function answerCard(answer, letter, run) {
   const drawn = answer.samples.filter((sample) => sample >= 0).length;
   const greedy = answer.samples.some((sample) => sample < 0);
-  const mark = make("button", { type: "button", class: "letter", title: "show where others answered the same", "aria-pressed": "false" }, letter);
+  const mark = make("button", { type: "button", class: "letter", title: "show the same answer in other runs", "aria-pressed": "false" }, letter);
   mark.addEventListener("click", () => markSame(letter));
   const head = make("div", { class: "head" }, mark,
     drawn ? make("b", { class: "times" }, `${drawn}×`) : null,
@@ -139,7 +139,7 @@ async function showProblem(setName, id) {
     problemHead(whole),
     make("div", { class: "question" },
       make("h3", {}, "Prompt"),
-      problem.prompt === null ? make("p", { class: "note" }, "The file of problems is not there.") : textBlock(problem.prompt, problem.length),
+      problem.prompt === null ? make("p", { class: "note" }, "The file of problems is missing.") : textBlock(problem.prompt, problem.length),
       fieldList(problem)),
     Object.values(whole.runs).some(({ answers }) => answers.some((answer) => answer.detail)) ? colouringChoice() : "",
     make("div", { class: "columns" }, ...columns));
@@ -192,7 +192,7 @@ async function copyProblem() {
     /** @type {HTMLTextAreaElement} */ (area).select();
     const done = document.execCommand("copy");
     area.remove();
-    if (!done) return say("this browser does not let the page copy");
+    if (!done) return say("this browser does not allow the page to copy");
   }
   return say("copied as JSON");
 }

@@ -145,7 +145,7 @@ function showEmpty(count, wrong) {
   clear.addEventListener("click", () => go({ ...NO_FILTER, set: currentSet().set }));
   place.replaceChildren(
     ...wrong.map((what) => make("p", { class: "empty wrong" }, ...visible(what))),
-    count ? "" : make("p", { class: "empty" }, "No problem passes these filters. ", clear));
+    count ? "" : make("p", { class: "empty" }, "No problem matches these filters. ", clear));
 }
 
 let asked = 0; // listings so far: of several under way only the last is shown

@@ -26,7 +26,7 @@ function readVega() {
   return new Promise((resolve, reject) => {
     const script = make("script", { src: "vega.js" });
     script.addEventListener("load", () => resolve());
-    script.addEventListener("error", () => reject(new Error("the charts' script did not load")));
+    script.addEventListener("error", () => reject(new Error("the script of the charts did not load")));
     document.body.append(script);
   });
 }

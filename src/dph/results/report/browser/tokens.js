@@ -79,5 +79,5 @@ function colouringChoice() {
   });
   return make("p", { class: "colouring" }, "Tokens coloured by", select,
     make("span", { id: "token-values", role: "status" },
-      "point at one or tap it for its numbers, or walk with ← and →; answers without colours are not kept token by token"));
+      "point at or tap a token for its numbers, or move with ← and →; answers without colours have no values per token"));
 }

@@ -33,7 +33,7 @@ class AnswerTrie:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The nodes where some answer goes on: those that have a next-token distribution."""
+        """The nodes where some answer continues: those that have a next-token distribution."""
         return tuple(node for node, children in enumerate(self.children) if children)
 
 
@@ -126,7 +126,7 @@ def tilted(
     log_tail: float,
     factors: dict[int, float],
 ) -> tuple[NDArray[np.float64], float]:
-    """The distribution of one node with its children raised, and the rest as it was, summing to 1.
+    """The distribution of one node with its children raised, and the rest unchanged, summing to 1.
 
     Equation: q(v | n) = p0(v | n) f(v) / Z(n), f(v) = (V(n v) / V(n)) ** strength for children
     that some answer takes and 1 for all other tokens; Z(n) is the sum over all tokens.
@@ -164,7 +164,7 @@ _ROWS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """A prompt, the answers to it, and one distribution for each node where an answer goes on.
+    """A prompt, the answers to it, and one distribution for each node where an answer continues.
 
     ``token_ids``, ``logprobs`` and ``log_tails`` belong to ``answer_trie(completions).inner``, in
     that order: answers that begin alike share their distributions.
@@ -183,7 +183,7 @@ class StoredGroup:
 
     @property
     def answered(self) -> tuple[str | None, ...]:
-        """The texts; None for an answer that was cut off, which is no answer."""
+        """The texts; None for an answer that was cut off, which does not count as an answer."""
         return tuple(t if done else None for t, done in zip(self.texts, self.finished, strict=True))
 
 
@@ -200,7 +200,7 @@ def groups_of(table: pa.Table) -> Iterator[StoredGroup]:
 
 
 def require_whole_distributions(groups: Sequence[StoredGroup]) -> None:
-    """Refuse sums over some tokens without the mass of all others: they are no divergence.
+    """Refuse sums over some tokens without the mass of all others: they are not divergences.
 
     Raises:
         PoolError: a distribution adds up to less or more than float16 can be wrong by.
@@ -215,8 +215,8 @@ def require_whole_distributions(groups: Sequence[StoredGroup]) -> None:
         if not abs(mass[worst] - 1) <= MASS_ERROR:
             raise PoolError(
                 f"a next-token distribution of the answers to {group.problem.problem_id!r} adds up "
-                f"to {mass[worst]:.3f}, not to 1: stored tokens need the mass of all others, the "
-                "tail, beside them"
+                f"to {mass[worst]:.3f}, not to 1: stored tokens need the mass of all other "
+                f"tokens, the tail, as well"
             )
 
 

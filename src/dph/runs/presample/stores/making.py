@@ -31,7 +31,7 @@ from dph.runs.presample.stores.groups import (
 
 
 class Kept(NamedTuple):
-    """What is kept of one distribution: log-probs of some tokens, and of all others together."""
+    """The stored part of one distribution: log-probs of some tokens, and of all others together."""
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -57,7 +57,7 @@ def kept_distributions(
 ) -> list[Kept]:
     """One distribution for each element of ``wanted``, in order.
 
-    ``top`` are the likeliest tokens kept beside those that are wanted; None keeps all.
+    ``top`` are the likeliest tokens kept in addition to those asked for; None keeps all.
     Computed as: the training forward, which runs what rows begin with alike once (examples before a
     question, the prompt of all its answers); the head on the wanted places alone, a block of them
     at a time; the softmax in float32.
@@ -119,7 +119,7 @@ CHUNK = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreDraw:
-    """Who draws for a store, and how much of it.
+    """The sampler of a store, and the number of its draws.
 
     Attributes:
         model: the initial policy.
@@ -167,7 +167,7 @@ def drawn_chunks(
 
 
 def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
-    """How much a store holds: prompts, answers, their tokens, those cut off, and distributions."""
+    """Size of a store: prompts, answers, their tokens, those cut off, and distributions."""
     found = [group for table in groups for group in groups_of(table)]
     return {
         "prompts": len(found),
@@ -202,7 +202,7 @@ def drawn_answers(
 def with_distributions(
     problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]], draw: StoreDraw
 ) -> list[StoredGroup]:
-    """Score each different beginning of answers once, in the first one that goes on from it."""
+    """Score each different beginning of answers once, in the first answer that continues it."""
     asked = [draw.encode(problem) for problem in problems]
     tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
     prompts: list[tuple[int, ...]] = []

@@ -1,4 +1,4 @@
-"""What a store was made from and with, and what its answers came to."""
+"""Provenance of a store, and counts of its answers."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ class _Record(BaseModel):
 
 
 class StoreSource(_Record):
-    """What answers and distributions depend on. Stores with equal sources hold the same."""
+    """Inputs that decide answers and distributions. Stores with equal sources hold the same."""
 
     model: str
     model_fingerprint: str
@@ -40,7 +40,7 @@ class StoreSource(_Record):
 
 
 class ValueSource(_Record):
-    """What the values of answers depend on: who compares them, and who grades them."""
+    """Inputs that decide the values of answers: their comparer, and their verifier."""
 
     compared_by: str = ""
     """A verifier, or a function of one's own; '' where answers are not compared."""
@@ -116,7 +116,7 @@ def read_store_manifest(path: Path) -> StoreManifest:
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT or "source" not in content or "top" not in content["source"]:
         raise PoolError(
-            f"{path} is no manifest of a store of distributions, format {FORMAT} (its format is "
+            f"{path} is not a manifest of a store of distributions, format {FORMAT} (its format is "
             f"{found!r}); a pool is named by an anchor's store, not by its distributions"
         )
     return validated(StoreManifest, content, path)

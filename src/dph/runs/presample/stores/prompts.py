@@ -113,7 +113,7 @@ MADE_FOR_ONE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a recipe has already: training problems, evaluation sets by name, the user's modules."""
+    """Prompts that a recipe already has: training problems, evaluation sets, the user's modules."""
 
     train: Sequence[Problem]
     sets: Mapping[str, Sequence[Problem]]
@@ -173,7 +173,7 @@ def file_prompts(key: str, settings: PromptFileSettings, known: Known) -> tuple[
         SettingsError: ``file`` is not named, or a set of ``allow_overlap`` is unknown.
     """
     if settings.file is None:
-        raise SettingsError(f"{key}.file is not named: a file of prompts without answers")
+        raise SettingsError(f"{key}.file is missing: a file of prompts without answers")
     chosen = only_rows(key, load_problems(settings.file), settings)
     require_no_tests(key, chosen, settings, known)
     if settings.novel:
@@ -235,7 +235,7 @@ def require_no_tests(
             raise DataError(
                 f"{key}: {len(same)} of {len(prompts)} prompts are prompts of the evaluation set "
                 f"{name!r}, the first is {same[0].problem_id!r}: leave them out, or name the set "
-                f"in {key}.allow_overlap if it is meant"
+                f"in {key}.allow_overlap if this is intended"
             )
 
 
@@ -254,7 +254,7 @@ def _recombined(key: str, store: StoreSettings, known: Known, seed: int) -> list
 
 def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Problem]:
     if not is_import_path(store.prompts):
-        raise SettingsError(f"{key}.prompts: {store.prompts!r} is no way to make prompts")
+        raise SettingsError(f"{key}.prompts: {store.prompts!r} is not a way to make prompts")
     maker = load_callable(store.prompts, known.modules)
     rows = only_rows(key, load_problems(store.file), store) if store.file else []
     try:
@@ -270,7 +270,7 @@ def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Probl
     wrong = [problem for problem in made if not isinstance(problem, Problem)]
     if wrong:
         raise SettingsError(
-            f"{key}.prompts: {store.prompts!r} has to return Problems, got {wrong[0]!r:.80}"
+            f"{key}.prompts: {store.prompts!r} must return Problems, got {wrong[0]!r:.80}"
         )
     (most, times), *_ = Counter(p.problem_id for p in made).most_common(1) or [("", 0)]
     if times > 1:
@@ -279,4 +279,4 @@ def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Probl
 
 
 def _and_new(settings: PromptFileSettings) -> str:
-    return " that has a word which no training prompt has (novel)" if settings.novel else ""
+    return " with a word that no training prompt has (novel)" if settings.novel else ""

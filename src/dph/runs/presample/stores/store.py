@@ -144,7 +144,7 @@ def stored_groups(path: Path) -> list[StoredGroup]:
 
 
 def stored_values(path: Path) -> dict[str, list[Valued]]:
-    """What the answers to each prompt are worth, by its id.
+    """Values of the answers to each prompt, by its id.
 
     Raises:
         PoolError: the answers of this store were neither compared nor graded.
@@ -152,7 +152,7 @@ def stored_values(path: Path) -> dict[str, list[Valued]]:
     if not (path / VALUES_FILE).exists():
         raise PoolError(
             f"the answers of the store {path} were not compared with each other: `dph presample` "
-            "does it without drawing anything"
+            f"does it without drawing"
         )
     return values_by_prompt(pq.read_table(path / VALUES_FILE, schema=VALUES))
 
@@ -170,7 +170,7 @@ def stored_weights(
     if manifest.values is None or not getattr(manifest.values, f"{kind}_by"):
         raise PoolError(
             f"values = {values!r} needs answers that were {kind}, those of the store {path} were "
-            "not: `dph presample` does it without drawing anything, or set tilt = 0 and "
+            "not: `dph presample` does it without drawing, or set tilt = 0 and "
             "targets = 'distributions'"
         )
     for problem_id, own in known.items():
@@ -222,7 +222,7 @@ def require_store_source(path: Path, found: StoreManifest, expected: StoreSource
     if difference := first_difference(have, want):
         raise PoolError(
             f"the store {path} does not fit this run: {difference}; make it again in another "
-            "place, or use the recipe that it was made with"
+            f"directory, or use the recipe that it was made with"
         )
 
 

@@ -1,4 +1,4 @@
-"""What an anchor learns of stored answers: tilted distributions along them, or their own tokens."""
+"""Targets of an anchor on stored answers: tilted distributions along them, or their own tokens."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What each stored answer is worth: with whom it agrees, and whether it is correct."""
+"""Value of each stored answer: with whom it agrees, and whether it is correct."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ def values_by_prompt(table: pa.Table) -> dict[str, list[Valued]]:
 
 
 def agreement_counts(groups: Mapping[str, Sequence[Valued]]) -> dict[str, Any]:
-    """What a manifest says of the values: how far answers agree, and how often on a wrong result.
+    """Counts for a manifest: how far answers agree, and how often on a wrong result.
 
     The answer that a prompt's agreement stands for is the first of its largest class; the first
     class wins a tie.
@@ -141,7 +141,7 @@ def _mean(numbers: Iterator[float | bool | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:
-    """Who says what answers are worth.
+    """Judges of answers.
 
     Attributes:
         comparer: None where answers are not compared.
@@ -156,7 +156,7 @@ class Judges:
     all_labelled: bool
 
     def source(self) -> ValueSource:
-        """What the values will depend on."""
+        """Inputs that the values will depend on."""
         found: dict[str, Any] = {}
         if self.comparer is not None:
             known = self.comparer.identity
@@ -168,7 +168,7 @@ class Judges:
 
 
 class Valuing:
-    """Judges answers chunk by chunk, in a thread beside whoever draws the next chunk.
+    """Judges answers chunk by chunk, in a separate thread while the next chunk is drawn.
 
     Chunks that were finished before are read again. Use it as a context manager: what is not begun
     is dropped where the block fails.

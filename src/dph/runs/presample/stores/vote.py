@@ -1,4 +1,4 @@
-"""How often the answer that a store tilts towards is right, where labels tell."""
+"""Accuracy of the answer that a store tilts towards, where labels tell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dph.runs.presample.stores.values import Valued
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """What agreement came to on the labelled prompts of a store.
+    """Result of agreement on the labelled prompts of a store.
 
     Attributes:
         prompts: how many were graded.

@@ -1,4 +1,4 @@
-"""What each stored answer weighs: the choices of ``stores.<name>.values``, one function each."""
+"""Weight of each stored answer: the choices of ``stores.<name>.values``, one function each."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -150,7 +150,7 @@ class CodeGrader:
         return Outcome.CORRECT, 1.0, ""
 
     def _printed(self, solution: str, stdin: str) -> str | tuple[Outcome, str]:
-        """What a solution prints, or how it fails."""
+        """Output of a solution, or its failure."""
         ended = self._sandbox.run_script(solution, stdin, seconds=self._limits.each)
         printed = ended.output.decode("utf-8", "replace")
         return _script_failure(ended, printed, self._limits.each) or printed
@@ -175,14 +175,14 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
     lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in missing)]
     if len(lacking) == len(_ONE_OF_THEM):
         raise SettingsError(
-            f"nothing would keep programs from other processes here: {', '.join(missing)}; "
-            "one of the filter of system calls (seccomp) and namespaces is needed"
+            f"programs cannot be isolated from other processes here: {', '.join(missing)}; a "
+            f"filter of system calls (seccomp) or namespaces are needed"
         )
     return grader
 
 
 def _script_failure(ended: ScriptEnd, expected: str, seconds: float) -> tuple[Outcome, str] | None:
-    """What is wrong with a run, None if nothing is."""
+    """Fault of a run, None if there is none."""
     said = ended.errors.splitlines()[-1][:300] if ended.errors else ""
     if ended.over_output:
         return Outcome.OVER_LIMIT, "it printed too much"

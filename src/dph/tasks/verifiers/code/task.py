@@ -1,4 +1,4 @@
-"""What a problem says about the programs that solve it.
+"""Specification of the programs that solve a problem.
 
 Fields of a problem's answer, each as JSON or as a text of JSON (parquet and CSV files):
 
@@ -206,7 +206,9 @@ def _without_results(
 ) -> list[Mapping[str, Any]]:
     """On what programs are compared with another."""
     if not inputs and not cases:
-        raise DataError(f"{where}: programs are compared on 'inputs' or 'cases', and has neither")
+        raise DataError(
+            f"{where}: needs 'inputs' or 'cases' to compare programs on, and has neither"
+        )
     results = ("stdout", "returns")
     return inputs or [{k: v for k, v in case.items() if k not in results} for case in cases]
 

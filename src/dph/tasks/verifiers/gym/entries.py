@@ -52,7 +52,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GymEntry:
-    """Which entry of which dataset of reasoning-gym a problem is."""
+    """Entry of a dataset of reasoning-gym that a problem is."""
 
     task: str
     config: Mapping[str, Any]
@@ -88,5 +88,5 @@ def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
             )
     task, config, seed, size, index = (answer[name] for name in FIELDS)
     if not 0 <= index < size:
-        raise DataError(f"gym_index of {place} has to be 0 to {size - 1} (gym_size), got {index}")
+        raise DataError(f"gym_index of {place} must be 0 to {size - 1} (gym_size), got {index}")
     return GymEntry(task=task, config=config, seed=seed, size=size, index=index)

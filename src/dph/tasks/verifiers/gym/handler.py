@@ -141,7 +141,7 @@ def evaluate_nothing() -> None:
 
 def _another_question(entry: GymEntry) -> str:
     return (
-        f"this version of reasoning-gym asks another question as entry {entry.index} of "
+        f"this version of reasoning-gym asks a different question as entry {entry.index} of "
         f"{entry.task}: write the problems again"
     )
 

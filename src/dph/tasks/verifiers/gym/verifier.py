@@ -39,7 +39,7 @@ class GymVerifier(Closing):
         require_gym(f"the {self.name} verifier")
         if not 0 < threshold <= 1:
             raise SettingsError(
-                f"the threshold of {self.name} lies above 0 and is at most 1, got {threshold}"
+                f"the threshold of {self.name} must be above 0 and at most 1, got {threshold}"
             )
         self.version = f"1 (reasoning-gym {version('reasoning-gym')})"
         self.settings: Mapping[str, Any] = {
@@ -80,7 +80,7 @@ class GymVerifier(Closing):
 
 
 def require_gym(who: str) -> None:
-    """Refuse to go on without the package.
+    """Refuse to continue without the package.
 
     Raises:
         SettingsError: says how to install it.

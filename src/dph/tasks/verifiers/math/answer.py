@@ -1,4 +1,4 @@
-r"""Where the answer of a mathematical response stands: boxes first, then phrases.
+r"""Find the answer of a mathematical response: boxes first, then phrases.
 
 The last ``\boxed{...}`` whose braces close counts. Boxes that only commas, ``and`` or ``or``
 keep apart are one answer of several parts, so that ``\boxed{1} or \boxed{2}`` is not a free
@@ -89,7 +89,7 @@ _DECORATION = " \t\n*_:"
 
 
 class Place(Enum):
-    """How an answer was found."""
+    """Place where an answer was found."""
 
     BOX = auto()
     PHRASE = auto()
@@ -121,7 +121,7 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
 
 
 def _after_phrase(response: str, phrases: Sequence[str], end: str = "") -> FoundAnswer | None:
-    """What follows the last of the phrases, up to an empty line or ``end``, which must be there."""
+    """Text after the last of the phrases, up to an empty line or ``end``, which must be there."""
     lower = response.lower()
     if len(lower) != len(response):  # a letter whose lower case is longer: places would shift
         lower = response
@@ -145,7 +145,7 @@ def has_box(text: str) -> bool:
 
 
 def last_boxes(text: str) -> tuple[str, ...]:
-    """What the last group of boxes holds, one after the other; empty if no box is closed."""
+    """Contents of the last group of boxes, one after the other; empty if no box is closed."""
     starts = [found.span() for found in _BOX.finditer(text)][-_MOST_BOXES:]
     parts: list[str] = []
     group_start = -1
@@ -161,7 +161,7 @@ def last_boxes(text: str) -> tuple[str, ...]:
 
 
 def _closing_brace(text: str, inside: int) -> int | None:
-    r"""Where the brace opened before ``inside`` closes; ``\{`` and ``\}`` do not count."""
+    r"""End of the brace opened before ``inside``; ``\{`` and ``\}`` do not count."""
     depth = 1
     for token in _TOKEN.finditer(text, inside, inside + LONGEST_ANSWER + 2):
         if token[0] == "{":

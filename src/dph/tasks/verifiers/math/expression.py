@@ -28,7 +28,7 @@ _DECIMAL_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What math-verify may compare of an answer: an expression, its text, or both."""
+    """Parts of an answer that math-verify may compare: an expression, its text, or both."""
 
     values: tuple[Any, ...]
 
@@ -133,7 +133,7 @@ def _explicit(expression: Any) -> Any:
 
 
 def _sides(answer: Any, gold: Any) -> tuple[Any, Any]:
-    """What has to be equal: the right sides of ``x = ...``, two equations as they are."""
+    """Expressions that must be equal: the right sides of ``x = ...``, two equations unchanged."""
     both = isinstance(answer, sympy.Eq) and isinstance(gold, sympy.Eq)
     if both and answer.lhs != gold.lhs:
         return answer, gold
@@ -187,7 +187,7 @@ def _has_percent(expression: Any) -> bool:
 
 
 def _value(expression: Any) -> complex | None:
-    """A finite complex number, or None; each symbol has a value of its own between 1 and 2."""
+    """A finite complex number, or None; each symbol gets a different value between 1 and 2."""
     if not isinstance(expression, sympy.Expr) or expression.has(*_ENDLESS):
         return None
     symbols = expression.free_symbols

@@ -217,7 +217,7 @@ def _prose_words(text: str) -> int:
 
 
 def _text_of(reading: Reading) -> str:
-    """What was found in a text, as it stands there where math-verify says so."""
+    """Answer found in a text, in its own words where math-verify gives them."""
     return next((value for value in reading.values if isinstance(value, str)), "the answer found")
 
 

@@ -80,7 +80,7 @@ def _powers(rest: str, units: Mapping[str, str]) -> Powers | None:
 
 
 def dimensions(powers: Powers) -> Powers:
-    """What a product of units measures.
+    """Dimensions of a product of units.
 
     >>> dimensions({"J": 1, "s": -1}) == dimensions({"W": 1})
     True
@@ -202,7 +202,7 @@ def _is_of_motion(text: str, unit: tuple[str, str]) -> bool:
 
 
 def amounts(answer: str, gold: str) -> tuple[str, str] | None:
-    r"""What stands before the unit of either (cleaned) text, where both have the same.
+    r"""Text before the unit of either (cleaned) text, where both have the same.
 
     >>> amounts("5 m/s", r"5 \text{ m/s}"), amounts("5 m", "5 cm"), amounts("5", "5 m")
     (('5', '5'), None, None)

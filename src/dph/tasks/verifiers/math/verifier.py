@@ -126,7 +126,7 @@ class MathVerifier(PooledMathVerifier):
     ) -> None:
         chosen = tuple(PHRASES if phrases is None else phrases)
         if blank := [phrase for phrase in chosen if not phrase.strip()]:
-            raise SettingsError(f"a final-answer phrase has to be a text, got {blank[0]!r}")
+            raise SettingsError(f"a final-answer phrase must be text, got {blank[0]!r}")
         lower = [phrase.lower() for phrase in chosen]
         if chosen != PHRASES or not any_expression:
             self.version = f"{self.version} (phrases={lower}, any_expression={any_expression})"

@@ -1,4 +1,4 @@
-r"""Where the Qwen2.5-Math evaluation tool finds the answer of a response.
+r"""Find the answer of a response as the Qwen2.5-Math evaluation tool does.
 
 The first rule whose mark occurs in the response decides:
 
@@ -47,7 +47,7 @@ def _found(response: str) -> str:
 
 
 def _boxed(rest: str) -> str:
-    """What ``rest`` holds in its first braces, closed or not."""
+    """Contents of the first braces of ``rest``, closed or not."""
     if not rest.startswith("{"):
         return rest.partition("$")[0].strip()
     depth = 0

@@ -1,4 +1,4 @@
-"""When an answer equals the gold for the Qwen2.5-Math evaluation tool; both in its spelling.
+"""Equality of an answer and the gold in the Qwen2.5-Math evaluation tool; both in its spelling.
 
 Numbers are equal within a relative 1e-4, and a factor of 100 either way is forgiven as percent.
 """

@@ -32,7 +32,7 @@ def make_qwen_grader(options: Mapping[str, Any]) -> QwenGrader:
 
 
 def _read_grammar() -> None:
-    """Compare two answers, so that no request's time goes on what the first comparison loads."""
+    """Compare two answers, so that no request pays for what the first comparison loads."""
     assert qwen_equal(*_SAME)
 
 

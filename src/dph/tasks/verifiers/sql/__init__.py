@@ -1,4 +1,4 @@
-"""The SQL verifier: find the statement, run it beside the gold, compare by a rule."""
+"""The SQL verifier: find the statement, run it and the gold, compare by a rule."""
 
 from typing import TYPE_CHECKING
 

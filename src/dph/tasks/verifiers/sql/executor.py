@@ -40,7 +40,7 @@ _SKIPPED = re.compile(r"(?:[; \t\n\r\f\ufeff]++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLLimits:
-    """What one statement may use. ``result_bytes`` counts text, blobs and 16 bytes per cell.
+    """Limits of one statement. ``result_bytes`` counts text, blobs and 16 bytes per cell.
 
     Of a rule that compares sets of rows, ``rows`` and ``result_bytes`` count each row once.
     """
@@ -138,7 +138,7 @@ def holds_no_statement(sql: str) -> bool:
 
 
 def database_uri(database: Path) -> str:
-    """How to open a database only for reading, and nothing beside it for writing."""
+    """URI that opens a database only for reading, without files next to it for writing."""
     # At rest there is nothing beside the file, and reading a WAL database in any other way than
     # immutable would create files there; with a log, its index is only read, too.
     at_rest = not (Path(f"{database}-journal").exists() or _size(f"{database}-wal"))
@@ -147,14 +147,14 @@ def database_uri(database: Path) -> str:
 
 
 def why_unreadable(database: Path) -> str:
-    """Why a database cannot be read without a change beside it, or ''."""
+    """Reason why a database cannot be read without changing files next to it, or ''."""
     if _size(f"{database}-wal") and not Path(f"{database}-shm").exists():
         return "its -wal file cannot be read without a -shm file; open it once for writing"
     return ""
 
 
 def database_state(database: Path) -> tuple[int, int] | None:
-    """What changes when the file does (time of change, size), or None if it is not there."""
+    """Value that changes with the file (time of change, size), or None if it does not exist."""
     try:
         status = database.stat()
     except (OSError, ValueError):  # the latter: a NUL in its name

@@ -166,7 +166,7 @@ _NAMES = ("sql", "query", "sql_query", "statement")
 
 
 def answer_spans(response: str) -> list[tuple[int, int]]:
-    """Where the insides of the ``<answer>`` elements lie, the last one first."""
+    """Positions of the insides of the ``<answer>`` elements, the last one first."""
     return list(_elements(_ANSWER, response))[::-1]
 
 
@@ -239,7 +239,7 @@ def inline_statement(response: str) -> ExtractedSQL | None:
 
 
 def _end(response: str, start: int, width: int) -> int | None:
-    """Where the run of backticks begins that closes the code, None if there is none."""
+    """Begin of the run of backticks that closes the code, None if there is none."""
     response, position = response[: start + _LONGEST_INLINE], start
     while True:
         for token in tokenize(response, position):

@@ -44,7 +44,7 @@ GoldKey = tuple[str, tuple[int, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What the rule keeps of a gold result, about how big it is, and where it was run."""
+    """Part of a gold result that the rule keeps, its approximate size, and its database."""
 
     kept: Any
     size: int
@@ -128,7 +128,7 @@ class SQLGrader:
     def _gold(
         self, request: Mapping[str, Any], database: Path, state: tuple[int, int], stage: TellStage
     ) -> Gold | SQLFailure:
-        """The gold's result, run if it has to be; a failure that may pass stays in its stage."""
+        """The gold's result, run if necessary; a failure that may pass stays in its stage."""
         sql, seconds = request["gold"], request.get("gold_seconds")
         key = (request["database"], state, sql)
         gold = self._golds.get(key)

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     WORD = auto()
     """A keyword or a bare name."""
@@ -34,7 +34,7 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Where the token ends in the text."""
+        """End of the token in the text."""
         return self.start + len(self.text)
 
     @property

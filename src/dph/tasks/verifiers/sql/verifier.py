@@ -70,7 +70,7 @@ def _digest(file: Path) -> str:
 
 @lru_cache(maxsize=65536)
 def _read(path: str, size: int, _changed: int) -> str:
-    """The SHA-256 of a database or of what lies beside one; '' for any other file."""
+    """The SHA-256 of a database or of a file that belongs to it; '' for any other file."""
     if not size:
         return ""
     with Path(path).open("rb") as file:

@@ -93,15 +93,15 @@ def test_each_difference_has_its_reason():
     ordered = SpiderGold(gold.rows, True)
     for rows, wanted, reason in [
         ([(1, 2)], gold, "1 rows, the gold has 2: (3, 4) is missing"),
-        ([(1,), (2,)], gold, "1 columns, the gold has 2: (1) came, (1, 2) was wanted"),
-        ([(1, 2), (3, 5)], gold, "(3, 5) came, (3, 4) was wanted"),
+        ([(1,), (2,)], gold, "1 columns, the gold has 2: got (1), expected (1, 2)"),
+        ([(1, 2), (3, 5)], gold, "got (3, 5), expected (3, 4)"),
         (
             [(1, 2), (4, 3)],
             gold,
-            "no permutation of the columns fits: (4, 3) came, (3, 4) was wanted",
+            "no permutation of the columns fits: got (4, 3), expected (3, 4)",
         ),
-        ([(1, 2), (3, 5)], ordered, "row 2: (3, 5) came, (3, 4) was wanted"),
-        ([(3, 4), (1, 2)], ordered, "another order: row 1: (3, 4) came, (1, 2) was wanted"),
+        ([(1, 2), (3, 5)], ordered, "row 2: got (3, 5), expected (3, 4)"),
+        ([(3, 4), (1, 2)], ordered, "another order: row 1: got (3, 4), expected (1, 2)"),
     ]:
         assert compare(rows, wanted).reason == reason
 

@@ -1,4 +1,4 @@
-"""What a rule of comparison is: the gold's rows and the prediction's in, a reward out."""
+"""Interface of a rule of comparison: the gold's rows and the prediction's in, a reward out."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -27,7 +27,7 @@ def as_it_is(sql: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLRule:
-    """When a prediction's result counts as the gold's.
+    """Rule for when a prediction's result counts as the gold's.
 
     Attributes:
         name: what recipes and the command line call it.
@@ -52,7 +52,7 @@ class SQLRule:
 
 
 def bag(items: Iterable[Hashable]) -> dict[Hashable, int]:
-    """How often each item is there.
+    """Number of occurrences of each item.
 
     A plain dict: two Counters are compared item by item in Python, which takes seconds for a
     result of half a million rows.
@@ -84,7 +84,7 @@ def difference(
     key: Key = tuple,
     equal: Equal | None = None,
 ) -> str:
-    """How the results differ: in the number of rows, of columns, in a row, or in their order.
+    """Difference of the results: in the number of rows, of columns, in a row, or in their order.
 
     Args:
         predicted: the prediction's rows.
@@ -148,7 +148,7 @@ def _unordered(predicted: Rows, gold: Rows, key: Key, equal: Equal | None) -> st
     row = (extra or missing)[0]
     times, wanted = ours[key(row)], theirs[key(row)]
     if times and wanted:
-        return f"{shown(row)} came {times} times, {wanted} wanted"
+        return f"{shown(row)} came {times} times, {wanted} expected"
     return f"{shown(row)} is {'too much' if times else 'missing'}"
 
 
@@ -162,17 +162,17 @@ def _first(predicted: Rows, gold: Rows) -> str:
 
 
 def came(one: Row, other: Row) -> str:
-    """``one came, other was wanted``; of long rows that are alike the first other cell alone."""
+    """``got one, expected other``; of long rows that are alike only the first different cell."""
     shown_one, shown_other = shown(one), shown(other)
     if shown_one != shown_other and max(len(shown_one), len(shown_other)) < _ROW:
-        return f"{shown_one} came, {shown_other} was wanted"
+        return f"got {shown_one}, expected {shown_other}"
     differing = [i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]]
     if not differing or len(one) != len(other):
-        return f"{shown_one} came, {shown_other} was wanted"
+        return f"got {shown_one}, expected {shown_other}"
     place = differing[0]
     start = _start(one[place], other[place])
     ours, theirs = (_cell(row[place], start) for row in (one, other))
-    return f"column {place + 1}: {ours} came, {theirs} was wanted"
+    return f"column {place + 1}: got {ours}, expected {theirs}"
 
 
 def shown(row: Sequence[object]) -> str:
@@ -199,7 +199,7 @@ def _cell(cell: object, start: int = 0) -> str:
 
 
 def _start(one: object, other: object) -> int:
-    """Where two long texts begin to differ, and a little before; 0 if it is not far from there."""
+    """Position where two long texts begin to differ, or a little before; 0 if that is near."""
     if not (isinstance(one, str) and isinstance(other, str)):
         return 0
     pairs = enumerate(zip(one[:_COMPARED], other[:_COMPARED], strict=False))

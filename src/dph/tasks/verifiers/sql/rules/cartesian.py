@@ -43,7 +43,7 @@ def compare(predicted: Rows, gold: CartesianGold) -> Comparison:
 
 
 def keep(rows: Rows, sql: str) -> CartesianGold:
-    """What Spider's rule keeps, and the values of the gold's columns."""
+    """Value that Spider's rule keeps, and the values of the gold's columns."""
     return CartesianGold(spider.keep(rows, sql), _columns(rows))
 
 
