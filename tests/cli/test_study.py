@@ -41,7 +41,7 @@ def test_it_runs_everything_and_says_what_it_will_cost_and_where_it_lies(dph, st
     assert first.startswith("small: 0 of 24 runs, about ")
     assert first.endswith(f" min left by a guess, 3 at a time; rule {RULE_SHA256[:12]}")
     assert others[-1].startswith("24 of 24 runs: sql-2.s")
-    assert "**What the rule tests**" in out
+    assert "**Tests of the rule**" in out
     assert "**Scores on sql-2**" in out
     small = study.parent / "small"
     assert out.endswith(
@@ -76,7 +76,7 @@ def test_status_after_the_study_shows_the_choices(dph, study, instant):
     code, out, _ = dph("study", study, "--status")
     assert code == 0
     assert out.startswith("small: 24 of 24 runs\nsql-2: development 12 of 12, report 12 of 12\n")
-    assert "What was tried and what was chosen" in out
+    assert "Candidates and choices" in out
     assert len(instant) == 1
 
 

@@ -46,7 +46,7 @@ def test_a_step_that_fails_there_ends_the_others(tmp_path):
 
 def test_files_that_are_not_seen_here_are_told(tmp_path):
     jobs = RayJobs(2, FakeRay(), lambda _payload: None)
-    with pytest.raises(StageError, match="has to be one that every machine of the cluster writes"):
+    with pytest.raises(StageError, match="every machine of the cluster must be able to write"):
         run([step_of(tmp_path, "a")], tmp_path, jobs)
 
 

@@ -106,7 +106,7 @@ def test_half_a_pool_is_not_continued_by_another_engine(
         presample_stage(plan, Silent())
     with open_plan(make_recipe(), tmp_path / "fresh") as plan:
         presample_stage(plan, Silent())
-    assert "pieces of a job with other settings: removed" in caplog.text
+    assert "parts of a job with other settings: removed" in caplog.text
     samples = [pq.read_table(tmp_path / d / "pool" / "samples.parquet") for d in ("run", "fresh")]
     assert samples[0] == samples[1]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # ``dph card`` and ``dph push``: a run's model card, and its checkpoint on the Hub.
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, trained.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")]
 
 
 def card(
@@ -66,7 +66,7 @@ def push(
 
 
 def _finished(place: Path) -> "FinishedRun":
-    """The run, and a word where its card cannot set it beside what it began with."""
+    """The run, and a note where its card cannot compare it with its initial policy."""
     from dph.results.publish import read_finished_run
     from dph.results.read.found_runs import the_run
 

@@ -100,7 +100,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 k=(Whole, Field(4, ge=1, description="the k of Pass@k")),
                 baseline=(
                     Literal["none", "leave_one_out", "k_minus_one"],
-                    Field("k_minus_one", description="what is taken off without adding bias"),
+                    Field("k_minus_one", description="baseline, which adds no bias"),
                 ),
             ),
             method=Method(
@@ -120,14 +120,16 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(
                 gamma_p=(
                     float,
-                    Field(0.01, ge=0, description="taken off a nat of log-prob of right answers"),
+                    Field(
+                        0.01, ge=0, description="subtracted per nat of log-prob of right answers"
+                    ),
                 ),
                 gamma_n=(
                     float | None,
                     Field(
                         None,
                         ge=0,
-                        description="added a nat of log-prob of wrong answers; default: gamma_p",
+                        description="added per nat of log-prob of wrong answers; default: gamma_p",
                     ),
                 ),
                 scale=_SCALE,
@@ -217,7 +219,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
 
 
 def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
-    """What the advantage ``name`` reads of the samples beside their rewards.
+    """Inputs of the advantage ``name`` in addition to the samples' rewards.
 
     One's own says so by an attribute ``reads``.
 

@@ -21,7 +21,7 @@ Kind = Literal["engine", "package", "other"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Where a setting goes, and which of its values the engine cannot have.
+    """Target of a setting, and the values that the engine does not support.
 
     ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
     around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
@@ -119,7 +119,7 @@ def _refused(recipe: Recipe) -> Iterator[str]:
     for key, value in flat(_in_use(recipe)):
         row = rows.get(pattern_of(key))
         if row is not None and row.refuses(value):
-            yield f"{key} = {value!r} cannot be had with train.engine = {engine!r}: {row.why}"
+            yield f"{key} = {value!r} is not possible with train.engine = {engine!r}: {row.why}"
 
 
 def _in_use(recipe: Recipe) -> dict[str, Any]:

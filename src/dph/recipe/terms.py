@@ -78,7 +78,7 @@ class Term:
 
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
-    on the log-probs of stored tokens. ``reads``: what an advantage needs beside rewards, some of
+    on the log-probs of stored tokens. ``reads``: inputs of an advantage other than rewards, some of
     ``READS``. ``method``: the method of the term's name, where there is one.
     """
 

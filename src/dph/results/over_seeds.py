@@ -40,7 +40,7 @@ def t_quantile(probability: float, degrees: int) -> float:
 
 
 def t_tail(t: float, degrees: int) -> float:
-    """How likely a value above ``t`` is: the upper tail.
+    """Probability of a value above ``t``: the upper tail.
 
     Computed as: SciPy's ``stdtr`` at -t, so that small tails keep their digits.
     Limits: 0 at infinity, 1 at minus infinity, 1/2 at 0.

@@ -59,7 +59,7 @@ def set_title(name: str) -> str:
 
 
 def run_labels(runs: Sequence[Path]) -> dict[str, str]:
-    """The shortest end of each path that no other path has, by the path as it was given.
+    """The shortest unique end of each path, by the path as given.
 
     >>> run_labels([Path("/runs/a/x"), Path("/runs/b/x"), Path("/runs/c")])
     {'/runs/a/x': 'a/x', '/runs/b/x': 'b/x', '/runs/c': 'c'}
@@ -152,7 +152,7 @@ def error_bars(summary: Mapping[str, Any], metric: str) -> tuple[list[float], li
 
 
 def metric_title(metric: str) -> str:
-    """What people call a metric.
+    """Title of a metric for people.
 
     >>> metric_title("pass_at_8"), metric_title("mean")
     ('Pass@8', 'mean@1')

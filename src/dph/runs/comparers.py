@@ -10,7 +10,7 @@ from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compare
 
 @contextmanager
 def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) -> Iterator[Comparer]:
-    """What compares answers; its workers are stopped afterwards.
+    """Comparer of answers; its workers are stopped afterwards.
 
     Args:
         plan: of the run.

@@ -81,7 +81,7 @@ def forecast_stage(
 
 
 def comparing(plan: RunPlan) -> AbstractContextManager[Comparer]:
-    """Who compares the answers of the store.
+    """Comparer of the answers of the store.
 
     Raises:
         SettingsError: nobody can.

@@ -221,7 +221,7 @@ def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
         content.pop("schema")
         best = BestCheckpoint(**content)
     except (DataError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}; remove it to go on") from error
+        raise CheckpointError(f"{path} is damaged: {error}; remove it to continue") from error
     there = checkpoint_of(directory, best.step).is_dir()
     return best if best.score == score and there else None
 

@@ -32,7 +32,7 @@ class Asked:
 
 
 def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Asked:
-    """Which prompts a forecast asks: a function of the files, the numbers and the recipe's seed.
+    """Prompts of a forecast: a function of the files, the numbers and the recipe's seed.
 
     Raises:
         DataError: a file is missing or malformed, has questions of an evaluation set, or no

@@ -177,7 +177,7 @@ def open_plan(
     problems = tuple(load_problems(problems_file(data.train), columns=data.columns))
     databases = recipe.data.databases
     if databases is not None and not databases.is_dir():
-        raise DataError(f"data.databases is no directory: {databases}")
+        raise DataError(f"data.databases is not a directory: {databases}")
     make_style(recipe.data.styles, recipe.data.modules)
     tokenizer = load_tokenizer(initial)
     set_template_variables(tokenizer, data.template)

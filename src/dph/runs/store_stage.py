@@ -142,7 +142,7 @@ _INSTEAD = {
 
 @contextmanager
 def judges_of(plan: RunPlan, planned: PlannedStore) -> Iterator[Judges | None]:
-    """Who judges the answers of a store; None where nothing that training does asks for it.
+    """Judges of the answers of a store; None where training does not ask for values.
 
     Raises:
         SettingsError: answers have to be compared, and nobody can.
@@ -200,7 +200,7 @@ _DRAWING = 3600.0
 
 
 def store_stage(plan: RunPlan, progress: ProgressDisplay) -> dict[str, StoreManifest]:
-    """Make the stores that training reads, or go on with half-made ones; finished ones are kept.
+    """Make the stores that training reads, or continue half-made ones; finished ones are kept.
 
     Without such a store nothing is loaded and nothing happens.
 
@@ -239,7 +239,7 @@ def shared_store_stage(
 
 
 def require_prompts(plan: RunPlan, *names: str) -> None:
-    """Find out that prompts of stores cannot be had before anything is drawn.
+    """Refuse unavailable prompts of stores before anything is drawn.
 
     Raises:
         DataError: they cannot be read, none is left, or some are those of a test.
@@ -252,7 +252,7 @@ def require_prompts(plan: RunPlan, *names: str) -> None:
 
 
 def known_problems(plan: RunPlan) -> Known:
-    """What prompts of stores are held against."""
+    """Prompts that the prompts of stores are compared with."""
     sets = {name: plan.sets[name] for name in plan.recipe.data.sets}
     return Known(train=plan.problems, sets=sets, modules=plan.recipe.data.modules)
 

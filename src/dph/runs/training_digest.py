@@ -152,7 +152,7 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
 
 
 def _named_stores(recipe: Recipe, places: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
-    """What is in the named stores that training reads, and how; nothing where it reads none."""
+    """Contents and use of the named stores that training reads; nothing where it reads none."""
     for name, place in places.items():
         store, manifest = recipe.stores[name], place / MANIFEST
         files = read_store_manifest(manifest).files if manifest.is_file() else {}

@@ -62,8 +62,8 @@ def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
     if best is None:
         raise CheckpointError(
             f"evaluate.result = 'best', but no checkpoint in {trained.checkpoint.parent} was "
-            f"measured by {settings.keep_best!r}: nothing of its sets could be graded, or all were "
-            "measured by another score; set evaluate.result = 'newest'"
+            f"measured by {settings.keep_best!r}: either none of its sets could be graded, or all "
+            f"used a different score; set evaluate.result = 'newest'"
         )
     return replace(trained, checkpoint=best)
 

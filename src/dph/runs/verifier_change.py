@@ -11,7 +11,7 @@ from dph.tasks.verifiers.base import Verifier
 
 
 def require_same_verifier(plan: RunPlan, checkpoint: Path, *, step: int) -> None:
-    """Refuse to go on with another version of the verifier than gave the rewards so far.
+    """Refuse to continue with a different version of the verifier from the rewards so far.
 
     Where the change is accepted, the checkpoint says so from now on: steps after ``step`` were
     rewarded by the new version.

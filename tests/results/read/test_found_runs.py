@@ -43,7 +43,11 @@ def test_a_run_alone_says_why(runs):
 def test_what_holds_no_run_is_refused(tmp_path, runs):
     with pytest.raises(DataError, match="there is no run directory"):
         runs_at([tmp_path / "nope"])
-    with pytest.raises(DataError, match=r"is no run and holds none: a run has metrics\.jsonl or"):
+    with pytest.raises(
+        DataError,
+        match=r"is not a run and contains none: a run has "
+        r"metrics\.jsonl or",
+    ):
         runs_at([tmp_path])
     with pytest.raises(DataError, match="named twice"):
         find_runs([runs, runs / "grpo"])

@@ -58,7 +58,7 @@ class Jobs(Protocol):
 
 
 def starter(entry: str) -> "Starter":
-    """What starts children that call ``entry`` (``module:function``) here.
+    """Starter of children that call ``entry`` (``module:function``) here.
 
     Only Linux is known to fork well after numerical libraries were imported.
     """
@@ -75,7 +75,7 @@ class Fresh:
         """There is nothing to prepare."""
 
     def start(self, *, stderr: IO[bytes], read: bool) -> "Child":
-        """Start a process in a session of its own: Ctrl-C is for its parent."""
+        """Start a process in a separate session: Ctrl-C goes to its parent."""
         return start_child(
             "dph._processes.jobs.child",
             self._entry,

@@ -155,7 +155,7 @@ class Sandbox(Closing):
         return pid
 
     def end(self, pid: int, seconds: float) -> int | None:
-        """How a process ended by itself within this time, else None; all others are ended, too."""
+        """Exit of a process that ended by itself within this time, else None; others are killed."""
         self._zygote.control.settimeout(_START_SECONDS + seconds)
         status: int | None = self._ask({"end": pid, "seconds": seconds})["status"]
         return status
@@ -241,7 +241,7 @@ class Sandbox(Closing):
         try:
             return self._zygote.ask(message, descriptors)
         except OSError as error:
-            raise VerifierError(f"the process that starts programs is gone: {error}") from error
+            raise VerifierError(f"the process that starts programs has died: {error}") from error
 
 
 def _listen(judge: socket.socket, limits: StepLimits) -> JudgeReply:

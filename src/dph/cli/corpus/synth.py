@@ -159,4 +159,6 @@ def _require_a_generator(settings: SynthSettings) -> None:
 
     model = settings.model
     if bool(settings.generator) == bool(model) or (settings.server and not model):
-        raise SettingsError("who writes? --model NAME, --server URL --model NAME, or --generator")
+        raise SettingsError(
+            "name a writer: --model NAME, --server URL --model NAME, or --generator"
+        )

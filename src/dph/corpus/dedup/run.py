@@ -44,7 +44,7 @@ def dedup(
 ) -> Corpus:
     """Drop copies and near-copies of ``source`` and return what is kept.
 
-    Of a group the file with most stars stays, then the one committed last, then the smallest id.
+    The file of a group with the most stars is kept, then the last committed, then the smallest id.
     The same documents make the same bytes, however they were cut into shards.
 
     Args:
@@ -88,7 +88,7 @@ class _Job:
     workers: Workers
 
     def marks(self, on_progress: OnProgress) -> Marks:
-        """What is known of each document."""
+        """Facts known of each document."""
         steps = [
             MarkShard(
                 name=f"marks-{shard.name}",

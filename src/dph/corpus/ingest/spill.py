@@ -205,7 +205,7 @@ class _Pieces:
 def _read(unit: Unit, given_up: Mapping[str, str]) -> Iterator[Document | Skip]:
     path, label = Path(unit.path), unit.label
     if label in given_up:  # reading it cost two workers
-        yield Skip(f"source_{given_up[label]}", "", "reading it did not come to an end")
+        yield Skip(f"source_{given_up[label]}", "", "reading it did not finish")
     elif unit.kind == SourceKind.ROWS:
         yield from row_documents(path, label, unit.facts, unit.columns)
     elif unit.kind == SourceKind.GIT:

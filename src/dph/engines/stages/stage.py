@@ -278,7 +278,7 @@ def require_a_rollout(plan: RunPlan, *, why: str) -> None:
 
 
 def already_trained(plan: RunPlan, *, place: Path) -> Trained | None:
-    """What there is of a finished training; else None, and what training needs is there.
+    """A finished training, if there is one; else None, and its requirements are checked.
 
     Raises:
         CheckpointError: the directory, or the engine's own ``place``, holds another run.

@@ -176,7 +176,7 @@ def arguments_of(plan: RunPlan) -> dict[str, Any]:
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
-    """Train in TRL, or go on from TRL's newest checkpoint.
+    """Train in TRL, or continue from TRL's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.

@@ -301,7 +301,7 @@ def presample_stage(
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
-    """Train in verl, or go on from verl's newest checkpoint.
+    """Train in verl, or continue from verl's newest checkpoint.
 
     Raises:
         CheckpointError: the directory holds a run with other settings.
@@ -335,7 +335,7 @@ def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
 
 
 def run_of(plan: RunPlan) -> VerlRun:
-    """The recipe with what verl has to be told of its model and prompts."""
+    """The recipe with verl's settings of its model and prompts."""
     return VerlRun(
         recipe=plan.recipe,
         directory=plan.directory.path,

@@ -332,7 +332,7 @@ def elsewhere_table(report: Report, world: str) -> TextTable:
     columns = [(of, metric) for of in others for metric in metrics]
     return TextTable(
         name=f"elsewhere-{world}",
-        title=f"What RL never trained, on {world}",
+        title=f"Tasks without RL training, on {world}",
         columns=("method", *titles(columns)),
         rows=score_rows(report, world, report.results.labels(world), columns),
         note=report.note("In per cent, with 95% t-intervals over report seeds."),
@@ -356,7 +356,7 @@ def tried_tables(report: Report) -> Iterator[TextTable]:
         if found:
             yield TextTable(
                 name=f"tried-{world}",
-                title=f"What was tried on {world}, on development seeds",
+                title=f"Candidates on {world}, on development seeds",
                 columns=("method", *_GRID, *titles(columns)),
                 rows=tuple(found),
                 note=report.note("Means in per cent, styles as their effective number."),
@@ -384,7 +384,7 @@ def length_tables(report: Report) -> Iterator[TextTable]:
 
 
 def references_of_other_lengths(report: Report, world: str) -> dict[str, list[str]]:
-    """What differs from the reference in its length alone, the shortest first.
+    """Methods that differ from the reference only in their length, the shortest first.
 
     Each with all labels of its length, itself among them.
     """
@@ -429,12 +429,12 @@ def power_table(report: Report) -> TextTable:
     over = [f"differences in SE at {seeds}" for seeds in POWER_SEEDS]
     return TextTable(
         name="power",
-        title=f"What the worlds can decide: {report.reference} minus base",
+        title=f"Statistical power of the worlds: {report.reference} minus base",
         columns=("world", "method", "set", "of", "points", "SD between seeds", *at, *over, "seeds"),
         rows=tuple(rows),
         note=report.note(
             "Percentage points, paired by report seed; SE: standard error of the mean difference "
-            "over so many seeds."
+            "over that number of seeds."
         ),
         left=4,
     )

@@ -28,7 +28,7 @@ def newest_edition(task: str) -> int:
 
 
 def world_kind(task: str, edition: int | None = None) -> WorldKind:
-    """How worlds of a task are made.
+    """Kind of worlds of a task.
 
     Raises:
         SettingsError: there is no such task or edition.

@@ -319,7 +319,7 @@ QUESTIONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """What an adjusted p-value of each question has to reach for something to be named."""
+    """Levels that an adjusted p-value of each question must reach for something to be named."""
 
     lost: float
     gained: float
@@ -329,7 +329,7 @@ class Levels:
 
 
 def question_level(fdr: float) -> float:
-    """What each question gets of the whole.
+    """Share of each question in the whole level.
 
     >>> question_level(0.05)
     0.01
@@ -369,7 +369,7 @@ def change_levels(
 def problem_verdicts(
     run: Path, against: Path | None = None, *, fdr: float = FDR
 ) -> dict[tuple[str, str], ProblemChange]:
-    """What became of each problem, by set and id, as ``dph diagnose`` says it.
+    """Change of each problem, by set and id, as ``dph diagnose`` says it.
 
     Problems that one of the two was not evaluated on, or that cannot be graded, are left out.
 

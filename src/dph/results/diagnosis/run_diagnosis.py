@@ -152,7 +152,7 @@ def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
 
 
 def _log(results: RunResults, notes: list[str]) -> list[Finding]:
-    """What the run's log says; notes of what it does not cover."""
+    """Findings in the run's log; notes of what it does not cover."""
     rows, later = results.log(), len(results.log_after_rl())
     if not rows:
         notes.append(f"{results.path} has no metrics.jsonl, so nothing is said about training")

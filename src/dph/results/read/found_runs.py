@@ -67,7 +67,7 @@ def _runs_at(place: Path) -> list[Path]:
     inside = [path for path in sorted(place.iterdir()) if path.is_dir() and is_run(path)]
     if not inside:
         raise DataError(
-            f"{place} is no run and holds none: a run has {METRICS} or {EVALUATION} in it"
+            f"{place} is not a run and contains none: a run has {METRICS} or {EVALUATION} in it"
         )
     # What the others began with comes by itself.
     return [path for path in inside if path.name != BASE] or inside

@@ -64,7 +64,7 @@ def group_runs(found: Sequence[RunResults], *, apart: bool = False) -> list[RunG
 
 
 def settings_without_seeds(recipe: Recipe) -> dict[str, Any]:
-    """What makes two runs seeds of one thing when it is equal, in the order of its keys."""
+    """Settings that make two runs seeds of one thing when equal, in the order of its keys."""
     table = recipe.model_dump(mode="json")
     for key in ("seed", "name", "notes", "track"):
         table.pop(key, None)
@@ -144,7 +144,7 @@ class Family:
 
 
 def base_families(groups: Sequence[RunGroup], evaluated: Sequence[RunResults]) -> list[Family]:
-    """Every run of ``groups`` in its family; runs without a base are families of their own.
+    """Every run of ``groups`` in its family; runs without a base are separate families.
 
     Policies that seeds of one method began with are called the same; where that leaves one name, it
     is that of the base model.

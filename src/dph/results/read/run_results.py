@@ -303,7 +303,7 @@ def read_set_problems(
 ) -> tuple[Problems, list[str]]:
     """The problems of every set, and what is not there.
 
-    They are those that lie beside a run's answers; of a run without them those that its recipe
+    They are those next to a run's answers; of a run without them those that its recipe
     names.
 
     Raises:
@@ -338,7 +338,7 @@ def _of_run(
         if name in kept:
             continue
         if not path.is_file():
-            notes[path] = f"{path}, the problems of {name}, is not there: no prompts, no gold"
+            notes[path] = f"{path}, the problems of {name}, is missing: no prompts, no gold"
             continue
         if path not in read:
             read[path] = _by_id(path)

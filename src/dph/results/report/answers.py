@@ -312,7 +312,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def unpacked(letters: str) -> Any:
-    """What ``packed`` was given.
+    """The bytes that ``packed`` was given.
 
     >>> unpacked(packed({"a": [1, None]}))
     {'a': [1, None]}

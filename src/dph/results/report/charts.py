@@ -399,7 +399,7 @@ def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float
 
 
 def _inside(values: Sequence[float], ends: tuple[float, float], pixels: float) -> list[float]:
-    """Where values of an axis between ``ends`` lie on it, in pixels."""
+    """Positions of values of an axis between ``ends``, in pixels."""
     return [pixels * (value - ends[0]) / (ends[1] - ends[0]) for value in values]
 
 
@@ -474,7 +474,7 @@ def _columns(
 
 
 def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
-    """The runs' labels beside their points, none of them on another."""
+    """The runs' labels next to their points, without overlap."""
     return [
         base.transform_filter(f"datum.place == '{side} {level}'")
         .mark_text(

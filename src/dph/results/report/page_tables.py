@@ -212,7 +212,7 @@ class RunFacts:
 
 
 def run_facts(run: ReportRun) -> RunFacts:
-    """What the directory of a run says of it."""
+    """Facts that the directory of a run holds."""
     recipe, document = run.recipe, run.evaluation or {}
     return RunFacts(
         key=run.key,
@@ -252,18 +252,18 @@ def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:
 
 
 def _verifiers(run: ReportRun) -> str:
-    """Who gave the rewards, by name and version; of the newest checkpoint."""
+    """Verifiers that gave the rewards, by name and version; of the newest checkpoint."""
     newest = max(RunDirectory(run.path).checkpoints.glob("step_*/trainer.json"), default=None)
     if newest is None:
         return "" if run.recipe is None else str(run.recipe.data.verifier)
     trainer = read_json(newest)
     if not isinstance(trainer, dict) or not isinstance(trainer.get("verifiers", []), list):
-        raise DataError(f"{newest} is damaged: its verifiers are no list")
+        raise DataError(f"{newest} is damaged: its verifiers are not a list")
     return ", ".join(f"{one['name']} {one['version']}" for one in trainer.get("verifiers", []))
 
 
 def _software(run: ReportRun) -> str:
-    """What trained the run; where that changed on the way, since which step."""
+    """Software that trained the run; where that changed, with the step."""
     told: list[str] = []
     for row in read_software(run.path):
         since = f"from step {row['first_step']} on " if told else ""

@@ -71,7 +71,7 @@ class Analysis:
         self._jobs.start(Job(id="analysis", payload={**payload, "out": str(out)}))
 
     def result(self) -> AnalysisResult | str | None:
-        """What was found, or why nothing could be; None as long as it takes."""
+        """The result, or the reason for having none; None while it runs."""
         ended = self._jobs.poll()
         if ended is None:
             return None

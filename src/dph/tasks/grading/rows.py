@@ -295,7 +295,7 @@ class MathRowGrader(PairRowGrader[MathPair]):
         if not isinstance(gold, str) or not gold.strip():
             return _verdict(Outcome.BAD_GOLD, f"gold is no text: {gold!r:.80}")
         if not isinstance(response, str):
-            return _verdict(Outcome.NO_ANSWER, f"response is no text: {response!r:.80}")
+            return _verdict(Outcome.NO_ANSWER, f"response is not text: {response!r:.80}")
         return MathPair(gold, response)
 
 

@@ -64,7 +64,7 @@ Gold = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldOfAnswer:
-    """How a verifier is asked about two answers.
+    """Question to a verifier about two answers.
 
     Attributes:
         make: the gold of an answer; None where nothing in it can be taken as one.

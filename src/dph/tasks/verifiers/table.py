@@ -161,7 +161,7 @@ def verifier_settings() -> dict[str, VerifierSetting]:
 
 
 def unknown_verifier(name: object) -> str:
-    """What is to be said of a verifier's name; '' for a known one, an import path and a function.
+    """Message about a verifier's name; '' for a known one, an import path and a function.
 
     >>> unknown_verifier("sqll")[:54]
     "there is no verifier 'sqll'; did you mean 'sql'? It is"
@@ -171,7 +171,7 @@ def unknown_verifier(name: object) -> str:
         return ""
     if not isinstance(name, str):
         return (
-            f"a verifier is one of {known}, or a function of your own, got {name!r:.80} "
+            f"a verifier is one of {known}, or your own function, got {name!r:.80} "
             f"({type(name).__name__})"
         )
     if name in VERIFIERS or is_import_path(name):

@@ -11,7 +11,7 @@ from dph.lab.worlds.world import ByPath, World, WorldKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountdownSizes:
-    """How many puzzles each set holds; ``unlabelled`` is that of each of its two parts."""
+    """Number of puzzles in each set; ``unlabelled`` is that of each of its two parts."""
 
     train: int = 600
     in_domain: int = 300

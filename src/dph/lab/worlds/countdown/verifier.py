@@ -27,7 +27,7 @@ _STEP = re.compile(rf"{_NUMBER} ([-+*/]) {_NUMBER} = {_NUMBER}")
 
 @dataclass(frozen=True, slots=True)
 class CountdownStep:
-    """What a step says, true or not."""
+    """Claim of a step, true or not."""
 
     first: int
     operator: str

@@ -21,7 +21,7 @@ class Sum:
 
     @property
     def prompt(self) -> str:
-        """What the model sees."""
+        """Prompt, as the model sees it."""
         return f"had {self.first} then {self.verb} {self.second} ? ->"
 
     @property
@@ -30,7 +30,7 @@ class Sum:
         return self.first + self.second if self.verb == "got" else self.first - self.second
 
     def chances(self) -> dict[int, float]:
-        """How likely a sloppy annotator is to write each number; the right one comes first."""
+        """Probability that a sloppy annotator writes each number; the right one comes first."""
         chances = {self.answer: 1 - SLOPPINESS}
         for number in (_possible(self.answer + slip) for slip in SLIPS):
             chances[number] = chances.get(number, 0.0) + SLOPPINESS / len(SLIPS)

@@ -139,7 +139,7 @@ class MathVerifier(PooledMathVerifier):
 
 
 def _boxed(verifier: Verifier, response: str) -> Gold | None:
-    """The boxes, or what follows a phrase; an expression without either is no result to compare."""
+    """The boxes, or the text after a phrase; other expressions are not compared."""
     found = find_answer(response, verifier.settings["phrases"])
     if found is None or not any(part.strip() for part in found.parts):
         return None
