@@ -75,7 +75,8 @@ def test_scores_are_those_of_the_package_on_two_thousand_answers(verifier, by_ta
             else (Outcome.CORRECT if score >= 1 else Outcome.WRONG, score)
         )
         assert told == wanted, (problem.problem_id, answer, verdict.reason)
-    assert {v.outcome for v in verdicts} == {Outcome.CORRECT, Outcome.WRONG, Outcome.INVALID}
+    rare = {Outcome.INVALID} if every == 1 else set()
+    assert {v.outcome for v in verdicts} >= {Outcome.CORRECT, Outcome.WRONG} | rare
 
 
 @pytest.mark.parametrize("threshold", [0.05, 1.0])
