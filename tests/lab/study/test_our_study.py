@@ -145,6 +145,12 @@ def test_no_seed_of_ours_is_in_two_studies():
             assert name == other or not seeds & others
 
 
+def test_the_study_of_the_howto_is_valid(tmp_path):
+    (tmp_path / "STUDY.toml").write_text(blocks(HOWTO)[0])
+    (tmp_path / "rule.toml").write_text(blocks(HOWTO)[1])
+    assert Planner(load_study(tmp_path / "STUDY.toml")).plan({}).total > 10
+
+
 def test_the_study_of_the_page_is_valid(tmp_path):
     study, rule = blocks()
     (tmp_path / "rule.toml").write_text(rule)
@@ -153,9 +159,3 @@ def test_the_study_of_the_page_is_valid(tmp_path):
     loaded = load_study(tmp_path / "STUDY.toml")
     assert Planner(loaded).plan({}).total > 10
     assert loaded.rule.compare[0].world == "sql-1"
-
-
-def test_the_study_of_the_howto_is_valid(tmp_path):
-    (tmp_path / "STUDY.toml").write_text(blocks(HOWTO)[0])
-    (tmp_path / "rule.toml").write_text(blocks(HOWTO)[1])
-    assert Planner(load_study(tmp_path / "STUDY.toml")).plan({}).total > 10
