@@ -12,11 +12,12 @@ from dph.lab.worlds.sql.base_model import train_base_model
 from dph.lab.worlds.sql.world import build_world
 
 README = Path(__file__).parents[2] / "README.md"
+INDEX = README.parent / "docs" / "index.md"
 
 
-def block(language, containing=""):
+def block(language, containing="", page=README):
     """The first fenced block of a language that contains a text."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     return next(b for b in blocks if containing in b)
 
 
@@ -82,10 +83,17 @@ def test_your_own_task_runs_as_shown(dph, own_task):
 
 def test_the_library_example_prints_what_it_says():
     example = doctest.DocTestParser().get_doctest(
-        block("python", ">>>"), {}, "README", str(README), 0
+        block("python", ">>>", INDEX), {}, "index", str(INDEX), 0
     )
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     assert runner.run(example).failed == 0
+
+
+def test_the_first_command_stands_at_the_top_and_the_front_door_is_short():
+    text = README.read_text(encoding="utf-8")
+    before, _, _ = text.partition("## Does it work?")
+    assert text.splitlines().index("```sh") + 2 <= 15
+    assert len(before.split()) <= 700
 
 
 def test_every_file_the_readme_points_to_is_there():

@@ -15,12 +15,13 @@ from dph.recipe import merged
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "study.md"
+HOWTO = ROOT / "docs" / "howto" / "study.md"
 OURS = ROOT / "benchmarks" / "study" / "STUDY.toml"
 RIVALS = ROOT / "benchmarks" / "rivals" / "STUDY.toml"
 
 
-def blocks():
-    return re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def blocks(page=PAGE):
+    return re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_our_own_study_is_valid():
@@ -142,6 +143,12 @@ def test_no_seed_of_ours_is_in_two_studies():
     for name, seeds in found.items():
         for other, others in found.items():
             assert name == other or not seeds & others
+
+
+def test_the_study_of_the_howto_is_valid(tmp_path):
+    (tmp_path / "STUDY.toml").write_text(blocks(HOWTO)[0])
+    (tmp_path / "rule.toml").write_text(blocks(HOWTO)[1])
+    assert Planner(load_study(tmp_path / "STUDY.toml")).plan({}).total > 10
 
 
 def test_the_study_of_the_page_is_valid(tmp_path):
