@@ -128,7 +128,11 @@ def test_every_malformed_row_of_a_file_is_told_at_once(errors, example):
     assert all(message.startswith("data.train: ") for message in found)
     for message, part in zip(
         found,
-        ("line 2: problem_id 'p1' was used before", "line 3: problem_id must be", "line 4: prompt must"),
+        (
+            "line 2: problem_id 'p1' was used before",
+            "line 3: problem_id must be",
+            "line 4: prompt must",
+        ),
         strict=False,
     ):
         assert part in message
