@@ -254,7 +254,7 @@ def _version(name: str) -> str | None:
 def machine() -> dict[str, Any]:
     """Report of ``dph doctor`` on this machine; bytes are numbers, the rest is for people.
 
-    Torch is loaded where it is there, and a confined process is started and ended.
+    Torch is loaded where it is installed, and a confined process is started and ended.
     """
     devices, cuda = _devices()
     return {
