@@ -9,6 +9,7 @@ import pytest
 
 from browser import MISSING, needs_browser, open_browser, wait_until
 from dph.recipe import save_recipe
+from dph.results.view import app
 from dph.runs.evaluate.progress_file import PROGRESS, write_progress_file
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from live_server import serving
