@@ -60,7 +60,7 @@ class ForkServer(ABC):
         """Be the child that was asked for, to its end."""
 
     def wait(self, pid: int, seconds: float) -> int | None:
-        """How a child ended within this time; None if it did not."""
+        """Exit of a child within this time; None if it did not end."""
         if pid in self.running:
             descriptor = os.pidfd_open(pid)
             try:
@@ -93,7 +93,7 @@ class Zygote:
             )
 
     def ask(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """What it answers.
+        """Its answer.
 
         Raises:
             OSError: it is gone, or has said nothing for as long as ``control`` waits.

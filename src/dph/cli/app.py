@@ -29,7 +29,7 @@ def doctor(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PART", help="What has to be ready: own, the name of an extra, or smollm2."
+            metavar="PART", help="Parts that must be ready: own, the name of an extra, or smollm2."
         ),
     ] = None,
     as_json: JsonOption = False,

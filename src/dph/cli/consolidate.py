@@ -59,10 +59,10 @@ def consolidate(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn from what a trained model's own answers agree on.
+    """Learn from what a trained model's answers agree on.
 
     A forecast on a few prompts comes first: how often answers agree, how often on a right result
-    where that is known, and what all of it will take. Then a run of its own follows, next to RUN,
+    where that is known, and what all of it will take. Then a separate run follows, next to RUN,
     which stays unchanged; finished work is kept. dph_broad does the same after RL.
     """
     from dph.cli.display.forecast import forecast_text

@@ -168,7 +168,7 @@ def evaluate(
     """Measure Pass@k, Mean@k, retention and styles.
 
     On the recipe's evaluation sets. The recipe's own model is measured first, for comparison.
-    Finished measurements are kept, and every model has a place of its own: the run, base/ in it, or
+    Finished measurements are kept, and every model has its place: the run, base/ in it, or
     models/<name>/.
     """
     from dph.cli.display.output import json_text, quiet_libraries, table_text

@@ -253,7 +253,7 @@ VerifierOption = Annotated[
     typer.Option(
         "--verifier",
         metavar="NAME",
-        help=f"A function of yours (module:function), or one of {', '.join(_HERE)}.",
+        help=f"Your function (module:function), or one of {', '.join(_HERE)}.",
     ),
 ]
 
@@ -306,11 +306,12 @@ def grade(
     as_json: JsonOption = False,
     **settings: Any,
 ) -> None:
-    """Grade a file of answers: SQL, maths, code or your own.
+    """Grade a file of answers: SQL, maths, code or any other.
 
     The same rows come out with their verdicts. Without a command every row has a response, may have
     a problem_id and a prompt, and its other columns are the problem's answer, which the verifier
-    reads. SQL, math and code have commands of their own.
+    reads. SQL, math and code have
+    separate commands.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)

@@ -33,8 +33,8 @@ def base(
 ) -> None:
     """Train a base model on corpora, or continue one.
 
-    The rate warms up, stays constant and anneals. It goes on from the newest checkpoint. DIR/model
-    has the model and its card; checkpoints are removed at the end.
+    The rate warms up, stays constant and anneals. It continues from the newest checkpoint.
+    DIR/model has the model and its card; checkpoints are removed at the end.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
     from dph.cli.display.progress import open_progress
@@ -52,7 +52,7 @@ def sft(
 ) -> None:
     """Fine-tune a model on responses, in stages.
 
-    Responses alone are learnt, in packed rows. It goes on from the newest checkpoint of the stage
+    Responses alone are learnt, in packed rows. It continues from the newest checkpoint of the stage
     it was in, and leaves DIR/<stage>/model. Needs dph-rl[sft].
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
@@ -238,7 +238,7 @@ def study(
     table: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare methods over strengths, seeds and worlds, or go on."""
+    """Compare methods over strengths, seeds and worlds, or continue."""
     from dph.cli.display.output import json_text
     from dph.cli.display.progress import open_progress
     from dph.cli.display.study import said_status, said_tables

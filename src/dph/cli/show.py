@@ -12,7 +12,7 @@ RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
 ]
 OtherArgument = Annotated[
-    Path | None, typer.Argument(metavar="OTHER", help="A second run, shown beside it.")
+    Path | None, typer.Argument(metavar="OTHER", help="A second run, shown next to it.")
 ]
 ProblemOption = Annotated[
     list[str] | None,

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingOption:
-    """What the command line says of a field; its option is named as the field without a ``flag``.
+    """Help and name of a field's option; without a ``flag`` it is named as the field.
 
     ``least`` and ``most`` bound a number, ``choices`` name all values.
     """
@@ -59,7 +59,7 @@ class RecallSettings:
         SettingsError: a value is out of range.
     """
 
-    rounds: int = option(3, "At most so many rounds.", "N")
+    rounds: int = option(3, "The largest number of rounds.", "N")
     threshold: float = option(0.5, "Recalled from this score on.", "P")
     domain_share: float = option(
         0.1, "A domain is related if more than this share of its pages is recalled.", "S"
@@ -101,7 +101,7 @@ KINDS = (FUNCTIONS, INSTRUCTIONS, DOCUMENTATION, SQL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthSettings:
-    """What rows are written, from what seeds, by whom, and what is kept of them.
+    """Rows to write, their seeds and writer, and the conditions to keep them.
 
     ``modules`` are names with commas. ``generator`` is ``module:function``; without one ``model``
     writes, here or on a ``server``.
@@ -128,7 +128,7 @@ class SynthSettings:
     )
     server: str = option("", "A server that speaks OpenAI's protocol.", "URL")
     generator: str = option(
-        "", "A function of your own: prompts and seeds in, as many texts out.", "MODULE:FUNCTION"
+        "", "Your function: prompts and seeds in, as many texts out.", "MODULE:FUNCTION"
     )
     key_env: str = option("", "Environment variable with the server's key.", "NAME")
     most: int | None = option(None, "Seeds at most [default: all].", "N", least=1)
@@ -138,7 +138,7 @@ class SynthSettings:
     temperature: float = option(1.0, "Of sampling, above 0.", "T")
     second: bool = option(
         True,
-        "Have each function written again from the task alone; both have to agree.",
+        "Have each function written again from the task alone; both must agree.",
         flag="--second/--no-second",
     )
     survivors: float = option(

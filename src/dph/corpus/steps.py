@@ -30,7 +30,7 @@ _GIVEN_UP = {ReplyKind.TIMED_OUT: "time", ReplyKind.CRASHED: "crash"}
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How carefully a step is done.
+    """Care with which a step is done.
 
     ``announce`` tells what comes next, and the time limit begins again. A ``careful`` step
     announces each document by its id, so that it is known which one costs the worker. Those that
@@ -64,7 +64,7 @@ class Step(ABC):
         """The files that it writes, by name, as far as they are known before."""
 
     def place(self, name: str) -> Path | None:
-        """Where the file of that name lies; None if the step writes no such file."""
+        """Place of the file of that name; None if the step writes no such file."""
         return self.files.get(name)
 
     @property
@@ -85,7 +85,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(kind: Any, value: Any) -> Any:
-    """What ``packed`` made of a value of the type ``kind``."""
+    """A value of the type ``kind``, from the bytes of ``packed``."""
     inside = get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
@@ -114,17 +114,17 @@ def _request(step: Step) -> dict[str, Any]:
 
 
 class Notes:
-    """What finished steps answered, a file each."""
+    """Answers of finished steps, a file each."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def path(self, name: str) -> Path:
-        """Where the note of a step lies."""
+        """Place of the note of a step."""
         return self.directory / f"{name}.json"
 
     def read(self, step: Step) -> dict[str, Any] | None:
-        """What the step answered, if it was the same and its files are as it left them."""
+        """Answer of the step, if it was the same and its files are unchanged."""
         try:
             note = read_json(self.path(step.name))
         except DataError:  # none, or cut off
@@ -149,7 +149,7 @@ def _is(path: Path | None, expected: str | None) -> bool:
 def _answer_of(
     pool: WorkerPool, name: str, request: Mapping[str, Any], most_given_up: int
 ) -> dict[str, Any]:
-    """What the step answers, after giving up documents that cost a worker."""
+    """Answer of the step, after giving up documents that cost a worker."""
     careful, given_up = False, dict[str, str]()
     while True:
         reply = pool.run([{**request, "careful": careful, "given_up": given_up}])[0]
@@ -203,7 +203,7 @@ def _run_as_jobs(
             if (answer := notes.read(step)) is None:
                 raise StageError(
                     f"{step.name} was done elsewhere, and its files are not at "
-                    f"{notes.path(step.name)}: the directory has to be one that every machine of "
+                    f"{notes.path(step.name)}: the directory must be one that every machine of "
                     "the cluster writes to"
                 )
             done(step, answer)

@@ -1,4 +1,4 @@
-"""How rewards of a group become advantages: one row for each that can be named in a recipe.
+"""Advantages from the rewards of a group: a row for each that a recipe can name.
 
 To add one to the package: a file with the formula, a row here, a test against an oracle. With
 ``method`` it is a named method too, GRPO with that advantage: docs/methods.md, the labels of

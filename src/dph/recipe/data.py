@@ -248,9 +248,7 @@ class GradedData(Section):
         "rows without a problem_id are then numbered",
     )
     sets: dict[str, SetSettings] = Field({}, description="evaluation sets by name")
-    verifier: str = Field(
-        "exact", description=f"{', '.join(VERIFIERS)}, or module:function of your own"
-    )
+    verifier: str = Field("exact", description=f"{', '.join(VERIFIERS)}, or your module:function")
     modules: Annotated[tuple[FilePath, ...], Field(strict=False)] = Field(
         (),
         description="directories of your modules, searched first; default: where found, "

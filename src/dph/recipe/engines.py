@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineEntry:
-    """What an engine is called and where its parts lie.
+    """Title of an engine and import paths of its parts.
 
     Attributes:
         title: its name in a sentence.

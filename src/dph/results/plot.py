@@ -45,7 +45,7 @@ def styles(*runs: Place, sets: Sequence[str] = (), seed: int = 0, apart: bool = 
 def retention(
     *runs: Place, sets: Sequence[str] = (), k: int | None = None, seed: int = 0, apart: bool = False
 ) -> Figure:
-    """What was kept and gained, of ``k`` samples a draw (Figure 4); see ``pass_at_k``."""
+    """Problems kept and gained, of ``k`` samples a draw (Figure 4); see ``pass_at_k``."""
     return _drawn("retention", runs, sets, k, seed, apart)
 
 

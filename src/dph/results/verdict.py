@@ -15,7 +15,7 @@ _MOST_SETS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerdict:
-    """What a run gained and lost against a baseline, on every set that both were evaluated on.
+    """Gains and losses of a run against a baseline, on every set that both were evaluated on.
 
     ``rows`` are the run's, of ``dph.compare``. ``ways`` has the effective number of styles, the
     run's and the baseline's, by set; ``lost`` the number of problems lost, by set. Both lack the

@@ -132,7 +132,7 @@ class RunDirectory(EvaluationDirectory):
 
     @property
     def forecast(self) -> Path:
-        """What a small consolidation took."""
+        """Cost of a small consolidation."""
         return self.path / "forecast.json"
 
     def interpolated(self, weight: str) -> EvaluationDirectory:
@@ -148,7 +148,7 @@ class RunDirectory(EvaluationDirectory):
         return recipe.presample.pool or self.path / "pool"
 
     def store(self, recipe: Recipe, name: str) -> Path:
-        """Where the named store lies: its ``place``, or ``stores/<name>`` in the run directory."""
+        """Place of the named store: its ``place``, or ``stores/<name>`` in the run directory."""
         return recipe.stores[name].place or self.path / "stores" / name
 
     def result(self, settings: EvaluationSettings) -> Path | None:

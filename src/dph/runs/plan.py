@@ -124,7 +124,7 @@ class RunPlan:
 
     @cached_property
     def rule(self) -> Rule:
-        """How the pool is split."""
+        """Rule by which the pool is split."""
         presample = self.recipe.presample
         return Rule(
             threshold=presample.threshold, wrong_final=presample.wrong_final, keep=presample.keep

@@ -9,7 +9,7 @@ from dph.recipe import Recipe
 def scorer_of(
     recipe: Recipe, tokenizer: PreTrainedTokenizerBase, *, temperature: float | None = None
 ) -> AnswerScorer:
-    """How a run scores answers, at the temperature of training unless another is named."""
+    """Scorer of a run, at the temperature of training unless another is named."""
     return AnswerScorer(
         pad_id=int(tokenizer.pad_token_id),
         temperature=recipe.sampling.temperature if temperature is None else temperature,

@@ -138,7 +138,7 @@ def _initial_policy(plan: RunPlan, unadapted: PreTrainedModel | None) -> _Initia
 
 
 def steps_done(plan: RunPlan) -> int:
-    """How far the run is; 0 where there is none.
+    """Steps that the run has done; 0 where there is none.
 
     Raises:
         CheckpointError: it is a run with other settings, with more steps, or with another version

@@ -41,7 +41,9 @@ def test_a_setting_that_no_verifier_has_is_refused_with_those_that_there_are():
 
 
 def test_a_file_is_graded_with_the_verifiers_own_settings_alone():
-    with pytest.raises(SettingsError, match="gym_threshold is no setting of the verifier 'exact'"):
+    with pytest.raises(
+        SettingsError, match="gym_threshold is not a setting of the verifier 'exact'"
+    ):
         VerifierRowGrader("exact", gym_threshold=0.5)
     pytest.importorskip("reasoning_gym")
     with pytest.raises(SettingsError, match="lies above 0 and is at most 1, got 2"):

@@ -158,7 +158,7 @@ class ForkedChild:
         self.returncode: int | None = None
 
     def poll(self, seconds: float = 0.0) -> int | None:
-        """How it ended within so many seconds; None while it runs.
+        """Its exit within this number of seconds; None while it runs.
 
         A child whose zygote is gone is killed, as nobody will hear of its end.
         """

@@ -94,8 +94,8 @@ def run(
 ) -> None:
     """Run all stages of a file in order.
 
-    It goes on where a kill left off: stages that are finished from the same inputs and settings are
-    skipped. DIR/report.md says what came in, stayed and was dropped, and what was measured;
+    It continues where a kill left off: stages that are finished from the same inputs and settings
+    are skipped. DIR/report.md says what came in, stayed and was dropped, and what was measured;
     DIR/digests.json what each stage made.
     """
     from dph.cli.display.output import json_text, quiet_libraries

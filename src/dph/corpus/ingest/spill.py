@@ -140,11 +140,11 @@ class ReadUnit(Step):
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """Which pieces there are is known when the unit has been read."""
+        """Pieces, known once the unit has been read."""
         return {}
 
     def place(self, name: str) -> Path:
-        """Where a piece lies."""
+        """Place of a piece."""
         return self.out / name
 
     def do(self, care: Care) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class WebDomain:
 
 @dataclass(frozen=True, slots=True)
 class LearntFiles:
-    """Where a round's BPE and classifier lie."""
+    """Places of a round's BPE and classifier."""
 
     pieces: Path
     classifier: Path

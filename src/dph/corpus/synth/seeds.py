@@ -108,7 +108,7 @@ class Seed:
 
 
 def seeds_of(settings: SynthSettings, open_documents: Callable[[Path], Corpus]) -> list[Seed]:
-    """What rows are written about, at most ``settings.most`` of them.
+    """Subjects of rows, at most ``settings.most``.
 
     Args:
         settings: kind, the place that rows of it start from, and how many.

@@ -41,7 +41,7 @@ Panel = Callable[[Axes, str, str], None]
 
 
 def study_metric(metric: str) -> str:
-    """What a study calls a metric of evaluation.json.
+    """Name in a study of a metric of evaluation.json.
 
     >>> study_metric("pass_at_16"), study_metric("effective_styles"), study_metric("keep")
     ('pass@16', 'styles', 'keep')
@@ -75,7 +75,7 @@ class StudyPictures:
         return {label: found.get(label, _GREY) for label in report.results.all_labels()}
 
     def legend_label(self, world: str, label: str) -> str:
-        """What a legend calls a label; all that are not shown have one entry."""
+        """Name of a label in a legend; all that are not shown have one entry."""
         return method_label(label) if label in self.report.shown(world) else OTHERS
 
     def write(self, directory: Path) -> list[Path]:

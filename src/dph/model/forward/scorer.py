@@ -12,7 +12,7 @@ from dph.model.forward.sharing import Sharing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerScorer:
-    """How answers are scored under any model.
+    """Scoring of answers under any model.
 
     Attributes:
         pad_id: the token that fills rows.

@@ -42,7 +42,7 @@ _FEW = 5
 
 
 class Look(NamedTuple):
-    """How a method is drawn; one without a marker is a dashed line, and a ring where a point is."""
+    """Drawing of a method; without a marker it is a dashed line, and a ring for a point."""
 
     colour: str
     marker: str
@@ -63,7 +63,7 @@ class Look(NamedTuple):
 
 
 def band_opacity(models: int) -> float:
-    """How strong the bands of so many models are drawn: many would pile up.
+    """Opacity of the bands of this many models: many would pile up.
 
     >>> band_opacity(5), band_opacity(6)
     (0.12, 0.06)

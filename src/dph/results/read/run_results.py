@@ -1,4 +1,4 @@
-"""What lies in a run directory, each part read when it is asked for. Loads no torch."""
+"""Contents of a run directory, each part read when it is asked for. Loads no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class RunResults:
 
     @property
     def place(self) -> RunDirectory:
-        """Where its files lie."""
+        """Places of its files."""
         return RunDirectory(self.path)
 
     @cached_property
@@ -185,7 +185,7 @@ class RunResults:
 
     @property
     def base_places(self) -> list[Path]:
-        """Where the evaluation of its initial policy may lie: in a run, and beside it."""
+        """Places of the evaluation of its initial policy: in a run, and next to it."""
         home = (self._home or self.path).absolute()
         return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
 
@@ -202,7 +202,7 @@ class RunResults:
 
     @property
     def base(self) -> "RunResults | None":
-        """What it is compared with; None where ``why_alone`` says why."""
+        """Evaluation that it is compared with; None where ``why_alone`` says why."""
         return self._compared.results
 
     @property

@@ -99,7 +99,7 @@ class ReportRun:
 
     @property
     def recipe(self) -> Recipe | None:
-        """What it was trained by; an initial policy was not."""
+        """Its method; an initial policy has none."""
         return None if self.is_base else self.results.recipe
 
     @property

@@ -70,7 +70,7 @@ def _checked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingForward(AnswerScorer):
-    """How the policy scores its rows, and other models score them for it.
+    """Scores of a batch under the policy, and under other models.
 
     ``reference`` is the initial policy, where a term compares whole distributions with its own.
     """

@@ -63,7 +63,7 @@ class VerifierRowGrader(Closing):
             raise SettingsError(row.elsewhere)
         own = {} if row is None else row.settings
         if others := [key for key in settings if key not in own]:
-            raise SettingsError(f"{others[0]} is no setting of the verifier {verifier!r}")
+            raise SettingsError(f"{others[0]} is not a setting of the verifier {verifier!r}")
         self._gold = gold or (None if is_import_path(verifier) else "answer")
         self._verifier = make_verifier(verifier, workers=workers, timeout=timeout, **settings)
         self._one_at_a_time = Lock()
@@ -293,7 +293,7 @@ class MathRowGrader(PairRowGrader[MathPair]):
         if isinstance(gold, int | float) and not isinstance(gold, bool):
             gold = str(gold)
         if not isinstance(gold, str) or not gold.strip():
-            return _verdict(Outcome.BAD_GOLD, f"gold is no text: {gold!r:.80}")
+            return _verdict(Outcome.BAD_GOLD, f"gold is not a text: {gold!r:.80}")
         if not isinstance(response, str):
             return _verdict(Outcome.NO_ANSWER, f"response is not text: {response!r:.80}")
         return MathPair(gold, response)

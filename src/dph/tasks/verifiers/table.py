@@ -70,13 +70,13 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
     {
         "sql": VerifierRow(
             path="dph.tasks.verifiers.sql.verifier:SQLVerifier",
-            summary="runs the statement beside the gold on a read-only database",
+            summary="runs the statement and the gold on a read-only database",
             settings={
                 "sql_rule": VerifierSetting(
                     argument="rule",
                     kind=Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"],
                     default="bird",
-                    meaning="when two results are equal (sql)",
+                    meaning="condition for two results to be equal (sql)",
                     always_counts=True,
                 )
             },
@@ -92,7 +92,8 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     argument="phrases",
                     kind=TEXTS,
                     default=None,
-                    meaning="what announces an answer without a box (math); default: its own list",
+                    meaning="phrases that announce an answer without a box (math); "
+                    "default: a built-in list",
                     always_counts=True,
                 ),
                 "math_any_expression": VerifierSetting(
@@ -107,7 +108,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         ),
         "math_qwen": VerifierRow(
             path="dph.tasks.verifiers.qwen.verifier:MathQwenVerifier",
-            summary="what the tool of Qwen2.5-Math would say; to compare scores, not to train with",
+            summary="the verdict of Qwen2.5-Math's tool; to compare scores, not to train with",
             gold="dph.tasks.verifiers.qwen.verifier:GOLD",
         ),
         "code": VerifierRow(

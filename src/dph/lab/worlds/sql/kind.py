@@ -14,7 +14,7 @@ from dph.lab.worlds.world import ByPath, World, WorldKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLWorldSizes:
-    """How many problems each set holds; ``unlabelled`` is that of each of its parts."""
+    """Number of problems in each set; ``unlabelled`` is that of each of its parts."""
 
     train: int = 600
     in_domain: int = 300

@@ -153,7 +153,7 @@ def build_world(
 
 
 def _made_from(seed: int, sizes: SQLWorldSizes, correlation: float | None) -> dict[str, Any]:
-    """What a world was made from, as its manifest begins."""
+    """Settings that a world was made from, as its manifest begins."""
     counts = asdict(sizes)
     if correlation is None:
         return {"schema": 3, "edition": 2, "seed": seed, "sizes": counts}
