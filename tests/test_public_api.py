@@ -17,8 +17,8 @@ PUBLIC = """
 Alpha CheckpointError Completion DataError DphError ForwardKL GradedCompletion JensenShannon
 ModelError Outcome PoolError Problem ReverseKL SettingsError StageError TrainingError Verdict
 VerifierError
-compare diagnose grade_code grade_math grade_sql load_pool load_problems load_recipe load_run
-make_divergence make_verifier pass_at_k plot run
+compare diagnose evaluate grade_code grade_math grade_sql load_pool load_problems load_recipe
+load_run make_divergence make_verifier pass_at_k plot presample report run
 """
 LAZY_NAMES = "results.charts results.diagnosis results.figure runs runs.evaluate runs.presample"
 LAZY_NAMES += " runs.train tasks"

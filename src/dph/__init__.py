@@ -3,8 +3,8 @@
 From a notebook:
 
 * grade answers: ``grade_sql``, ``grade_math``, ``grade_code``, ``make_verifier``
-* train: ``load_recipe``, ``run`` (all stages)
-* look at runs: ``load_run`` (tables, a verdict), ``compare``, ``diagnose``, ``plot``
+* train: ``load_recipe``, ``run`` (all stages), ``presample``, ``evaluate``
+* look at runs: ``load_run`` (tables, a verdict), ``compare``, ``diagnose``, ``report``, ``plot``
 * measure: ``pass_at_k``; read: ``load_pool``, ``load_problems``
 * divergences: ``ForwardKL``, ``JensenShannon``, ``Alpha``, ``ReverseKL``, ``make_divergence``
 * nouns: ``Problem``, ``Completion``, ``Outcome``, ``Verdict``, ``GradedCompletion``
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from dph.recipe import load_recipe
     from dph.results import plot
     from dph.results.diagnosis import diagnose
-    from dph.results.notebook import load_run
+    from dph.results.notebook import load_run, report
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.pass_at_k import pass_at_k
     from dph.runs.presample.pool import load_pool
-    from dph.runs.run import run
+    from dph.runs.run import evaluate, presample, run
     from dph.tasks.grading.answers import grade_code, grade_math, grade_sql
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         "VerifierError",
         "compare",
         "diagnose",
+        "evaluate",
         "grade_code",
         "grade_math",
         "grade_sql",
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
         "make_verifier",
         "pass_at_k",
         "plot",
+        "presample",
+        "report",
         "run",
     ]
 
@@ -101,6 +104,7 @@ __getattr__, __dir__ = lazy_names(
         "ReverseKL": "dph.loss.divergences",
         "compare": "dph.runs.evaluate.evaluated_runs",
         "diagnose": "dph.results.diagnosis",
+        "evaluate": "dph.runs.run",
         "grade_math": "dph.tasks.grading.answers",
         "grade_code": "dph.tasks.grading.answers",
         "grade_sql": "dph.tasks.grading.answers",
@@ -112,6 +116,8 @@ __getattr__, __dir__ = lazy_names(
         "make_verifier": "dph.tasks.verifiers",
         "pass_at_k": "dph.runs.evaluate.pass_at_k",
         "plot": "dph.results.plot",
+        "presample": "dph.runs.run",
+        "report": "dph.results.notebook",
         "run": "dph.runs.run",
     },
 )

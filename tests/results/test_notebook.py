@@ -138,3 +138,11 @@ def test_pass_at_k_takes_columns():
         dph.pass_at_k(8, [0.5], 4)
     with pytest.raises(DataError, match="correct=9"):
         dph.pass_at_k(8, [9], 4)
+
+
+def test_a_report_is_written_and_its_place_returned(runs, tmp_path):
+    path = dph.report(str(runs), out=str(tmp_path / "page.html"), title="Mine")
+    assert path == tmp_path / "page.html"
+    assert "<title>Mine</title>" in path.read_text("utf-8")
+    with pytest.raises(DataError, match="at least one run"):
+        dph.report()

@@ -173,11 +173,11 @@ def evaluate(
     """
     from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress
-    from dph.cli.evaluated_model import claimed, measured_model
     from dph.cli.request import read_request
+    from dph.runs.measured_model import claimed, measured_model
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    measured = measured_model(request, model)
+    measured = measured_model(request.recipe, request.directory, model)
     quiet_libraries()
     from dph.results.charts.tables import evaluation_table
     from dph.runs.directory import RunDirectory

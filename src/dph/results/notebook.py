@@ -20,6 +20,7 @@ from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
 from dph.results.read.found_runs import the_run
 from dph.results.read.run_results import RunResults, read_set_problems
+from dph.results.report import Limits, read_report, write_report
 from dph.results.verdict import RunVerdict
 from dph.results.vocabulary import metric_title, set_title
 from dph.runs.evaluate.evaluated_runs import compare as compare_runs
@@ -169,6 +170,36 @@ class LoadedRun:
         heading = self.verdict() if said is None else said
         body = "" if self.results.evaluation is None else _score_table(self.scores(arrow=True))
         return f"<p><strong>{escape(heading)}</strong></p>{body}"
+
+
+def report(
+    *runs: str | Path,
+    out: str | Path = "report.html",
+    title: str = "dph report",
+    longest: int = 50_000,
+    most_answers: int | None = None,
+    seed: int = 0,
+) -> Path:
+    """Write runs and all their answers as one HTML file, and return its path.
+
+    Args:
+        runs: run directories, or directories of runs.
+        out: the file, which appears whole.
+        title: of the page.
+        longest: keep this many characters of a text.
+        most_answers: keep this many of a run's most frequent answers to a problem; default: all.
+        seed: of the intervals.
+
+    Raises:
+        DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
+        SettingsError: ``dph-rl[report]`` is not installed, or a limit is below 1.
+    """
+    if not runs:
+        raise DataError("name at least one run for a report")
+    data = read_report(runs, seed=seed)
+    limits = Limits(longest=longest, most=most_answers)
+    write_report(data, out, limits=limits, title=title)
+    return Path(out)
 
 
 _NUMBER = {name: pa.float64() for name in ("value", "lo", "hi")}

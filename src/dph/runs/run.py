@@ -1,7 +1,8 @@
 """A whole run from Python: what ``dph run`` does."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
 from dph.runs.directory import RunDirectory
 from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
+from dph.runs.measured_model import claimed, measured_model
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.stores.manifest import StoreManifest
+from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
+from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import (
     require_named_files,
     require_prompts,
@@ -131,6 +135,94 @@ def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
 _LOG = logging.getLogger(__name__)
 
 
+# Stages for a notebook or a script; the command line has the same under the same names.
+
+
+@contextmanager
+def _plan(
+    recipe: Recipe | str | Path,
+    out: str | Path | None,
+    overrides: Sequence[str],
+    seed: int | None,
+    *,
+    all_sets: bool = False,
+) -> Iterator[RunPlan]:
+    if not isinstance(recipe, Recipe):
+        recipe = load_recipe(Path(recipe), overrides=overrides, seed=seed)
+    elif overrides or seed is not None:
+        raise SettingsError(
+            "overrides and seed apply only to the path of a recipe; change a Recipe before "
+            "passing it"
+        )
+    directory = RunDirectory.of(recipe, Path(out) if out is not None else None).path
+    resolved = resolve_names(recipe, run=directory)
+    for line in resolved.taken:
+        _LOG.info("%s", line)
+    sets = SetProblems(resolved.recipe) if all_sets else None
+    with open_plan(resolved.recipe, directory, sets=sets) as plan:
+        yield plan
+
+
+def presample(
+    recipe: Recipe | str | Path,
+    out: str | Path | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    progress: ProgressDisplay | None = None,
+) -> Manifest:
+    """Sample the initial policy: the pool, and the stores that training reads.
+
+    A finished pool is kept; one that was stopped continues. Arguments and errors are those of
+    ``run``.
+    """
+    with _plan(recipe, out, overrides, seed) as plan:
+        require_named_files(plan)
+        require_prompts(plan, *plan.stores)  # not after the pool was drawn
+        shown = progress or Silent()
+        manifest = presample_stage(plan, shown)
+        store_stage(plan, shown)
+        return manifest
+
+
+def evaluate(
+    recipe: Recipe | str | Path,
+    out: str | Path | None = None,
+    *,
+    model: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    progress: ProgressDisplay | None = None,
+) -> dict[str, Any]:
+    """Measure Pass@k, Mean@k, retention and styles on the recipe's evaluation sets.
+
+    The recipe's model is measured first, for comparison; finished measurements are kept. Other
+    arguments and errors are those of ``run``.
+
+    Args:
+        recipe: a recipe, or the path of one.
+        out: the run's directory; default: ``runs/<name>`` under the working directory.
+        model: a transformers directory; default: the run's result, or the recipe's model.
+        overrides: ``key=value`` as of ``--set``, for the path of a recipe.
+        seed: of everything random, for the path of a recipe.
+        progress: shows the progress; default: nothing does.
+
+    Returns:
+        The content of ``evaluation.json``, which ``dph.load_run(out).scores()`` has as a table.
+    """
+    with _plan(recipe, out, overrides, seed, all_sets=True) as plan:
+        named = None if model is None else Path(model)
+        measured = measured_model(plan.recipe, plan.directory.path, named)
+        shown, base = progress or Silent(), plan.directory.base.path
+        document = evaluate_stage(plan, base, shown, model=plan.initial)
+        if measured.directory != base:
+            with claimed(measured):
+                document = evaluate_stage(
+                    plan, measured.directory, shown, model=measured.model, base=base
+                )
+        return document
+
+
 def run(
     recipe: Recipe | str | Path,
     out: str | Path | None = None,
@@ -155,16 +247,5 @@ def run(
         SettingsError: the recipe is missing or invalid, or overrides are given with a ``Recipe``.
         DphError: as the stages do.
     """
-    if not isinstance(recipe, Recipe):
-        recipe = load_recipe(Path(recipe), overrides=overrides, seed=seed)
-    elif overrides or seed is not None:
-        raise SettingsError(
-            "overrides and seed apply only to the path of a recipe; change a Recipe before "
-            "passing it"
-        )
-    directory = RunDirectory.of(recipe, Path(out) if out is not None else None).path
-    resolved = resolve_names(recipe, run=directory)
-    for line in resolved.taken:
-        _LOG.info("%s", line)
-    with open_plan(resolved.recipe, directory) as plan:
+    with _plan(recipe, out, overrides, seed) as plan:
         return run_stages(plan, progress or Silent())

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import make_directory, read_json, write_json
-from dph.cli.request import Request
-from dph.errors import DataError, ModelError
+from dph.errors import DataError, ModelError, SettingsError
 from dph.model.hub import model_directory
+from dph.recipe import Recipe
 from dph.runs.directory import CHECKPOINTS, EvaluationDirectory, RunDirectory
 
 MADE_FROM = "model.json"
@@ -25,7 +25,7 @@ class EvaluatedModel:
     """Whether the directory says in a file of its own which model it is of."""
 
 
-def measured_model(request: Request, model: Path | None) -> EvaluatedModel:
+def measured_model(recipe: Recipe, directory: Path, model: Path | None) -> EvaluatedModel:
     """The model to measure and the place of its evaluation.
 
     Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
@@ -38,16 +38,17 @@ def measured_model(request: Request, model: Path | None) -> EvaluatedModel:
         SettingsError: the recipe names no evaluation set.
         ModelError: the model is not there.
     """
-    run = RunDirectory(request.directory)
-    request.require_sets()
+    run = RunDirectory(directory)
+    if not recipe.data.sets:
+        raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
     if model is None:
-        result = run.result(request.recipe.evaluate)
+        result = run.result(recipe.evaluate)
         if result is not None:
             return EvaluatedModel(model=result, directory=run.path)
-        return EvaluatedModel(model=model_directory(request.recipe.model), directory=run.base.path)
+        return EvaluatedModel(model=model_directory(recipe.model), directory=run.base.path)
     if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise ModelError(f"{model} is not the directory of a saved transformers model")
-    if model.resolve() == model_directory(request.recipe.model).resolve():
+    if model.resolve() == model_directory(recipe.model).resolve():
         return EvaluatedModel(model=model, directory=run.base.path)
     place = _place_of_its_own(run.models, model.resolve())
     return EvaluatedModel(model=model, directory=place, noted=True)
