@@ -112,7 +112,7 @@ def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
 @recipe_app.command("show", cls=Verb)
 def show(
     recipe: Annotated[
-        Path | None, typer.Argument(metavar="RECIPE", help="Without one: every key there is.")
+        Path | None, typer.Argument(metavar="RECIPE", help="Without a recipe: all keys.")
     ] = None,
     overrides: SetOption = None,
     as_json: JsonOption = False,

@@ -12,7 +12,7 @@ RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
 ]
 OtherArgument = Annotated[
-    Path | None, typer.Argument(metavar="OTHER", help="A second run, shown next to it.")
+    Path | None, typer.Argument(metavar="OTHER", help="Second run to compare with the first.")
 ]
 ProblemOption = Annotated[
     list[str] | None,
@@ -24,7 +24,7 @@ OutcomeOption = Annotated[
         "--outcome",
         case_sensitive=False,
         metavar="OUTCOME",
-        help=f"Problems with such answers, and only these: {', '.join(Outcome)}.",
+        help=f"Show only problems with such answers: {', '.join(Outcome)}.",
     ),
 ]
 LimitOption = Annotated[

@@ -59,8 +59,8 @@ class RecallSettings:
         SettingsError: a value is out of range.
     """
 
-    rounds: int = option(3, "The largest number of rounds.", "N")
-    threshold: float = option(0.5, "Recalled from this score on.", "P")
+    rounds: int = option(3, "Maximum number of rounds.", "N")
+    threshold: float = option(0.5, "Lowest score at which a page is recalled.", "P")
     domain_share: float = option(
         0.1, "A domain is related if more than this share of its pages is recalled.", "S"
     )
@@ -70,10 +70,10 @@ class RecallSettings:
         "NAME",
         choices=CLASSIFIERS,
     )
-    vocabulary: int = option(32_000, "Tokens of the BPE that is learnt.", "N")
+    vocabulary: int = option(32_000, "Vocabulary size of the BPE to train.", "N")
     characters: int = 10_000
     examples: int = 500_000
-    seed: int = option(0, "Of the classifier.", "N")
+    seed: int = option(0, "Seed of the classifier.", "N")
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("vocabulary", 300), ("characters", 1), ("examples", 1)):
@@ -119,31 +119,31 @@ class SynthSettings:
         "Documents to start from: code, or tasks to be made harder; as of other stages.",
         "PATH",
     )
-    modules: str = option("", "Modules whose documented functions are used.", "A,B")
+    modules: str = option("", "Modules with the documented functions to use.", "A,B")
     databases: Path | None = option(  # noqa: RUF009
         None, "Holds <name>/<name>.sqlite.", "DIR"
     )
     model: str = option(
-        "", "A model's directory or its name on the Hub; with --server its name there.", "NAME"
+        "", "Directory of a model or its name on the Hub; with --server, its name there.", "NAME"
     )
     server: str = option("", "A server that speaks OpenAI's protocol.", "URL")
     generator: str = option(
-        "", "Your function: prompts and seeds in, as many texts out.", "MODULE:FUNCTION"
+        "", "Your function: takes prompts and seeds, returns as many texts.", "MODULE:FUNCTION"
     )
     key_env: str = option("", "Environment variable with the server's key.", "NAME")
-    most: int | None = option(None, "Seeds at most [default: all].", "N", least=1)
-    samples: int = option(1, "Answers for each seed.", "N", least=1)
-    seed: int = option(0, "Of all draws.", "N", least=0)
-    max_tokens: int = option(2048, "Tokens of an answer at most.", "N", least=1)
-    temperature: float = option(1.0, "Of sampling, above 0.", "T")
+    most: int | None = option(None, "Maximum number of seeds [default: all].", "N", least=1)
+    samples: int = option(1, "Number of answers per seed.", "N", least=1)
+    seed: int = option(0, "Seed of all draws.", "N", least=0)
+    max_tokens: int = option(2048, "Maximum tokens of an answer.", "N", least=1)
+    temperature: float = option(1.0, "Sampling temperature, above 0.", "T")
     second: bool = option(
         True,
-        "Have each function written again from the task alone; both must agree.",
+        "Write each function twice, the second time from the task alone; both must agree.",
         flag="--second/--no-second",
     )
     survivors: float = option(
         0.5,
-        "Share of programs made wrong in one place that may pass the tests.",
+        "Maximum share of programs with one injected error that may pass the tests.",
         "S",
         least=0.0,
         most=1.0,

@@ -202,9 +202,9 @@ def _run_as_jobs(
                 raise StageError(ended.error)
             if (answer := notes.read(step)) is None:
                 raise StageError(
-                    f"{step.name} was done elsewhere, and its files are not at "
-                    f"{notes.path(step.name)}: the directory must be one that every machine of "
-                    "the cluster writes to"
+                    f"{step.name} was done on another machine, and its files are not at "
+                    f"{notes.path(step.name)}: every machine of the cluster must be able to write "
+                    "to the directory"
                 )
             done(step, answer)
     except BaseException:

@@ -46,7 +46,7 @@ def advantage_rows(key: str, *, title: str) -> dict[str, Row]:
     refused = [name for name, term in ADVANTAGES.items() if term.reads & READ_IN_OWN_LOOP.keys()]
     taken = _parameters_of(name for name in ADVANTAGES if name not in refused)
     why = (
-        "it reads what the initial policy got right, or its log-probs of new samples, "
+        "it reads the initial policy's right answers, or its log-probs of new samples, "
         f"which {title}'s rows do not say; {_OWN}"
     )
     return {

@@ -87,7 +87,7 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
             presample="dph.engines.stages.verl_stage:presample_stage",
             train="dph.engines.stages.verl_stage:train_stage",
             arguments="dph.engines.stages.verl_stage:arguments_of",
-            short_rollout="verl drops the rest of an epoch that fills no rollout",
+            short_rollout="verl drops the rest of an epoch that does not fill a rollout",
         ),
     }
 )

@@ -154,7 +154,7 @@ def steps_done(plan: RunPlan) -> int:
         raise CheckpointError(f"{error} {changed}".rstrip()) from error
     if done > recipe.train.steps:
         raise CheckpointError(
-            f"the run in {plan.directory.path} is at step {done} already, but train.steps = "
+            f"the run in {plan.directory.path} is already at step {done}, but train.steps = "
             f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
         )
     require_same_verifier(plan, checkpoint, step=done)

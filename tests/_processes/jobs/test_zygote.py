@@ -108,7 +108,7 @@ def test_children_of_a_zygote_that_was_killed_are_killed_and_the_next_has_a_new_
     jobs.start(Job("a", {"seconds": 600}))
     child = jobs._running["a"]
     os.kill(child._zygote.process.pid, signal.SIGKILL)
-    assert "ended with code" in jobs.wait().error
+    assert "exited with code" in jobs.wait().error
     jobs.start(Job("b", {"seconds": 0}))
     assert jobs.wait().error == ""
     assert not Path(f"/proc/{child.pid}/exe").exists()
@@ -129,7 +129,7 @@ def test_a_child_that_is_killed_says_by_what(make):
     jobs = make(SLEEPS)
     jobs.start(Job("a", {"seconds": 600}))
     os.kill(jobs._running["a"].pid, signal.SIGKILL)
-    assert "ended with code -9" in jobs.wait().error
+    assert "exited with code -9" in jobs.wait().error
 
 
 def test_to_prepare_twice_is_to_prepare_once(make):

@@ -45,7 +45,7 @@ def explain(
     directories: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR", help="Directories of stages, or one that holds those of several."
+            metavar="DIR", help="Directories of stages, or a parent directory of several."
         ),
     ],
     as_json: JsonOption = False,

@@ -32,18 +32,18 @@ HeldoutOption = Annotated[
 class AblationOptions:
     """The settings of an ablation that are options (``dph.lab.ablation.settings`` has them all)."""
 
-    models: str = option("ngram,transformer", "Of ngram and transformer.", "A,B")
-    tokens: int = option(120_000, "That each model learns from.", "N")
-    seeds: int = option(3, "Each draws sequences and first weights.", "N")
-    megabytes: float = option(1.0, "Of the input, at most: a sample of it.", "N")
+    models: str = option("ngram,transformer", "Models to use: ngram, transformer.", "A,B")
+    tokens: int = option(120_000, "Tokens that each model is trained on.", "N")
+    seeds: int = option(3, "Number of seeds; each draws sequences and initial weights.", "N")
+    megabytes: float = option(1.0, "Maximum megabytes of the input; a sample is taken.", "N")
     copies: float = option(
         0.0,
-        "Share of the raw files that are planted copies; OpenCoder found about 0.75.",
+        "Share of planted copies among the raw files; OpenCoder found about 0.75.",
         "S",
     )
-    language: str = option("", "Documents of this language alone.", "NAME")
-    dedup: str = option("opencoder", "As of dph corpus dedup.", "PRESET")
-    filter: str = option("opencoder", "As of dph corpus filter.", "PRESET")
+    language: str = option("", "Use only documents of this language.", "NAME")
+    dedup: str = option("opencoder", "Preset of dph corpus dedup.", "PRESET")
+    filter: str = option("opencoder", "Preset of dph corpus filter.", "PRESET")
 
 
 @settings_options(AblationOptions)

@@ -151,7 +151,7 @@ def _require_one_source(settings: SynthSettings) -> None:
     given = [f"--{name}" for name in ("input", "modules", "databases") if getattr(settings, name)]
     wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(settings.kind, "--input")
     if given != [wanted]:
-        raise SettingsError(f"--kind {settings.kind} starts from {wanted}, and from nothing else")
+        raise SettingsError(f"--kind {settings.kind} takes only {wanted} as its input")
 
 
 def _require_a_generator(settings: SynthSettings) -> None:

@@ -74,7 +74,7 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     methods = list(summary["methods"])
     lines = [f"Seen on seed {summary['seed']}, base model to trained model:"]
     lines += [f"  {method_label(name)}: {_seen(summary, name)}." for name in methods]
-    lines.append("Cost of all stages, with what methods share in full for each:")
+    lines.append("Cost of all stages; shared stages count in full for each method:")
     lines += [f"  {method_label(name)}: {cost_words(summary['cost'][name])}." for name in methods]
     if table is None:
         lines.append(

@@ -291,7 +291,7 @@ def _file_name(label: str) -> str:
 
 # What methods kept, what they gained, and what became of skills that no method trained.
 #
-# The paper's Table 2 (other tasks) and its rates of what was kept and gained, on a study's
+# The paper's Table 2 (other tasks) and its rates of problems kept and gained, on a study's
 # worlds.
 
 

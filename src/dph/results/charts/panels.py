@@ -251,7 +251,7 @@ def _sum_before(shares: Mapping[str, float], styles: Sequence[str], style: str) 
     return sum(shares.get(other, 0.0) for other in styles[: styles.index(style)])
 
 
-# One number of each model as a dot with its interval: styles, or what was kept and gained.
+# One number of each model as a dot with its interval: styles, or problems kept and gained.
 
 ROW_HEIGHT = 0.19
 """Inches that a model's row takes."""

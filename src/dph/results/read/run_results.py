@@ -177,7 +177,7 @@ class RunResults:
             model = str(found.evaluation["model"])
             if recipe is None or is_model(model, recipe.model):
                 return InitialEvaluation(results=found)
-            others.append(f"{found.path} is of {model}")
+            others.append(f"{found.path} belongs to {model}")
         wanted = "" if recipe is None else f" {recipe.model.path}"
         places = " or ".join(map(str, self.base_places))
         why = f"{self.path}: there is no evaluation of the initial policy{wanted} in {places}"

@@ -240,7 +240,7 @@ def read_evaluation(path: Path) -> dict[str, Any]:
     """
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("model"), str):
-        raise DataError(f"{path} is not an evaluation: it names no model")
+        raise DataError(f"{path} is not an evaluation: it does not name a model")
     if lacking := {"samples", "sets"} - content.keys():
         raise DataError(f"{path} is not an evaluation: it lacks {' and '.join(sorted(lacking))}")
     return content

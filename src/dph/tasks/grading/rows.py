@@ -293,7 +293,7 @@ class MathRowGrader(PairRowGrader[MathPair]):
         if isinstance(gold, int | float) and not isinstance(gold, bool):
             gold = str(gold)
         if not isinstance(gold, str) or not gold.strip():
-            return _verdict(Outcome.BAD_GOLD, f"gold is not a text: {gold!r:.80}")
+            return _verdict(Outcome.BAD_GOLD, f"gold is not text: {gold!r:.80}")
         if not isinstance(response, str):
             return _verdict(Outcome.NO_ANSWER, f"response is not text: {response!r:.80}")
         return MathPair(gold, response)

@@ -76,7 +76,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     argument="rule",
                     kind=Literal["spider", "bird", "bird_soft_f1", "strict", "cartesian"],
                     default="bird",
-                    meaning="condition for two results to be equal (sql)",
+                    meaning="rule for equal results (sql)",
                     always_counts=True,
                 )
             },
@@ -100,7 +100,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     argument="any_expression",
                     kind=bool,
                     default=True,
-                    meaning="without box and phrase, the last expression counts (math)",
+                    meaning="use the last expression if there is no box or phrase (math)",
                     always_counts=True,
                 ),
             },
@@ -119,7 +119,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     argument="memory_mb",
                     kind=int,
                     default=1000,
-                    meaning="address space of a program, in units of 10^6 bytes (code)",
+                    meaning="address space limit of a program, in units of 10^6 bytes (code)",
                     bounds={"ge": 64},
                 )
             },
