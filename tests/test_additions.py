@@ -144,7 +144,7 @@ def test_the_method_computes_its_formula_and_reports_quickstarts_and_studies_kno
         from dph.lab.quickstart.recipes import parse_contender
         from dph.loss.objectives import make_objective
         from dph.recipe import STRENGTHS, resolve_recipe
-        from dph.results.charts.palette import method_label
+        from dph.results.vocabulary import method_label
         table = {"model": {"path": "m"}, "data": {"train": "t"}, "method": "relative"}
         recipe = resolve_recipe(table)
         rewards = torch.tensor([[1.0, 0.0, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]])
@@ -208,7 +208,7 @@ def test_a_recipe_names_the_verifier_and_sets_it_and_its_check_grades_a_row(veri
     for engine, code in (("trl", 0), ("verl", 2)):
         more = ["--set", "method=grpo", "--set", f"train.engine={engine}"]
         said = verifier.dph("recipe", "show", "recipe.toml", *words, *more, code=code)
-    assert "data.initials_letters = 2 cannot be had with train.engine = 'verl'" in said
+    assert "data.initials_letters = 2 is not possible with train.engine = 'verl'" in said
 
 
 def test_a_file_is_graded_by_the_verifier_and_its_setting_is_an_option(verifier):

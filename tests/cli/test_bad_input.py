@@ -174,7 +174,7 @@ def test_a_run_with_other_settings(dph, example, tmp_path):
         (["run", "r.toml", "--nope"], "No such option"),
         (["run", "r.toml", "--seed", "x"], "--seed"),
         (["run", "r.toml", "--seed", "-1"], "--seed"),
-        (["compare"], "Missing argument 'RUN...'"),
+        (["compare"], "Missing argument 'RUN'"),
     ],
 )
 def test_a_command_that_cannot_be_understood(refused, words, message):
@@ -231,7 +231,7 @@ def test_a_chat_without_a_template(refused, example):
 
 
 def test_databases_that_are_not_there(refused, example):
-    refused(["presample", example, "--set", "data.databases=gone"], "is no directory", "gone")
+    refused(["presample", example, "--set", "data.databases=gone"], "is not a directory", "gone")
 
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", ""])
@@ -262,4 +262,4 @@ def test_a_run_says_which_setting_changed_and_never_goes_back(dph, example, tmp_
     assert "sampling.top_p was 1.0, now 0.9; " in err
     assert "more]" in err
     assert sorted((tmp_path / "run").rglob("*")) == before
-    assert_refused(dph(*words, "--set", "train.steps=2"), "at step 4 already", "train.steps = 2")
+    assert_refused(dph(*words, "--set", "train.steps=2"), "already at step 4", "train.steps = 2")

@@ -66,7 +66,7 @@ def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, example, tmp_pa
 def test_training_on_a_failed_split_is_refused_with_its_cause(dph, example, tmp_path):
     code, _, err = dph("run", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
     assert code == 2
-    assert "has no rehearsal sample; problems by correct samples: 0 of 8: 12;" in err
+    assert "holds no rehearsal sample; problems by correct samples: 0 of 8: 12;" in err
     assert "outcomes of all answers: CUT_OFF 9" in err
     assert "sampling.max_tokens = 1: raise it" in err
     assert "lower presample.threshold" not in err

@@ -150,6 +150,6 @@ def test_weights_of_another_shape_than_the_config_says_are_named(directory):
     config = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | {"vocab_size": 5}))
     with pytest.raises(
-        ModelError, match=r"another shape .* lm_head\.weight: \(48, 32\), not \(5, 32\)"
+        ModelError, match=r"do not have the shape .* lm_head\.weight: \(48, 32\), not \(5, 32\)"
     ):
         load_model(directory, device="cpu")

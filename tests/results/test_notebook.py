@@ -1,7 +1,9 @@
 """Runs in a notebook: the files come out as tables, and no name or answer becomes markup."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -146,3 +148,13 @@ def test_a_report_is_written_and_its_place_returned(runs, tmp_path):
     assert "<title>Mine</title>" in path.read_text("utf-8")
     with pytest.raises(DataError, match="at least one run"):
         dph.report()
+
+
+def test_the_howto_runs_word_by_word(runs, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs/howto/notebook.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quickstart").symlink_to(runs)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "docs/howto/notebook.md", "exec"), names)
+    assert {"lost", "counts"} <= names.keys()

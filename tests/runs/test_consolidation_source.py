@@ -52,7 +52,7 @@ def test_a_consolidated_checkpoint_is_that_of_the_run_around_it(run):
 
 def test_a_model_outside_of_runs_needs_a_recipe(run, tmp_path):
     trl = model_in(tmp_path / "trl" / "checkpoint-500")
-    with pytest.raises(SettingsError, match=r"checkpoint-500 is no run.*--recipe FILE"):
+    with pytest.raises(SettingsError, match=r"checkpoint-500 is not a run.*--recipe FILE"):
         consolidation_source(trl, None)
     found = consolidation_source(trl, run / "recipe.toml")
     assert (found.model, found.recipe, found.place) == (trl, run / "recipe.toml", trl)
@@ -81,6 +81,6 @@ def test_an_adapter_is_to_be_exported_first(run):
 @pytest.mark.parametrize("inside", [".", "consolidation", "checkpoints/../mine"])
 def test_nothing_is_written_into_what_is_consolidated(run, inside):
     found = consolidation_source(run, None)
-    with pytest.raises(SettingsError, match=r"of which must not be overwritten.*--out"):
+    with pytest.raises(SettingsError, match=r"which must not be overwritten.*--out"):
         found.require_beside(run / inside)
     found.require_beside(found.beside)

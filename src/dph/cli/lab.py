@@ -125,10 +125,7 @@ def quickstart(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build a small world and compare methods on it.
-
-    A base model that knows the world is trained first.
-    """
+    """Build a small world and a base model, and compare methods."""
     from dph.cli.display.output import quiet_libraries
     from dph.cli.display.progress import open_progress
     from dph.cli.request import require_writable

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -68,34 +68,37 @@ class RunPlan:
     verifier: Verifier
     accept_verifier: bool = False
 
-    # Facts of the recipe, asked of it once.
-    initial: Path = field(init=False)
-    """The directory of the initial policy."""
-    presampling_seed: int = field(init=False)
-    """The seed of the pool."""
-    anchors: Mapping[str, AnchorSettings] = field(init=False)
-    """The anchors that weigh anything."""
-    stores: Mapping[str, PlannedStore] = field(init=False)
-    """The stores that training reads."""
-    unlabelled: SelfConsistencySettings | None = field(init=False)
-    """How training learns from unlabelled prompts; None where it does not."""
-    consolidates_on: str | None = field(init=False)
-    """The name of the store that a consolidation after RL fills and reads."""
+    @cached_property
+    def initial(self) -> Path:
+        """The directory of the initial policy."""
+        return model_directory(self.recipe.model)
 
-    def __post_init__(self) -> None:
-        recipe = self.recipe
-        consistency, consolidation = recipe.self_consistency, recipe.consolidation
-        facts: dict[str, object] = {
-            "presampling_seed": recipe.presampling_seed,
-            "anchors": recipe.objective.active_anchors,
-            "unlabelled": consistency if consistency.active else None,
-            "consolidates_on": consolidation.store if consolidation.active else None,
-        }
-        used = recipe.used_stores
-        facts["initial"] = model_directory(recipe.model)
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "stores", {name: self.store(name) for name in used})
+    @cached_property
+    def presampling_seed(self) -> int:
+        """The seed of the pool."""
+        return self.recipe.presampling_seed
+
+    @cached_property
+    def anchors(self) -> Mapping[str, AnchorSettings]:
+        """The anchors that weigh anything."""
+        return self.recipe.objective.active_anchors
+
+    @cached_property
+    def stores(self) -> Mapping[str, PlannedStore]:
+        """The stores that training reads."""
+        return {name: self.store(name) for name in self.recipe.used_stores}
+
+    @cached_property
+    def unlabelled(self) -> SelfConsistencySettings | None:
+        """How training learns from unlabelled prompts; None where it does not."""
+        settings = self.recipe.self_consistency
+        return settings if settings.active else None
+
+    @cached_property
+    def consolidates_on(self) -> str | None:
+        """The name of the store that a consolidation after RL fills and reads."""
+        settings = self.recipe.consolidation
+        return settings.store if settings.active else None
 
     @cached_property
     def needs_pool(self) -> bool:

@@ -13,7 +13,7 @@ from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.hub import uses_hub
 from dph.model.policies import load_policy
 from dph.model.sampler.graded import GradedSampler
-from dph.recipe import save_recipe
+from dph.recipe import Recipe, save_recipe
 from dph.runs.directory import MANIFEST, RunDirectory, is_made
 from dph.runs.drawing import drawing, graded_sampler, require_engine
 from dph.runs.plan import RunPlan
@@ -36,7 +36,7 @@ from dph.tasks.verifiers.base import verifier_identity
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
 
 
-def pin(plan: RunPlan) -> None:
+def pin(recipe: Recipe, run: RunDirectory) -> None:
     """Write the recipe with its commits into a run's directory that has none yet.
 
     Training writes it anyway. Here it comes before pools and stores, so that a run which is stopped
@@ -45,10 +45,10 @@ def pin(plan: RunPlan) -> None:
     Raises:
         DataError: the directory cannot be written.
     """
-    path = plan.directory.recipe_file
-    if uses_hub(plan.recipe) and not path.exists():
+    path = run.recipe_file
+    if uses_hub(recipe) and not path.exists():
         make_directory(path.parent)
-        save_recipe(plan.recipe, path)
+        save_recipe(recipe, path)
 
 
 def pool_source(plan: RunPlan, model: PreTrainedModel, draw: GradedSampler) -> Source:
@@ -114,7 +114,7 @@ def presample_stage(
         # Again, now that it stays as it is: another process may have made it since.
         if found := expected.found():
             return found
-        pin(plan)
+        pin(plan.recipe, plan.directory)
         if is_made(path):
             return _split_again(model, expected, progress)
         with timed(path):

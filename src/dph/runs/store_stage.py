@@ -310,7 +310,7 @@ class _Making:
             directory = self.plan.directory.path
             if self.path.resolve().is_relative_to(directory.resolve()):
                 held.enter_context(only_writer(directory))
-            pin(self.plan)
+            pin(self.plan.recipe, self.plan.directory)
             if found := self._found(judges):
                 return found
             with timed(self.path):

@@ -50,7 +50,7 @@ def test_a_handler_that_cannot_be_made_is_reported(user_module):
     name = user_module(MODULE)
     assert serve(f"{name}:make", "bad", 1) == [["failed", "LookupError: no such thing"]]
     assert serve(f"{name}:other", {}, 1) == [
-        ["failed", f"'{name}' has no 'other' (wanted '{name}:other')"]
+        ["failed", f"'{name}' has no 'other' (looking for '{name}:other')"]
     ]
 
 

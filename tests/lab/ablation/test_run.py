@@ -77,7 +77,7 @@ def test_arms_of_the_same_documents_are_measured_once(corpora, tmp_path):
 
 
 def test_heldout_code_that_the_corpus_has_too_does_not_count(corpora, tmp_path):
-    with pytest.raises(DataError, match="holds 0 files of code that are not in the corpus"):
+    with pytest.raises(DataError, match="has 0 files of code that are not in the corpus"):
         run((corpora[0], corpora[0]), tmp_path / "a", models=["ngram"])
 
 

@@ -65,5 +65,5 @@ def test_another_architecture_and_a_weight_of_no_llama_are_refused_by_name():
         llama_config(other)
     with pytest.raises(DataError, match=r"weight 'blk.0.ssm.weight', which no Llama has"):
         llama_weights(a_file(blk__0__ssm__weight=[0.0]))
-    with pytest.raises(DataError, match=r"nothing of llama\.vocab_size"):
+    with pytest.raises(DataError, match=r"does not give llama\.vocab_size"):
         llama_config(GgufFile(facts={"general.architecture": "llama"}, weights={}, quantised=()))

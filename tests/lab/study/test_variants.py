@@ -59,7 +59,7 @@ def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
 
     assert arm("in_domain/greedy").run_id(1) != arm("in_domain/mean").run_id(1)
     with pytest.raises(
-        SettingsError, match=r"'best' on w: .*names the set 'dev'; measured are: in_"
+        SettingsError, match=r"'best' on w: .*names the set 'dev'; the measured sets are in_"
     ):
         arm("dev/greedy")
 

@@ -63,5 +63,5 @@ def test_an_evaluation_of_an_earlier_checkpoint_is_not_told_as_the_newest(finish
 
 def test_a_damaged_evaluation_is_refused(finished):
     (finished / "base" / "evaluation.json").write_text("[]")
-    with pytest.raises(DataError, match="is no evaluation"):
+    with pytest.raises(DataError, match="is not an evaluation"):
         read_finished_run(finished)

@@ -55,7 +55,7 @@ def test_an_evaluation_of_another_model_is_named_and_not_taken(tmp_path, model):
     found = RunResults(run).initial
     assert found.results is None
     assert f"no evaluation of the initial policy {model} in" in found.why_none
-    assert f"{other} is of {tmp_path / 'other'}" in found.why_none
+    assert f"{other} belongs to {tmp_path / 'other'}" in found.why_none
     with pytest.raises(DataError, match="no evaluation of the initial policy"):
         found.required()
 
@@ -128,5 +128,5 @@ def test_a_recorded_model_is_compared_as_of_when_it_was_recorded(recorded, path,
 def test_what_is_no_evaluation_is_refused(tmp_path, model, content):
     run = run_of(tmp_path / "grpo", model)
     (evaluation(tmp_path / "base") / "evaluation.json").write_text(content)
-    with pytest.raises(DataError, match=r"evaluation\.json is no evaluation"):
+    with pytest.raises(DataError, match=r"evaluation\.json is not an evaluation"):
         RunResults(run).initial  # noqa: B018

@@ -63,7 +63,7 @@ def test_a_refusal_holds_both_histograms():
     with pytest.raises(PoolError) as refused:
         require_usable(Path("pool"), found, rehearses=True, explores=1)
     said = str(refused.value)
-    assert "has no rehearsal sample" in said
+    assert "holds no rehearsal sample" in said
     assert "0 of 4: 1, 1 of 4: 4, 2 of 4: 5" in said
     assert "WRONG 60.0%, CORRECT 40.0%" in said
     assert "no problem was solved more than 2 of 4 times: lower presample.threshold" in said

@@ -46,5 +46,5 @@ def test_a_file_is_graded_with_the_verifiers_own_settings_alone():
     ):
         VerifierRowGrader("exact", gym_threshold=0.5)
     pytest.importorskip("reasoning_gym")
-    with pytest.raises(SettingsError, match="lies above 0 and is at most 1, got 2"):
+    with pytest.raises(SettingsError, match="must be above 0 and at most 1, got 2"):
         VerifierRowGrader("reasoning_gym", gym_threshold=2.0)

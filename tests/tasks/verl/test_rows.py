@@ -141,9 +141,12 @@ def test_a_problem_whose_own_field_is_called_verl_row_is_a_problem_like_any_othe
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"reward_model": {"style": "rule", "ground_truth": "x"}}, "reward_model.ground_truth is"),
+        (
+            {"reward_model": {"style": "rule", "ground_truth": "x"}},
+            "ground_truth differs",
+        ),
         ({"level": 3}, "level differs from extra_info.answer_json"),
-        ({"extra_info": {"level": 3}}, "extra_info.level is not"),
+        ({"extra_info": {"level": 3}}, "extra_info.level differs"),
         ({"extra_info": {"answer_json": "{"}}, "answer_json is not JSON"),
         ({"extra_info": {"answer_json": "[" * 100_000}}, "answer_json is not JSON"),
         ({"extra_info": {"answer_json": "[1]"}}, "has no ground truth 'gold_sql'"),

@@ -169,7 +169,7 @@ def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]
     from rich.text import Text
 
     if problem.problem is None:
-        return [Text("prompt and gold are not known: there is no problems.parquet", style="dim")]
+        return [Text("prompt and gold are unknown: there is no problems.parquet", style="dim")]
     limit = None if shown.full else _PROMPT
     texts: list[RenderableType] = [
         Text("prompt", style="dim"),

@@ -22,7 +22,7 @@ def open_generator(settings: SynthSettings) -> Generator:
         return _own_model(settings.model, max_tokens, temperature)
     name = settings.key_env
     if name and name not in os.environ:
-        raise SettingsError(f"the server's key is to stand in {name}, which is not set")
+        raise SettingsError(f"set {name} to the server's key")
     return Server(
         settings.server,
         settings.model,

@@ -75,7 +75,7 @@ class ComparisonRow:
     difference: Difference | None
 
 
-class Comparison(Sequence[ComparisonRow]):
+class RunComparison(Sequence[ComparisonRow]):
     """The rows of a comparison: a sequence, which a notebook shows as a table."""
 
     def __init__(self, rows: Sequence[ComparisonRow]) -> None:
@@ -93,7 +93,7 @@ class Comparison(Sequence[ComparisonRow]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Comparison({list(self._rows)!r})"
+        return f"RunComparison({list(self._rows)!r})"
 
     def table(self, *, arrow: bool = False) -> Frame:
         """The rows as a DataFrame, or with ``arrow=True`` as a pyarrow Table.

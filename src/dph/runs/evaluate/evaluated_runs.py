@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from dph.errors import DataError
 from dph.records import Outcome, Problem
 from dph.runs.directory import EvaluationDirectory
-from dph.runs.evaluate.comparison import ChangedProblem, Comparison, changed_problems
+from dph.runs.evaluate.comparison import ChangedProblem, RunComparison, changed_problems
 from dph.runs.evaluate.comparison import compare as compare_scores
 from dph.runs.evaluate.retention import Retention, effective_styles, retention
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, comparable_scores, read_samples
@@ -188,7 +188,7 @@ def compare(
     sets: Collection[str] = (),
     ks: Sequence[int] | None = None,
     seed: int = 0,
-) -> Comparison:
+) -> RunComparison:
     """Greedy, mean and Pass@k of evaluated runs, with paired differences to the first.
 
     Args:
@@ -201,7 +201,7 @@ def compare(
         DataError: a run is named twice, was not evaluated, or was evaluated on other problems.
     """
     scores = read_runs([Path(run) for run in runs], sets)
-    return Comparison(compare_scores(scores, None, ks or default_ks(scores), seed))
+    return RunComparison(compare_scores(scores, None, ks or default_ks(scores), seed))
 
 
 def read_runs(runs: Sequence[Path], set_names: Collection[str]) -> dict[str, dict[str, SetScores]]:

@@ -223,8 +223,8 @@ def test_a_partial_reward_is_wrong(singers, singer_problem):
     assert verdict.outcome is Outcome.WRONG
     assert verdict.reward == pytest.approx(2 / 3)
     assert verdict.reason == (
-        "soft F1 0.6667: 2 columns, the gold has 1: row 1: ('singer 3', 1) came, "
-        "('singer 3') was wanted"
+        "soft F1 0.6667: 2 columns, the gold has 1: row 1: got ('singer 3', 1), "
+        "expected ('singer 3')"
     )
 
 

@@ -95,7 +95,7 @@ def difference(
         equal: whether two rows are equal that are not the same; it is asked of few.
 
     >>> difference([(1, "a")], [(1, "b")])
-    "(1, 'a') came, (1, 'b') was wanted"
+    "got (1, 'a'), expected (1, 'b')"
     >>> difference([("a",)], [("a",), (None,)])
     '1 rows, the gold has 2: (NULL) is missing'
     """
