@@ -90,7 +90,7 @@ class RunPlan:
 
     @cached_property
     def unlabelled(self) -> SelfConsistencySettings | None:
-        """How training learns from unlabelled prompts; None where it does not."""
+        """Settings of learning from unlabelled prompts; None if training does not."""
         settings = self.recipe.self_consistency
         return settings if settings.active else None
 
