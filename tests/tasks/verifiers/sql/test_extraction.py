@@ -229,9 +229,12 @@ def test_hostile_elements_are_read_in_time_that_grows_with_their_length(piece):
         return time.process_time() - started
 
     # Three times the length takes three times as long, or nine times if it grows with the square.
-    short = seconds(50_000)
+    def least(length):
+        return min(seconds(length) for _ in range(3))  # a busy machine makes some slower
+
+    short = least(50_000)
     assert short < 5
-    assert seconds(150_000) < max(6 * short, 1.0)
+    assert least(150_000) < max(6 * short, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -313,9 +316,12 @@ def test_hostile_quotes_and_backticks_are_read_in_time_that_grows_with_their_len
             extract_sql(response)
         return time.process_time() - started
 
-    short = seconds(50_000)
+    def least(length):
+        return min(seconds(length) for _ in range(3))  # a busy machine makes some slower
+
+    short = least(50_000)
     assert short < 5
-    assert seconds(150_000) < max(6 * short, 1.0)
+    assert least(150_000) < max(6 * short, 1.0)
 
 
 def test_the_end_of_an_endless_response_is_searched():
