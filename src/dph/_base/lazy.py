@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _NOT_OFFERED = {"TYPE_CHECKING", "lazy_names"}
-"""What a package that uses this imports for itself."""
+"""Names that every such package imports for its own use."""
 
 
 def lazy_names(

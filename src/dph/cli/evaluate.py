@@ -174,15 +174,15 @@ def evaluate(
     from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
-    from dph.runs.measured_model import claimed, measured_model
+    from dph.runs.measured_model import measured_model
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     measured = measured_model(request.recipe, request.directory, model)
     quiet_libraries()
     from dph.results.charts.tables import evaluation_table
     from dph.runs.directory import RunDirectory
-    from dph.runs.evaluation_stage import evaluate_stage
     from dph.runs.plan import open_plan
+    from dph.runs.run import evaluate_stages
     from dph.runs.set_problems import SetProblems
 
     progress, base = open_progress(), RunDirectory(request.directory).base.path
@@ -192,10 +192,5 @@ def evaluate(
         )
     with open_plan(request.recipe, request.directory, sets=SetProblems(request.recipe)) as plan:
         request.say_what_was_taken()
-        document = evaluate_stage(plan, base, progress, model=plan.initial)
-        if measured.directory != base:
-            with claimed(measured):
-                document = evaluate_stage(
-                    plan, measured.directory, progress, model=measured.model, base=base
-                )
+        document = evaluate_stages(plan, measured, progress)
     typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

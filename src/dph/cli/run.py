@@ -98,16 +98,12 @@ def presample(
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     quiet_libraries()
     from dph.runs.plan import open_plan
-    from dph.runs.presampling_stage import presample_stage
-    from dph.runs.store_stage import require_named_files, require_prompts, store_stage
+    from dph.runs.run import presample_stages
 
     progress = open_progress()
     with open_plan(request.recipe, request.directory) as plan:
         request.say_what_was_taken()
-        require_named_files(plan)
-        require_prompts(plan, *plan.stores)  # not after the pool was drawn
-        manifest = presample_stage(plan, progress)
-        stores = store_stage(plan, progress)
+        manifest, stores = presample_stages(plan, progress)
     path, places = plan.pool, {name: store.path for name, store in plan.stores.items()}
     if as_json:
         typer.echo(json_text({**pool_json(path, manifest), **stores_json(stores, places)}))

@@ -10,10 +10,6 @@ from typer.core import TyperCommand, TyperGroup
 COMMANDS = "Commands"
 """The section of verbs that a group does not divide."""
 
-_WIDTH = 2 + 2 + 2
-"""Columns of a line of verbs that are neither its name nor its summary: an indent, a gap and the
-margin that help texts have."""
-
 
 class Verb(TyperCommand):
     """A verb whose usage names its arguments as manuals do: RUN, [OTHER], RUN..."""
@@ -53,7 +49,7 @@ class Verbs(TyperGroup):
         for name, verb in shown:
             if verb is None or verb.hidden:
                 continue
-            summary = verb.get_short_help_str(formatter.width + _WIDTH - longest)
+            summary = verb.get_short_help_str(formatter.width)
             section = getattr(verb, "rich_help_panel", None)
             section = section if isinstance(section, str) else COMMANDS
             sections.setdefault(section, []).append((name.ljust(longest), summary))

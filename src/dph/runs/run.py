@@ -14,7 +14,7 @@ from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
 from dph.runs.directory import RunDirectory
 from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.measured_model import claimed, measured_model
+from dph.runs.measured_model import EvaluatedModel, claimed, measured_model
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.stores.manifest import StoreManifest
@@ -132,6 +132,37 @@ def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
     return RunResult(pool=pool, trained=trained, stores=stores, base=base, evaluation=evaluation)
 
 
+def presample_stages(
+    plan: RunPlan, progress: ProgressDisplay
+) -> tuple[Manifest, Mapping[str, StoreManifest]]:
+    """Make the pool and the stores that training reads.
+
+    Raises:
+        DphError: as the stages do.
+    """
+    require_named_files(plan)
+    require_prompts(plan, *plan.stores)  # not after the pool was drawn
+    return presample_stage(plan, progress), store_stage(plan, progress)
+
+
+def evaluate_stages(
+    plan: RunPlan, measured: EvaluatedModel, progress: ProgressDisplay
+) -> dict[str, Any]:
+    """Evaluate the recipe's model, then ``measured`` against it; the content of evaluation.json.
+
+    Raises:
+        DphError: as ``evaluate_stage`` does.
+    """
+    base = plan.directory.base.path
+    document = evaluate_stage(plan, base, progress, model=plan.initial)
+    if measured.directory != base:
+        with claimed(measured):
+            document = evaluate_stage(
+                plan, measured.directory, progress, model=measured.model, base=base
+            )
+    return document
+
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -177,12 +208,7 @@ def presample(
     ``run``.
     """
     with _plan(recipe, out, overrides, seed) as plan:
-        require_named_files(plan)
-        require_prompts(plan, *plan.stores)  # not after the pool was drawn
-        shown = progress or Silent()
-        manifest = presample_stage(plan, shown)
-        store_stage(plan, shown)
-        return manifest
+        return presample_stages(plan, progress or Silent())[0]
 
 
 def evaluate(
@@ -213,14 +239,7 @@ def evaluate(
     with _plan(recipe, out, overrides, seed, all_sets=True) as plan:
         named = None if model is None else Path(model)
         measured = measured_model(plan.recipe, plan.directory.path, named)
-        shown, base = progress or Silent(), plan.directory.base.path
-        document = evaluate_stage(plan, base, shown, model=plan.initial)
-        if measured.directory != base:
-            with claimed(measured):
-                document = evaluate_stage(
-                    plan, measured.directory, shown, model=measured.model, base=base
-                )
-        return document
+        return evaluate_stages(plan, measured, progress or Silent())
 
 
 def run(

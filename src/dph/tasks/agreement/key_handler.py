@@ -9,7 +9,7 @@ from typing import Any
 from dph._base.import_path import load_callable
 from dph._processes.workers.handler import TellStage
 from dph.records import Problem
-from dph.tasks.verifiers.function_handler import describe_crash
+from dph.tasks.verifiers.function_handler import describe_crash, requested_problem
 
 
 class KeyReader:
@@ -28,12 +28,7 @@ class KeyReader:
             TypeError: what it returned is no key.
         """
         del stage
-        prompt = request["prompt"]
-        problem = Problem(
-            problem_id=request["problem_id"],
-            prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-            answer=request["answer"],
-        )
+        problem = requested_problem(request)
         try:
             value = self._function(request["response"], problem)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly

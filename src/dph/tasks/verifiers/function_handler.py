@@ -36,12 +36,7 @@ class FunctionGrader:
         verdict: one answer is lost, not the run.
         """
         del stage
-        prompt = request["prompt"]
-        problem = Problem(
-            problem_id=request["problem_id"],
-            prompt=prompt if isinstance(prompt, str) else tuple(prompt),
-            answer=request["answer"],
-        )
+        problem = requested_problem(request)
         try:
             value = self._function(request["response"], problem)
         except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -51,6 +46,16 @@ class FunctionGrader:
         except Exception as error:  # noqa: BLE001 - a value may raise in all it is asked
             return Outcome.CRASHED, 0.0, str(error)[:_REASON_CHARACTERS]
         return verdict.outcome, float(verdict.reward), str(verdict.reason)[:_REASON_CHARACTERS]
+
+
+def requested_problem(request: Mapping[str, Any]) -> Problem:
+    """The problem of a request, as a user's function gets it."""
+    prompt = request["prompt"]
+    return Problem(
+        problem_id=request["problem_id"],
+        prompt=prompt if isinstance(prompt, str) else tuple(prompt),
+        answer=request["answer"],
+    )
 
 
 def as_verdict(value: object) -> Verdict:
