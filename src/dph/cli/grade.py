@@ -259,7 +259,7 @@ VerifierOption = Annotated[
 
 
 _KINDS = {TEXTS: (list[str], "TEXT"), int: (int, "N"), float: (float, "X"), bool: (bool, None)}
-"""How the command line takes a setting's values, and what it calls one; others are texts."""
+"""Type and placeholder of a setting's option, by the kind of its values; others are texts."""
 
 
 def _setting_option(key: str, setting: VerifierSetting) -> inspect.Parameter:

@@ -189,7 +189,7 @@ _ZYGOTE_GONE = -1
 Child = subprocess.Popen[bytes] | ForkedChild
 """A process that does a job; its number is also its group's."""
 Starter = Fresh | Forked
-"""What starts children that call one function."""
+"""Starter of children that call one function."""
 
 
 def _environment() -> dict[str, str]:

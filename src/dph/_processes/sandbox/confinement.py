@@ -322,7 +322,7 @@ def separate(without: Collection[str] = ()) -> str:
 
 
 def _try_in_a_child(action: Callable[[], None]) -> None:
-    """Whether the kernel takes what cannot be taken back."""
+    """Whether the kernel accepts what cannot be undone."""
     child = os.fork()
     if child == 0:
         try:
