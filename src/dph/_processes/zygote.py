@@ -104,6 +104,12 @@ class Zygote:
             raise ConnectionResetError(f"it ended with code {self.process.wait()}")
         return json.loads(data)
 
+    def has_ended(self) -> bool:
+        """Whether nobody would answer: its end of ``control`` closes before its exit can be read."""
+        poll = select.poll()
+        poll.register(self.control, 0)  # of a hang-up one hears without asking
+        return self.process.poll() is not None or bool(poll.poll(0))
+
     def close(self, patience: float = 0.0) -> None:
         """Let it end by itself for so many seconds, then kill it. Closing twice is harmless."""
         self.control.close()

@@ -15,11 +15,12 @@ def test_local_places_are_what_they_are(tmp_path):
 
 
 def test_nothing_is_fetched(hub):
-    hub.push("org/tiny", {"config.json": b"{}", "model.safetensors": b""})
-    hub.push("org/data", {"train.jsonl": b"{}"}, kind="datasets")
-    assert is_on_hub(ModelSettings(path="org/tiny"))
+    hub.push("org/unfetched", {"config.json": b"{}", "model.safetensors": b""})
+    hub.push("org/unfetched", {"train.jsonl": b"{}"}, kind="datasets")
+    assert is_on_hub(ModelSettings(path="org/unfetched"))
     with pytest.raises(ModelError, match="not in the cache"):
-        model_directory(ModelSettings(path="org/tiny"))
+        model_directory(ModelSettings(path="org/unfetched"))
     with pytest.raises(DataError, match="not in the cache"):
-        problems_file(Path("hf://datasets/org/data/train.jsonl"))
-    assert hub.requests == []
+        problems_file(Path("hf://datasets/org/unfetched/train.jsonl"))
+    # A port is given to one server after another, so a request may be for the one before.
+    assert [path for _, path in hub.requests if "unfetched" in path] == []

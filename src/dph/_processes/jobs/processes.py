@@ -99,7 +99,7 @@ class Forked:
 
     def prepare(self) -> None:
         """Begin to import what the first child would have to wait for, unless that is done."""
-        if self._zygote is not None and self._zygote.process.poll() is not None:
+        if self._zygote is not None and self._zygote.has_ended():
             self.close()
         if self._zygote is None:
             self._zygote = Zygote(
