@@ -105,7 +105,7 @@ class Zygote:
         return json.loads(data)
 
     def has_ended(self) -> bool:
-        """Whether nobody would answer: its end of ``control`` closes before its exit can be read."""
+        """Whether nobody would answer: its end of ``control`` closes before its exit is known."""
         poll = select.poll()
         poll.register(self.control, 0)  # of a hang-up one hears without asking
         return self.process.poll() is not None or bool(poll.poll(0))
