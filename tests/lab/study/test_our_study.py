@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from dph._base.files import read_json
 from dph.lab.quickstart.recipes import Size, unlabelled_tables
 from dph.lab.study.candidates import Candidate
@@ -42,6 +44,18 @@ def test_the_rows_of_our_own_study_obey_its_rule_and_are_runs_that_it_asks_for()
     plan = Planner(study, chosen).plan(rows)
     assert set(rows) <= {run.id for run in plan.runs}
     assert chosen.items() <= plan.choices.items()
+
+
+RESULTS = sorted(ROOT.glob("benchmarks/*/results"))
+
+
+@pytest.mark.parametrize("results", RESULTS, ids=lambda path: path.parent.name)
+def test_every_row_that_the_project_keeps_names_what_made_it(results):
+    places = default_places(load_study(results.parent / "STUDY.toml"), results)
+    rows = read_rows(places)
+    assert rows
+    assert all(row.base_sha256 and row.commit and row.versions for row in rows.values())
+    assert not list(places.rows.glob("*"))  # one parquet a study
 
 
 def test_the_study_of_the_rivals_runs_what_ours_shares_under_the_same_names():
