@@ -47,6 +47,8 @@ class RecallSettings:
     Args:
         rounds: at most so many; a round is the last if it brings nothing to the seed.
         threshold: a page is recalled from this score on, in (0, 1).
+        divide: in each round, the score that divides the pages best takes its place
+            (``recall.rounds.division``).
         domain_share: a domain is related if more than this share of its pages is recalled, in
             [0, 1).
         classifier: of ``CLASSIFIERS``.
@@ -61,6 +63,12 @@ class RecallSettings:
 
     rounds: int = option(3, "Maximum number of rounds.", "N")
     threshold: float = option(0.5, "Lowest score at which a page is recalled.", "P")
+    divide: bool = option(
+        False,
+        "Use the score that divides the pages best into two groups instead of --threshold; for "
+        "inputs with at least a tenth of relevant pages.",
+        flag="--divide/--no-divide",
+    )
     domain_share: float = option(
         0.1, "A domain is related if more than this share of its pages is recalled.", "S"
     )

@@ -89,22 +89,31 @@ def recall(
         )
     if not as_json:
         typer.echo(table_text(_table(rounds_of(out))))
-        typer.echo(_scores_line(rounds_of(out)[-1], settings.threshold))
+        typer.echo(_scores_line(rounds_of(out)[-1]))
     print_corpus(kept, as_json=as_json)
     if not as_json and patterns is None:
         typer.echo(f"to continue: answer {out / REVIEW} and pass it with --patterns")
 
 
-def _scores_line(last: "Mapping[str, Any]", threshold: float) -> str:
-    """Place of the scores of the last round, and advice if none of them is high enough."""
+def _scores_line(last: "Mapping[str, Any]") -> str:
+    """Scores of the last round, its threshold, and the one that divides the pages best."""
     told = ", ".join(f"{value:.3f} at {name}" for name, value in last["quantiles"].items())
-    line = f"scores of all pages by quantile: {told}"
-    if last["by_score"]:
-        return line
-    return (
-        f"{line}\nno page scores {threshold:g} or more, so none is recalled by score: give more "
-        f"seeds, or pick a --threshold from these scores"
-    )
+    threshold, division = last["threshold"], last["division"]
+    lines = [
+        f"scores of all pages by quantile: {told}",
+        f"recalled from a score of {threshold:.3g} on: {last['by_score']} pages",
+    ]
+    if division != threshold:
+        lines.append(
+            f"the pages divide best at a score of {division:.3g}, which {last['divided']} reach; "
+            f"--divide takes it as the threshold"
+        )
+    if not last["by_score"]:
+        lines.append(
+            f"no page scores {threshold:g} or more, so none is recalled by score: give more seeds, "
+            f"--divide, or pick a --threshold from these scores"
+        )
+    return "\n".join(lines)
 
 
 def _table(rounds: "Sequence[Mapping[str, Any]]") -> "Table":

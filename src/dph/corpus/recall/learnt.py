@@ -58,9 +58,10 @@ QUANTILES = (0.5, 0.9, 0.99, 1.0)
 class Round:
     """Record of one round.
 
-    ``quantiles`` are those of the scores of all pages, by ``QUANTILES``. ``recall`` and
-    ``precision`` are those on the labelled pages, of what it recalls by score or by URL; None
-    without any.
+    ``quantiles`` are those of the scores of all pages, by ``QUANTILES``; ``threshold`` is the score
+    from which pages are recalled, ``division`` the one that divides them best, which ``divided`` of
+    them reach. ``recall`` and ``precision`` are those on the labelled pages, of what it recalls by
+    score or by URL; None without any.
     """
 
     round: int
@@ -68,6 +69,9 @@ class Round:
     others: int
     by_score: int
     quantiles: Mapping[str, float]
+    threshold: float
+    division: float
+    divided: int
     by_url: int
     related_domains: int
     joined: int
@@ -116,3 +120,8 @@ class Learnt:
     sections: Mapping[str, UrlSection]
     rounds: Sequence[Round]
     domains: Sequence[WebDomain]
+
+    @property
+    def threshold(self) -> float:
+        """The score from which the last round recalls a page."""
+        return self.rounds[-1].threshold

@@ -58,19 +58,43 @@ class Windows:
         self._longest = longest
 
     def cut(self, document: Document, *, seed: bool) -> str:
-        """A window of the document's text, whole words, at a place that its id decides."""
+        """A window of the document's text at a place that its id decides.
+
+        It begins at the first line of that place, else at the first word: seeds begin so too, and
+        a classifier would learn to tell windows that do not.
+        """
         text, length = document.text, min(max(next(self._lengths[seed]), 1), self._longest)
         if len(text) <= length:
             return text
         start = position(document.id) % (len(text) - length + 1)
+        if not start or text[start - 1] == "\n":
+            return text[start : start + length]
+        if (line := text.find("\n", start, start + length) + 1) and text[line:].strip():
+            return text[line : line + length]
         window = text[start : start + length]
-        if start and not text[start - 1].isspace() and (blank := _first_blank(window)):
-            return window[blank:].lstrip()  # not from the middle of a word
-        return window
+        blank = next((place for place, char in enumerate(window) if char.isspace()), 0)
+        return window if text[start - 1].isspace() else window[blank:].lstrip()
 
 
-def _first_blank(text: str) -> int:
-    return next((place for place, char in enumerate(text) if char.isspace()), 0)
+def division(scores: Sequence[float]) -> float:
+    """The score that divides ``scores`` best: those from it on are one group, the others another.
+
+    Equation: the cut that maximises n_1 n_2 (m_1 - m_2)**2, counts n and means m of both groups
+    (Otsu, "A threshold selection method from gray-level histograms", IEEE SMC 9, 1979).
+    Limits: it does not see the scale of scores. Of groups of very unequal size the larger one is
+    divided. Equal scores are not divided, and 1 is returned.
+
+    >>> division([0.01, 0.02, 0.2, 0.22])
+    0.2
+    """
+    ranked = np.sort(np.asarray(scores, dtype=np.float64))
+    places = np.flatnonzero(np.diff(ranked)) + 1
+    if not len(places):
+        return 1.0
+    sums = np.cumsum(ranked)
+    below, above = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (len(ranked) - places)
+    spread = places * (len(ranked) - places) * (above - below) ** 2
+    return float(ranked[places[int(np.argmax(spread))]])
 
 
 def _lengths(corpus: Corpus) -> Iterator[int]:
@@ -87,6 +111,9 @@ class _Seen:
     domains: Sequence[WebDomain]
     by_score: int
     quantiles: Mapping[str, float]
+    threshold: float
+    division: float
+    divided: int
     by_url: AbstractSet[str]
     sections: Mapping[str, UrlSection]
     labelled: AbstractSet[str]
@@ -118,14 +145,15 @@ class Rounds:
         """
         joined: frozenset[str] = frozenset()
         scores: Sequence[Path] = ()
+        threshold = self.settings.threshold
         rounds: list[Round] = []
         domains: list[WebDomain] = []
         for number in range(1, self.settings.rounds + 1):
-            examples, counts = self._examples(number, joined, scores)
+            examples, counts = self._examples(number, joined, scores, threshold)
             files = self._learn(number, examples)
             scores = self._score(number, files)
             seen = self._look(number, scores)
-            missed = seen.by_url - joined
+            threshold, missed = seen.threshold, seen.by_url - joined
             found = measure(self.labels, seen.labelled)
             rounds.append(
                 Round(
@@ -134,6 +162,9 @@ class Rounds:
                     others=counts[False],
                     by_score=seen.by_score,
                     quantiles=seen.quantiles,
+                    threshold=threshold,
+                    division=seen.division,
+                    divided=seen.divided,
                     by_url=len(seen.by_url),
                     related_domains=len(seen.related),
                     joined=len(missed),
@@ -171,7 +202,7 @@ class Rounds:
                 out=self.out,
                 input=self.pages.path(shard),
                 scores=scores,
-                threshold=self.settings.threshold,
+                threshold=learnt.threshold,
                 **chosen,
             )
             for shard, scores in zip(self.pages.shards, learnt.scores, strict=True)
@@ -179,7 +210,7 @@ class Rounds:
         return self._run(steps, self.on_progress)
 
     def _examples(
-        self, number: int, joined: AbstractSet[str], scores: Sequence[Path]
+        self, number: int, joined: AbstractSet[str], scores: Sequence[Path], threshold: float
     ) -> tuple[Path, Counter[bool]]:
         path = make_directory(self._work / f"round-{number}") / "examples.parquet"
         most, counts = self.settings.examples, Counter[bool]()
@@ -199,7 +230,7 @@ class Rounds:
             for page, score in self._scored(scores):
                 if page.id in joined and counts[True] < most:
                     write(page, seed=True)
-                elif page.id not in joined and score < self.settings.threshold:
+                elif page.id not in joined and score < threshold:
                     if counts[False] < wanted:
                         write(page, seed=False)
                     elif counts[True] >= wanted:
@@ -255,13 +286,14 @@ class Rounds:
         return run_steps(steps, notes, workers=self.workers, on_progress=on_progress)
 
     def _look(self, number: int, scores: Sequence[Path]) -> _Seen:
+        values = np.array([row["score"] for row in _rows(scores)], dtype=np.float64)
+        cut = division(values.tolist())
+        threshold = cut if self.settings.divide else self.settings.threshold
         pages, recalled, known = Counter[str](), Counter[str](), set[str]()
-        values: list[float] = []
         for row in _rows(scores):
             domain = domain_of(row["url"])
             pages[domain] += 1
-            values.append(row["score"])
-            recalled[domain] += row["score"] >= self.settings.threshold
+            recalled[domain] += row["score"] >= threshold
             if row["id"] in self.labels:
                 known.add(row["id"])
         if strange := sorted(set(self.labels) - known):
@@ -278,23 +310,26 @@ class Rounds:
             for domain, count in sorted(pages.items())
         ]
         related = {domain.domain for domain in domains if domain.related}
-        by_url, labelled = self._recalled(scores, related)
+        by_url, labelled = self._recalled(scores, related, threshold)
         return _Seen(
             domains,
             sum(recalled.values()),
             {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
+            threshold,
+            cut,
+            int(np.count_nonzero(values >= cut)),
             by_url,
-            sections(self._pages_of(scores, related)),
+            sections(_pages_of(scores, related, threshold)),
             labelled,
         )
 
     def _recalled(
-        self, scores: Sequence[Path], related: AbstractSet[str]
+        self, scores: Sequence[Path], related: AbstractSet[str], threshold: float
     ) -> tuple[frozenset[str], frozenset[str]]:
         """The pages that only their URL recalls, and the labelled ones that anything recalls."""
         by_url, labelled = set[str](), set[str]()
         for row in _rows(scores):
-            scored = row["score"] >= self.settings.threshold
+            scored = row["score"] >= threshold
             known = domain_of(row["url"]) in related
             if not scored and known and self.patterns.matches(row["url"]):
                 by_url.add(row["id"])
@@ -302,12 +337,13 @@ class Rounds:
                 labelled.add(row["id"])
         return frozenset(by_url), frozenset(labelled)
 
-    def _pages_of(
-        self, scores: Sequence[Path], related: AbstractSet[str]
-    ) -> Iterator[tuple[str, str, bool]]:
-        for row in _rows(scores):
-            if (domain := domain_of(row["url"])) in related:
-                yield domain, row["url"], row["score"] >= self.settings.threshold
+
+def _pages_of(
+    scores: Sequence[Path], related: AbstractSet[str], threshold: float
+) -> Iterator[tuple[str, str, bool]]:
+    for row in _rows(scores):
+        if (domain := domain_of(row["url"])) in related:
+            yield domain, row["url"], row["score"] >= threshold
 
 
 def _rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ from dph.corpus.steps import Workers
 from dph.corpus.tables import TableWriter
 from dph.errors import DataError
 
-VERSION = 2
+VERSION = 3
 """Counts up when the same pages, seeds and settings give another outcome."""
 ROUNDS, REVIEW, DOMAINS = "rounds.json", "url_patterns.csv", "domains.parquet"
 _FILES = {"pieces": "pieces.json", "classifier": "classifier", "domains": "related.json"}

@@ -65,6 +65,7 @@ class RecallTable(Section):
     seeds: Name = Field(description="corpus, as ingested, of example pages to find")
     rounds: Positive = 3
     threshold: float = Field(0.5, description="lowest score at which a page is recalled")
+    divide: bool = Field(False, description="use the score that divides the pages best instead")
     domain_share: float = Field(
         0.1, description="share of recalled pages above which a domain is related"
     )
@@ -87,6 +88,7 @@ class RecallTable(Section):
         return RecallSettings(
             rounds=self.rounds,
             threshold=self.threshold,
+            divide=self.divide,
             domain_share=self.domain_share,
             classifier=self.classifier,
             vocabulary=self.vocabulary,
