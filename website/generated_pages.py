@@ -1,7 +1,7 @@
 """A hook of MkDocs: pages that are made from the package itself, so that they cannot be behind it.
 
 ``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs,
-``reference/worlds.md`` from the table of worlds,
+``reference/worlds.md`` from the table of worlds, ``notebooks/*.md`` from the notebooks of examples/,
 ``reference/python.md`` and a page for each public package from docstrings, ``example.md`` and the
 report that it shows.
 """
@@ -9,6 +9,7 @@ report that it shows.
 import html
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -57,6 +58,7 @@ PACKAGES = (
 """What a user may import."""
 ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.css")]
 """What searches where a page was opened from disk, and looks that are not the theme's."""
+NOTEBOOKS = sorted(Path("examples/notebooks").glob("*.ipynb"))
 EXAMPLE = Path("build/example-report.html")
 """``make docs`` makes it of the quickstart's runs, where there are any."""
 
@@ -106,6 +108,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
     pages["reference/commands.md"] = commands_page()
     pages["reference/worlds.md"] = worlds_page()
+    pages |= {f"notebooks/{each.stem}.md": notebook_page(each) for each in NOTEBOOKS}
+    pages |= {f"notebooks/{each.name}": each.read_text(encoding="utf-8") for each in NOTEBOOKS}
     pages["example.md"] = example_page(EXAMPLE.is_file())
     pages |= {f"assets/{one.name}": one.read_text(encoding="utf-8") for one in ASSETS}
     for path, content in pages.items():
@@ -135,6 +139,19 @@ def worlds_page() -> str:
     )
     head += "study's `[[worlds]]` take the first column, `--world` and `edition` the second.\n\n"
     return head + worlds_table()
+
+
+def notebook_page(path: Path) -> str:
+    """The cells of a notebook, with a link to it below the title."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    blocks = [
+        text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+        for cell, text in zip(cells, texts, strict=True)
+    ]
+    title, _, rest = blocks[0].partition("\n")
+    link = f"[Download this notebook]({path.name}){{download}}"
+    return "\n\n".join([title, link, rest.strip(), *blocks[1:]])
 
 
 def recipe_page() -> str:

@@ -125,6 +125,7 @@ def test_figures_are_returned(runs, draw, more):
     figure = draw(str(runs), sets=["in_domain"], **more)
     assert isinstance(figure, Figure)
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 1
+    assert figure._repr_png_().startswith(b"\x89PNG")  # a notebook without pyplot shows it too
 
 
 def test_pass_at_k_takes_columns():

@@ -112,7 +112,7 @@ def shown_ks(samples: int) -> list[int]:
 # One number of a set's summary (evaluation.json, or one that was made of several seeds).
 
 PLAIN = ("greedy", "mean", "keep", "explore", "effective_styles")
-_TITLES = {"mean": "mean@1", "effective_styles": "effective styles"}
+_TITLES = {"mean": "mean@1", "cut_off": "cut off", "effective_styles": "effective styles"}
 
 
 def value_of(summary: Mapping[str, Any], metric: str) -> float | None:

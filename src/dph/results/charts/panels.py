@@ -1,6 +1,7 @@
 """The panels of a picture: each draws on the axes it is given."""
 
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -28,13 +29,22 @@ Draw = Callable[[Axes], None]
 WIDTH, HEIGHT = 5.2, 4.2
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as a picture, whether or not pyplot was imported there."""
+
+    def _repr_png_(self) -> bytes:
+        picture = BytesIO()
+        self.savefig(picture, format="png")
+        return picture.getvalue()
+
+
 def panel_grid(rows: Sequence[Sequence[Draw]], *, height: float = HEIGHT) -> Figure:
     """A panel of ``height`` inches for each function; rows may have fewer than the widest.
 
     What the panels label stands in one legend below, each label once.
     """
     widest = max(map(len, rows))
-    figure = Figure(
+    figure = NotebookFigure(
         figsize=(WIDTH * widest, height * len(rows)),
         layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03),
     )
