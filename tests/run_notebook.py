@@ -1,4 +1,4 @@
-"""A program: run the cells of a notebook in one namespace, and print what each would show.
+"""A program: run the cells of a notebook in one namespace, and write what each would show.
 
 ``python run_notebook.py FILE.ipynb``. A notebook's kernel is not needed: cells are plain Python.
 """
@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 
+def show(value: Any) -> None:
+    as_markup = getattr(value, "_repr_html_", None)
+    sys.stdout.write(f"-- shown\n{repr(value) if as_markup is None else as_markup()}\n")
+
+
 def main(path: Path) -> None:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    names: dict[str, Any] = {"__name__": "__main__"}
-    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    for number, source in enumerate(sources, start=1):
-        body = ast.parse(source).body
-        last = body.pop() if isinstance(body[-1], ast.Expr) else None
-        exec(compile(ast.Module(body, []), f"cell {number}", "exec"), names)
-        if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), names)
-            show = getattr(value, "_repr_html_", None)
-            print(f"-- cell {number}\n{repr(value) if show is None else show()}")
+    names: dict[str, Any] = {"__name__": "__main__", "_show": show}
+    for number, cell in enumerate(cells):
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse("".join(cell["source"]))
+        if isinstance(last := tree.body[-1], ast.Expr):
+            last.value = ast.Call(ast.Name("_show", ast.Load()), [last.value], [])
+        exec(compile(ast.fix_missing_locations(tree), f"cell {number}", "exec"), names)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A hook of MkDocs: pages that are made from the package itself, so that they cannot be behind it.
 
 ``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs,
-``reference/worlds.md`` from the table of worlds, ``notebooks/*.md`` from the notebooks of examples/,
+``reference/worlds.md`` from the table of worlds, ``notebooks/*.md`` from those of examples/,
 ``reference/python.md`` and a page for each public package from docstrings, ``example.md`` and the
 report that it shows.
 """
