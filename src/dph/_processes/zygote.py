@@ -13,13 +13,15 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
-from dph._processes.child import start_child
+from dph._processes.child import kill_group, start_child
 
 _LARGEST = 65536
 _MOST_DESCRIPTORS = 8
@@ -82,10 +84,11 @@ class ForkServer(ABC):
 class Zygote:
     """The parent's side: ``python -m module`` with ``words``, which serves as a ``ForkServer``.
 
-    ``env`` and ``more`` are those of ``start_child``. From one thread at a time.
+    ``env`` and ``more`` are those of ``start_child``. Threads that ask wait for each other.
     """
 
     def __init__(self, module: str, *words: str, env: Mapping[str, str], **more: Any) -> None:
+        self._asking = threading.Lock()
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = start_child(
@@ -98,8 +101,9 @@ class Zygote:
         Raises:
             OSError: it is gone, or has said nothing for as long as ``control`` waits.
         """
-        socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
-        data = self.control.recv(_LARGEST)
+        with self._asking:
+            socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
+            data = self.control.recv(_LARGEST)
         if not data:
             raise ConnectionResetError(f"it ended with code {self.process.wait()}")
         return json.loads(data)
@@ -110,6 +114,33 @@ class Zygote:
         poll.register(self.control, 0)  # of a hang-up one hears without asking
         return self.process.poll() is not None or bool(poll.poll(0))
 
+    def fork(
+        self, message: Mapping[str, Any], *, stdout: int | None = None, more: Sequence[int] = ()
+    ) -> "ForkedChild":
+        """Start a child with pipes as its standard input and output, and ``more`` after them.
+
+        Its output goes to the descriptor ``stdout`` where one is given.
+
+        Raises:
+            OSError: the zygote is gone.
+        """
+        job, said = os.pipe(), os.pipe() if stdout is None else None
+        stdin = os.fdopen(job[1], "wb")
+        output = os.fdopen(said[0], "rb") if said else None
+        out = said[1] if said else stdout
+        assert out is not None
+        try:
+            pid = self.ask(message, [job[0], out, *more])["pid"]
+        except OSError:
+            for stream in filter(None, (stdin, output)):
+                stream.close()
+            raise
+        finally:
+            os.close(job[0])
+            if said:
+                os.close(said[1])
+        return ForkedChild(self, pid, stdin, output)
+
     def close(self, patience: float = 0.0) -> None:
         """Let it end by itself for so many seconds, then kill it. Closing twice is harmless."""
         self.control.close()
@@ -119,3 +150,57 @@ class Zygote:
         if self.process.poll() is None:
             self.process.kill()  # also in the middle of an import
             self.process.wait()
+
+
+ZYGOTE_GONE = -1
+"""The code of children whose zygote ended before them."""
+
+
+class ForkedChild:
+    """A child of a zygote, as ``subprocess.Popen`` would have it.
+
+    ``stdin`` is where its job is written, and the child ends when it is closed; ``stdout`` what it
+    prints, if somebody reads it.
+    """
+
+    def __init__(
+        self, zygote: Zygote, pid: int, stdin: IO[bytes], stdout: IO[bytes] | None
+    ) -> None:
+        self._zygote = zygote
+        self.pid = pid
+        self.stdin: IO[bytes] | None = stdin
+        self.stdout = stdout
+        self.returncode: int | None = None
+
+    def poll(self, seconds: float = 0.0) -> int | None:
+        """Its exit within this number of seconds; None while it runs.
+
+        A child whose zygote is gone is killed, as nobody will hear of its end.
+        """
+        if self.returncode is None:
+            try:
+                message = {"wait": self.pid, "seconds": seconds}
+                self.returncode = self._zygote.ask(message)["status"]
+            except OSError:
+                kill_group(self.pid)
+                self.returncode = ZYGOTE_GONE
+        return self.returncode
+
+    def wait(self) -> int:
+        """Wait until it has ended, and say how."""
+        while (code := self.poll(seconds=1.0)) is None:
+            pass
+        return code
+
+    def kill(self) -> None:
+        """Kill it, also before it leads a group."""
+        kill_group(self.pid)
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)

@@ -1,16 +1,14 @@
 """Start children: as fresh processes, or forked from one that has imported what they need."""
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from dph._processes.child import kill_group, start_child
-from dph._processes.zygote import Zygote
+from dph._processes.child import start_child
+from dph._processes.zygote import ForkedChild, Zygote
 from dph.errors import StageError
 
 # Where work is done: something that takes jobs and says when one has ended.
@@ -118,21 +116,16 @@ class Forked:
         """
         self.prepare()
         assert self._zygote is not None
-        job, said = os.pipe(), os.pipe() if read else None
-        out = said[1] if said else os.open(os.devnull, os.O_WRONLY)
-        stdin, stdout = os.fdopen(job[1], "wb"), os.fdopen(said[0], "rb") if said else None
+        out = None if read else os.open(os.devnull, os.O_WRONLY)
         try:
-            answer = self._zygote.ask({"start": "job"}, [job[0], out, stderr.fileno()])
+            return self._zygote.fork({"start": "job"}, stdout=out, more=[stderr.fileno()])
         except OSError as error:
-            for stream in filter(None, (stdin, stdout)):
-                stream.close()
             raise StageError(
                 "no process could be started: the one that forks them has ended"
             ) from error
         finally:
-            os.close(job[0])
-            os.close(out)
-        return ForkedChild(self._zygote, answer["pid"], stdin, stdout)
+            if out is not None:
+                os.close(out)
 
     def close(self) -> None:
         """End the zygote; children that still run end only as their standard input closes."""
@@ -141,51 +134,6 @@ class Forked:
             self._zygote = None
 
 
-class ForkedChild:
-    """A child of a zygote, as ``subprocess.Popen`` would have it.
-
-    ``stdin`` is where its job is written, and the child ends when it is closed; ``stdout`` what it
-    prints, if somebody reads it.
-    """
-
-    def __init__(
-        self, zygote: Zygote, pid: int, stdin: IO[bytes], stdout: IO[bytes] | None
-    ) -> None:
-        self._zygote = zygote
-        self.pid = pid
-        self.stdin: IO[bytes] | None = stdin
-        self.stdout = stdout
-        self.returncode: int | None = None
-
-    def poll(self, seconds: float = 0.0) -> int | None:
-        """Its exit within this number of seconds; None while it runs.
-
-        A child whose zygote is gone is killed, as nobody will hear of its end.
-        """
-        if self.returncode is None:
-            try:
-                message = {"wait": self.pid, "seconds": seconds}
-                self.returncode = self._zygote.ask(message)["status"]
-            except OSError:
-                kill_group(self.pid)
-                self.returncode = _ZYGOTE_GONE
-        return self.returncode
-
-    def wait(self) -> int:
-        """Wait until it has ended, and say how."""
-        while (code := self.poll(seconds=1.0)) is None:
-            pass
-        return code
-
-    def terminate(self) -> None:
-        """Ask it to end."""
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
-
-
-_ZYGOTE_GONE = -1
-"""The code of children whose zygote ended before them."""
 Child = subprocess.Popen[bytes] | ForkedChild
 """A process that does a job; its number is also its group's."""
 Starter = Fresh | Forked

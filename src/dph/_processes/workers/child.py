@@ -2,7 +2,8 @@
 
 One JSON value a line on stdin and stdout:
 
-* parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``
+* parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``,
+  and ``"retires": false`` for a worker that nothing could replace
 * child: ``["ready"]``, or ``["failed", reason]`` and it exits
 * parent: a request, any JSON value; the next may follow at once
 * child: any number of ``["stage", name]`` or ``["stage", name, limit]``, then
@@ -63,13 +64,14 @@ def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
         send("failed", _describe(error))
         return
     send("ready")
+    retires = hello.get("retires", True)
     enough = resident_bytes() + _MEMORY_GROWTH
     for line in source:
         _limit_processor_time(hello["seconds"])
         answer, seconds = _answer(handler, json.loads(line), stage)
         sink.write(answer)
         sink.flush()
-        if seconds > _LONG_SECONDS and resident_bytes() > enough:
+        if retires and seconds > _LONG_SECONDS and resident_bytes() > enough:
             send("retire", f"it holds {resident_bytes()} bytes")
             return
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dph._processes.child import kill_group, start_child
+from dph._processes.zygote import ForkedChild, Zygote
 
 _READ = 65536
 PATIENCE = 10
@@ -49,34 +51,40 @@ class Reply:
 
 
 class WorkerProcess:
-    """A child that runs ``python -m dph._processes.workers.child``, and the two pipes to it."""
+    """A child that runs ``python -m dph._processes.workers.child``, and the two pipes to it.
+
+    ``zygote`` is a process of ``worker_zygote`` that forks the child; without one it is a fresh
+    process. ``retires`` is false for one that is not replaced when it holds too much memory.
+
+    Raises:
+        OSError: no process can be started.
+    """
 
     def __init__(
-        self, handler: str, options: Mapping[str, Any], *, seconds: float, start_seconds: float
+        self,
+        handler: str,
+        options: Mapping[str, Any],
+        *,
+        seconds: float,
+        start_seconds: float,
+        zygote: Zygote | None = None,
+        retires: bool = True,
     ) -> None:
         self.retired = False
         """Whether the child wants to be replaced: it holds too much memory."""
         self._seconds = seconds
         self._start_seconds = start_seconds
         self._buffer = b""
-        # A session of its own: Ctrl-C in the terminal is for the parent alone, and what the
-        # handler may start dies with it.
-        self._process = start_child(
-            "dph._processes.workers.child",
-            # One seed of hashes: what iterates over a set does so alike in every worker.
-            env=os.environ | {"PYTHONHASHSEED": "0"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
+        self._process = _fresh() if zygote is None else zygote.fork({})
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input = self._process.stdin.fileno()
         self._output = self._process.stdout.fileno()
         os.set_blocking(self._input, False)
         os.set_blocking(self._output, False)
-        hello = {"handler": handler, "options": options, "parent": os.getpid(), "seconds": seconds}
+        parent = os.getpid() if zygote is None else zygote.process.pid
+        hello = {"handler": handler, "options": options, "parent": parent, "seconds": seconds}
+        hello["retires"] = retires
         self._pending = memoryview(encode(hello))
         self._schedule = _open_schedule(self._process.pid)
 
@@ -122,7 +130,10 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the child and what it started. Only for a child that nobody has waited for yet."""
-        kill_group(self._process.pid)
+        if isinstance(self._process, ForkedChild):
+            self._process.kill()
+        else:
+            kill_group(self._process.pid)
 
     def kill_and_wait(self) -> str:
         """End the child, wait for it, close the pipes, and say how it ended."""
@@ -198,6 +209,42 @@ class WorkerProcess:
             pass
         except BrokenPipeError:  # it is gone: reading says so
             self._pending = memoryview(b"")
+
+
+def _fresh() -> "subprocess.Popen[bytes]":
+    # A session of its own: Ctrl-C in the terminal is for the parent alone, and what the
+    # handler may start dies with it.
+    return start_child(
+        "dph._processes.workers.child",
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+
+def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -> Zygote | None:
+    """A process that makes the handler once and forks workers; None where none can (not Linux).
+
+    Args:
+        handler: as of ``WorkerProcess``. What it imports is there when a worker is forked.
+        options: what the factory gets.
+        seconds: time that the process may take to get ready.
+    """
+    if sys.platform != "linux":
+        return None
+    words = json.dumps([handler, dict(options)])
+    zygote = Zygote(
+        "dph._processes.workers.zygote", words, env=_environment(), start_new_session=True
+    )
+    zygote.control.settimeout(seconds)
+    return zygote
+
+
+def _environment() -> dict[str, str]:
+    """One seed of hashes: what iterates over a set does so alike in every worker."""
+    return os.environ | {"PYTHONHASHSEED": "0"}
 
 
 def _reply(kind: str, content: Any, stage: str, seconds: float) -> Reply:

@@ -1,0 +1,362 @@
+"""An environment: a class that a user names, and one killable process for each trajectory.
+
+The class is TRL's contract (``environment_factory``): ``reset(**columns) -> str | None`` begins a
+trajectory, public methods with types and a Google-style docstring are tools, and ``get_reward() ->
+float`` says what the end is worth. Methods may be asynchronous.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dph._base.closing import Closing
+from dph._base.import_path import (
+    import_path_of,
+    require_one_module,
+    source_file,
+    source_fingerprint,
+)
+from dph._base.randomness import derived_seed
+from dph._processes.workers.process import (
+    Reply,
+    ReplyKind,
+    WorkerProcess,
+    encode,
+    worker_zygote,
+)
+from dph.errors import DataError, SettingsError, VerifierError
+from dph.records import Outcome, Problem, Verdict
+from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, with_names
+from dph.tasks.environments.schema import Schema, fault_of
+
+_HANDLER = "dph.tasks.environments.child:make_instance"
+_SEEDS = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeLimits:
+    """Limits of one trajectory.
+
+    Attributes:
+        turns: answers of the policy; one that still calls a tool after the last is CUT_OFF.
+        calls: calls of tools in one turn; more are told as an error.
+        errors: calls that may fail (a wrong name, wrong types, no JSON, a tool that raised) and are
+            told to the policy. One more ends the trajectory as INVALID.
+        seconds: time of ``reset``, of a call and of ``get_reward``, each; above it, TIMED_OUT.
+        result_characters: of a result; the rest is cut, and the policy reads how much.
+        most_characters: of a result; above it, OVER_LIMIT.
+        memory_bytes: memory that the class may take; above it, OVER_LIMIT.
+
+    Raises:
+        SettingsError: a limit is out of range.
+    """
+
+    turns: int = 8
+    calls: int = 8
+    errors: int = 8
+    seconds: float = 5.0
+    result_characters: int = 4000
+    most_characters: int = 10_000_000
+    memory_bytes: int = 1_000_000_000
+
+    def __post_init__(self) -> None:
+        least = {"turns": 1, "calls": 1, "errors": 0, "result_characters": 1}
+        least |= {"most_characters": self.result_characters, "memory_bytes": 1_000_000}
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise SettingsError(f"{name} must be at least {bound}, got {getattr(self, name)}")
+        if not 0 < self.seconds < 1e6:
+            raise SettingsError(f"seconds must lie in (0, 1e6), got {self.seconds}")
+
+
+class Environment(Closing):
+    """A class for trajectories, found by its import path and run in processes of its own.
+
+    Args:
+        path: ``module:Class``, or the class itself (of a module: other processes import it).
+        directories: where the module is looked for first; without any, the current directory is
+            searched, too.
+        form: how the policy writes calls, a key of ``FORMS``.
+        limits: of each trajectory.
+        submits: the tool whose call ends a trajectory and whose only argument is its answer. By
+            default the answer is the text of the turn that calls no tool.
+        hidden: columns of a problem that ``reset`` does not get, such as the gold answer that a
+            verifier compares with: the process of the class never sees them.
+        start_seconds: time that a process may take to import the module.
+
+    Attributes:
+        name: the import path.
+        version: changes with the file that holds the class, but not with what that file imports.
+        tools: schemas of the tools, as chat templates take them.
+        rewards: whether the class has ``get_reward``.
+
+    Raises:
+        SettingsError: another process cannot import the class, it has no ``reset``, or a tool lacks
+            types or descriptions.
+    """
+
+    def __init__(
+        self,
+        path: str | type,
+        *,
+        directories: Sequence[Path] = (),
+        form: str = "json",
+        limits: EpisodeLimits | None = None,
+        submits: str = "",
+        hidden: Sequence[str] = (),
+        start_seconds: float = 120.0,
+    ) -> None:
+        if form not in FORMS:
+            raise SettingsError(f"calls are written as {', '.join(FORMS)}, got {form!r}")
+        self.name = path if isinstance(path, str) else import_path_of(path)
+        self.limits = limits or EpisodeLimits()
+        self.form, self.submits, self.hidden = form, submits, tuple(hidden)
+        require_one_module(self.name, directories)
+        module = self.name.partition(":")[0]
+        self.source = source_file(module, directories)
+        self.version = f"1 {source_fingerprint(module, directories)}".rstrip()
+        self._start_seconds = start_seconds
+        self._options = {
+            "path": self.name,
+            "directories": [str(directory.resolve()) for directory in directories],
+            **asdict(self.limits),
+        }
+        self._zygote = worker_zygote(_HANDLER, self._options, seconds=start_seconds)
+        try:
+            self.tools, self.rewards = self._described()
+        except BaseException:
+            self.close()
+            raise
+        self.by_name = {tool["function"]["name"]: tool for tool in self.tools}
+        if submits and submits not in self.by_name:
+            self.close()
+            known = ", ".join(self.by_name)
+            raise SettingsError(f"no tool is named {submits!r}; there are {known}")
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Inputs other than the class that decide what comes of a trajectory, as JSON."""
+        own = {"form": self.form, "submits": self.submits, "hidden": list(self.hidden)}
+        return {"source": self.source.name if self.source else "", **own, **asdict(self.limits)}
+
+    def begin(self, problem: Problem, *, seed: int = 0, member: int = 0) -> "Episode":
+        """Begin a trajectory; close it when it is over.
+
+        Args:
+            problem: its ``answer`` holds the columns of ``reset``, and ``prompt`` is one of them.
+            seed: with the problem's id it seeds ``random`` (and numpy, where it is loaded) before
+                the instance is made: all members of a group begin alike.
+            member: number in the group; afterwards each draws numbers of its own.
+
+        Raises:
+            DataError: a column is not JSON.
+            VerifierError: no process can be started.
+        """
+        prompt = problem.prompt
+        text = prompt if isinstance(prompt, str) else [dict(message) for message in prompt]
+        columns = {"prompt": text, **problem.answer}
+        columns = {name: value for name, value in columns.items() if name not in self.hidden}
+        key = derived_seed(seed, "environment", problem.problem_id) % _SEEDS
+        try:
+            request = encode(["reset", columns, key, member])
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"problem {problem.problem_id!r}: the columns of reset are JSON, {error}"
+            ) from error
+        return Episode(self, self._worker(), request)
+
+    def close(self) -> None:
+        """End the process that others are forked from. Closing twice is harmless."""
+        if self._zygote is not None:
+            self._zygote.close()
+
+    def _worker(self) -> WorkerProcess:
+        try:
+            worker = WorkerProcess(
+                _HANDLER,
+                self._options,
+                seconds=self.limits.seconds,
+                start_seconds=self._start_seconds,
+                zygote=self._zygote,
+                retires=False,
+            )
+        except OSError as error:
+            raise VerifierError(f"no process of {self.name!r} can be started: {error}") from error
+        if reason := worker.start():
+            ending = worker.kill_and_wait()
+            raise VerifierError(f"no process of {self.name!r} can be started: {reason} ({ending})")
+        return worker
+
+    def _described(self) -> tuple[list[dict[str, Any]], bool]:
+        try:
+            worker = self._worker()
+        except VerifierError as error:
+            raise SettingsError(f"the environment {self.name!r} cannot be used: {error}") from error
+        try:
+            reply = worker.exchange([encode(["describe"])])[0]
+        finally:
+            ending = worker.kill_and_wait()
+        if reply.kind is not ReplyKind.OK:
+            reason = reply.reason or f"its process died ({ending})"
+            raise SettingsError(f"the environment {self.name!r} cannot be used: {reason}")
+        _, schemas, rewards = reply.value
+        return schemas, rewards
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """Result of one call, as the policy reads it; ``failed`` where it is an error."""
+
+    tool: str
+    text: str
+    failed: bool = False
+
+
+class Episode(Closing):
+    """One trajectory: a process that holds an instance, from ``reset`` to the reward.
+
+    Attributes:
+        said: what ``reset`` returned, '' for None.
+        ending: how it ended before its end, None while it has not: a hang, a crash, a limit.
+        answer: the text that a verifier grades, once ``step`` returned no results.
+        calls: number of calls of each tool, bad calls under ''.
+        failures: number of calls that failed.
+        turns: turns of the policy so far.
+        order: names of the tools in the order of their calls.
+    """
+
+    def __init__(self, environment: Environment, worker: WorkerProcess, reset: bytes) -> None:
+        self._environment, self._worker = environment, worker
+        self._open, self._submitted = True, False
+        self.ending: Verdict | None = None
+        self.said = self.answer = ""
+        self.calls: Counter[str] = Counter()
+        self.order: list[str] = []
+        self.turns = self.failures = 0
+        answer = self._ask(reset, "reset")
+        if answer is not None:
+            self.said = answer[1]
+
+    def step(self, text: str) -> list[ToolResult]:
+        """Take in a turn of the policy: run the tools that it calls.
+
+        Returns:
+            Results, in the order of the calls; none where the trajectory is over: its turn called
+            no tool, or something ended it (``ending``).
+        """
+        if self.ending is not None or self._submitted:
+            return []
+        self.turns += 1
+        limits, calls = self._environment.limits, FORMS[self._environment.form](text)
+        if not calls:
+            self.answer = text
+            return []
+        results: list[ToolResult] = []
+        for place, call in enumerate(calls):
+            if place >= limits.calls:
+                result = self._failure("", f"at most {limits.calls} calls may stand in one turn")
+                return [*results, result] if self.ending is None else []
+            result = self._run(call)
+            if self.ending is not None or self._submitted:
+                return []
+            results.append(result)
+        if self.turns >= limits.turns:
+            self._end(Outcome.CUT_OFF, f"cut off after {limits.turns} turns")
+            return []
+        return results
+
+    def cut_off(self, reason: str) -> None:
+        """End it: the policy's turn was cut off, or there is no room for another."""
+        self._end(Outcome.CUT_OFF, reason)
+
+    def verdict(self, grade: Callable[[str], Verdict] | None = None) -> Verdict:
+        """Worth of the end; ``grade`` takes the answer where the class has no ``get_reward``.
+
+        Raises:
+            SettingsError: the class has no ``get_reward``, and there is no ``grade`` either.
+        """
+        if self.ending is None and grade is not None:
+            return grade(self.answer)
+        if self.ending is None:
+            if not self._environment.rewards:
+                raise SettingsError(
+                    f"the class {self._environment.name!r} has no method 'get_reward' and there "
+                    "is no verifier: nothing says what a trajectory is worth"
+                )
+            found = self._ask(encode(["reward"]), "get_reward")
+            if found is not None:
+                _, outcome, reward, reason = found
+                self._end(Outcome(outcome), reason, reward)
+        assert self.ending is not None
+        return self.ending
+
+    def close(self) -> None:
+        """End the process. Closing twice is harmless."""
+        if self._open:
+            self._open = False
+            self._worker.kill_and_wait()
+
+    def _run(self, call: ToolCall | BadCall) -> ToolResult:
+        schema: Schema | None = None
+        if isinstance(call, ToolCall):
+            schema = self._environment.by_name.get(call.name)
+            if schema is None:
+                tools = ", ".join(self._environment.by_name) or "none"
+                return self._failure("", f"no tool is named {call.name!r:.80}; there are {tools}")
+            names = list(schema["function"]["parameters"]["properties"])
+            call = with_names(call, names)
+        if isinstance(call, BadCall) or schema is None:
+            return self._failure("", call.reason if isinstance(call, BadCall) else "")
+        if fault := fault_of(schema, call.arguments):
+            return self._failure(call.name, fault)
+        answer = self._ask(encode(["call", call.name, dict(call.arguments)]), call.name)
+        if answer is None:
+            return ToolResult(call.name, "", failed=True)
+        if answer[0] == "raised":
+            return self._failure(call.name, answer[1])
+        self._count(call.name)
+        if call.name == self._environment.submits:
+            self._submitted = True
+            self.answer = " ".join(str(value) for value in call.arguments.values())
+        return ToolResult(call.name, answer[1])
+
+    def _count(self, tool: str) -> None:
+        self.calls[tool] += 1
+        self.order.append(tool)
+
+    def _failure(self, tool: str, reason: str) -> ToolResult:
+        """A result that tells an error, or the end where there were too many."""
+        self._count(tool)
+        self.failures += 1
+        allowed = self._environment.limits.errors
+        if self.failures > allowed:
+            self._end(Outcome.INVALID, f"more than {allowed} calls failed, the last: {reason}")
+        return ToolResult(tool, str({"error": reason}), failed=True)
+
+    def _ask(self, request: bytes, what: str) -> list[Any] | None:
+        """The child's answer; None where it ended the trajectory."""
+        try:
+            reply = self._worker.exchange([request])[0]
+        except (ValueError, TypeError, IndexError):  # a class wrote into the pipe of its process
+            reply = Reply(ReplyKind.CRASHED, reason="its process sent a malformed answer")
+        if reply.kind is ReplyKind.OK and not self._worker.retired:
+            answer: list[Any] = reply.value
+            if answer[0] not in ("over", "crashed"):
+                return answer
+            over = answer[0] == "over"
+            self._end(Outcome.OVER_LIMIT if over else Outcome.CRASHED, f"{what}: {answer[1]}")
+        elif reply.kind is ReplyKind.TIMED_OUT:
+            self._end(Outcome.TIMED_OUT, f"{what}: {reply.reason}")
+        else:
+            reason = reply.reason
+            if reply.kind is ReplyKind.CRASHED and not reason:
+                self._open = False
+                reason = f"the process died: {self._worker.kill_and_wait()}"
+            self._end(Outcome.CRASHED, f"{what}: {reason}")
+        return None
+
+    def _end(self, outcome: Outcome, reason: str, reward: float = 0.0) -> None:
+        self.ending = Verdict(outcome=outcome, reward=reward, reason=reason)
+        self.close()
