@@ -51,7 +51,7 @@ Call = ToolCall | BadCall
 
 
 class _CallError(ValueError):
-    """What stands there is not a call."""
+    """A text that is not a call."""
 
 
 def json_calls(text: str) -> list[Call]:
