@@ -27,7 +27,8 @@ from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
 from dph.model.loading import load_model
 from dph.recipe import ObjectiveSettings
-from dph.runs.presample.pool import RehearsalSample, load_pool
+from dph.runs.presample.pool import load_pool
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.order import Drawing, stored_of_step
 
 STEPS = 1000

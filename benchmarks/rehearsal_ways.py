@@ -26,7 +26,7 @@ from benchmarks.speed.world import World, build_model, build_tokenizer, make_pro
 from dph.loss.objectives import make_objective
 from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
 from dph.recipe import ObjectiveSettings
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.order import Drawing, stored_of_step
 from dph.runs.train.rows import Minibatch, StoredRow
 from dph.runs.train.updating import update

@@ -13,7 +13,7 @@ from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Outcome, Problem, Verdict
-from dph.runs.presample.manifest import Rule, Source
+from dph.runs.presample.manifest import Rule, Source, ValueSource
 from letter_grader import grade, style_of
 
 __all__ = [
@@ -113,6 +113,9 @@ def make_draw(tokenizer):
     return make
 
 
+GRADING = ValueSource(graded_by="letter", graded_version="1")
+
+
 @pytest.fixture
 def make_source(tokenizer):
     def make(model, path="letters", **changes):
@@ -120,12 +123,11 @@ def make_source(tokenizer):
             "model": path,
             "model_fingerprint": weight_fingerprint(model),
             "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
-            "problems_fingerprint": "letters",
+            "prompts": "train",
+            "prompts_fingerprint": "letters",
             "chat": False,
             "system_prompt": "",
-            "verifier": "letter",
-            "verifier_version": "1",
-            "samples": 4,
+            "answers": 4,
             "temperature": 1.0,
             "top_p": 1.0,
             "max_tokens": 8,

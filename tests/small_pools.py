@@ -1,7 +1,7 @@
 """Pools of a tiny model, with a manifest that says what is true of them."""
 
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.runs.presample.manifest import Counts, Rule, Source
+from dph.runs.presample.manifest import Rule, Source, ValueSource
 from dph.runs.presample.pool import write_pool
 from tiny_models import build_tokenizer
 
@@ -12,12 +12,11 @@ def small_source(model, **changes):
         "model": "small",
         "model_fingerprint": weight_fingerprint(model),
         "tokenizer_fingerprint": tokenizer_fingerprint(build_tokenizer()),
-        "problems_fingerprint": "small",
+        "prompts": "train",
+        "prompts_fingerprint": "small",
         "chat": False,
         "system_prompt": "",
-        "verifier": "exact",
-        "verifier_version": "1",
-        "samples": 8,
+        "answers": 8,
         "temperature": 0.9,
         "top_p": 1.0,
         "max_tokens": 8,
@@ -28,18 +27,21 @@ def small_source(model, **changes):
     return Source(**{**said, **changes})
 
 
-def write_pool_of(model, path, rehearsal, *, explored=(), **changes):
+GRADING = ValueSource(graded_by="exact", graded_version="1")
+
+
+def write_pool_of(model, path, rehearsal, *, explored=(), grading=GRADING, **changes):
     """A pool of these stored answers and of problems that are solved once in eight."""
-    counts = Counts(
-        problems=len(rehearsal) + len(explored),
-        exploration=len(explored),
-        rehearsal=len(rehearsal),
-        discarded=0,
-        histogram=(0, len(explored), *[0] * 6, len(rehearsal)),
-    )
+    counts = {
+        "prompts": len(rehearsal) + len(explored),
+        "exploration": len(explored),
+        "rehearsal": len(rehearsal),
+        "histogram": (0, len(explored), *[0] * 6, len(rehearsal)),
+    }
     write_pool(
         path,
         source=small_source(model, **changes),
+        grading=grading,
         rule=Rule(threshold=7, wrong_final="discard"),
         counts=counts,
         exploration=[(problem, 1) for problem in explored],

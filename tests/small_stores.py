@@ -8,9 +8,9 @@ import torch
 
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.records import Problem
+from dph.runs.presample.manifest import Source, ValueSource
 from dph.runs.presample.stores.groups import StoredGroup, answer_trie, groups_table
 from dph.runs.presample.stores.making import sizes
-from dph.runs.presample.stores.manifest import StoreSource, ValueSource
 from dph.runs.presample.stores.store import write_store
 from dph.runs.presample.stores.values import (
     agreement_counts,
@@ -101,7 +101,7 @@ def _source(model, temperature, seed, **changes):
         "dtype": "float32",
         "seed": seed,
     }
-    return StoreSource(**{**said, **changes})
+    return Source(**{**said, **changes})
 
 
 def bucket_kl_by_hand(table, sample):

@@ -26,9 +26,8 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.recipe.stores import StoreSettings
 from dph.records import Completion, Outcome, Problem, Verdict
-from dph.runs.presample.pool import RehearsalSample
 from dph.runs.presample.stores.making import KeptTokens, kept_distributions
-from dph.runs.presample.tables import DistributionSample
+from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from dph.runs.train.collect import Collected, collect
 from dph.runs.train.optimizer import make_optimizer
 from dph.runs.train.order import Position

@@ -23,7 +23,7 @@ from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, mak
 from dph.model.forward.scorer import AnswerScorer
 from dph.model.loading import autocast
 from dph.records import Problem
-from dph.runs.presample.manifest import Rule, Source
+from dph.runs.presample.manifest import Rule, Source, ValueSource
 from dph.runs.presample.presample import presample
 
 DECIDING = 8
@@ -68,6 +68,7 @@ def _ours(world: World, model: PreTrainedModel, scratch: Path) -> Callable[[], N
             draw=draw,
             reference=reference,
             source=_source(world),
+            grading=ValueSource(graded_by="even_words", graded_version="1"),
             rule=Rule(threshold=7, wrong_final="discard"),
         )
 
@@ -79,12 +80,11 @@ def _source(world: World) -> Source:
         model="random",
         model_fingerprint="",
         tokenizer_fingerprint="",
-        problems_fingerprint="",
+        prompts="train",
+        prompts_fingerprint="",
         chat=False,
         system_prompt="",
-        verifier="even_words",
-        verifier_version="1",
-        samples=DECIDING,
+        answers=DECIDING,
         temperature=1.0,
         top_p=1.0,
         max_tokens=world.shape.completion,

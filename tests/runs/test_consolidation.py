@@ -12,7 +12,7 @@ from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model
 from dph.runs.directory import RunDirectory
 from dph.runs.plan import open_plan
-from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.store import load_store
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages
@@ -63,7 +63,7 @@ def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp
     result = run(recipe(updates=12), tmp_path / "run")
     after = tmp_path / "run" / "consolidation"
     rl = load_model(tmp_path / "run" / "checkpoints" / "step_000002", device="cpu")
-    source = read_store_manifest(after / "stores" / "after" / "manifest.json").source
+    source = read_manifest(after / "stores" / "after", "store").source
     assert source.model_fingerprint == weight_fingerprint(rl)
     rows = metrics(after)
     assert [row["tokens"] for row in rows] == [0] * 12

@@ -19,8 +19,8 @@ from dph.runs.training_stage import train_stage
 HOLD = """
 import sys
 from pathlib import Path
-from dph.runs.presample.pool import only_pool_writer
-with only_pool_writer(Path(sys.argv[1])):
+from dph.runs.presample.making import only_maker
+with only_maker(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -96,7 +96,7 @@ def test_a_pool_beside_another_that_is_being_written_is_not_blocked(
     presample, tmp_path, another_process
 ):
     another_process(tmp_path / "pools" / "a")
-    assert presample(pool=tmp_path / "pools" / "b").counts.problems == 24
+    assert presample(pool=tmp_path / "pools" / "b").counts.prompts == 24
 
 
 def test_a_pool_that_another_process_writes_is_refused_by_name(
@@ -230,6 +230,6 @@ def test_a_finished_pool_is_whole_with_every_sample_in_it(presample, tmp_path):
     presample(threshold=2)
     pool = load_pool(tmp_path / "run" / "pool")
     assert pq.read_metadata(tmp_path / "run" / "pool" / "samples.parquet").num_rows == 24 * 5
-    assert json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())["format"] == 2
+    assert json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())["format"] == 3
     assert pool.manifest.counts.rehearsal == len(pool.rehearsal)
     assert all(sample.correct >= 2 for sample in pool.rehearsal)

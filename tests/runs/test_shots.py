@@ -6,7 +6,6 @@ import dph
 from dph import DataError, SettingsError
 from dph.model.policies import load_policy
 from dph.recipe import resolve_recipe
-from dph.runs.drawing import graded_sampler
 from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
@@ -58,8 +57,8 @@ def test_other_examples_are_another_pool(make_shown, tmp_path):
     for shots in (None, SHOWN, SHOWN | {"seed": 1}, SHOWN | {"template": "{prompt} is {answer} "}):
         with open_plan(make_shown(shots), tmp_path / "run") as plan:
             model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
-            source = pool_source(plan, model, graded_sampler(plan, model))
-            fingerprints.add(source.problems_fingerprint)
+            source = pool_source(plan, model)
+            fingerprints.add(source.prompts_fingerprint)
     assert len(fingerprints) == 4
 
 

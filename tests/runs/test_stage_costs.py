@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
@@ -32,7 +30,7 @@ def write_log(directory, *rows):
     (directory / "metrics.jsonl").write_text("".join(lines))
 
 
-def write_store(place, *, answers, tokens, seconds=None):
+def write_store(place, *, answers, tokens, seconds=None, kind="store"):
     place.mkdir(parents=True)
     source = {
         "model": "m",
@@ -53,7 +51,8 @@ def write_store(place, *, answers, tokens, seconds=None):
     }
     counts = {"prompts": 1, "answers": answers, "tokens": tokens, "distributions": 0, "cut_off": 0}
     document = {
-        "format": 1,
+        "format": 3,
+        "kind": kind,
         "source": source,
         "values": None,
         "files": {},
@@ -65,10 +64,7 @@ def write_store(place, *, answers, tokens, seconds=None):
 
 
 def write_pool(place, lengths):
-    place.mkdir(parents=True)
-    (place / "manifest.json").write_text("{}")
-    table = pa.table({"token_ids": [list(range(length)) for length in lengths]})
-    pq.write_table(table, place / "samples.parquet")
+    write_store(place, kind="pool", answers=len(lengths), tokens=sum(lengths))
 
 
 def test_cost_counts_stores_and_consolidation_beside_training(tmp_path):

@@ -13,12 +13,11 @@ from transformers import PreTrainedTokenizerFast
 from dph.errors import DataError, ModelError, PoolError, SettingsError, VerifierError
 from dph.model.policies import load_policy
 from dph.records import Problem
-from dph.runs.drawing import graded_sampler
 from dph.runs.plan import open_plan
+from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores import making
 from dph.runs.presample.stores import values as valuing
 from dph.runs.presample.stores.groups import answer_trie, branch_values
-from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.store import load_store, stored_groups, stored_values, stored_weights
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import Silent
@@ -197,7 +196,7 @@ def test_an_anchor_gets_the_samples_of_the_store_it_names(store_recipe, make_sto
     make_stores(recipe)
     with open_plan(recipe, tmp_path / "run") as plan:
         model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
-        source = pool_source(plan, model, graded_sampler(plan, model))
+        source = pool_source(plan, model)
         stored = stored_samples(plan, None, source, initial=True)
         assert stored == {"broad": load_store(tmp_path / "run" / "stores" / "broad")}
         colder = source.model_copy(update={"temperature": 0.5})
@@ -316,7 +315,7 @@ def worth_by_hand(group, values):
 
 
 def weights_of(path, values):
-    groups, manifest = stored_groups(path), read_store_manifest(path / "manifest.json")
+    groups, manifest = stored_groups(path), read_manifest(path, "store")
     return stored_weights(path, manifest, values, groups)
 
 
@@ -364,7 +363,7 @@ def test_answers_as_targets_are_those_that_were_voted_for_or_are_right(
     assert 0 < len(wanted) < 8 * len(stored_groups(path))
     with open_plan(recipe, tmp_path / "run") as plan:
         model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
-        source = pool_source(plan, model, graded_sampler(plan, model))
+        source = pool_source(plan, model)
         stored = stored_samples(plan, None, source, initial=True)
     assert stored == {"broad": found}
 

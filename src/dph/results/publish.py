@@ -28,7 +28,7 @@ from dph.recipe.keys import pattern_of
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import method_label, set_label
-from dph.runs.directory import MANIFEST, RunDirectory
+from dph.runs.directory import MANIFEST, RunDirectory, is_made
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.stage_costs import run_cost
 
@@ -81,8 +81,8 @@ def read_finished_run(directory: Path) -> FinishedRun:
             f"{place.evaluation} is of {Path(measured['model']).name}, but the run ended with "
             f"{checkpoint.name}: run `dph evaluate` first"
         )
-    manifest = place.pool(recipe) / MANIFEST
-    made = {"pool": manifest} if recipe.needs_pool else {}
+    pool = place.pool(recipe)
+    made = {"pool": pool / MANIFEST} if recipe.needs_pool else {}
     for name in recipe.used_stores:
         made[f"store {name}"] = place.store(recipe, name) / MANIFEST
     base = results.initial.results
@@ -91,7 +91,7 @@ def read_finished_run(directory: Path) -> FinishedRun:
         recipe=recipe,
         checkpoint=checkpoint,
         base=None if base is None else base.evaluation,
-        pool=read_manifest(manifest) if recipe.needs_pool and manifest.is_file() else None,
+        pool=read_manifest(pool, "pool") if recipe.needs_pool and is_made(pool) else None,
         hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
     )
 
@@ -211,7 +211,7 @@ def _origin(run: FinishedRun) -> Iterator[str]:
     if run.pool is not None:
         source = run.pool.source
         yield f"- weights of the initial policy: SHA-256 `{source.model_fingerprint}`"
-        yield f"- training problems: SHA-256 `{source.problems_fingerprint}`"
+        yield f"- training problems: SHA-256 `{source.prompts_fingerprint}`"
 
 
 def _file(path: Path) -> str:

@@ -18,14 +18,14 @@ from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.pool_need import needs_pool
-from dph.runs.presample.manifest import Rule
+from dph.runs.presample.manifest import Rule, ValueSource
 from dph.runs.prompts import RunPrompts
 from dph.runs.set_problems import SetProblems, recipe_shots, require_no_shown_test
 from dph.runs.training_digest import TrainingKey
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.problems import load_problems
 from dph.tasks.styles import make_style
-from dph.tasks.verifiers.base import Verifier
+from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +131,16 @@ class RunPlan:
         presample = self.recipe.presample
         return Rule(
             threshold=presample.threshold, wrong_final=presample.wrong_final, keep=presample.keep
+        )
+
+    @cached_property
+    def grading(self) -> ValueSource:
+        """What decides the verdicts of the pool."""
+        known = verifier_identity(self.verifier)
+        return ValueSource(
+            graded_by=known["name"],
+            graded_version=known["version"],
+            graded_settings=known["settings"],
         )
 
     @cached_property

@@ -1,9 +1,11 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from transformers import PreTrainedModel
 
@@ -12,15 +14,17 @@ from dph.errors import PoolError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.hub import uses_hub
 from dph.model.policies import load_policy
-from dph.model.sampler.graded import GradedSampler
 from dph.recipe import Recipe, save_recipe
-from dph.runs.directory import MANIFEST, RunDirectory, is_made
+from dph.runs.directory import RunDirectory, is_made
 from dph.runs.drawing import drawing, graded_sampler, require_engine
 from dph.runs.plan import RunPlan
-from dph.runs.presample.manifest import Manifest, Rule, Source, read_manifest
-from dph.runs.presample.pool import (
-    only_pool_writer,
-    require_free,
+from dph.runs.presample.making import POOL_KEY, only_maker, require_free
+from dph.runs.presample.manifest import (
+    Kind,
+    Manifest,
+    Rule,
+    Source,
+    read_manifest,
     require_rule,
     require_source,
     require_whole,
@@ -30,8 +34,7 @@ from dph.runs.presample.splitting import Reference, StoredForm, split_again
 from dph.runs.progress import ProgressDisplay
 from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
-from dph.runs.verifier_change import accepted_source
-from dph.tasks.verifiers.base import verifier_identity
+from dph.runs.verifier_change import accepted_grading
 
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
 
@@ -51,29 +54,78 @@ def pin(recipe: Recipe, run: RunDirectory) -> None:
         save_recipe(recipe, path)
 
 
-def pool_source(plan: RunPlan, model: PreTrainedModel, draw: GradedSampler) -> Source:
-    """The key of the run's pool: what it is made from; ``model`` is the initial policy."""
-    recipe, prompts, parameters = plan.recipe, plan.prompts, draw.parameters
-    verifier = verifier_identity(plan.verifier)
+# A pool or a store of a run: kept where it fits, else made by one process at a time.
+
+
+def answer_source(
+    plan: RunPlan,
+    model: PreTrainedModel,
+    *,
+    prompts: str,
+    prompts_fingerprint: str,
+    answers: int,
+    seed: int,
+    **top: int | Literal["all"],
+) -> Source:
+    """The key of answers of ``model``, the initial policy: what they are made from."""
+    recipe, parameters = plan.recipe, graded_sampler(plan, model).parameters
     return Source(
         model=recipe.model.path,
         model_fingerprint=weight_fingerprint(model),
-        tokenizer_fingerprint=tokenizer_fingerprint(prompts.tokenizer),
-        problems_fingerprint=plan.asked_fingerprint,
-        chat=prompts.chat,
-        system_prompt=prompts.system_prompt,
-        verifier=verifier["name"],
-        verifier_version=verifier["version"],
-        verifier_settings=verifier["settings"],
-        samples=recipe.presample.samples,
+        tokenizer_fingerprint=tokenizer_fingerprint(plan.prompts.tokenizer),
+        prompts=prompts,
+        prompts_fingerprint=prompts_fingerprint,
+        chat=plan.prompts.chat,
+        system_prompt=plan.prompts.system_prompt,
+        answers=answers,
+        **top,
         temperature=parameters.temperature,
         top_p=parameters.top_p,
         max_tokens=parameters.max_tokens,
         stop_token_ids=parameters.stop_token_ids,
         dtype=recipe.model.dtype,
-        seed=plan.presampling_seed,
+        seed=seed,
         engine=recipe.sampling.engine,
     )
+
+
+def pool_source(plan: RunPlan, model: PreTrainedModel) -> Source:
+    """The key of the run's pool; ``model`` is the initial policy."""
+    return answer_source(
+        plan,
+        model,
+        prompts="train",
+        prompts_fingerprint=plan.asked_fingerprint,
+        answers=plan.recipe.presample.samples,
+        seed=plan.presampling_seed,
+    )
+
+
+def kept_or_made(
+    plan: RunPlan,
+    path: Path,
+    kind: Kind,
+    *,
+    key: str,
+    found: Callable[[], Manifest | None],
+    make: Callable[[], Manifest],
+) -> Manifest:
+    """The manifest that ``found`` gives; where there is none, ``make``, by one process at a time.
+
+    ``key`` is the setting that says where the artefact lies.
+
+    Raises:
+        DataError: another process is making it, or is writing into the run.
+    """
+    with ExitStack() as held:
+        held.enter_context(only_maker(path, kind, key=key))
+        directory = plan.directory.path.resolve()
+        if path.resolve().is_relative_to(directory):  # the run's own: no other stage meanwhile
+            held.enter_context(only_writer(directory))
+        if manifest := found():  # again, now that nobody else changes it
+            return manifest
+        pin(plan.recipe, plan.directory)
+        return make()
 
 
 def presample_stage(
@@ -92,14 +144,14 @@ def presample_stage(
         SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
             and is not installed or has no CUDA device.
     """
-    path, directory = plan.pool, plan.directory.path
+    path = plan.pool
     require_free(path)
     if not is_made(path):
         require_engine(plan.recipe)
     model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
     expected = _Expected(
         plan=plan,
-        source=pool_source(plan, model, graded_sampler(plan, model)),
+        source=pool_source(plan, model),
         may_split_again=may_split_again,
     )
     if found := expected.found():
@@ -107,18 +159,14 @@ def presample_stage(
     if not is_made(path):
         limit = plan.recipe.sampling.max_tokens
         plan.prompts.require_fit(model.config, plan.problems, max_tokens=limit)
-    with ExitStack() as held:
-        held.enter_context(only_pool_writer(path))
-        if path.resolve().parent == directory.resolve():  # the run's own: no other stage meanwhile
-            held.enter_context(only_writer(directory))
-        # Again, now that it stays as it is: another process may have made it since.
-        if found := expected.found():
-            return found
-        pin(plan.recipe, plan.directory)
+
+    def make() -> Manifest:
         if is_made(path):
             return _split_again(model, expected, progress)
         with timed(path):
             return _make(model, expected, progress)
+
+    return kept_or_made(plan, path, "pool", key=POOL_KEY, found=expected.found, make=make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +188,8 @@ class _Expected:
         path, rule = self.plan.pool, self.plan.rule
         if not is_made(path):
             return None
-        found = read_manifest(path / MANIFEST)
-        require_source(path, found, accepted_source(self.plan, self.source, found.source))
+        found = read_manifest(path, "pool")
+        require_source(path, found, self.source, accepted_grading(self.plan, found))
         if self.may_split_again and found.rule != rule:
             return None
         require_rule(path, found, rule)
@@ -151,7 +199,7 @@ class _Expected:
 
 def _make(model: PreTrainedModel, expected: _Expected, progress: ProgressDisplay) -> Manifest:
     plan = expected.plan
-    total = len(plan.problems) * (expected.source.samples + 1)
+    total = len(plan.problems) * (expected.source.answers + 1)
     with (
         drawing(plan, model, plan.initial) as draw,
         progress.task("pre-sampling", total, "samples") as advance,
@@ -162,6 +210,7 @@ def _make(model: PreTrainedModel, expected: _Expected, progress: ProgressDisplay
             draw=draw,
             reference=_reference(plan, model),
             source=expected.source,
+            grading=plan.grading,
             rule=plan.rule,
             on_progress=lambda amount: advance(amount, ""),
         )
@@ -172,7 +221,7 @@ def _split_again(
 ) -> Manifest:
     plan = expected.plan
     path, rule, draw = plan.pool, plan.rule, graded_sampler(plan, model)
-    found = read_manifest(path / MANIFEST)
+    found = read_manifest(path, "pool")
     change = _change(found.rule, rule)
     if trained := expected.trained:
         raise PoolError(
@@ -191,10 +240,10 @@ def _split_again(
     return split_again(plan.problems, path, found, scored=scored, rule=rule)
 
 
-def _change(before: Rule, after: Rule) -> str:
+def _change(before: Rule | None, after: Rule) -> str:
     """Difference of the rule, ``threshold 7 -> 6``."""
-    was, now = before.model_dump(), after.model_dump()
-    changes = [f"{key} {was[key]} -> {now[key]}" for key in now if was[key] != now[key]]
+    was, now = before.model_dump() if before else {}, after.model_dump()
+    changes = [f"{key} {was.get(key)} -> {now[key]}" for key in now if was.get(key) != now[key]]
     return ", ".join(changes)
 
 

@@ -17,7 +17,6 @@ from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.measured_model import EvaluatedModel, claimed, measured_model
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
-from dph.runs.presample.stores.manifest import StoreManifest
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.set_problems import SetProblems
@@ -102,7 +101,7 @@ class RunResult:
 
     pool: Manifest | None
     trained: Trained
-    stores: Mapping[str, StoreManifest] = field(default_factory=dict)
+    stores: Mapping[str, Manifest] = field(default_factory=dict)
     base: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
 
@@ -134,7 +133,7 @@ def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
 
 def presample_stages(
     plan: RunPlan, progress: ProgressDisplay
-) -> tuple[Manifest, Mapping[str, StoreManifest]]:
+) -> tuple[Manifest, Mapping[str, Manifest]]:
     """Make the pool and the stores that training reads.
 
     Raises:

@@ -10,14 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from dph._base.files import read_json, write_json
 from dph.recipe import Recipe
-from dph.runs.directory import MANIFEST, SAMPLES, RunDirectory, is_made
+from dph.runs.directory import RunDirectory, is_made
 from dph.runs.pool_need import needs_pool
-from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.manifest import Kind, read_manifest
 from dph.runs.train.metrics_file import read_metrics
 
 
@@ -110,17 +107,8 @@ def _forecast(run: Path) -> Iterator[StageCost]:
 
 
 def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
-    place = RunDirectory(run).pool(recipe)
-    samples = place / SAMPLES
-    if not _may_read_pool(recipe) or not is_made(place) or not samples.is_file():
-        return
-    lengths = pc.list_value_length(pq.read_table(samples, columns=["token_ids"])["token_ids"])
-    yield StageCost(
-        stage="pre-sampling",
-        answers=len(lengths),
-        tokens=pc.sum(lengths).as_py() or 0,
-        seconds=noted_seconds(place),
-    )
+    if _may_read_pool(recipe):
+        yield from _answers_of("pre-sampling", RunDirectory(run).pool(recipe), "pool")
 
 
 def _may_read_pool(recipe: Recipe) -> bool:
@@ -140,15 +128,19 @@ def _store_after(run: Path, recipe: Recipe) -> Iterator[StageCost]:
 
 
 def _store(name: str, place: Path) -> Iterator[StageCost]:
-    if not is_made(place):
-        return
-    counts = read_store_manifest(place / MANIFEST).counts
-    yield StageCost(
-        stage=f"store {name}",
-        answers=counts.answers,
-        tokens=counts.tokens,
-        seconds=noted_seconds(place),
-    )
+    yield from _answers_of(f"store {name}", place, "store")
+
+
+def _answers_of(stage: str, place: Path, kind: Kind) -> Iterator[StageCost]:
+    """Cost of a pool or a store, where it is."""
+    if is_made(place):
+        counts = read_manifest(place, kind).counts
+        yield StageCost(
+            stage=stage,
+            answers=counts.answers,
+            tokens=counts.tokens,
+            seconds=noted_seconds(place),
+        )
 
 
 def _training(run: RunDirectory, stage: str) -> Iterator[StageCost]:

@@ -1,7 +1,7 @@
 """The stores of a run: made where they are missing, checked and kept where they are there."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,49 +9,36 @@ from pathlib import Path
 import pyarrow as pa
 from transformers import PreTrainedModel
 
-from dph._base.files import held, only_writer
+from dph._base.files import held
 from dph._base.files.parts import TableParts
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, PoolError
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.policies import load_policy
-from dph.recipe import StoreSettings, recipe_digest
+from dph.recipe import StoreSettings
 from dph.recipe.objective import AnchorSettings
 from dph.recipe.store_use import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.directory import MANIFEST, is_made
-from dph.runs.drawing import drawing, graded_sampler, require_engine
+from dph.runs.directory import is_made
+from dph.runs.drawing import drawing, require_engine
 from dph.runs.plan import PlannedStore, RunPlan
-from dph.runs.presample.manifest import Source, read_manifest
-from dph.runs.presample.pool import (
-    Pool,
-    RehearsalSample,
-    load_pool,
-    only_pool_writer,
-    require_same_policy,
+from dph.runs.presample.making import parts_of, require_free
+from dph.runs.presample.manifest import (
+    Manifest,
+    Source,
+    read_manifest,
+    require_policy_of,
+    require_source,
+    require_whole,
 )
-from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_chunks, sizes
-from dph.runs.presample.stores.manifest import (
-    FORMAT,
-    StoreManifest,
-    StoreSource,
-    read_store_manifest,
-)
+from dph.runs.presample.pool import Pool, load_pool
+from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_groups, sizes
 from dph.runs.presample.stores.prompts import Known, store_prompts
-from dph.runs.presample.stores.store import (
-    load_store,
-    read_groups,
-    require_free_place,
-    require_store_policy,
-    require_store_source,
-    require_whole_store,
-    write_store,
-)
+from dph.runs.presample.stores.store import load_store, read_groups, write_store
 from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
-from dph.runs.presample.tables import DistributionSample
-from dph.runs.presampling_stage import pin
+from dph.runs.presample.tables import DistributionSample, RehearsalSample
+from dph.runs.presampling_stage import answer_source, kept_or_made
 from dph.runs.progress import ProgressDisplay
 from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
@@ -69,7 +56,7 @@ def require_stores(plan: RunPlan) -> None:
     """
     for anchor in plan.anchors.values():
         if anchor.store is not None and anchor.store.resolve() != plan.pool.resolve():
-            read_manifest(anchor.store / MANIFEST)
+            read_manifest(anchor.store, "pool")
 
 
 def stored_samples(
@@ -89,8 +76,7 @@ def stored_samples(
     loaded: dict[str, tuple[DistributionSample, ...]] = {}  # anchors may share a store
     for store in dict.fromkeys(named.values()):
         path, settings = plan.stores[store].path, plan.stores[store].settings
-        manifest = read_store_manifest(path / MANIFEST)
-        require_store_policy(path, manifest, source, initial=initial)
+        require_policy_of(path, read_manifest(path, "store"), source, initial=initial)
         loaded[store] = load_store(
             path, tilt=settings.tilt, values=settings.values, targets=settings.targets
         )
@@ -117,14 +103,7 @@ def anchor_stores(
             continue  # the loop fills them
         if anchor.store is not None:
             own = load_pool(anchor.store)
-            require_same_policy(
-                anchor.store,
-                own.manifest,
-                tokenizer_fingerprint=source.tokenizer_fingerprint,
-                temperature=source.temperature,
-                dtype=source.dtype,
-                model_fingerprint=source.model_fingerprint if initial else None,
-            )
+            require_policy_of(anchor.store, own.manifest, source, initial=initial)
             stores[name] = own.rehearsal
         elif pool is not None:
             stores[name] = pool.rehearsal
@@ -166,40 +145,11 @@ def judges_of(plan: RunPlan, planned: PlannedStore) -> Iterator[Judges | None]:
         yield None
 
 
-def value_parts(path: Path, judges: Judges, source: StoreSource) -> TableParts:
-    """Place where the values of a store's answers are kept until all are known."""
-    drawn = source.model_dump(mode="json", exclude={"model"})
-    return TableParts(
-        path.with_name(f"{path.name}.values.partial"),
-        digest=recipe_digest(drawn, judges.source(), CHUNK),
-    )
-
-
-def write_valued_store(
-    path: Path,
-    groups: Sequence[pa.Table],
-    values: pa.Table,
-    judges: Judges,
-    *,
-    source: StoreSource,
-    about: dict[str, int],
-) -> StoreManifest:
-    """Write a store with what its answers came to."""
-    return write_store(
-        path,
-        source=source,
-        groups=groups,
-        values=values,
-        value_source=judges.source(),
-        about={**about, **agreement_counts(values_by_prompt(values))},
-    )
-
-
 _DRAWING = 3600.0
 """Seconds that a run waits for another one to make the store that both read."""
 
 
-def store_stage(plan: RunPlan, progress: ProgressDisplay) -> dict[str, StoreManifest]:
+def store_stage(plan: RunPlan, progress: ProgressDisplay) -> dict[str, Manifest]:
     """Make the stores that training reads, or continue half-made ones; finished ones are kept.
 
     Without such a store nothing is loaded and nothing happens.
@@ -226,7 +176,7 @@ def store_stage(plan: RunPlan, progress: ProgressDisplay) -> dict[str, StoreMani
 
 def shared_store_stage(
     plan: RunPlan, progress: ProgressDisplay, *, lock: Path
-) -> dict[str, StoreManifest]:
+) -> dict[str, Manifest]:
     """``store_stage`` where runs side by side share stores: the second waits, and finds them made.
 
     Raises:
@@ -291,80 +241,77 @@ class _Making:
         return self.planned.settings
 
     @property
+    def place(self) -> str:
+        """The setting that says where it lies."""
+        return f"{self.planned.key}.place"
+
+    @property
     def name(self) -> str:
         """Its name in the recipe."""
         return self.planned.name
 
-    def manifest(self, progress: ProgressDisplay) -> StoreManifest:
+    def manifest(self, progress: ProgressDisplay) -> Manifest:
         """That of the finished store."""
-        require_free_place(self.path, self.name)
-        with ExitStack() as held:
-            judges = held.enter_context(judges_of(self.plan, self.planned))
+        require_free(self.path, "store", key=self.place)
+        with judges_of(self.plan, self.planned) as judges:
             if found := self._found(judges):
                 return found
             require_engine(self.plan.recipe)
             self._require_prompts_fit()
-            held.enter_context(
-                only_pool_writer(self.path, what=f"store (stores.{self.name}.place)")
+            return kept_or_made(
+                self.plan,
+                self.path,
+                "store",
+                key=self.place,
+                found=lambda: self._found(judges),
+                make=lambda: self._make(judges, progress),
             )
-            directory = self.plan.directory.path
-            if self.path.resolve().is_relative_to(directory.resolve()):
-                held.enter_context(only_writer(directory))
-            pin(self.plan.recipe, self.plan.directory)
-            if found := self._found(judges):
-                return found
-            with timed(self.path):
-                return self._make(judges, progress)
 
-    def _found(self, judges: Judges | None) -> StoreManifest | None:
+    def _found(self, judges: Judges | None) -> Manifest | None:
         """The existing artefact, if it can be used unchanged."""
-        if not self._is_drawn():
+        if not is_made(self.path):
             return None
-        found = read_store_manifest(self.path / MANIFEST)
-        require_store_source(self.path, found, self.source)
-        require_whole_store(self.path, found)
+        found = read_manifest(self.path, "store")
+        require_source(self.path, found, self.source)
+        require_whole(self.path, found)
         if judges is None or (found.values and found.values.covers(judges.source())):
             return found
         return None  # the answers are there, and are to be compared or graded
 
-    def _is_drawn(self) -> bool:
-        return is_made(self.path)
-
-    def _make(self, judges: Judges | None, progress: ProgressDisplay) -> StoreManifest:
-        source = self.source
-        # Where the model lies makes no difference to the answers; its fingerprint is in the source.
-        identity = source.model_dump(mode="json", exclude={"model"})
-        parts = TableParts(
-            self.path.with_name(f"{self.path.name}.partial"),
-            digest=recipe_digest(identity, FORMAT, CHUNK),
-        )
-        if judges is None:
-            groups = self._drawn(parts, progress)
-            manifest = write_store(self.path, source=source, groups=groups, about=sizes(groups))
-        else:
-            manifest = self._valued(source, judges, parts, progress)
-        parts.remove()
+    def _make(self, judges: Judges | None, progress: ProgressDisplay) -> Manifest:
+        """Draw, and judge answers while others are drawn; a killed one continues."""
+        parts = parts_of(self.path, self.source, None, size=CHUNK)
+        values = None if judges is None else judges.source()
+        kept = parts_of(self.path, self.source, values, size=CHUNK, what=".values")
+        valuing = Valuing(judges, kept) if judges is not None else None
+        with timed(self.path):
+            with valuing or nullcontext():
+                take = valuing.take if valuing else lambda _index, _groups: None
+                if is_made(self.path):
+                    groups = read_groups(self.path)
+                    for index, chunk in enumerate(groups):
+                        take(index, chunk)
+                else:
+                    groups = self._drawn(parts, progress, take)
+                about, table = sizes(groups), None
+                if valuing is not None:
+                    table = self._values(valuing, about["answers"], progress)
+                    about |= agreement_counts(values_by_prompt(table))
+            manifest = write_store(
+                self.path,
+                source=self.source,
+                groups=groups,
+                values=table,
+                value_source=values,
+                about=about,
+            )
+            kept.remove()
+            parts.remove()
         return manifest
 
-    def _valued(
-        self, source: StoreSource, judges: Judges, parts: TableParts, progress: ProgressDisplay
-    ) -> StoreManifest:
-        """Judge answers while others are drawn; continue after a kill."""
-        kept = value_parts(self.path, judges, source)
-        with Valuing(judges, kept) as valuing:
-            if self._is_drawn():
-                groups = read_groups(self.path)
-                for index, chunk in enumerate(groups):
-                    valuing.take(index, chunk)
-            else:
-                groups = self._drawn(parts, progress, valuing.take)
-            about = sizes(groups)
-            title = f"store {self.name}: agreement"
-            with progress.task(title, about["answers"], "answers") as advance:
-                values = valuing.values(on_progress=lambda amount: advance(amount, ""))
-        manifest = write_valued_store(self.path, groups, values, judges, source=source, about=about)
-        kept.remove()
-        return manifest
+    def _values(self, valuing: Valuing, answers: int, progress: ProgressDisplay) -> pa.Table:
+        with progress.task(f"store {self.name}: agreement", answers, "answers") as advance:
+            return valuing.values(on_progress=lambda amount: advance(amount, ""))
 
     def _drawn(
         self,
@@ -387,7 +334,7 @@ class _Making:
                 seed=self.seed,
                 scorer=scorer_of(recipe, self.plan.prompts.tokenizer),
             )
-            return drawn_chunks(
+            return drawn_groups(
                 self.problems,
                 chosen,
                 parts,
@@ -401,27 +348,16 @@ class _Making:
         return derived_seed(self.planned.seed, "store")
 
     @cached_property
-    def source(self) -> StoreSource:
+    def source(self) -> Source:
         """The key of the store: what it is made from."""
-        recipe = self.plan.recipe
-        parameters = graded_sampler(self.plan, self.model).parameters
-        return StoreSource(
-            model=recipe.model.path,
-            model_fingerprint=weight_fingerprint(self.model),
-            tokenizer_fingerprint=tokenizer_fingerprint(self.plan.prompts.tokenizer),
+        return answer_source(
+            self.plan,
+            self.model,
             prompts=self.store.prompts,
             prompts_fingerprint=self.plan.prompts.fingerprint(self.problems),
-            chat=self.plan.prompts.chat,
-            system_prompt=recipe.data.system_prompt,
             answers=self.store.answers,
             top=self.store.top,
-            temperature=parameters.temperature,
-            top_p=parameters.top_p,
-            max_tokens=parameters.max_tokens,
-            stop_token_ids=parameters.stop_token_ids,
-            dtype=recipe.model.dtype,
             seed=self.seed,
-            engine=recipe.sampling.engine,
         )
 
     def _encode(self) -> Callable[[Problem], tuple[int, ...]]:

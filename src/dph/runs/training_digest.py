@@ -11,8 +11,8 @@ from dph._base.import_path import is_import_path, source_fingerprint
 from dph.errors import SettingsError
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
-from dph.runs.directory import MANIFEST
-from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.directory import MANIFEST, is_made
+from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.store import GROUPS_FILE
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.verifiers.base import Verifier, verifier_identity
@@ -154,8 +154,8 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
 def _named_stores(recipe: Recipe, places: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
     """Contents and use of the named stores that training reads; nothing where it reads none."""
     for name, place in places.items():
-        store, manifest = recipe.stores[name], place / MANIFEST
-        files = read_store_manifest(manifest).files if manifest.is_file() else {}
+        store = recipe.stores[name]
+        files = read_manifest(place, "store").files if is_made(place) else {}
         if not store.reads_values and name != recipe.self_consistency.store:
             files = {GROUPS_FILE: files.get(GROUPS_FILE, "")}
         said = {"store": name, "files": files, "tilt": store.tilt, "values": store.values}

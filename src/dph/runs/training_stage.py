@@ -23,8 +23,8 @@ from dph.runs.plan import RunPlan
 from dph.runs.pool_need import reads_base_counts
 from dph.runs.presample.base_counts import BaseCounts, read_base_counts
 from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Source
-from dph.runs.presample.pool import Pool, load_pool, require_fit
+from dph.runs.presample.manifest import Source, require_fit
+from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay
 from dph.runs.store_stage import require_made, stored_samples
@@ -33,7 +33,7 @@ from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.tracking import Metrics
 from dph.runs.training_digest import what_changed
 from dph.runs.unlabelled import self_consistency
-from dph.runs.verifier_change import accepted_source, require_same_verifier
+from dph.runs.verifier_change import accepted_grading, require_same_verifier
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
@@ -77,7 +77,7 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
     )
     unadapted = without_adapter(policy)
     draw = graded_sampler(plan, policy)
-    source = pool_source(plan, unadapted, draw)
+    source = pool_source(plan, unadapted)
     pool = _fitting_pool(plan, source, initial=initial)
     problems = _problems(plan, pool)
     plan.prompts.require_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
@@ -179,8 +179,8 @@ def _fitting_pool(plan: RunPlan, expected: Source, *, initial: bool) -> Pool | N
     if not initial:  # the weights have moved on since; everything else must still fit
         stored = pool.manifest.source.model_fingerprint
         expected = expected.model_copy(update={"model_fingerprint": stored})
-    expected = accepted_source(plan, expected, pool.manifest.source)
-    require_fit(path, pool.manifest, expected, plan.rule)
+    grading = accepted_grading(plan, pool.manifest)
+    require_fit(path, pool.manifest, expected, grading, plan.rule)
     train = plan.recipe.train
     require_usable(
         path,

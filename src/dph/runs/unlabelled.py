@@ -6,16 +6,10 @@ from contextlib import contextmanager
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.comparers import comparer
-from dph.runs.directory import MANIFEST
 from dph.runs.plan import RunPlan
-from dph.runs.presample.manifest import Source
-from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.manifest import Source, read_manifest, require_policy_of
 from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
-from dph.runs.presample.stores.store import (
-    require_store_policy,
-    stored_groups,
-    stored_values,
-)
+from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.store_stage import known_problems
 from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
 
@@ -40,8 +34,7 @@ def self_consistency(
         return
     if settings.store is not None:
         path = plan.stores[settings.store].path
-        manifest = read_store_manifest(path / MANIFEST)
-        require_store_policy(path, manifest, source, initial=initial)
+        require_policy_of(path, read_manifest(path, "store"), source, initial=initial)
     problems, consensus = _prompts(plan, settings)
     agreement = settings.agreement
     if settings.store is not None and agreement is None:

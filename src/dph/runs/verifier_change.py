@@ -5,7 +5,7 @@ from pathlib import Path
 from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError
 from dph.runs.plan import RunPlan
-from dph.runs.presample.manifest import Source
+from dph.runs.presample.manifest import Manifest, ValueSource
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.tasks.verifiers.base import Verifier
 
@@ -32,20 +32,21 @@ def require_same_verifier(plan: RunPlan, checkpoint: Path, *, step: int) -> None
         )
 
 
-def accepted_source(plan: RunPlan, wanted: Source, stored: Source) -> Source:
-    """The key that the pool has to have: ``wanted``, or with a version that is accepted.
+def accepted_grading(plan: RunPlan, pool: Manifest) -> ValueSource:
+    """The grading that a pool must have: that of now, or of a version that is accepted.
 
     A version is accepted for good once a checkpoint of the run names it.
 
     Raises:
         PoolError: the verifier changed since the pool was made, and that was not accepted.
     """
-    verifier, was = plan.verifier, stored.verifier_version
-    if stored.verifier != wanted.verifier or was == wanted.verifier_version:
+    wanted, verifier = plan.grading, plan.verifier
+    was = pool.values.graded_version if pool.values else ""
+    if not pool.values or pool.values.graded_by != wanted.graded_by or was == wanted.graded_version:
         return wanted
     if not (plan.accept_verifier or was in _versions_of_run(plan)):
         raise PoolError(f"{_change(verifier, was)} since the pool {plan.pool} was made; {_HOW}")
-    return wanted.model_copy(update={"verifier_version": was})
+    return wanted.model_copy(update={"graded_version": was})
 
 
 _HOW = (

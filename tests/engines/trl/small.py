@@ -5,7 +5,7 @@ import random
 from dph.engines.trl import DPHConfig, DPHTrainer, problems_dataset
 from dph.model.forward.logprobs import score_completions
 from dph.records import Problem
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from small_pools import write_pool_of
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 

@@ -228,5 +228,5 @@ def test_a_store_whose_log_probs_are_not_the_policys_is_refused_when_training_st
 
 
 def test_a_pool_is_no_store_of_distributions(directory):
-    with pytest.raises(PoolError, match="not a manifest of a store of distributions"):
+    with pytest.raises(PoolError, match="is a pool, not a store"):
         make_trainer(config(directory, directory / "pool"))

@@ -16,7 +16,6 @@ from dph.engines.trl.run_recipe import main, make_trainer
 from dph.engines.trl_rows import TRL_ROWS
 from dph.model.policies import load_policy
 from dph.recipe import load_recipe
-from dph.runs.drawing import graded_sampler
 from dph.runs.plan import open_plan
 from dph.runs.presampling_stage import pool_source
 from dph.runs.train.metrics_file import read_metrics
@@ -166,9 +165,13 @@ def test_dph_run_trains_by_trl_evaluates_and_keeps_what_is_done(run, processes):
     (run / "small.toml").write_text(text)
     with open_plan(load_recipe(run / "small.toml"), run) as plan:
         model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
-        source = pool_source(plan, model, graded_sampler(plan, model))
+        source, grading = pool_source(plan, model), plan.grading
     write_pool_of(
-        model, run / "true-pool", first_step.stored_rows(), **source.model_dump(exclude={"model"})
+        model,
+        run / "true-pool",
+        first_step.stored_rows(),
+        grading=grading,
+        **source.model_dump(exclude={"model"}),
     )
     command = [sys.executable, "-m", "dph", "run", "small.toml", "--engine", "trl", "--json"]
     command += ["--processes", str(processes), "--out", "out", "--set", "train.steps=2"]

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import torch
 
 from dph.model.forward.logprobs import completion_scores, score_completions
-from dph.runs.presample.pool import RehearsalSample
 from dph.runs.presample.stores.store import load_store
+from dph.runs.presample.tables import RehearsalSample
 from small_stores import bucket_kl_by_hand, write_store_of
 from tiny_models import VOCABULARY, build_model
 

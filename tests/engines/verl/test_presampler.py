@@ -10,7 +10,8 @@ from dph.engines.verl.presampler import ClusterDraw, DPHPresampler
 from dph.engines.verl.settings import PresampleSettings
 from dph.errors import DataError, PoolError, TrainingError
 from dph.records import Outcome, Problem
-from dph.runs.presample.pool import load_pool, only_pool_writer
+from dph.runs.presample.making import only_maker
+from dph.runs.presample.pool import load_pool
 from dph.tasks.verl import verl_row
 from engines.verl.rows import make_model
 from tiny_models import build_tokenizer
@@ -181,7 +182,7 @@ def test_a_killed_one_goes_on_after_its_last_chunk(trainer):
     loop.spoil, loop.calls = (lambda row: row), []
     trainer.fit(loop)
     assert loop.calls == [2, 1]
-    assert load_pool(trainer.dph.pool).manifest.counts.problems == 5
+    assert load_pool(trainer.dph.pool).manifest.counts.prompts == 5
 
 
 def test_a_pool_of_other_settings_is_not_replaced(trainer):
@@ -220,9 +221,9 @@ def test_problems_whose_gold_cannot_be_graded_are_left_out(trainer):
 
 
 def test_a_pool_beside_another_that_is_being_written_is_made(trainer):
-    with only_pool_writer(trainer.dph.pool.with_name("another")):
+    with only_maker(trainer.dph.pool.with_name("another")):
         trainer.fit(trainer.agent_loop_manager)
-    assert load_pool(trainer.dph.pool).manifest.counts.problems == 5
+    assert load_pool(trainer.dph.pool).manifest.counts.prompts == 5
 
 
 def test_a_pool_graded_with_another_rule_is_of_another_source(trainer):

@@ -123,7 +123,7 @@ def test_the_pool_says_of_itself_what_dph_presample_would(pool, own_pool):
     assert theirs.pop("engine") == "verl dph_torch"
     assert theirs == ours
     assert pool.manifest.rule == own_pool.manifest.rule
-    assert pool.manifest.counts.problems == KNOWN + UNSURE
+    assert pool.manifest.counts.prompts == KNOWN + UNSURE
     assert pool.manifest.counts.rehearsal >= KNOWN - 3
 
 
@@ -131,7 +131,7 @@ def test_every_sample_has_the_verdict_of_the_sql_verifier(pool, world):
     import pyarrow.parquet as pq  # noqa: PLC0415 - only here
 
     samples = list(graded_rows(pq.read_table(world / "pool" / "samples.parquet")))
-    assert pool.manifest.counts.problems * (SAMPLES + 1) == len(samples)
+    assert pool.manifest.counts.prompts * (SAMPLES + 1) == len(samples)
     outcomes = [sample.verdict.outcome for sample in samples]
     assert outcomes.count(Outcome.CORRECT) > len(samples) / 2
     wrong = [s.verdict.reason for s in samples if s.verdict.outcome is Outcome.WRONG]

@@ -20,20 +20,20 @@ def test_the_pool_is_known_by_the_hash_of_its_manifest(tmp_path):
     run = make_run(tmp_path / "run", method="dph_f")
     source = {
         "model": "m",
-        "verifier": "exact",
-        "verifier_version": "1",
+        "prompts": "train",
         "dtype": "float32",
         "system_prompt": "",
         "chat": False,
         "temperature": 1.0,
         "top_p": 1.0,
         "stop_token_ids": [1],
-        **{f"{name}_fingerprint": name for name in ("model", "tokenizer", "problems")},
-        **dict.fromkeys(("samples", "max_tokens", "seed"), 4),
+        **{f"{name}_fingerprint": name for name in ("model", "tokenizer", "prompts")},
+        **dict.fromkeys(("answers", "max_tokens", "seed"), 4),
     }
-    sizes = dict.fromkeys(("problems", "exploration", "rehearsal", "discarded"), 0)
+    sizes = dict.fromkeys(("prompts", "answers", "tokens", "cut_off", "bytes_per_token"), 0)
     manifest = {
-        "format": 2,
+        "format": 3,
+        "kind": "pool",
         "source": source,
         "rule": {"threshold": 1, "wrong_final": "discard"},
         "counts": {**sizes, "histogram": [0]},

@@ -9,6 +9,7 @@ from dph.errors import PoolError
 from dph.runs.presample.base_counts import BaseCounts, read_base_counts
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
+from letter_task import GRADING
 
 
 def test_counts_are_those_of_the_samples_without_the_final_one_whatever_side_a_problem_is_on(
@@ -21,11 +22,12 @@ def test_counts_are_those_of_the_samples_without_the_final_one_whatever_side_a_p
         draw=make_draw(model),
         reference=make_reference(model),
         source=make_source(model),
+        grading=GRADING,
         rule=rule,
     )
     pool = load_pool(tmp_path)
     counts = read_base_counts(tmp_path, pool.manifest)
-    assert counts.samples == pool.manifest.source.samples == 4
+    assert counts.samples == pool.manifest.source.answers == 4
     rows = pq.read_table(tmp_path / "samples.parquet").to_pylist()
     right = Counter(
         row["problem_id"] for row in rows if row["outcome"] == "CORRECT" and row["sample_index"] < 4

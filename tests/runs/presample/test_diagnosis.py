@@ -6,7 +6,7 @@ import pytest
 
 from dph.errors import PoolError
 from dph.runs.presample.diagnosis import cut_off_share, likely_cause, require_usable, shortage
-from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
+from dph.runs.presample.manifest import Counts, Manifest, Rule, Source, ValueSource
 
 
 def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
@@ -14,12 +14,11 @@ def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
         model="m",
         model_fingerprint="f",
         tokenizer_fingerprint="f",
-        problems_fingerprint="f",
+        prompts="train",
+        prompts_fingerprint="f",
         chat=False,
         system_prompt="",
-        verifier="grader:grade",
-        verifier_version="1",
-        samples=4,
+        answers=4,
         temperature=1.0,
         top_p=1.0,
         max_tokens=512,
@@ -27,10 +26,13 @@ def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
         dtype="float32",
         seed=0,
     )
-    counts = {"problems": 10, "exploration": 10, "rehearsal": 0, "discarded": 0, **sides}
+    sizes = {"answers": 50, "tokens": 500, "cut_off": 0, "bytes_per_token": 1.0}
+    counts = {**sizes, "prompts": 10, "exploration": 10, "rehearsal": 0, "discarded": 0, **sides}
     return Manifest(
-        format=2,
+        format=3,
+        kind="pool",
         source=source,
+        values=ValueSource(graded_by="grader:grade", graded_version="1"),
         rule=Rule(threshold=threshold, wrong_final="discard"),
         counts=Counts(**counts, histogram=histogram, outcomes=outcomes),
         files={},

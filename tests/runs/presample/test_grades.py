@@ -10,6 +10,7 @@ from dph.runs.presample.diagnosis import Ungradable, read_grades, ungradable_out
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
 from dph.runs.presample.splitting import partition
+from letter_task import GRADING
 
 BAD, CRASHED = Outcome.BAD_GOLD, Outcome.CRASHED
 
@@ -41,6 +42,7 @@ def pool_with(make_model, make_draw, make_source, make_reference, rule, problems
             draw=replace(inner, verifier=Failing()),
             reference=make_reference(model),
             source=make_source(model),
+            grading=GRADING,
             rule=rule,
         )
         return load_pool(tmp_path / "pool")

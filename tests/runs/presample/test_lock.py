@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from dph.errors import DataError
-from dph.runs.presample.pool import only_pool_writer
+from dph.runs.presample.making import only_maker
 
 TRY = """
 import sys
 from pathlib import Path
-from dph.runs.presample.pool import only_pool_writer
-with only_pool_writer(Path(sys.argv[1])):
+from dph.runs.presample.making import only_maker
+with only_maker(Path(sys.argv[1])):
     pass
 """
 
@@ -27,7 +27,7 @@ def tried_elsewhere(path):
 
 
 def test_a_held_pool_is_refused_and_its_neighbour_is_not(tmp_path):
-    with only_pool_writer(tmp_path / "pools" / "a"):
+    with only_maker(tmp_path / "pools" / "a"):
         code, said = tried_elsewhere(tmp_path / "pools" / "a")
         assert code == 1
         assert "another dph process is making the pool" in said
@@ -36,24 +36,24 @@ def test_a_held_pool_is_refused_and_its_neighbour_is_not(tmp_path):
 
 
 def test_no_file_is_left_whatever_happens(tmp_path):
-    with pytest.raises(ZeroDivisionError), only_pool_writer(tmp_path / "a"):
+    with pytest.raises(ZeroDivisionError), only_maker(tmp_path / "a"):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_whoever_is_refused_leaves_the_holders_lock_alone(tmp_path):
-    with only_pool_writer(tmp_path / "a"):
+    with only_maker(tmp_path / "a"):
         for _ in range(2):
             with (
                 pytest.raises(DataError, match="is making the pool"),
-                only_pool_writer(tmp_path / "a"),
+                only_maker(tmp_path / "a"),
             ):
                 pass
 
 
 def test_a_lock_that_a_killed_process_left_is_in_nobodys_way(tmp_path):
     (tmp_path / ".a.lock").touch()
-    with only_pool_writer(tmp_path / "a"):
+    with only_maker(tmp_path / "a"):
         assert (tmp_path / ".a.lock").exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -68,6 +68,6 @@ def test_a_lock_that_is_removed_while_it_is_taken_is_taken_anew(tmp_path, monkey
         return flock(file, how)
 
     monkeypatch.setattr("fcntl.flock", removed_before)
-    with only_pool_writer(tmp_path / "a"):
+    with only_maker(tmp_path / "a"):
         assert len(calls) == 2
         assert (tmp_path / ".a.lock").exists()

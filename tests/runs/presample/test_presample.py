@@ -8,9 +8,11 @@ from dph._base.files.parts import TableParts
 from dph.errors import PoolError
 from dph.model.forward.logprobs import score_completions
 from dph.records import Outcome, Verdict
-from dph.runs.presample.pool import load_pool, require_fit
+from dph.runs.presample.manifest import require_fit
+from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
 from dph.runs.presample.splitting import histogram, partition
+from letter_task import GRADING
 
 
 @pytest.fixture
@@ -25,6 +27,7 @@ def pool_of(make_model, make_draw, make_source, make_reference, rule, problems):
             draw=draw or make_draw(model),
             reference=make_reference(model),
             source=make_source(model),
+            grading=GRADING,
             rule=rule,
             on_progress=on_progress,
         )
@@ -104,6 +107,7 @@ def test_as_many_correct_answers_are_kept_as_the_rule_says(
             draw=make_draw(model),
             reference=make_reference(model),
             source=make_source(model),
+            grading=GRADING,
             rule=rule.model_copy(update={"keep": keep}),
         )
 
@@ -180,7 +184,7 @@ def test_parts_of_another_job_are_not_used(pool_of, tmp_path):
     (partial / "job.json").write_text(json.dumps({"digest": "another"}))
     (partial / "000000.parquet").write_text("not a table")
     pool_of(tmp_path / "pool")
-    assert load_pool(tmp_path / "pool").manifest.counts.problems == 24
+    assert load_pool(tmp_path / "pool").manifest.counts.prompts == 24
 
 
 @pytest.mark.parametrize("name", ["exploration.parquet", "rehearsal.parquet", "samples.parquet"])
@@ -200,9 +204,9 @@ def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path, name):
     [
         ("{", "is not a pool"),
         ("{}", "pool format None is unknown"),
-        ('{"format": 3}', "pool format 3 is unknown, this version reads 2"),
-        ('{"format": 1}', "pool format 1 is unknown, this version reads 2"),
-        ('{"format": 2}', "is damaged: source"),
+        ('{"format": 4}', "pool format 4 is unknown, this version reads 3"),
+        ('{"format": 2}', "pool format 2 is unknown, this version reads 3"),
+        ('{"format": 3}', "is damaged: kind"),
     ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path, content, message):
@@ -216,9 +220,8 @@ def test_a_damaged_manifest_is_refused(tmp_path, content, message):
     [
         ({"model_fingerprint": "x"}, "model fingerprint was"),
         ({"tokenizer_fingerprint": "x"}, "tokenizer fingerprint was"),
-        ({"problems_fingerprint": "x"}, "problems fingerprint was"),
+        ({"prompts_fingerprint": "x"}, "prompts fingerprint was"),
         ({"temperature": 0.7}, r"temperature was 1.0, this run has 0.7"),
-        ({"verifier_settings": {"timeout": 2.0}}, "verifier timeout was None, this run has 2.0"),
     ],
 )
 def test_a_pool_of_something_else_is_refused(
@@ -226,12 +229,29 @@ def test_a_pool_of_something_else_is_refused(
 ):
     manifest = pool_of(tmp_path / "pool")
     with pytest.raises(PoolError, match=named):
-        require_fit(tmp_path / "pool", manifest, make_source(make_model(), **change), rule)
+        require_fit(tmp_path / "pool", manifest, make_source(make_model(), **change), GRADING, rule)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"graded_by": "x"}, "verifier was 'letter', this run has 'x'"),
+        ({"graded_version": "2"}, "verifier version was '1', this run has '2'"),
+        ({"graded_settings": {"timeout": 2.0}}, "verifier timeout was None, this run has 2.0"),
+    ],
+)
+def test_a_pool_that_was_graded_in_another_way_is_refused(
+    pool_of, tmp_path, make_model, make_source, rule, change, named
+):
+    manifest, other = pool_of(tmp_path / "pool"), GRADING.model_copy(update=change)
+    with pytest.raises(PoolError, match=named):
+        require_fit(tmp_path / "pool", manifest, make_source(make_model()), other, rule)
 
 
 def test_a_moved_model_directory_still_fits(pool_of, tmp_path, make_model, make_source, rule):
     manifest = pool_of(tmp_path / "pool")
-    require_fit(tmp_path / "pool", manifest, make_source(make_model(), path="elsewhere"), rule)
+    moved = make_source(make_model(), path="elsewhere")
+    require_fit(tmp_path / "pool", manifest, moved, GRADING, rule)
 
 
 def test_a_wrong_final_sample_is_discarded_or_explored():

@@ -9,7 +9,7 @@ from dph.errors import PoolError, TrainingError
 from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.runs.directory import latest_checkpoint
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import train
 from dph.runs.train.preparation import Actors

@@ -19,14 +19,16 @@ from dph.recipe import resolve_recipe
 from dph.records import Completion, Outcome, Verdict
 from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.base_counts import read_base_counts
-from dph.runs.presample.pool import RehearsalSample, load_pool
+from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, save_checkpoint
 from dph.runs.train.collect import collect
 from dph.runs.train.loop import Actors, train
 from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import TrainingForward
+from letter_task import GRADING
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr"]
 ADVANTAGES = ["maxrl", "f_grpo", "ucpo", "pass_at_k", "pkpo", "differential_smoothing"]
@@ -64,6 +66,7 @@ def pool(tmp_path, make_model, make_draw, make_source, make_reference, rule, pro
         draw=make_draw(model),
         reference=make_reference(model),
         source=make_source(model),
+        grading=GRADING,
         rule=rule,
     )
     return load_pool(tmp_path / "pool")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.order import (
     Drawing,
     Position,

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import PolicyRow, split_minibatches
 
 

@@ -9,7 +9,7 @@ import torch
 from dph.model.forward import packing, prefix_tree, sharing
 from dph.model.forward import prefix_tree as microbatches
 from dph.model.forward.logprobs import score_completions
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import Minibatch, PolicyRow
 from dph.runs.train.updating import TrainingForward, update, weigh
 from short_objective import from_settings

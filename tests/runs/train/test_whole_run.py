@@ -15,7 +15,7 @@ import torch
 
 from dph._base.randomness import generator
 from dph.recipe import resolve_recipe
-from dph.runs.presample.pool import RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import collect
 from dph.runs.train.loop import Actors, train
 from dph.runs.train.order import rehearsal_of_step

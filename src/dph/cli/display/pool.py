@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dph.runs.presample.manifest import Manifest
-    from dph.runs.presample.stores.manifest import StoreManifest
 
 
 # Stores in a few lines each: how much they hold, and how far their answers agree.
 
 
-def stores_text(stores: Mapping[str, "StoreManifest"], places: Mapping[str, Path]) -> Iterator[str]:
+def stores_text(stores: Mapping[str, "Manifest"], places: Mapping[str, Path]) -> Iterator[str]:
     """Sizes, agreement where answers were compared, and the place of every store."""
     for name, manifest in stores.items():
         counts = manifest.counts
@@ -33,15 +32,16 @@ def stores_text(stores: Mapping[str, "StoreManifest"], places: Mapping[str, Path
         yield f"store: {places[name]}"
 
 
-def stores_json(
-    stores: Mapping[str, "StoreManifest"], places: Mapping[str, Path]
-) -> dict[str, Any]:
+def stores_json(stores: Mapping[str, "Manifest"], places: Mapping[str, Path]) -> dict[str, Any]:
     """The same for machines; nothing where there is no store."""
     if not stores:
         return {}
     return {
         "stores": {
-            name: {"store": str(places[name]), **manifest.counts.model_dump(mode="json")}
+            name: {
+                "store": str(places[name]),
+                **manifest.counts.model_dump(mode="json", exclude_unset=True),
+            }
             for name, manifest in stores.items()
         }
     }
@@ -72,11 +72,11 @@ def pool_text(manifest: "Manifest") -> str:
     """The histogram and the sizes; where a side is empty, the outcomes and the probable cause."""
     from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shares_text, shortage
 
-    counts, samples = manifest.counts, manifest.source.samples
+    counts, samples = manifest.counts, manifest.source.answers
     chart = bar_chart([str(c) for c in range(samples + 1)], counts.histogram)
     lines = [
         f"correct of {samples}: problems\n{chart}",
-        f"{counts.problems} problems: {counts.exploration} to explore, {counts.rehearsal} to "
+        f"{counts.prompts} problems: {counts.exploration} to explore, {counts.rehearsal} to "
         f"rehearse, {counts.discarded} left out (the final sample was wrong)",
         f"{counts.ungradable} ungradable (the gold answer cannot be graded, or the verifier "
         f"crashed on every answer){'; ungradable.parquet lists them' * (counts.ungradable > 0)}",
@@ -104,8 +104,9 @@ def pool_json(path: Path, manifest: "Manifest") -> dict[str, Any]:
     missing = shortage(counts)
     return {
         "pool": str(path),
-        "samples": manifest.source.samples,
-        **counts.model_dump(mode="json"),
+        "samples": manifest.source.answers,
+        "problems": counts.prompts,
+        **counts.model_dump(mode="json", exclude_unset=True, exclude={"prompts"}),
         "cut_off": cut_off_share(counts),
         "shortage": f"{missing}: {likely_cause(manifest)}" if missing else None,
     }

@@ -11,10 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from dph.engines.trl.config import DPHConfig
 from dph.errors import CheckpointError, ModelError
 from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
-from dph.runs.presample.manifest import Manifest
-from dph.runs.presample.pool import require_same_policy
-from dph.runs.presample.stores.manifest import StoreManifest
-from dph.runs.presample.stores.store import require_store_of
+from dph.runs.presample.manifest import Manifest, require_policy
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.preparation import require_reference
 from dph.runs.train.rows import StoredRow
@@ -24,7 +21,7 @@ CHECK_TOKENS = 16384
 
 
 def require_pool_of_model(
-    manifest: Manifest | StoreManifest,
+    manifest: Manifest,
     directory: Path,
     *,
     model: nn.Module,
@@ -47,16 +44,14 @@ def require_pool_of_model(
             "stored answers are only text, so the processing class must be a tokenizer, got "
             f"{type(processing_class).__name__}"
         )
-    policy: dict[str, Any] = {
-        "tokenizer_fingerprint": tokenizer_fingerprint(processing_class),
-        "temperature": args.temperature,
-        "dtype": args.precision,
-        "model_fingerprint": None if is_peft_model(model) else weight_fingerprint(model),
-    }
-    if isinstance(manifest, Manifest):
-        require_same_policy(directory, manifest, **policy)
-    else:
-        require_store_of(directory, manifest, **policy)
+    require_policy(
+        directory,
+        manifest,
+        tokenizer_fingerprint=tokenizer_fingerprint(processing_class),
+        temperature=args.temperature,
+        dtype=args.precision,
+        model_fingerprint=None if is_peft_model(model) else weight_fingerprint(model),
+    )
 
 
 def require_whole_rollouts(args: DPHConfig, step: int) -> None:

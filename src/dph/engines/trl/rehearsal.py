@@ -21,10 +21,8 @@ from dph.loss.objectives import (
 )
 from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
-from dph.runs.directory import MANIFEST
-from dph.runs.presample.manifest import Manifest
+from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.presample.pool import load_pool
-from dph.runs.presample.stores.manifest import StoreManifest, read_store_manifest
 from dph.runs.presample.stores.store import load_store
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import bucket_statistics, target_buckets
@@ -111,7 +109,7 @@ class OpenStore:
     """A pool, or a store of distributions: what it was made from, and its answers."""
 
     directory: Path
-    manifest: Manifest | StoreManifest
+    manifest: Manifest
     samples: Sequence[StoredRow]
 
 
@@ -171,7 +169,7 @@ def _open(source: Path | EngineStore) -> OpenStore:
         return OpenStore(directory=source, manifest=pool.manifest, samples=pool.rehearsal)
     return OpenStore(
         directory=source.place,
-        manifest=read_store_manifest(source.place / MANIFEST),
+        manifest=read_manifest(source.place, "store"),
         samples=load_store(
             source.place, tilt=source.tilt, values=source.values, targets=source.targets
         ),

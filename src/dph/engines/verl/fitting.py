@@ -1,7 +1,8 @@
 """Is the pool that of this run, and do its problems fit?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import overload
 
 import pyarrow as pa
@@ -16,13 +17,10 @@ from dph.errors import DataError, SettingsError
 from dph.loss.objectives import make_objective
 from dph.model.fingerprint import tokenizer_fingerprint
 from dph.records import Problem
-from dph.runs.directory import MANIFEST
 from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Manifest, read_manifest
-from dph.runs.presample.pool import RehearsalSample, require_same_policy, require_whole
-from dph.runs.presample.stores.manifest import read_store_manifest
-from dph.runs.presample.stores.store import load_store, require_store_of
-from dph.runs.presample.tables import REHEARSAL, rehearsal_sample
+from dph.runs.presample.manifest import Manifest, read_manifest, require_policy, require_whole
+from dph.runs.presample.stores.store import load_store
+from dph.runs.presample.tables import REHEARSAL, RehearsalSample, rehearsal_sample
 from dph.runs.train.preparation import require_kinds
 from dph.runs.train.rows import StoredRow
 
@@ -62,7 +60,7 @@ def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
     Raises:
         PoolError: there is no pool, or a file is not the one that was written.
     """
-    manifest = read_manifest(path / MANIFEST)
+    manifest = read_manifest(path, "pool")
     require_whole(path, manifest)
     return manifest, StoredAnswers(pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL))
 
@@ -80,12 +78,11 @@ def require_fitting_pool(
     Raises:
         PoolError: names what differs, both values, and what to do; or the pool holds too little.
     """
-    require_same_policy(
+    _require_policy(
         settings.pool,
         manifest,
-        tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
-        temperature=float(config.actor_rollout_ref.rollout.temperature),
-        dtype=precision(config),
+        config,
+        tokenizer,
         also={"chat": settings.chat, "system_prompt": settings.system_prompt},
     )
     require_usable(
@@ -121,13 +118,7 @@ def open_stores(
         path = anchor.store or settings.pool
         if path not in opened:
             other, opened[path] = open_stored(path)
-            require_same_policy(
-                path,
-                other,
-                tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
-                temperature=float(config.actor_rollout_ref.rollout.temperature),
-                dtype=precision(config),
-            )
+            _require_policy(path, other, config, tokenizer)
         stores[name] = opened[path]
     first = {name: found[:1] for name, found in stores.items()}
     require_kinds(make_objective(settings.objective), first)
@@ -137,14 +128,25 @@ def open_stores(
 def _distributions(
     store: EngineStore, config: DictConfig, tokenizer: PreTrainedTokenizerBase
 ) -> Sequence[StoredRow]:
-    require_store_of(
-        store.place,
-        read_store_manifest(store.place / MANIFEST),
+    _require_policy(store.place, read_manifest(store.place, "store"), config, tokenizer)
+    return load_store(store.place, tilt=store.tilt, values=store.values, targets=store.targets)
+
+
+def _require_policy(
+    place: Path,
+    found: Manifest,
+    config: DictConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    also: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    require_policy(
+        place,
+        found,
         tokenizer_fingerprint=tokenizer_fingerprint(tokenizer),
         temperature=float(config.actor_rollout_ref.rollout.temperature),
         dtype=precision(config),
+        also=also,
     )
-    return load_store(store.place, tilt=store.tilt, values=store.values, targets=store.targets)
 
 
 def require_prompts_fit(

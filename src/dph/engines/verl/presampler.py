@@ -25,9 +25,16 @@ from dph.model.loading import load_model, load_tokenizer
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.runs.directory import MANIFEST, is_made
-from dph.runs.presample.manifest import Manifest, Source, read_manifest
-from dph.runs.presample.pool import only_pool_writer, require_free, require_source, require_whole
+from dph.runs.directory import is_made
+from dph.runs.presample.making import only_maker, require_free
+from dph.runs.presample.manifest import (
+    Manifest,
+    Source,
+    ValueSource,
+    read_manifest,
+    require_source,
+    require_whole,
+)
 from dph.runs.presample.presample import presample
 from dph.runs.presample.splitting import StoredForm, split_again
 from dph.tasks.problems import problems_fingerprint
@@ -69,19 +76,20 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         problems = [problem_of_fields(row, settings) for row in self.train_dataset.dataframe]
         require_prompts_fit(problems, settings, self.config, tokenizer)
         draw = ClusterDraw(self, problems)
-        source = _source(self.config, settings, problems, draw)
-        if _is_done(_found(path, source), settings):
+        source, grading = _source(self.config, settings, problems, draw), _grading(settings)
+        if _is_done(_found(path, source, grading), settings):
             return
-        with only_pool_writer(path):
-            found = _found(path, source)  # again: another process may have made it since
+        with only_maker(path):
+            found = _found(path, source, grading)  # again: another process may have made it since
             if not _is_done(found, settings):
-                self._make(problems, draw, source, found)
+                self._make(problems, draw, source, grading, found)
 
     def _make(
         self,
         problems: Sequence[Problem],
         draw: "ClusterDraw",
         source: Source,
+        grading: ValueSource,
         found: Manifest | None,
     ) -> None:
         """Draw and split; where the samples are there, split them again."""
@@ -94,6 +102,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
                 draw=draw,
                 reference=forward,
                 source=source,
+                grading=grading,
                 rule=rule,
                 chunk_size=self.dph.chunk_size,
             )
@@ -237,18 +246,28 @@ def _verdict(extra_fields: Any) -> Verdict:
     )
 
 
-def _found(path: Path, source: Source) -> Manifest | None:
+def _found(path: Path, source: Source, grading: ValueSource) -> Manifest | None:
     """The manifest of a finished pool of the same samples, which is whole."""
     if not is_made(path):
         return None
-    found = read_manifest(path / MANIFEST)
-    require_source(path, found, source)
+    found = read_manifest(path, "pool")
+    require_source(path, found, source, grading)
     require_whole(path, found)
     return found
 
 
 def _is_done(found: Manifest | None, settings: PresampleSettings) -> bool:
     return found is not None and found.rule == settings.rule
+
+
+def _grading(settings: PresampleSettings) -> ValueSource:
+    with closing(settings.make_verifier()) as made:
+        verifier = verifier_identity(made)
+    return ValueSource(
+        graded_by=verifier["name"],
+        graded_version=verifier["version"],
+        graded_settings=verifier["settings"],
+    )
 
 
 def _source(
@@ -259,19 +278,15 @@ def _source(
 ) -> Source:
     """Provenance of the pool, in the form of ``dph presample``."""
     path = str(Path(config.actor_rollout_ref.model.path).absolute())
-    with closing(settings.make_verifier()) as made:
-        verifier = verifier_identity(made)
     return Source(
         model=path,
         model_fingerprint=weight_fingerprint(load_model(path, device="cpu")),
         tokenizer_fingerprint=tokenizer_fingerprint(load_tokenizer(path)),
-        problems_fingerprint=problems_fingerprint(problems),
+        prompts="train",
+        prompts_fingerprint=problems_fingerprint(problems),
         chat=settings.chat,
         system_prompt=settings.system_prompt,
-        verifier=verifier["name"],
-        verifier_version=verifier["version"],
-        verifier_settings=verifier["settings"],
-        samples=settings.samples,
+        answers=settings.samples,
         temperature=draw.parameters.temperature,
         top_p=draw.parameters.top_p,
         max_tokens=draw.parameters.max_tokens,

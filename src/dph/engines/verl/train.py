@@ -8,7 +8,6 @@ from dph.engines.verl.launch import launch
 from dph.engines.verl.settings import train_settings
 from dph.engines.verl.terms import apply_terms
 from dph.errors import SettingsError
-from dph.runs.directory import MANIFEST
 from dph.runs.presample.manifest import read_manifest
 
 MODES = ("sync", "colocate_async")
@@ -23,7 +22,7 @@ def train(config: DictConfig) -> None:
     """
     settings = train_settings(config)
     if settings.reads_pool:
-        read_manifest(settings.pool / MANIFEST)
+        read_manifest(settings.pool, "pool")
     mode = config.trainer.v1.trainer_mode
     if mode not in MODES:
         raise SettingsError(f"trainer.v1.trainer_mode must be {' or '.join(MODES)}, got {mode!r}")

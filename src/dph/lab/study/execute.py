@@ -20,11 +20,11 @@ from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
-from dph.runs.directory import MANIFEST, RunDirectory
+from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
 from dph.runs.plan import RunPlan, open_plan
-from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.vote import store_vote
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
@@ -61,7 +61,7 @@ def consolidated_answers(recipe: Recipe, run: Path) -> int:
     if not recipe.consolidation.active:
         return 0
     store = RunDirectory(run).consolidation.store(recipe, str(recipe.consolidation.store))
-    return read_store_manifest(store / MANIFEST).counts.answers
+    return read_manifest(store, "store").counts.answers
 
 
 def votes(recipe: Recipe, run: Path) -> Iterator[Score]:

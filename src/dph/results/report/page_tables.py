@@ -13,9 +13,9 @@ from dph.results.over_seeds import aggregate_sets
 from dph.results.read.run_groups import group_runs
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.vocabulary import metric_title, set_label, table_ks
-from dph.runs.directory import RunDirectory, read_software
+from dph.runs.directory import RunDirectory, is_made, read_software
 from dph.runs.evaluate.comparison import ComparisonRow
-from dph.runs.presample.stores.manifest import StoreCounts, read_store_manifest
+from dph.runs.presample.manifest import Counts, read_manifest
 from dph.runs.stage_costs import RunCost, run_cost
 
 # Runs that differ in their seed alone, as one: means with intervals that speak of another seed.
@@ -160,7 +160,7 @@ class StoreFacts:
     key: str
     label: str
     name: str
-    counts: StoreCounts
+    counts: Counts
 
 
 def store_facts(runs: Sequence[ReportRun]) -> list[StoreFacts]:
@@ -170,22 +170,23 @@ def store_facts(runs: Sequence[ReportRun]) -> list[StoreFacts]:
         PoolError: a manifest is damaged.
     """
     return [
-        StoreFacts(key=run.key, label=run.label, name=name, counts=read_store_manifest(path).counts)
+        StoreFacts(
+            key=run.key, label=run.label, name=name, counts=read_manifest(place, "store").counts
+        )
         for run in runs
-        for name, path in _manifests(run)
-        if path.is_file()
+        for name, place in _stores(run)
+        if is_made(place)
     ]
 
 
-def _manifests(run: ReportRun) -> Iterator[tuple[str, Path]]:
+def _stores(run: ReportRun) -> Iterator[tuple[str, Path]]:
     if run.recipe is None:
         return
     used = {name: RunDirectory(run.path).store(run.recipe, name) for name in run.recipe.used_stores}
     if run.recipe.consolidation.active:
         after = str(run.recipe.consolidation.store)
         used[after] = RunDirectory(run.path).consolidation.store(run.recipe, after)
-    for name, directory in used.items():
-        yield name, directory / "manifest.json"
+    yield from used.items()
 
 
 # What was run: models, seeds, steps, what training cost, and the settings that differ.

@@ -11,10 +11,9 @@ from dph.recipe.objective import TermSettings
 from dph.recipe.store_use import require_files
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
-from dph.runs.directory import MANIFEST
+from dph.runs.directory import is_made
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.presample.manifest import read_manifest
-from dph.runs.presample.stores.manifest import read_store_manifest
 from dph.runs.presample.stores.prompts import (
     Known,
     file_prompts,
@@ -108,10 +107,9 @@ def _named(recipe: Recipe, key: str, problems: Sequence[Problem]) -> NamedProble
 
 
 def _check_place(key: str, store: StoreSettings, findings: Findings) -> None:
-    manifest = store.place / MANIFEST if store.place else None
-    if manifest is not None and manifest.exists():
+    if store.place is not None and is_made(store.place):
         try:
-            read_store_manifest(manifest)
+            read_manifest(store.place, "store")
         except DphError as error:
             findings.errors.append(f"{key}: {error}")
 
@@ -166,7 +164,7 @@ def _check_store(key: str, store: Path, findings: Findings) -> None:
         findings.notes.append(f"{key} does not exist: {store}")
         return
     try:
-        held = read_manifest(store / MANIFEST).counts.rehearsal
+        held = read_manifest(store, "pool").counts.rehearsal
     except DphError as error:
         findings.errors.append(f"{key}: {error}")
         return

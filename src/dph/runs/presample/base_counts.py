@@ -36,7 +36,7 @@ class BaseCounts:
 
 def read_base_counts(pool: Path, manifest: Manifest) -> BaseCounts:
     """The counts of every problem of a pool, explored, rehearsed or neither."""
-    drawn = manifest.source.samples
+    drawn = manifest.source.answers
     table = pq.read_table(pool / SAMPLES, columns=["problem_id", "sample_index", "outcome"])
     table = table.filter(pc.less(table["sample_index"], drawn))
     right = pc.equal(table["outcome"], Outcome.CORRECT.value).cast("int64")

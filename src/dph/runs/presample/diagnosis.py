@@ -135,7 +135,7 @@ def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> st
 
 def account(found: Manifest, *, explores: int = 1) -> str:
     """Numbers of problems solved, the outcomes of all samples, and the probable cause."""
-    counts, n = found.counts, found.source.samples
+    counts, n = found.counts, found.source.answers
     solved = ", ".join(f"{c} of {n}: {k}" for c, k in enumerate(counts.histogram) if k)
     return (
         f"problems by correct samples: {solved or 'none'}; ungradable: {counts.ungradable}; "
@@ -163,7 +163,7 @@ def cut_off_share(counts: Counts) -> float | None:
 
 def likely_cause(found: Manifest, *, explores: int = 1) -> str:
     """Likely cause of a failed split, and a remedy."""
-    counts, verifier = found.counts, f"the verifier {found.source.verifier!r}"
+    counts, verifier = found.counts, f"the verifier {_verifier(found)!r}"
     cut_off = cut_off_share(counts) or 0.0
     if cut_off >= MOST:
         return (
@@ -207,9 +207,10 @@ _CAUSES = {
 
 def _cause_in_the_rule(found: Manifest, explores: int) -> str:
     """The cause where the answers were graded and came out right and wrong."""
-    counts, n, threshold = found.counts, found.source.samples, found.rule.threshold
-    if counts.problems < explores:
-        return f"there are only {counts.problems} problems: lower train.problems_per_step"
+    counts, n = found.counts, found.source.answers
+    threshold = found.rule.threshold if found.rule else n
+    if counts.prompts < explores:
+        return f"there are only {counts.prompts} problems: lower train.problems_per_step"
     if counts.rehearsal:
         higher = f"raise presample.threshold, which is {threshold} of {n}, or " * (threshold < n)
         return f"the model masters too many of the problems: {higher}use harder ones"
@@ -225,9 +226,13 @@ def _cause_in_the_rule(found: Manifest, explores: int) -> str:
             f"which is {threshold}, use easier problems or a stronger model"
         )
     return (
-        f"the verifier {found.source.verifier!r} called no deciding answer correct: unless it "
+        f"the verifier {_verifier(found)!r} called no deciding answer correct: unless it "
         f"rejects everything, the problems are too hard for the model"
     )
+
+
+def _verifier(found: Manifest) -> str:
+    return found.values.graded_by if found.values else ""
 
 
 def _percent(share: float) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from dph._base.files.parts import TableParts
+import pyarrow as pa
+
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
-from dph.model.sampler.graded_table import graded_table
-from dph.recipe import recipe_digest
+from dph.model.sampler.graded_table import GRADED, graded_table
 from dph.records import Problem
-from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source
+from dph.runs.presample.making import drawn_chunks, parts_of
+from dph.runs.presample.manifest import Manifest, Rule, Source, ValueSource
 from dph.runs.presample.splitting import Reference, StoredForm, split
 
 CHUNK = 64
@@ -53,6 +54,7 @@ def presample(
     draw: Draw,
     reference: Reference,
     source: Source,
+    grading: ValueSource,
     rule: Rule,
     chunk_size: int | None = None,
     on_progress: Callable[[int], None] | None = None,
@@ -67,27 +69,27 @@ def presample(
     ``on_progress`` is called with the number of samples finished since the last call.
     """
     size = chunk_size or CHUNK
-    # Where the model lies makes no difference to the samples; its fingerprint is in the source.
-    identity = source.model_dump(mode="json", exclude={"model"})
-    parts = TableParts(
-        path.with_name(f"{path.name}.partial"), digest=recipe_digest(identity, FORMAT, size)
+    answers = source.answers + 1
+    parts = parts_of(path, source, grading, size=size)
+
+    def drawn(chunk: Sequence[Problem]) -> pa.Table:
+        found = draw(chunk, samples=answers, seed=source.seed, on_progress=on_progress)
+        return graded_table(found.groups)
+
+    tables = drawn_chunks(
+        problems,
+        drawn,
+        parts,
+        schema=GRADED,
+        size=size,
+        answers=answers,
+        on_progress=on_progress,
     )
-    tables = []
-    for index, start in enumerate(range(0, len(problems), size)):
-        chunk = problems[start : start + size]
-        table = parts.read(index)
-        if table is None:
-            rollout = draw(
-                chunk, samples=source.samples + 1, seed=source.seed, on_progress=on_progress
-            )
-            table = graded_table(rollout.groups)
-            parts.write(index, table)
-        elif on_progress:
-            on_progress(table.num_rows)
-        tables.append(table)
     scored = StoredForm(
         encode=draw.encode, reference=reference, temperature=draw.parameters.temperature
     )
-    manifest = split(problems, tables, path, scored=scored, source=source, rule=rule)
+    manifest = split(
+        problems, tables, path, scored=scored, source=source, grading=grading, rule=rule
+    )
     parts.remove()
     return manifest

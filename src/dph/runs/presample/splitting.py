@@ -18,8 +18,9 @@ from dph.model.sampler.graded_table import graded_rows
 from dph.recipe.section import WrongFinal
 from dph.records import GradedCompletion, Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable, read_grades
-from dph.runs.presample.manifest import Counts, Manifest, Rule, Source
-from dph.runs.presample.pool import SAMPLES, RehearsalSample, require_whole, write_pool
+from dph.runs.presample.manifest import Manifest, Rule, Source, ValueSource, require_whole
+from dph.runs.presample.pool import SAMPLES, write_pool
+from dph.runs.presample.tables import RehearsalSample
 
 # Splitting the problems by what the initial policy already masters.
 
@@ -124,10 +125,11 @@ def split(
     *,
     scored: StoredForm,
     source: Source,
+    grading: ValueSource,
     rule: Rule,
 ) -> Manifest:
     """Write the pool of ``pieces``, the graded samples of ``problems`` in their order."""
-    n = source.samples
+    n = source.answers
     grades = read_grades(problems, pieces, n)
     _warn_of(grades.ungradable)
     ungradable = {problem.problem_id for problem in grades.ungradable}
@@ -145,16 +147,17 @@ def split(
     return write_pool(
         path,
         source=source,
+        grading=grading,
         rule=rule,
-        counts=Counts(
-            problems=len(problems),
-            exploration=len(sides.exploration),
-            rehearsal=len(chosen),
-            discarded=len(sides.discarded),
-            ungradable=len(sides.ungradable),
-            histogram=histogram(gradable, n),
-            outcomes=dict(grades.outcomes),
-        ),
+        counts={
+            "prompts": len(problems),
+            "exploration": len(sides.exploration),
+            "rehearsal": len(chosen),
+            "discarded": len(sides.discarded),
+            "ungradable": len(sides.ungradable),
+            "histogram": histogram(gradable, n),
+            "outcomes": dict(grades.outcomes),
+        },
         exploration=[(by_id[i], grades.correct[i]) for i in sides.exploration],
         rehearsal=_rehearsal_samples(chosen, scored),
         ungradable=grades.ungradable,
@@ -176,7 +179,10 @@ def split_again(
     require_whole(path, found)
     with pq.ParquetFile(path / SAMPLES) as file:
         pieces = [file.read_row_group(index) for index in range(file.num_row_groups)]
-    return split(problems, pieces, path, scored=scored, source=found.source, rule=rule)
+    grading = found.values or ValueSource()
+    return split(
+        problems, pieces, path, scored=scored, source=found.source, grading=grading, rule=rule
+    )
 
 
 def _warn_of(ungradable: Sequence[Ungradable]) -> None:

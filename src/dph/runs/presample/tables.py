@@ -5,14 +5,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dph.errors import PoolError
-from dph.model.sampler.graded_table import GRADED
 from dph.records import Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable
 from dph.tasks.problems import problem_columns
@@ -84,17 +81,6 @@ class RehearsalSample:
                 f"rehearsal sample of problem {self.problem_id!r}: {len(self.completion_ids)} "
                 f"tokens but {len(self.ref_logprobs)} log-probs"
             )
-
-
-def write_samples(path: Path, pieces: Sequence[pa.Table]) -> None:
-    """Write one row group for each piece: all of them as one list may pass 2^31 tokens.
-
-    Each piece is laid out anew, so the bytes do not tell which ones came from a file.
-    """
-    with pq.ParquetWriter(path, GRADED, compression="zstd") as writer:
-        for piece in pieces:
-            columns = piece.cast(GRADED).combine_chunks().columns
-            writer.write_table(pa.Table.from_arrays(columns, schema=GRADED))
 
 
 def exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dph.runs.presample.pool import RehearsalSample
-from dph.runs.presample.tables import DistributionSample
+from dph.runs.presample.tables import DistributionSample, RehearsalSample
 
 StoredRow = RehearsalSample | DistributionSample
 """What an anchor rehearses: the log-probs of an answer, or distributions along it."""

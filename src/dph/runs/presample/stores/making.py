@@ -18,6 +18,7 @@ from dph.model.forward.sharing import plan_microbatches
 from dph.model.loading import autocast
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, Problem
+from dph.runs.presample.making import drawn_chunks
 from dph.runs.presample.stores.groups import (
     GROUPS,
     AnswerTrie,
@@ -138,7 +139,7 @@ class StoreDraw:
     scorer: AnswerScorer
 
 
-def drawn_chunks(
+def drawn_groups(
     problems: Sequence[Problem],
     draw: StoreDraw,
     parts: TableParts,
@@ -146,24 +147,17 @@ def drawn_chunks(
     on_progress: Callable[[int], None] | None = None,
     on_chunk: Callable[[int, pa.Table], None] = lambda _index, _groups: None,
 ) -> list[pa.Table]:
-    """The groups of ``problems`` in tables of ``CHUNK`` prompts; finished ones are read again.
-
-    What is drawn depends on (seed, problem, sample index) alone and chunks are always cut alike,
-    so a killed run goes on to the same bytes. ``on_progress`` is called with the number of answers
-    finished since the last call, ``on_chunk`` with the number of a table and the table.
-    """
-    tables = []
-    for index, start in enumerate(range(0, len(problems), CHUNK)):
-        chunk = problems[start : start + CHUNK]
-        table = parts.read(index)
-        if table is None:
-            table = groups_table(_draw(chunk, draw, on_progress))
-            parts.write(index, table)
-        elif on_progress:
-            on_progress(len(chunk) * draw.answers)
-        tables.append(table.cast(GROUPS).combine_chunks())
-        on_chunk(index, tables[-1])
-    return tables
+    """The groups of ``problems`` in tables of ``CHUNK`` prompts, as of ``drawn_chunks``."""
+    return drawn_chunks(
+        problems,
+        lambda chunk: groups_table(_draw(chunk, draw, on_progress)),
+        parts,
+        schema=GROUPS,
+        size=CHUNK,
+        answers=draw.answers,
+        on_progress=on_progress,
+        on_chunk=on_chunk,
+    )
 
 
 def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:

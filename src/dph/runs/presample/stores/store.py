@@ -16,23 +16,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files import atomic_path, make_directory, sha256, write_json
 from dph.errors import PoolError
-from dph.runs.directory import MANIFEST, is_made
-from dph.runs.presample.manifest import Source, first_difference, policy_fields, require_files_whole
+from dph.runs.presample.making import write_answers
+from dph.runs.presample.manifest import (
+    Manifest,
+    Source,
+    ValueSource,
+    read_manifest,
+    require_whole,
+)
 from dph.runs.presample.stores.groups import (
     GROUPS,
     StoredGroup,
     groups_of,
     require_whole_distributions,
-)
-from dph.runs.presample.stores.manifest import (
-    FORMAT,
-    StoreCounts,
-    StoreManifest,
-    StoreSource,
-    ValueSource,
-    read_store_manifest,
 )
 from dph.runs.presample.stores.targets import chosen_answers, tilted_answers
 from dph.runs.presample.stores.values import VALUES, Valued, values_by_prompt
@@ -45,38 +42,21 @@ GROUPS_FILE, VALUES_FILE = "groups.parquet", "values.parquet"
 def write_store(
     path: Path,
     *,
-    source: StoreSource,
+    source: Source,
     groups: Sequence[pa.Table],
     values: pa.Table | None = None,
     value_source: ValueSource | None = None,
     about: Mapping[str, Any],
-) -> StoreManifest:
+) -> Manifest:
     """Write a store atomically: all of it is there afterwards, or what was there before.
 
-    ``groups`` come in the pieces they were drawn in, each of which becomes a row group. ``about``
-    are the counts but for sizes in bytes.
+    ``groups`` come in the pieces they were drawn in. ``about`` are the counts but for sizes in
+    bytes.
     """
-    make_directory(path.parent)
-    with atomic_path(path) as directory:
-        directory.mkdir()
-        names = [GROUPS_FILE]
-        with pq.ParquetWriter(directory / GROUPS_FILE, GROUPS, compression="zstd") as writer:
-            for piece in groups:
-                columns = piece.cast(GROUPS).combine_chunks().columns
-                writer.write_table(pa.Table.from_arrays(columns, schema=GROUPS))
-        if values is not None:
-            pq.write_table(values, directory / VALUES_FILE, compression="zstd")
-            names.append(VALUES_FILE)
-        size = sum((directory / name).stat().st_size for name in names)
-        manifest = StoreManifest(
-            format=FORMAT,
-            source=source,
-            values=value_source,
-            counts=StoreCounts(bytes_per_token=round(size / about["tokens"], 2), **about),
-            files={name: sha256(directory / name) for name in names},
-        )
-        write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
-    return manifest
+    tables = {GROUPS_FILE: (GROUPS, groups)}
+    if values is not None:
+        tables[VALUES_FILE] = (VALUES, [values])
+    return write_answers(path, "store", tables, source=source, values=value_source, counts=about)
 
 
 def load_store(
@@ -99,8 +79,8 @@ def load_store(
             its tail, or the store does not hold the values that are needed, or no answer of them.
     """
     path = Path(path)
-    manifest = read_store_manifest(path / MANIFEST)
-    require_whole_store(path, manifest)
+    manifest = read_manifest(path, "store")
+    require_whole(path, manifest)
     groups = stored_groups(path)
     require_whole_distributions(groups)
     if targets == "answers":
@@ -158,7 +138,7 @@ def stored_values(path: Path) -> dict[str, list[Valued]]:
 
 
 def stored_weights(
-    path: Path, manifest: StoreManifest, values: str, groups: Sequence[StoredGroup]
+    path: Path, manifest: Manifest, values: str, groups: Sequence[StoredGroup]
 ) -> dict[str, list[float]]:
     """The weight of each answer, by the prompt's id.
 
@@ -190,93 +170,3 @@ def stored_weights(
         )
         for group in groups
     }
-
-
-def require_free_place(path: Path, name: str) -> None:
-    """Refuse a place where a new store would replace something else.
-
-    Raises:
-        PoolError: ``path`` is a file, a pool, or a directory with files but without a manifest.
-    """
-    if path.is_dir():
-        if not is_made(path) and any(path.iterdir()):
-            raise PoolError(
-                f"{path} holds files but no store (there is no manifest.json): a store needs a new "
-                f"or an empty directory (stores.{name}.place)"
-            )
-    elif path.exists():
-        raise PoolError(
-            f"the store cannot be written to {path}: it is a file (stores.{name}.place)"
-        )
-
-
-def require_store_source(path: Path, found: StoreManifest, expected: StoreSource) -> None:
-    """Refuse a store whose answers were drawn in another way.
-
-    Raises:
-        PoolError: names the first thing that differs, both values, and what to do.
-    """
-    have, want = found.source.model_dump(), expected.model_dump()
-    for key in ("model", "engine"):  # a moved directory is the same model; whoever drew
-        have[key] = want[key]
-    if difference := first_difference(have, want):
-        raise PoolError(
-            f"the store {path} does not fit this run: {difference}; make it again in another "
-            f"directory, or use the recipe that it was made with"
-        )
-
-
-def require_store_policy(
-    path: Path, found: StoreManifest, source: Source, *, initial: bool
-) -> None:
-    """``require_store_of`` the policy, temperature and precision that a run samples with.
-
-    ``source`` is what this run would sample now; ``initial`` says that its weights are still the
-    initial policy's.
-
-    Raises:
-        PoolError: names what differs, both values, and what to do.
-    """
-    require_store_of(
-        path,
-        found,
-        tokenizer_fingerprint=source.tokenizer_fingerprint,
-        temperature=source.temperature,
-        dtype=source.dtype,
-        model_fingerprint=source.model_fingerprint if initial else None,
-    )
-
-
-def require_store_of(
-    path: Path,
-    found: StoreManifest,
-    *,
-    tokenizer_fingerprint: str,
-    temperature: float,
-    dtype: str,
-    model_fingerprint: str | None = None,
-) -> None:
-    """Refuse a store whose log-probs another policy, temperature or precision gave.
-
-    ``model_fingerprint`` is None where the weights have moved on, or have other names than the
-    model that was sampled.
-
-    Raises:
-        PoolError: names what differs, both values, and what to do.
-    """
-    wanted = policy_fields(
-        tokenizer_fingerprint=tokenizer_fingerprint,
-        temperature=temperature,
-        dtype=dtype,
-        model_fingerprint=model_fingerprint,
-    )
-    require_store_source(path, found, found.source.model_copy(update=wanted))
-
-
-def require_whole_store(path: Path, manifest: StoreManifest) -> None:
-    """Compare every file of a store with its SHA-256.
-
-    Raises:
-        PoolError: a file is missing or is not the one that was written.
-    """
-    require_files_whole(path, manifest.files, what="store")

@@ -12,8 +12,8 @@ import pyarrow as pa
 from dph._base.files.parts import TableParts
 from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, Problem
+from dph.runs.presample.manifest import ValueSource
 from dph.runs.presample.stores.groups import StoredGroup, groups_of
-from dph.runs.presample.stores.manifest import ValueSource
 from dph.tasks.agreement.base import Comparer, consensus_class
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from dph.runs.directory import MANIFEST
-from dph.runs.presample.stores.manifest import read_store_manifest
+from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.store import stored_groups, stored_values, stored_weights
 from dph.runs.presample.stores.values import Valued
 
@@ -37,7 +36,7 @@ def store_vote(path: Path, *, values: str) -> Vote | None:
     Raises:
         PoolError: the store's answers were not compared.
     """
-    manifest = read_store_manifest(path / MANIFEST)
+    manifest = read_manifest(path, "store")
     if manifest.values is None or not manifest.counts.labelled:
         return None
     weights = stored_weights(path, manifest, values, stored_groups(path))
