@@ -135,7 +135,7 @@ class RunPlan:
 
     @cached_property
     def grading(self) -> ValueSource:
-        """What decides the verdicts of the pool."""
+        """Inputs that decide the verdicts of the pool."""
         known = verifier_identity(self.verifier)
         return ValueSource(
             graded_by=known["name"],
