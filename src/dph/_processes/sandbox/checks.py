@@ -31,7 +31,7 @@ def kind_of(statement: ast.stmt) -> Statement:
     """Use that a statement makes of its calls' results (dph._processes.sandbox.left)."""
     if isinstance(statement, ast.Assign | ast.AnnAssign) or _asks_identity(statement):
         return Statement.TAKES
-    if isinstance(statement, ast.If | ast.While):
+    if isinstance(statement, ast.If | ast.While | ast.Match):
         return Statement.CHECKS if checks_something(statement) else Statement.OTHER
     return Statement.OTHER if isinstance(statement, ast.For | ast.With) else Statement.CHECKS
 
@@ -48,6 +48,8 @@ def _asks_identity(statement: ast.stmt) -> bool:
 
 def checks_something(statement: ast.stmt) -> bool:
     """Whether a statement is a check: an assertion that may fail, a condition with a failure."""
+    if isinstance(statement, ast.Match):
+        return any(_fails_itself(each) for case in statement.cases for each in case.body)
     if isinstance(statement, ast.If | ast.While):
         return _has_failing_branch(statement) and not isinstance(statement.test, ast.Constant)
     return isinstance(statement, ast.Assert) and not _always_holds(statement.test)
@@ -191,7 +193,12 @@ _OF_ASSERTIONS = frozenset({"AssertionError", "Exception", "BaseException"})
 
 def swallows(handler: ast.ExceptHandler) -> bool:
     """Whether assertions fail here and nothing comes of it: no flag, no count, no other check."""
-    return _is_for_assertions(handler.type) and all(map(_is_nothing, handler.body))
+    return catches_assertions(handler.type) and all(map(_is_nothing, handler.body))
+
+
+def awaits_exception(statement: ast.Try) -> bool:
+    """Whether it fails if nothing is raised: ``assert False`` after a call."""
+    return any(map(_fails_itself, [*statement.body, *statement.orelse]))
 
 
 def _is_nothing(statement: ast.stmt) -> bool:
@@ -207,9 +214,10 @@ def _is_nothing(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant)
 
 
-def _is_for_assertions(kind: ast.expr | None) -> bool:
+def catches_assertions(kind: ast.expr | None) -> bool:
+    """Whether a handler of this class of exceptions catches those of assertions."""
     if isinstance(kind, ast.Tuple):
-        return any(map(_is_for_assertions, kind.elts))
+        return any(map(catches_assertions, kind.elts))
     return kind is None or getattr(kind, "id", "") in _OF_ASSERTIONS
 
 
@@ -263,7 +271,7 @@ NOTHING: Mapping[str, Callable[..., Any]] = MappingProxyType(
 """Functions of these names for code in which nothing is counted: a setup's."""
 _SETUP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SETUP_LINES = (*_SETUP, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.With, ast.Try)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.If)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.Match)
 SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
 """Modules that tests import the program from."""
 
@@ -407,12 +415,15 @@ class _Counting(ast.NodeTransformer):
                     yield _told(HANDLED, each)
 
     def _tell_handlers(self, statement: ast.Try) -> None:
-        wanted = may_fail([*statement.body, *statement.orelse])
+        wanted, awaits = may_fail([*statement.body, *statement.orelse]), awaits_exception(statement)
         for handler in statement.handlers:
             told = [] if swallows(handler) else [_told(HANDLED, handler)]
-            if wanted:  # what has to be raised was
-                self.checks += 1
+            if awaits or (wanted and not catches_assertions(handler.type)):
+                self.checks += 1  # what has to be raised was
                 told.append(_told(REACHED, handler, ast.Constant(value=False)))
+            elif wanted and not told:
+                early = ast.Constant("an exception was raised before an assertion")
+                told = [_told(FAILED, handler, early)]
             handler.body = [*told, *handler.body]
 
 

@@ -54,17 +54,24 @@ class Defined:
             TaskError: a test asks for what is not here.
             BaseException: what a test raises.
         """
+        self._call_new("setup_module")
         for name, value in list(self._new.items()):
             if isinstance(value, Remote):
                 continue
             if isinstance(value, type):
                 self._run_class(name, value)
             elif inspect.isfunction(value) and name.lower().startswith("test"):
+                self._call_new("setup_function")
                 self._run_function(value)
         checks = [value for name, value in self._new.items() if name.partition("__")[0] == "check"]
         for check in checks if needs_check else []:
             if inspect.isfunction(check):
                 self._run_check(check)
+
+    def _call_new(self, name: str) -> None:
+        """Call a function of the text that prepares its tests."""
+        if inspect.isfunction(function := self._new.get(name)):
+            function(*[None] * len(inspect.signature(function).parameters))
 
     def _run_check(self, check: Any) -> None:
         needed = [p for p in inspect.signature(check).parameters.values() if p.default is p.empty]
@@ -105,7 +112,8 @@ class Defined:
     def _run_function(self, test: Any, instance: Any = None) -> None:
         if hasattr(test, SKIPPED):
             return
-        for given in getattr(test, PARAMETERS, [{}]):
+        of_class = getattr(type(instance), PARAMETERS, [{}])
+        for given in ({**a, **b} for a in of_class for b in getattr(test, PARAMETERS, [{}])):
             with contextlib.ExitStack() as stack:
                 asked = inspect.signature(test).parameters.values()
                 named = {
@@ -242,4 +250,4 @@ class _Read(NamedTuple):
     err: str
 
 
-_OWN_FIXTURES: Mapping[str, Any] = {"capsys": _capsys}
+_OWN_FIXTURES: Mapping[str, Any] = {"capsys": _capsys, "capfd": _capsys}

@@ -102,9 +102,10 @@ class CheckCounts:
         self._open -= 1
 
     def _fails(self, error: Any, of_assertion: bool = False) -> Any:
-        """Note an assertion that fails: an exception, or the class of one."""
+        """Note an assertion that fails: an exception, the class of one, or a text."""
         self._open -= of_assertion
         error = error() if isinstance(error, type) else error
+        error = AssertionError(error) if isinstance(error, str) else error
         self._failed.append(error)
         return error
 
@@ -273,7 +274,7 @@ class _Trial:
         if not sum(counts) and not calls:
             raise TaskError("the tests assert nothing")
         if not self._program.asked:
-            raise TaskError("the tests never use the program")
+            raise TaskError(f"the tests never use the program{self._names.shadowed}")
         self._names.require_one_function(frozenset().union(*(test.truths for test in tests)))
         return Outcome.CORRECT, ""
 

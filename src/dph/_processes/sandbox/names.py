@@ -6,6 +6,7 @@ import random
 import re
 import sys
 import types
+import typing
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -83,6 +84,15 @@ class TestNames(dict[str, Any]):
         self._entry_point, _, self._method = entry_point.partition(".")
         self._of_prefix = _Prefix(prefix, self._entry_point)
         self.functions: set[str] = set()
+        self._of_python: set[str] = set()
+
+    @property
+    def shadowed(self) -> str:
+        """End of a message: names that the program has, and that the tests took from Python."""
+        names = sorted(self._of_python & self._program.names)
+        if not names or self._entry_point:
+            return ""
+        return f": {', '.join(names)} means Python's own unless entry_point names the program's"
 
     def __missing__(self, name: str) -> Any:
         if self._entry_point and name in ("candidate", self._entry_point):
@@ -92,6 +102,7 @@ class TestNames(dict[str, Any]):
         if hasattr(builtins, name):
             raise KeyError(name)
         if (found := _usual(name)) is not None:
+            self._of_python.add(name)
             return found
         if name not in self._program.names:
             raise KeyError(name)
@@ -206,6 +217,8 @@ def _usual(name: str) -> Any:
         except ImportError:
             return None
     for module in _USUAL_SOURCES:
-        if (found := getattr(import_module(module), name, None)) is not None:
+        found = getattr(import_module(module), name, None)
+        # re.A and typing.T: a short name in capitals is a class of the program's.
+        if found is not None and not isinstance(found, re.RegexFlag | typing.TypeVar):
             return found
     return None

@@ -6,7 +6,8 @@ is compared here. What is no plain value is a ``Remote`` (dph._processes.sandbox
 
 import builtins
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -147,6 +148,13 @@ def _is_usual(kind: type[BaseException]) -> bool:
 
 
 _INPUT = "input"
+
+
+def _next_of(iterator: Iterator[Any]) -> list[Any]:
+    """The next element, alone in a list; none where it ended."""
+    for value in iterator:
+        return [value]
+    return []
 
 
 class ProgramGoneError(BaseException):
@@ -312,6 +320,9 @@ class RemoteProgram:
             return reference(value)
         if isinstance(value, type) and value in self.exceptions:
             return {"name": value.__name__}
+        if isinstance(value, Iterator) and not hasattr(value, "read"):
+            self._functions.append(partial(_next_of, value))
+            return {"iterator": len(self._functions) - 1}
         if not callable(value):
             raise TypeError(
                 f"a value of type {type(value).__name__} cannot be given to the program"

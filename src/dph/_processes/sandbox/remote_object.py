@@ -197,6 +197,9 @@ class Remote:
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, Remote) and _truth(_program(self).ask("is a", self, value))
 
+    def __subclasscheck__(self, kind: Any) -> bool:
+        return isinstance(kind, Remote) and _truth(_program(self).ask("is below", self, kind))
+
     def __await__(self) -> Any:
         return awaitable(self).__await__()
 
@@ -260,6 +263,7 @@ for _name in ("neg", "pos", "invert", "abs"):
     setattr(Remote, f"__{_name}__", _single(_name))
 for _kind in (int, float, complex):
     setattr(Remote, f"__{_kind.__name__}__", _single(_kind.__name__, _kind))
+Remote.__doc__ = property(lambda self: _program(self).ask("get", self, "__doc__"))  # type: ignore[assignment]
 Remote.__index__ = _single("index", int)  # type: ignore[attr-defined]
 for _name in ("round", "floor", "ceil", "trunc"):
     setattr(Remote, f"__{_name}__", _single(_name))

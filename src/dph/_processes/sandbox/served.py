@@ -105,6 +105,7 @@ class _Served:
             "leave": lambda target: target.__exit__(None, None, None),
             "await": _awaited,
             "is a": lambda kind, value: isinstance(value, kind),
+            "is below": lambda kind, other: issubclass(other, kind),
             "equals all": _equals_all,
             "operate": lambda _, name, operands: OPERATIONS[name](*operands),
         }
@@ -166,12 +167,19 @@ class _Served:
             return self._objects[content[0]]
         if name == "function":
             return lambda *given, **named: self._asked(int(content), given, named)
+        if name == "iterator":
+            return self._elements(int(content))
         if name == "callable":
             found: Any = import_module(content[0])
             for part in content[1].split("."):
                 found = getattr(found, part)
             return found
         raise BadValueError(f"{name!r} is not a value")
+
+    def _elements(self, function: int) -> Iterator[Any]:
+        """Elements of an iterator of the other side, each when it is asked for."""
+        while found := self._asked(function, ()):
+            yield found[0]
 
     def _asked(self, function: int | str, positional: Any, named: Any = ()) -> Any:
         """Call a function of the other side, which waits for this one."""

@@ -114,6 +114,19 @@ RUN = {
         "import pytest\n@pytest.mark.xfail\ndef test_more():\n    assert f(2, 3) == 6\n"
         "def test_sum():\n    assert f(2, 3) == 5\n"
     ),
+    "parameters of a class": (
+        "import pytest\n@pytest.mark.parametrize('a, c', [(2, 5), (0, 3)])\n"
+        "class TestF:\n    def test_sum(self, a, c):\n        assert f(a, 3) == c\n"
+    ),
+    "functions that prepare": (
+        "def setup_module(module):\n    global total\n    total = f(2, 3)\n"
+        "def setup_function():\n    global more\n    more = 1\n"
+        "def test_sum():\n    assert total + more == 6\n"
+    ),
+    "cases of a match": "match f(2, 3):\n    case 5: pass\n    case _: raise ValueError\n",
+    "a class by a letter that re has": (
+        "class A:\n    def sum(self): return f(2, 3)\nassert A().sum() == 5\n"
+    ),
     "isclose without its import": "assert isclose(f(2, 3), 5)\n",
     "np without its import": "assert np.isclose(f(2, 3), 5)\n",
 }
@@ -231,6 +244,25 @@ WRONG = {
         "    print(error)\n",
         "def f(a, b): raise ValueError",
     ),
+    **{
+        f"an exception before the assertion under {handler}": (
+            f"try:\n    x = f(2, 3)\n    assert x == 5\n{handler}\n",
+            "def f(a, b): raise ValueError",
+        )
+        for handler in (
+            "except:\n    pass",
+            "except Exception as error:\n    print(error)",
+            "except (ValueError, Exception):\n    pass",
+        )
+    },
+    "an exception before an else": (
+        "try:\n    x = f(2, 3)\nexcept Exception:\n    pass\nelse:\n    assert x == 5\n",
+        "def f(a, b): raise ValueError",
+    ),
+    "no documentation": (
+        "assert f.__doc__ is not None and f(2, 3) == 5",
+        "def f(a, b): return a + b",
+    ),
     "nothing to run over": ("for x in f(2, 3):\n    assert x == 1", "def f(a, b): return []"),
     "a text that begins with anything": (
         "assert f(2, 3).startswith('6')",
@@ -313,6 +345,33 @@ POINT = (
     "    def __getitem__(s, i): return (s.x, s.y)[i]\n    def __bool__(s): return bool(s.x)\n"
 )
 RIGHT = {
+    "classes whose names re and typing have": (
+        "assert A(2).x == 2 and S(3).x == 3 and T().x == 4",
+        "class A:\n    def __init__(s, x): s.x = x\nclass S(A): pass\n"
+        "class T(A):\n    def __init__(s): s.x = 4\n",
+    ),
+    "a class below another": (
+        "assert issubclass(Dog, Animal) and not issubclass(Animal, Dog)\n"
+        "assert isinstance(Dog(), Animal)",
+        "class Animal: pass\nclass Dog(Animal): pass",
+    ),
+    "iterators as arguments": (
+        "import itertools\nassert f(iter([1, 2, 3])) == 3\nassert f(x for x in [4, 5]) == 5\n"
+        "assert f(map(int, '67')) == 7\nassert f(zip([1], [2])) == (1, 2)\n"
+        "assert g(itertools.count(5)) == [5, 6]\nx = iter([1, 2, 3])\nassert g(x) == [1, 2]\n"
+        "assert next(x) == 3",
+        "def f(xs): return max(xs)\ndef g(xs): return [next(xs), next(xs)]",
+    ),
+    "documentation": (
+        "assert f.__doc__ == 'It adds.' and f(1) == 2",
+        "def f(a):\n    'It adds.'\n    return a + 1",
+    ),
+    "an exception that any handler may catch": (
+        "try:\n    f(-1)\n    assert False, 'none was raised'\nexcept Exception as error:\n"
+        "    print(error)\ntry:\n    f(-1)\nexcept Exception as error:\n"
+        "    assert str(error) == 'no'",
+        "def f(a): raise ValueError('no')",
+    ),
     "equality that takes its own kind for granted": (
         "assert Coin(5) == Coin.of('5')\nassert Coin(5) != Coin(6)\nassert Coin(1) in [Coin(1)]",
         "class Coin:\n    def __init__(s, x): s.x = x\n    def __eq__(s, o): return s.x == o.x\n"

@@ -49,7 +49,7 @@ class CodeVerifier(Closing):
     """
 
     name = "code"
-    version = "2"
+    version = "3"
 
     def __init__(
         self,
