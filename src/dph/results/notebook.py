@@ -21,7 +21,7 @@ from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
 from dph.results.read.found_runs import the_run
 from dph.results.read.run_results import RunResults, read_set_problems
 from dph.results.report import Limits, read_report, write_report
-from dph.results.verdict import RunVerdict
+from dph.results.verdict import RunVerdict, ways_left
 from dph.results.vocabulary import metric_title, set_title
 from dph.runs.evaluate.evaluated_runs import compare as compare_runs
 from dph.runs.evaluate.evaluated_runs import counted
@@ -161,7 +161,7 @@ class LoadedRun:
             run=self.path.name,
             baseline=base.path.name,
             rows=[row for row in rows if row.run == str(self.path)],
-            ways=_ways(self.results, base),
+            ways=ways_left(self.results.evaluation, base.evaluation),
             lost={name: len(of_set.of(Change.LOST)) for name, of_set in found.sets.items()},
         ).sentence()
 
@@ -256,16 +256,6 @@ def _counts(table: pa.Table) -> dict[tuple[str, str], dict[str, Any]]:
         key: {"samples": of.samples, "correct": of.correct, "greedy_correct": right.get(key)}
         for key, of in counted(table).items()
     }
-
-
-def _ways(run: RunResults, base: RunResults) -> dict[str, tuple[float, float]]:
-    mine, theirs = (one.evaluation["sets"] if one.evaluation else {} for one in (run, base))
-    both = {name: (mine[name], theirs[name]) for name in mine if name in theirs}
-    numbers = {
-        name: (a.get("effective_styles"), b.get("effective_styles"))
-        for name, (a, b) in both.items()
-    }
-    return {name: (a, b) for name, (a, b) in numbers.items() if a is not None and b}
 
 
 def _text(prompt: str | Sequence[Mapping[str, str]]) -> str:

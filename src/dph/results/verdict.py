@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dph.results.vocabulary import metric_title, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
@@ -14,12 +15,20 @@ _MOST_SETS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictPart:
+    """A part of a sentence; ``lost`` has the problems that it speaks of, a number for each set."""
+
+    text: str
+    lost: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerdict:
     """Gains and losses of a run against a baseline, on every set that both were evaluated on.
 
     ``rows`` are the run's, of ``dph.compare``. ``ways`` has the effective number of styles, the
     run's and the baseline's, by set; ``lost`` the number of problems lost, by set. Both lack the
-    sets on which that is not known.
+    sets on which that is not known. With several ``seeds`` all are means over them.
     """
 
     run: str
@@ -27,6 +36,7 @@ class RunVerdict:
     rows: Sequence[ComparisonRow]
     ways: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
+    seeds: int = 1
 
     @property
     def sets(self) -> list[str]:
@@ -41,20 +51,28 @@ class RunVerdict:
         """Whether any metric differs from the baseline's by more than its interval."""
         return any(change.is_clear for change in self._compared) or any(self.lost.values())
 
-    def sentence(self) -> str:
-        """The verdict; differences are points of per cent with 95% intervals.
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Sorts verdicts by what matters: problems lost, then the clearest change, ties last."""
+        clearest = max((change.clearness for change in self._compared), default=0.0)
+        return (not self.is_told_apart, -sum(self.lost.values()), -clearest)
 
-        First try, the largest Pass@k, ways of answering, problems lost: of each only what differs
-        by more than chance, with the sets on which it does.
+    def parts(self) -> list[VerdictPart]:
+        """First try, the largest Pass@k, ways of answering, problems lost.
+
+        Of each only what differs by more than chance, with the sets on which it does.
         """
         if not self._compared:
-            return f"{self.run}: nothing to compare with {self.baseline}."
-        parts = [self._metric(metric) for metric in self._metrics]
-        parts += [self._ways(), self._problems()]
-        told = [part for part in parts if part]
+            return [VerdictPart(text=f"nothing to compare with {self.baseline}")]
         if not self.is_told_apart:
-            told = [f"cannot be told from {self.baseline} on {_and(self.sets)}", self._widest()]
-        return f"{self.run}: {'; '.join(part for part in told if part)}."
+            tie = f"cannot be told from {self.baseline} on {_and(self.sets)}"
+            return [VerdictPart(text=tie), VerdictPart(text=self._widest())]
+        texts = [*(self._metric(metric) for metric in self._metrics), self._ways()]
+        return [*(VerdictPart(text=text) for text in texts if text), *self._problems()]
+
+    def sentence(self) -> str:
+        """The verdict; differences are points of per cent with 95% intervals."""
+        return f"{self.run}: {'; '.join(part.text for part in self.parts())}."
 
     @property
     def _compared(self) -> "list[_Change]":
@@ -92,12 +110,18 @@ class RunVerdict:
         if fewest is None:
             return ""
         left, of = self.ways[fewest]
+        if round(left, 1) >= round(of, 1):
+            return ""
         where = f" on {set_label(fewest)}" if len(self.ways) > 1 else ""
         return f"{left:.1f} of {of:.1f} ways of answering left{where}"
 
-    def _problems(self) -> str:
-        total = sum(self.lost.values())
-        return f"{total} problem{'' if total == 1 else 's'} lost" if total else ""
+    def _problems(self) -> list[VerdictPart]:
+        lost = {name: count for name, count in self.lost.items() if count}
+        total = sum(lost.values())
+        text = (
+            f"{total} problem{'' if total == 1 else 's'} lost{' a seed' if self.seeds > 1 else ''}"
+        )
+        return [VerdictPart(text=text, lost=lost)] if lost else []
 
     def _widest(self) -> str:
         bounds = [(change.of.lo, change.of.hi) for change in self._compared]
@@ -125,6 +149,19 @@ class _Change:
         """The difference in half widths of its interval."""
         half = (self.of.hi - self.of.lo) / 2
         return abs(self.of.mean) / half if half > 0 else abs(self.of.mean) * 1e9
+
+
+def ways_left(
+    mine: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None
+) -> dict[str, tuple[float, float]]:
+    """Effective styles of two evaluations, by set; without the sets on which one is unknown."""
+    mine, theirs = ((one or {}).get("sets", {}) for one in (mine, theirs))
+    numbers = {
+        name: (of.get("effective_styles"), theirs[name].get("effective_styles"))
+        for name, of in mine.items()
+        if name in theirs
+    }
+    return {name: (a, b) for name, (a, b) in numbers.items() if a is not None and b}
 
 
 def _k(metric: str) -> int:

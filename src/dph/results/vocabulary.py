@@ -162,6 +162,37 @@ def metric_title(metric: str) -> str:
     return _TITLES.get(metric, metric)
 
 
+DEFINITIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "greedy": "First try: the share of the problems whose greedy answer is correct. The greedy "
+        "answer takes the likeliest token at every step.",
+        "mean": "The mean share of a problem's sampled answers that are correct.",
+        "pass_at_k": "Pass@k: the chance that at least one of k sampled answers to a problem is "
+        "correct, estimated without bias from all samples. At k = 1 it is the mean; at a large k "
+        "it says how many problems are still within reach.",
+        "effective_styles": "Ways of answering: the effective number of styles, the exponential of "
+        "the entropy of the shares that styles have of the answers. 1 means that all answers look "
+        "alike.",
+        "keep": "Of the problems that the first answers of the initial policy solve (as many as "
+        "evaluate.retention_k says), the share that the run's first answers solve again. A second "
+        "draw of the initial policy keeps fewer than all; pointing at a value shows how many.",
+        "explore": "Of the problems that those first answers of the initial policy do not solve, "
+        "the share that the run's first answers solve.",
+        "cut_off": "The share of the sampled answers that ended at the limit of tokens.",
+        "lost": "Problems that the run answers correctly less often than the initial policy, each "
+        "by more than two draws of one model would show.",
+        "gained": "Problems that the run answers correctly more often than the initial policy, "
+        "each by more than two draws of one model would show.",
+        "cost": "Every stage of a run: the pre-sampling and the stores that it reads, training, "
+        "consolidation. A stage that runs share counts for each of them.",
+        "interval": "95% intervals: of a run over problems (bootstrap), of several seeds over "
+        "seeds (Student's t). Differences, in points, are paired over the same problems. An arrow "
+        "stands where the interval of a difference does not hold 0.",
+    }
+)
+"""Words of pages that need an explanation, by what asks for it."""
+
+
 # Axes, and what is drawn around a value.
 
 K_AXIS, STEP_AXIS, STRENGTH_AXIS = "k (samples a problem)", "training step", "strength"

@@ -7,11 +7,14 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import Look, looks
+from dph.results.over_seeds import t_interval
 from dph.results.report import read_report
-from dph.results.report.charts import report_charts, training_charts
+from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html
-from dph.results.report.page_tables import differing_settings, run_facts, seed_groups, set_tables
+from dph.results.report.page_tables import verdict_lines
 from dph.results.report.report_data import changes_of
+from dph.results.report.run_table import differing_settings, run_table
+from dph.results.report.set_charts import report_charts
 from report_runs import LOST, SAMPLES, SETS, make_runs
 
 LOOK = Look("#0072B2", "o")
@@ -61,26 +64,36 @@ def test_a_base_that_is_named_too_is_there_once(place):
 
 def test_the_table_is_that_of_evaluation_json(report, place):
     wanted = json.loads((place / "grpo" / "evaluation.json").read_text())["sets"]["in_domain"]
-    table = set_tables(report)[0]
-    line = next(line for line in table.lines if line.label == "GRPO")
-    cells = dict(zip(table.titles, line.cells, strict=True))
-    assert cells["greedy"].value == f"{100 * wanted['greedy']:.1f}"
-    assert cells[f"Pass@{SAMPLES}"].value == f"{100 * wanted['pass_at_k'][str(SAMPLES)]:.1f}"
-    assert cells["styles"].value == "1.0"  # GRPO answers in one style
-    assert table.lines[0].cells[0].difference == ""
+    table = run_table(report)
+
+    def value(key, line="r2"):
+        return table.column(f"in_domain/{key}").values[line]
+
+    assert value("greedy").value == wanted["greedy"]
+    assert value(f"pass_at_{SAMPLES}").value == wanted["pass_at_k"][str(SAMPLES)]
+    assert value("effective_styles").value == 1.0  # GRPO answers in one style
+    assert value("lost").value == 1.0
+    assert value("greedy", "r0").difference is None
+    low, high = value("greedy").difference_interval
+    assert low <= value("greedy").difference <= high
+    assert table.about["in domain"] == f"24 problems, {SAMPLES} samples each"
+    assert table.against == "Base model"
 
 
-def test_differences_point_where_their_interval_lies(report):
-    for table in set_tables(report):
-        for line in table.lines[1:]:
-            for cell in line.cells:
-                if cell.difference_interval:
-                    lo, hi = (
-                        float(part.replace("\N{MINUS SIGN}", "-"))
-                        for part in cell.difference_interval.split(" to ")
-                    )
-                    if abs(lo) > 0.05 and abs(hi) > 0.05:
-                        assert cell.direction == (lo > 0) - (hi < 0)
+def test_at_first_a_table_shows_first_try_reach_and_what_was_lost_then_cost(report):
+    assert run_table(report).shown == [
+        *(f"{name}/{of}" for name in SETS for of in ("greedy", f"pass_at_{SAMPLES}", "lost")),
+        "cost/seconds",
+        "cost/tokens",
+    ]
+
+
+def test_every_run_has_a_verdict_and_the_one_that_lost_problems_comes_first(report):
+    lines = verdict_lines(report)
+    assert [line.label for line in lines] == ["GRPO", "DPH-F"]
+    assert lines[0].parts[-1].text == "1 problem lost"
+    assert lines[0].parts[-1].lost == {"in_domain": 1}
+    assert "cannot be told from Base model" in lines[1].parts[0].text
 
 
 def test_the_planted_loss_is_found_and_shown(report):
@@ -121,15 +134,26 @@ def test_what_was_measured_while_training_has_bands():
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
 
+def facts_of(report):
+    """Every value of the table by the label of its line and the key of its column."""
+    table = run_table(report)
+    return {
+        line.label: {c.key: c.values[line.key].value for c in table.columns if line.key in c.values}
+        for line in table.lines
+    }
+
+
 def test_what_was_run_is_told_and_where_settings_differ(report):
-    facts = {fact.label: fact for fact in map(run_facts, report.runs)}
-    assert (facts["GRPO"].method, facts["GRPO"].seed, facts["GRPO"].steps) == ("grpo", 0, 40)
-    assert facts["GRPO"].cost.seconds == pytest.approx(160)
-    assert facts["GRPO"].cost.tokens == 160_000
-    assert facts["Base model"].method is None
+    facts = facts_of(report)
+    grpo = facts["GRPO"]
+    assert (grpo["run/method"], grpo["run/seed"], grpo["run/steps"]) == ("GRPO", 0, 40)
+    assert grpo["cost/seconds"] == pytest.approx(160)
+    assert grpo["cost/tokens"] == 160_000
+    assert facts["Base model"]["run/method"] is None
     settings = differing_settings(report.runs)
     assert any(key.startswith("objective.anchors.rehearsal") for key in settings)
     assert not {"name", "method"} & set(settings)
+    assert {f"setting/{key}" for key in settings} <= set(grpo)
 
 
 def test_what_followed_rl_is_charted_apart_and_counts_in_what_was_run(tmp_path, place):
@@ -146,12 +170,13 @@ def test_what_followed_rl_is_charted_apart_and_counts_in_what_was_run(tmp_path, 
     assert after["Divergence on stored answers"]["x"] == [1, 2, 3]
     assert after["Divergence on stored answers"]["value"] == [0.5, 0.25, 0.5 / 3]
     assert "Reward" not in after
-    (fact,) = (fact for fact in map(run_facts, found.runs) if fact.method)
-    assert fact.steps == 40
-    assert fact.cost.seconds == pytest.approx(160 + 6)
-    html = page_html_of(found)
-    assert "After RL" in html
-    assert "consolidation 6.0 s" in " ".join(html.split())
+    (key,) = (run.key for run in found.runs if run.recipe)
+    table = run_table(found)
+    assert table.column("run/steps").values[key].value == 40
+    seconds = table.column("cost/seconds").values[key]
+    assert seconds.value == pytest.approx(160 + 6)
+    assert "consolidation 6.0 s" in seconds.detail
+    assert "After RL" in page_html_of(found)
 
 
 def page_html_of(report):
@@ -170,13 +195,6 @@ def page_html_of(report):
     )
 
 
-def test_a_table_names_the_run_that_differences_are_to(report):
-    assert {table.against for table in set_tables(report)} == {"Base model"}
-    html = page_html_of(report)
-    assert "differences to Base model" in html
-    assert "to the first line" not in html
-
-
 def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):
     shutil.copytree(place / "grpo", tmp_path / "grpo")
     rows = [
@@ -184,11 +202,12 @@ def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):
         {"first_step": 21, "dph": "0.2.0", "torch": "2.8.0"},
     ]
     (tmp_path / "grpo" / "software.json").write_text(json.dumps(rows))
-    facts = {fact.label: fact for fact in map(run_facts, read_report([tmp_path / "grpo"]).runs)}
-    assert [fact.software for label, fact in facts.items() if label != "Base model"] == [
+    (facts,) = facts_of(read_report([tmp_path / "grpo"])).values()
+    assert facts["run/trained_by"] == (
         "dph 0.1.0, torch 2.8.0; from step 21 on dph 0.2.0, torch 2.8.0"
-    ]
-    assert {fact.software for fact in map(run_facts, read_report([place / "grpo"]).runs)} == {""}
+    )
+    untold = facts_of(read_report([place / "grpo"])).values()
+    assert all("run/trained_by" not in facts for facts in untold)
 
 
 def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, place):
@@ -224,11 +243,19 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
     caplog.set_level(logging.ERROR)
     place = make_runs(tmp_path, sets={"dev": 6}, seeds=(0, 1, 2))
     report = read_report([place])
-    groups = seed_groups(report)
-    assert [(group.method, len(group.labels)) for group in groups] == [("dph_f", 3), ("grpo", 3)]
+    assert [(group.key, group.label, len(group.runs)) for group in report.groups] == [
+        ("g0", "DPH-F (3 seeds)", 3),
+        ("g1", "GRPO (3 seeds)", 3),
+    ]
     values = [
         json.loads((place / f"grpo_{seed}" / "evaluation.json").read_text())["sets"]["dev"]["mean"]
         for seed in range(3)
     ]
-    assert groups[1].sets["dev"]["mean"] == pytest.approx(sum(values) / 3)
+    table = run_table(report)
+    over = table.column("dev/mean").values["g1"]
+    assert over.value == pytest.approx(sum(values) / 3)
+    low, high = t_interval(values, lowest=0, highest=1)
+    assert over.interval == pytest.approx((low, high))
+    assert table.column("run/seed").values["g1"].value == "0, 1, 2"
+    assert {line.key for line in verdict_lines(report)} == {"g0", "g1"}
     assert len({run.look.colour for run in report.runs}) > 4  # runs of a method are told apart

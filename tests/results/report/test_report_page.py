@@ -29,7 +29,47 @@ def test_the_overview_has_the_table_and_draws_its_charts(open_report):
     assert page.inner_text("h1") == "dph report"
     assert texts(page, "#overview tbody th .run")[:3] == ["Base model", "DPH-F", "GRPO"]
     wait_until(page, "document.querySelectorAll('#overview .chart svg.marks').length >= 2")
-    assert page.inner_text("#overview caption").startswith("in domain")
+    assert texts(page, "#run-rows .group")[0].startswith("in domain")
+
+
+def test_the_overview_begins_with_verdicts_that_lead_to_what_was_lost(open_report):
+    page = open_report()
+    said = texts(page, ".verdicts li")
+    assert " ".join(said[0].split()).startswith("GRPO ")
+    assert "cannot be told from Base model" in said[1]
+    page.click(".verdicts a")
+    page.wait_for_selector("#list .rows .row")
+    assert listed_ids(page) == [LOST]
+
+
+def test_the_table_of_runs_is_sorted_searched_and_its_columns_chosen_in_the_address(open_report):
+    page = open_report()
+    runs = "#run-rows tbody th .run"
+    page.click("[data-sort='in_domain/lost']")
+    assert texts(page, runs)[0] == "GRPO"
+    page.click("summary:has-text('Columns')")
+    page.uncheck("input[value='in_domain/greedy']")
+    page.check("input[value='run/seed']")
+    page.fill("#run-table [name=find]", "objective.name=nothing")
+    assert page.inner_text("#run-rows") == "No run has these words."
+    page.fill("#run-table [name=find]", "seed=0 grpo")
+    assert texts(page, runs) == ["GRPO"]
+    page.check("[name=intervals]")
+    assert "95%: " in page.inner_text("#run-rows tbody")
+    again = open_report("#" + page.url.partition("#")[2])
+    assert texts(again, runs) == ["GRPO"]
+    heads = texts(again, "#run-rows thead .sorter")
+    assert "seed" in heads
+    assert sum("first try" in head for head in heads) == 1
+    assert "95%: " in again.inner_text("#run-rows tbody")
+
+
+def test_a_word_has_its_meaning_behind_a_question_mark(open_report):
+    page = open_report()
+    page.click("#run-rows .what[data-word=lost]")
+    assert "more than two draws of one model would show" in page.inner_text("#meaning")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#meaning")
 
 
 def test_a_run_that_is_switched_off_is_gone_from_tables_charts_and_lists(open_report):
@@ -39,7 +79,8 @@ def test_a_run_that_is_switched_off_is_gone_from_tables_charts_and_lists(open_re
     wait_until(page, f"{lines} === 3")
     page.keyboard.press("3")
     wait_until(page, f"{lines} === 2")
-    assert page.is_hidden("#overview tr[data-run=r2]")
+    assert texts(page, "#run-rows tbody th .run") == ["Base model", "DPH-F"]
+    assert page.is_hidden(".verdicts .of-r2")
     page.click("nav >> text=Problems")
     assert page.get_attribute("#list", "data-runs") == "2"
     page.click("label:has-text('GRPO')")
@@ -213,11 +254,11 @@ def test_sql_is_told_apart_by_words_numbers_and_texts(open_report):
 
 def test_what_was_run_and_the_settings_that_differ_are_there_to_open(open_report):
     page = open_report()
-    facts = page.inner_text("#overview [aria-label='Runs']")
+    facts = page.inner_text("#run-rows")
     assert "GRPO" in facts
     assert "160,000" in facts  # 40 steps of 4,000 tokens
-    page.click("summary:has-text('settings differ')")
-    settings = page.inner_text("[aria-label='Settings that differ']")
+    page.click("summary:has-text('Columns')")
+    settings = page.inner_text("fieldset:has-text('settings that differ')")
     assert "objective." in settings
 
 
@@ -275,8 +316,8 @@ def test_runs_of_several_seeds_have_means_over_seeds(tmp_path, browser):
     place = make_runs(tmp_path / "runs", sets={"dev": 6}, seeds=(0, 1, 2))
     path = write_report(read_report([place]), tmp_path / "seeds.html")
     page, said = opened(browser, path.path)
-    groups = texts(page, "#overview [aria-label^='Over seeds'] caption")
-    assert [group.split("  ")[0].split(" 3 seeds")[0] for group in groups] == ["DPH-F", "GRPO"]
+    lines = texts(page, "#run-rows tbody th .run")
+    assert lines == ["Base model", "DPH-F (3 seeds)", "GRPO (3 seeds)"]
     assert said == []
     page.close()
 

@@ -59,7 +59,8 @@ def counted(page, text):
 
 def test_the_overview_has_tables_and_draws_its_charts(server, open_page):
     page = open_page(server)
-    assert page.inner_text("#overview caption").startswith("in domain")
+    assert page.inner_text("#run-rows .group").startswith("in domain")
+    assert page.locator(".verdicts li").count() == 2
     wait_until(page, "document.querySelectorAll('#overview .chart svg.marks').length >= 2")
 
 

@@ -16,19 +16,14 @@ from markupsafe import Markup
 
 from dph._base.files import write_text
 from dph.errors import SettingsError
-from dph.results.charts.palette import on_dark
-from dph.results.charts.text_table import duration, percent, with_code_points
+from dph.results.charts.palette import Look, on_dark
+from dph.results.charts.text_table import percent, with_code_points
 from dph.results.report.answers import Limits, answer_blocks, packed
-from dph.results.report.charts import report_charts
-from dph.results.report.page_tables import (
-    differing_settings,
-    run_facts,
-    seed_groups,
-    set_tables,
-    store_facts,
-)
-from dph.results.report.report_data import ReportData, ReportRun
-from dph.results.vocabulary import method_label, set_label
+from dph.results.report.page_tables import store_facts, verdict_lines
+from dph.results.report.report_data import ReportData
+from dph.results.report.run_table import run_table
+from dph.results.report.set_charts import report_charts
+from dph.results.vocabulary import DEFINITIONS, set_label
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
 
@@ -96,7 +91,7 @@ def _cache() -> Path:
     return (Path(chosen) if chosen else Path.home() / ".cache") / "dph-rl"
 
 
-_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "filters.js")
+_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "table.js", "filters.js")
 _LAST = ("list.js", "problems.js", "tokens.js", "problem.js", "keyboard.js", "main.js")
 FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
 """The scripts of a page that holds its data, in the order in which they are run."""
@@ -115,11 +110,9 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
         .render(
             title=title,
             runs=data.runs,
-            facts=[run_facts(run) for run in data.runs],
+            verdicts=verdict_lines(data),
+            sets=list(data.comparison),
             stores=store_facts(data.runs),
-            settings=differing_settings(data.runs),
-            tables=set_tables(data),
-            groups=seed_groups(data),
             diagnoses=data.diagnoses,
             notes=data.notes,
             made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
@@ -129,9 +122,9 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
     )
 
 
-def page_styles(runs: Sequence[ReportRun]) -> list[str]:
-    """The page's styles, and the colours of the runs."""
-    return [_own("style.css"), _colours(runs)]
+def page_styles(data: ReportData) -> list[str]:
+    """The page's styles, and the colours of the runs and of groups of seeds."""
+    return [_own("style.css"), _colours({key: look for key, (_, look) in data.drawn.items()})]
 
 
 def page_script(names: Sequence[str]) -> str:
@@ -139,11 +132,19 @@ def page_script(names: Sequence[str]) -> str:
     return "(() => {\n" + "\n".join(_own(name) for name in names) + "\n})();\n"
 
 
-def run_index(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
-    """The runs as the page's scripts know them."""
-    return [
-        {"key": run.key, "label": with_code_points(run.label), "base": run.is_base} for run in runs
-    ]
+def page_index(data: ReportData) -> dict[str, Any]:
+    """Runs, groups of seeds and words as the page's scripts know them."""
+    return {
+        "runs": [
+            {"key": run.key, "label": with_code_points(run.label), "base": run.is_base}
+            for run in data.runs
+        ],
+        "groups": [
+            {"key": of.key, "label": with_code_points(of.label), "runs": list(of.runs)}
+            for of in data.groups
+        ],
+        "words": dict(DEFINITIONS),
+    }
 
 
 def _environment() -> Environment:
@@ -160,8 +161,6 @@ def _environment() -> Environment:
         "shown_features": shown_features,
         "percent": percent,
         "set_label": set_label,
-        "method_label": method_label,
-        "duration": duration,
     }
     return environment
 
@@ -179,11 +178,11 @@ def _own(name: str) -> str:
     return files("dph.results.report").joinpath("browser", name).read_text(encoding="utf-8")
 
 
-def _colours(runs: Sequence[ReportRun]) -> str:
+def _colours(looks: Mapping[str, Look]) -> str:
     lines = (
-        f":root {{ --{run.key}: light-dark({run.look.colour}, {on_dark(run.look.colour)}); }}\n"
-        f".of-{run.key} {{ --run: var(--{run.key}); }}"
-        for run in runs
+        f":root {{ --{key}: light-dark({look.colour}, {on_dark(look.colour)}); }}\n"
+        f".of-{key} {{ --run: var(--{key}); }}"
+        for key, look in looks.items()
     )
     return "\n".join(lines) + "\n"
 
@@ -223,7 +222,7 @@ def write_report(
     path = Path(path)
     blocks = answer_blocks(data, limits or Limits())
     scripts = [vega_script(), page_script(FILE_SCRIPTS)]
-    styles = page_styles(data.runs)
+    styles = page_styles(data)
     html = page_html(
         data,
         title=title,
@@ -244,7 +243,8 @@ def write_report(
 
 def _index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
     charts = [chart.document() for chart in report_charts(data)]
-    return {"runs": run_index(data.runs), "charts": charts, **answers}
+    table = run_table(data).document()
+    return {**page_index(data), "charts": charts, "table": table, **answers}
 
 
 def _policy(scripts: list[str], styles: list[str]) -> str:

@@ -1,7 +1,7 @@
 """All that a report shows, read from run directories."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,13 @@ from dph.recipe import Recipe
 from dph.records import Problem
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis import diagnose, diagnosis_document
+from dph.results.over_seeds import mean_over_seeds
 from dph.results.read.found_runs import find_runs
+from dph.results.read.run_groups import group_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems
 from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks
 from dph.runs.evaluate.comparison import ComparisonRow, compare
+from dph.runs.evaluate.intervals import Difference
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
 
@@ -34,6 +37,31 @@ def compare_sets(
     """
     names = list(dict.fromkeys(name for of_run in scores.values() for name in of_run))
     return {name: _compare_set(scores, name, seed) for name in names}
+
+
+def against_baselines(
+    runs: Sequence["ReportRun"], comparison: Mapping[str, Sequence[ComparisonRow]], *, seed: int
+) -> dict[str, list[ComparisonRow]]:
+    """The rows of each run against its own initial policy, by the run's key.
+
+    A run without one is compared as the table compares it.
+
+    Raises:
+        DataError: the two were evaluated on different problems of a set.
+    """
+    first = {name: rows[0].run for name, rows in comparison.items()}
+    scores = {run.key: run.scores for run in runs}
+    found = {}
+    for run in runs:
+        shared = {name: first[name] for name in run.scores}
+        if run.baseline is None or set(shared.values()) == {run.baseline}:
+            rows = [row for of_set in comparison.values() for row in of_set if row.run == run.key]
+        else:
+            pair = {key: scores[key] for key in (run.baseline, run.key)}
+            of_pair = compare_sets(pair, seed=seed).values()
+            rows = [row for of_set in of_pair for row in of_set if row.run == run.key]
+        found[run.key] = rows
+    return found
 
 
 def _compare_set(
@@ -120,8 +148,10 @@ class ReportRun:
 class ReportData:
     """Runs (initial policies first), their problems, and what was computed of them.
 
-    ``diagnoses`` holds the document of ``dph diagnose`` for each run that has a baseline, by key;
-    ``notes`` say what could not be shown, and why.
+    ``comparison`` has the rows of a set against the first run that has it; ``against_own`` those of
+    a run against its own initial policy, by key. ``diagnoses`` holds the document of ``dph
+    diagnose`` for each run that has a baseline, by key; ``groups`` the runs that differ in their
+    seed alone; ``notes`` say what could not be shown, and why.
     """
 
     runs: Sequence[ReportRun]
@@ -129,6 +159,8 @@ class ReportData:
     comparison: Mapping[str, Sequence[ComparisonRow]]
     diagnoses: Mapping[str, Mapping[str, Any]]
     notes: Sequence[str]
+    groups: Sequence["SeedGroup"] = ()
+    against_own: Mapping[str, Sequence[ComparisonRow]] = field(default_factory=dict)
 
     @property
     def sets(self) -> list[str]:
@@ -138,6 +170,66 @@ class ReportData:
     def run(self, key: str) -> ReportRun:
         """The run of that key."""
         return next(run for run in self.runs if run.key == key)
+
+    @property
+    def drawn(self) -> dict[str, tuple[str, Look]]:
+        """Label and look of every run and group of seeds, by key."""
+        of_runs = {run.key: (run.label, run.look) for run in self.runs}
+        return of_runs | {group.key: (group.label, group.look) for group in self.groups}
+
+    @property
+    def folded(self) -> list[str]:
+        """Keys of what is shown at first: groups of seeds, and the runs that are in none."""
+        grouped = {key: group.key for group in self.groups for key in group.runs}
+        return list(dict.fromkeys(grouped.get(run.key, run.key) for run in self.runs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedGroup:
+    """Runs of one recipe with several seeds, by their keys; ``look`` is that of the first."""
+
+    key: str
+    label: str
+    runs: Sequence[str]
+    look: Look
+
+
+def seed_groups(runs: Sequence[ReportRun]) -> list[SeedGroup]:
+    """The groups of two runs and more, ``g0``, ``g1`` ...; a run without a recipe is in none."""
+    by_results = {run.results: run for run in runs if run.recipe is not None}
+    groups = [group for group in group_runs(list(by_results)) if len(group.runs) > 1]
+    return [
+        SeedGroup(
+            key=f"g{i}",
+            label=f"{method_label(group.name)} ({len(group.runs)} seeds)",
+            runs=[by_results[one].key for one in group.runs],
+            look=by_results[group.runs[0]].look,
+        )
+        for i, group in enumerate(groups)
+    ]
+
+
+def rows_over_seeds(key: str, of_seed: Sequence[Sequence[ComparisonRow]]) -> list[ComparisonRow]:
+    """The rows that every seed has as rows of ``key``, a mean each with its t-interval.
+
+    So is the difference; it is None where a seed has none.
+    """
+    found: dict[tuple[str, str], list[ComparisonRow]] = {}
+    for row in (row for rows in of_seed for row in rows):
+        found.setdefault((row.set_name, row.metric), []).append(row)
+    return [_over_seeds(key, rows) for rows in found.values() if len(rows) == len(of_seed)]
+
+
+def _over_seeds(key: str, rows: Sequence[ComparisonRow]) -> ComparisonRow:
+    value = mean_over_seeds([row.value for row in rows])
+    apart = [row.difference.mean for row in rows if row.difference is not None]
+    lo, hi = value.interval((0.0, 1.0)) or (value.mean, value.mean)
+    difference = None
+    if len(apart) == len(rows):
+        over = mean_over_seeds(apart)
+        ends = over.interval() or (over.mean, over.mean)
+        difference = Difference(mean=over.mean, lo=ends[0], hi=ends[1])
+    return replace(rows[0], run=key, value=value.mean, lo=lo, hi=hi, difference=difference)
 
 
 def evaluated_sets(run: ReportRun) -> list[str]:
@@ -167,12 +259,15 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = Tr
     problems, notes = read_set_problems({run.results: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
     alone = [one.why_alone for one in found if one.why_alone]
+    comparison = compare_sets({run.key: run.scores for run in runs}, seed=seed)
     return ReportData(
         runs=runs,
         problems=problems,
-        comparison=compare_sets({run.key: run.scores for run in runs}, seed=seed),
+        comparison=comparison,
         diagnoses=diagnoses,
         notes=[*notes, *alone, *unexplained],
+        groups=seed_groups(runs),
+        against_own=against_baselines(runs, comparison, seed=seed),
     )
 
 

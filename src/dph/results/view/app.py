@@ -26,7 +26,7 @@ from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.results.read.run_results import token_detail
 from dph.results.report.answers import EqualAnswers, equal_answers, json_bytes, shown_problem
-from dph.results.report.page import SERVED_SCRIPTS, page_script, run_index, vega_script
+from dph.results.report.page import SERVED_SCRIPTS, page_index, page_script, vega_script
 from dph.results.view.served_runs import ServedRuns
 from dph.results.view.set_index import MOST, SetIndex, number_of, query_of
 from dph.results.view.snapshot import Snapshot
@@ -49,8 +49,9 @@ def index_document(served: ServedRuns) -> dict[str, Any]:
     seen = {name for run in runs for name in run.counts.outcomes}
     styles = dict.fromkeys(name for run in runs for name in run.counts.styles)
     return {
-        "runs": run_index(snapshot.runs),
+        **page_index(snapshot.data()),
         "charts": served.charts(),
+        "table": served.table,
         "sets": [
             {"set": name, "size": len(of.ids), "runs": {key: {} for key in of.runs}}
             for name, of in snapshot.sets.items()

@@ -18,9 +18,11 @@ from dph._base.files import read_json, write_text
 from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Fresh, Job
 from dph.errors import DphError
-from dph.results.report.charts import set_charts, training_charts
+from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html, page_styles
 from dph.results.report.report_data import changes_of, read_report
+from dph.results.report.run_table import run_table
+from dph.results.report.set_charts import set_charts
 from dph.results.view.snapshot import LOGS, Snapshot, answers_state, read_snapshot, state_of
 
 # Comparison and diagnosis of the runs, in a process of its own: they take long and much memory.
@@ -30,9 +32,10 @@ _ENTRY = "dph.results.view.served_runs:analyse"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisResult:
-    """The page with its tables, the charts of sets, and what became of problems by set and run."""
+    """The page, its table of runs, charts of sets, and what became of problems by set and run."""
 
     html: str
+    table: dict[str, Any]
     charts: list[dict[str, Any]]
     changes: Mapping[str, Mapping[str, Mapping[str, str]]]
 
@@ -57,7 +60,8 @@ def analyse(payload: Mapping[str, Any]) -> None:
         for name in data.sets
     }
     charts = [chart.document() for chart in set_charts(data)]
-    write_text(out / "analysis.json", json.dumps({"charts": charts, "changes": changes}))
+    found = {"table": run_table(data).document(), "charts": charts, "changes": changes}
+    write_text(out / "analysis.json", json.dumps(found))
 
 
 class Analysis:
@@ -155,7 +159,7 @@ class ServedRuns:
 
     def styles(self) -> str:
         """The page's styles."""
-        return "\n".join(page_styles(self.snapshot.runs))
+        return "\n".join(page_styles(self.snapshot.data()))
 
     def _keep_up(self) -> None:
         """Look again and again; what cannot be read is told, and looked at again."""
@@ -196,9 +200,9 @@ class ServedRuns:
         if self._analysis is not None:
             self._analysis.close()
             self._analysis = None
-        self.html = page_html(
-            snapshot.data(), title=self._title, **page_of(snapshot.state, snapshot.answers)
-        )
+        data = snapshot.data()
+        self.html = page_html(data, title=self._title, **page_of(snapshot.state, snapshot.answers))
+        self.table = run_table(data).document()
         self._set_charts: list[dict[str, Any]] = []
         self.snapshot, self.page = snapshot, snapshot.state
         self._reading = snapshot.texts.read_answers()
@@ -222,7 +226,7 @@ class ServedRuns:
             return
         for name, of_set in self.snapshot.sets.items():
             of_set.take_changes(found.changes.get(name, {}))
-        self.html, self._set_charts = found.html, found.charts
+        self.html, self.table, self._set_charts = found.html, found.table, found.charts
         self.page = f"{self.snapshot.state}-analysed"
 
     def _read_logs(self) -> None:

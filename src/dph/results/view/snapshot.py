@@ -16,7 +16,13 @@ import pyarrow.parquet as pq
 from dph.errors import DataError
 from dph.results.read.found_runs import find_runs, runs_at
 from dph.results.read.run_results import RunResults, read_set_problems
-from dph.results.report.report_data import ReportData, ReportRun, report_runs
+from dph.results.report.report_data import (
+    ReportData,
+    ReportRun,
+    SeedGroup,
+    report_runs,
+    seed_groups,
+)
 from dph.results.view.haystack import Texts
 from dph.results.view.set_index import AnswerCounts, SetIndex, count_answers
 from dph.runs.directory import (
@@ -126,6 +132,7 @@ class Snapshot:
 
     state: str
     runs: Sequence[ReportRun]
+    groups: Sequence[SeedGroup]
     notes: Sequence[str]
     sets: Mapping[str, SetIndex]
     samples: Mapping[str, OpenRowFile]
@@ -136,7 +143,12 @@ class Snapshot:
     def data(self) -> ReportData:
         """For the page, before anything was compared."""
         return ReportData(
-            runs=self.runs, problems={}, comparison={}, diagnoses={}, notes=self.notes
+            runs=self.runs,
+            problems={},
+            comparison={},
+            diagnoses={},
+            notes=self.notes,
+            groups=self.groups,
         )
 
 
@@ -169,6 +181,7 @@ def read_snapshot(places: Sequence[Path]) -> Snapshot:
     return Snapshot(
         state=state,
         runs=runs,
+        groups=seed_groups(runs),
         notes=[*notes, *(one.why_alone for one in found if one.why_alone)],
         sets=sets,
         samples=samples,

@@ -6,14 +6,14 @@
 
 /** @typedef {{chart: ChartDocument, place: HTMLElement, figure: HTMLElement, view: any, drawn: boolean}} Placed */
 
-/** @type {Map<string, Placed>} Every chart of the page by its section and title. */
+/** @type {Map<string, Placed>} Every chart of the page by its section and name. */
 const placed = new Map();
 /** @type {Promise<void> | null} */
 let vega = null;
 
 /** @param {ChartDocument} chart */
-function chartKey({ section, title }) {
-  return `${section}/${title}`;
+function chartKey({ section, name }) {
+  return `${section}/${name}`;
 }
 
 /**
@@ -31,8 +31,8 @@ function rowsOf(columns) {
  * @returns {string} the label of a run; other names are their own
  */
 function labelOf(key) {
-  const run = index.runs.find((one) => one.key === key);
-  return run ? run.label : key;
+  const one = [...index.runs, ...index.groups].find((other) => other.key === key);
+  return one ? one.label : key;
 }
 
 /**
@@ -50,7 +50,7 @@ function showTip(_handler, event, _item, values) {
   tip.replaceChildren(
     ...rows.map(([key, value]) =>
       make("div", { class: `of-${key}` },
-        make("span", { class: index.runs.some((run) => run.key === key) ? "swatch" : "none" }),
+        make("span", { class: labelOf(key) !== key ? "swatch" : "none" }),
         make("span", {}, key === "label" ? "" : labelOf(key)), make("b", {}, String(value)))),
   );
   const width = tip.offsetWidth, height = tip.offsetHeight;
@@ -76,7 +76,7 @@ async function draw(one) {
     tooltip: showTip,
   });
   one.view = embedded.view;
-  await one.view.signal("shown", shownRuns().map((run) => run.key)).runAsync();
+  await one.view.signal("shown", shownSeries().map((one) => one.key)).runAsync();
 }
 
 let drawing = false;
@@ -135,7 +135,7 @@ function showCharts() {
 function startCharts() {
   showCharts();
   onRunsChanged.push(() => {
-    const keys = shownRuns().map((run) => run.key);
+    const keys = shownSeries().map((one) => one.key);
     for (const { view } of placed.values()) if (view) view.signal("shown", keys).runAsync();
   });
 }

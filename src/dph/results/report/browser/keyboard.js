@@ -40,7 +40,7 @@ function startKeyboard() {
     const at = event.target;
     const typing = at instanceof HTMLElement && at.matches("input:not([type=checkbox]), select, textarea");
     if (typing && event.key === "Escape") at.blur();
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], :popover-open")) return;
     const digit = "123456789".indexOf(event.key);
     const act = digit >= 0 ? () => toggleRun(digit) : KEYS[event.key];
     if (!act) return;

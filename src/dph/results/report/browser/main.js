@@ -24,6 +24,7 @@ async function showPage(first = false) {
   }
   byId("tip").hidden = true;
   document.title = TITLE;
+  if (name === "overview") readTable();
   if (name === "problems") {
     filter = filterOf(location.hash.split("?")[1] || "");
     await showProblems();
@@ -61,6 +62,8 @@ async function start() {
   startTheme();
   index = await readIndex();
   startRuns();
+  startMeanings();
+  startTable();
   if (index.sets.length) startProblems();
   startKeyboard();
   startCharts();

@@ -11,6 +11,16 @@ function shownRuns() {
   return index.runs.filter((run) => !hiddenRuns.has(run.key));
 }
 
+let folded = true; // whether seeds are shown as their method
+
+/** What charts draw: runs that are switched on; where seeds are folded, their group instead. */
+function shownSeries() {
+  const runs = shownRuns();
+  if (!folded) return runs;
+  const groups = index.groups.filter((group) => group.runs.some((key) => !hiddenRuns.has(key)));
+  return [...runs.filter((run) => !groups.some((group) => group.runs.includes(run.key))), ...groups];
+}
+
 /** @returns {HTMLInputElement[]} */
 function runSwitches() {
   return [...byId("runs").querySelectorAll("input")];
@@ -50,7 +60,8 @@ function applyRuns() {
   for (const box of runSwitches()) if (!box.checked) hiddenRuns.add(box.value);
   writeSwitches();
   for (const element of document.querySelectorAll("main [data-run]")) {
-    if (element instanceof HTMLElement) element.hidden = hiddenRuns.has(element.dataset.run || "");
+    if (!(element instanceof HTMLElement)) continue;
+    element.hidden = (element.dataset.run || "").split(" ").every((key) => hiddenRuns.has(key));
   }
   for (const changed of onRunsChanged) changed();
 }

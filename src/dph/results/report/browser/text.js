@@ -127,3 +127,26 @@ function say(message) {
   window.clearTimeout(Number(said.dataset.timer));
   said.dataset.timer = String(window.setTimeout(() => said.classList.remove("shown"), 2500));
 }
+
+/**
+ * A "?" next to a word, with its meaning behind it.
+ * @param {string} word of `index.words`
+ * @param {string} title the word as it is written
+ */
+function whatIs(word, title) {
+  return make("button", { type: "button", class: "what", "data-word": word, "aria-label": `Meaning of ${title}` }, "?");
+}
+
+/** Show the meaning of a word under its "?", within the page. */
+function startMeanings() {
+  const meaning = byId("meaning");
+  document.addEventListener("click", ({ target }) => {
+    const asked = target instanceof Element ? target.closest(".what") : null;
+    if (!(asked instanceof HTMLElement)) return;
+    meaning.textContent = index.words[asked.dataset.word || ""] || "";
+    meaning.showPopover();
+    const at = asked.getBoundingClientRect();
+    meaning.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - meaning.offsetWidth - 8))}px`;
+    meaning.style.top = `${Math.min(at.bottom + 4, window.innerHeight - meaning.offsetHeight - 8)}px`;
+  });
+}

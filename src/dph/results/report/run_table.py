@@ -1,0 +1,418 @@
+"""The table of runs: a line a run, and a line for the seeds of a method; scores, cost, settings."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, Literal
+
+from dph._base.files import read_json
+from dph.errors import DataError
+from dph.recipe.keys import flat
+from dph.results.charts.text_table import duration, with_code_points
+from dph.results.over_seeds import mean_over_seeds
+from dph.results.report.report_data import ReportData, ReportRun, SeedGroup
+from dph.results.vocabulary import method_label, metric_title, set_label, table_ks
+from dph.runs.directory import RunDirectory, read_software
+from dph.runs.stage_costs import RunCost, run_cost
+
+Kind = Literal["percent", "number", "count", "duration", "text"]
+MOST_SHOWN = 12
+"""Columns of a table that nobody has chosen any for."""
+_NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
+"""Settings that are columns already, or names of places."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the table: a run, or the ``runs`` that differ in their seed alone."""
+
+    key: str
+    label: str
+    path: str
+    runs: Sequence[str]
+    is_base: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A value with its 95% interval, and its difference to the baseline with its own.
+
+    Fractions, seconds, counts or texts, as the column says; None: not known. ``detail`` says more.
+    """
+
+    value: float | str | None
+    interval: tuple[float, float] | None = None
+    difference: float | None = None
+    difference_interval: tuple[float, float] | None = None
+    detail: str = ""
+
+
+UNKNOWN = Value(value=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """A column under the heading ``group``; ``word`` names the definition behind its "?"."""
+
+    key: str
+    title: str
+    group: str
+    kind: Kind
+    values: Mapping[str, Value]
+    word: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """Lines, columns with a value for each line, and the keys of columns shown at first.
+
+    ``about`` says of each group what it was measured on, ``against`` what differences are to.
+    """
+
+    lines: Sequence[Line]
+    columns: Sequence[TableColumn]
+    shown: Sequence[str]
+    about: Mapping[str, str]
+    against: str
+
+    def column(self, key: str) -> TableColumn:
+        """The column of that key."""
+        return next(one for one in self.columns if one.key == key)
+
+    def document(self) -> dict[str, Any]:
+        """For the page's scripts: values in the order of the lines, texts with nothing hidden."""
+        lines = [asdict(line) | {"label": with_code_points(line.label)} for line in self.lines]
+        columns = [
+            {
+                "key": one.key,
+                "title": with_code_points(one.title),
+                "group": with_code_points(one.group),
+                "kind": one.kind,
+                "word": one.word,
+                "values": [_packed(one.values.get(line.key, UNKNOWN)) for line in self.lines],
+            }
+            for one in self.columns
+        ]
+        about = {with_code_points(group): text for group, text in self.about.items()}
+        return {
+            "lines": lines,
+            "columns": columns,
+            "shown": list(self.shown),
+            "about": about,
+            "against": with_code_points(self.against),
+        }
+
+
+def _packed(value: Value) -> list[Any] | None:
+    """value, lo, hi, difference, lo, hi, detail; what is missing at the end is left out."""
+    cells = [
+        value.value,
+        *(value.interval or (None, None)),
+        value.difference,
+        *(value.difference_interval or (None, None)),
+        value.detail or None,
+    ]
+    while cells and cells[-1] is None:
+        cells.pop()
+    return [round(one, 6) if isinstance(one, float) else one for one in cells] or None
+
+
+def run_table(data: ReportData) -> RunTable:
+    """The table of all runs.
+
+    Raises:
+        DataError: a file that says what was run is damaged.
+    """
+    lines = [
+        Line(
+            key=run.key,
+            label=run.label,
+            path=place_of(run.path),
+            runs=[run.key],
+            is_base=run.is_base,
+        )
+        for run in data.runs
+    ]
+    lines += [
+        Line(key=group.key, label=group.label, path="", runs=group.runs, is_base=False)
+        for group in data.groups
+    ]
+    scores = [column for name in data.comparison for column in _score_columns(data, name)]
+    columns = [*scores, *_cost_columns(data), *_facts(data), *_settings(data)]
+    known = [one for one in columns if any(v.value not in (None, "") for v in one.values.values())]
+    return RunTable(
+        lines=lines,
+        columns=known,
+        shown=_shown(known, list(data.comparison)),
+        about={set_label(name): _about(data, name) for name in data.comparison},
+        against=_against(data),
+    )
+
+
+def _shown(columns: Sequence[TableColumn], sets: Sequence[str]) -> list[str]:
+    """First try, the largest Pass@k and the problems lost of every set that has room, then cost."""
+    keys = [one.key for one in columns]
+    last = [key for key in ("cost/seconds", "cost/tokens") if key in keys]
+    room, taken = MOST_SHOWN - len(last), set[str]()
+    for metric in ("pass_at_", "greedy", "lost"):
+        found = (_last(keys, f"{name}/{metric}") for name in sets)
+        taken |= set([key for key in found if key is not None][: max(0, room - len(taken))])
+    return [*(key for key in keys if key in taken), *last]
+
+
+def _last(keys: Sequence[str], start: str) -> str | None:
+    return next((key for key in reversed(keys) if key.startswith(start)), None)
+
+
+def _about(data: ReportData, name: str) -> str:
+    of = data.run(data.comparison[name][0].run).scores[name]
+    return f"{len(of.problem_ids)} problems, {of.samples} samples each"
+
+
+def _against(data: ReportData) -> str:
+    """The run that differences are to; where sets differ in it, the run of each."""
+    first = {name: rows[0].run for name, rows in data.comparison.items()}
+    labels = {name: data.run(key).label for name, key in first.items()}
+    if len(data.runs) < 2 or not labels:
+        return ""
+    if len(set(first.values())) == 1:
+        return next(iter(labels.values()))
+    return ", ".join(f"{label} on {set_label(name)}" for name, label in labels.items())
+
+
+# Scores: of runs as the comparison has them, of seeds as means with t-intervals.
+
+
+def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
+    rows = data.comparison[name]
+    found = {(row.metric, row.run): row for row in rows}
+    samples = min(data.run(key).scores[name].samples for _, key in found)
+    titles = {"greedy": "first try", "mean": f"mean@{samples}"}
+    titles |= {f"pass_at_{k}": metric_title(f"pass_at_{k}") for k in table_ks(samples)}
+    for metric, title in titles.items():
+        of_runs = {
+            run: Value(
+                value=row.value,
+                interval=(row.lo, row.hi),
+                difference=None if row.difference is None else row.difference.mean,
+                difference_interval=(
+                    None if row.difference is None else (row.difference.lo, row.difference.hi)
+                ),
+            )
+            for (of, run), row in found.items()
+            if of == metric
+        }
+        word = "pass_at_k" if metric.startswith("pass_at_") else metric
+        yield _column(data, f"{name}/{metric}", title, name, "percent", of_runs, word)
+    yield from _evaluated(data, name)
+    for change in ("lost", "gained"):
+        counts = {
+            key: Value(value=float(document["sets"][name]["counts"][change]))
+            for key, document in data.diagnoses.items()
+            if name in document["sets"]
+        }
+        yield _column(data, f"{name}/{change}", change, name, "count", counts, change)
+
+
+def _evaluated(data: ReportData, name: str) -> Iterator[TableColumn]:
+    """Of evaluation.json: effective styles, keep and explore, share cut off."""
+    of = {run.key: (run.evaluation or {}).get("sets", {}).get(name, {}) for run in data.runs}
+    kinds: dict[str, tuple[str, Kind]] = {
+        "effective_styles": ("styles", "number"),
+        "keep": ("keep", "percent"),
+        "explore": ("explore", "percent"),
+        "cut_off": ("cut off", "percent"),
+    }
+    for metric, (title, kind) in kinds.items():
+        values = {
+            key: Value(value=summary.get(metric), detail=_null(summary, metric))
+            for key, summary in of.items()
+        }
+        yield _column(data, f"{name}/{metric}", title, name, kind, values, metric)
+
+
+def _null(summary: Mapping[str, Any], metric: str) -> str:
+    null = summary.get(f"{metric}_null")
+    return "" if null is None else f"a second draw of the initial policy: {100 * null:.1f}"
+
+
+def _column(
+    data: ReportData,
+    key: str,
+    title: str,
+    set_name: str,
+    kind: Kind,
+    values: Mapping[str, Value],
+    word: str,
+) -> TableColumn:
+    bounds = {"percent": (0.0, 1.0), "number": (1.0, inf)}.get(kind, (0.0, inf))
+    over = {group.key: _over_seeds(group, values, bounds) for group in data.groups}
+    return TableColumn(
+        key=key,
+        title=title,
+        group=set_label(set_name),
+        kind=kind,
+        values={**values, **over},
+        word=word,
+    )
+
+
+def _over_seeds(
+    group: SeedGroup, values: Mapping[str, Value], bounds: tuple[float, float]
+) -> Value:
+    """The mean of the seeds' values and of their differences, with t-intervals over seeds."""
+    of = [values.get(key, UNKNOWN) for key in group.runs]
+    known = [one.value for one in of if isinstance(one.value, int | float)]
+    if len(known) < len(of):
+        return UNKNOWN
+    mean = mean_over_seeds(known)
+    apart = [one.difference for one in of if one.difference is not None]
+    difference = mean_over_seeds(apart) if len(apart) == len(of) else None
+    return Value(
+        value=mean.mean,
+        interval=mean.interval(bounds),
+        difference=None if difference is None else difference.mean,
+        difference_interval=None if difference is None else difference.interval(),
+    )
+
+
+# What was run: cost over all stages, method, seed, steps, software, and settings that differ.
+
+
+def _cost_columns(data: ReportData) -> Iterator[TableColumn]:
+    costs = {run.key: run_cost(run.path, run.recipe) for run in data.runs}
+    kinds: dict[str, tuple[str, Kind]] = {
+        "seconds": ("time", "duration"),
+        "tokens": ("tokens drawn", "count"),
+        "answers": ("answers drawn", "count"),
+    }
+    for what, (title, kind) in kinds.items():
+        of_runs = {
+            key: Value(value=getattr(cost, what) or None, detail=_by_stage(cost, what))
+            for key, cost in costs.items()
+        }
+        over = {group.key: _over_seeds(group, of_runs, (0.0, inf)) for group in data.groups}
+        yield TableColumn(
+            key=f"cost/{what}",
+            title=title,
+            group="cost, all stages",
+            kind=kind,
+            values={**of_runs, **over},
+            word="cost",
+        )
+
+
+def _by_stage(cost: RunCost, what: str) -> str:
+    stages = [(one.stage, getattr(one, what)) for one in cost.stages]
+    if len(stages) < 2:
+        return ""
+    if what == "seconds":
+        told = [f"{name} {'not timed' if v is None else duration(v)}" for name, v in stages]
+    else:
+        told = [f"{name} {v:,}" for name, v in stages if v]
+    return ", ".join(told)
+
+
+def _facts(data: ReportData) -> Iterator[TableColumn]:
+    documents = {run.key: run.evaluation or {} for run in data.runs}
+    facts: dict[str, tuple[Kind, Callable[[ReportRun], float | str | None]]] = {
+        "method": ("text", _method),
+        "seed": ("count", lambda run: None if run.recipe is None else run.recipe.seed),
+        "steps": ("count", lambda run: max((int(row["step"]) for row in run.log), default=None)),
+        "samples a problem": ("count", lambda run: documents[run.key].get("samples")),
+        "graded by": ("text", _verifiers),
+        "trained by": ("text", _software),
+        "model": (
+            "text",
+            lambda run: str(run.recipe.model.path) if run.recipe else documents[run.key]["model"],
+        ),
+        "directory": ("text", lambda run: place_of(run.path)),
+    }
+    for title, (kind, read) in facts.items():
+        of_runs = {run.key: Value(value=_read(read, run)) for run in data.runs}
+        yield TableColumn(
+            key=f"run/{title.replace(' ', '_')}",
+            title=title,
+            group="run",
+            kind=kind,
+            values=of_runs | _of_groups(data, of_runs),
+        )
+
+
+def _method(run: ReportRun) -> str | None:
+    method = None if run.recipe is None else run.recipe.method
+    return None if method is None else method_label(method)
+
+
+def _read(read: Callable[[ReportRun], float | str | None], run: ReportRun) -> float | str | None:
+    try:
+        found = read(run)
+    except KeyError:  # an evaluation.json without a model
+        return None
+    return with_code_points(found) if isinstance(found, str) else found
+
+
+def _of_groups(data: ReportData, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Value of seeds that all have it; else all of them, as a text."""
+    found = {}
+    for group in data.groups:
+        of = list(dict.fromkeys(values[key].value for key in group.runs if key in values))
+        found[group.key] = Value(
+            value=of[0] if len(of) == 1 else ", ".join(str(one) for one in of if one is not None)
+        )
+    return found
+
+
+def place_of(path: Path) -> str:
+    """The path from the working directory on, where it lies in it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
+
+
+def _settings(data: ReportData) -> Iterator[TableColumn]:
+    for key, of_runs in differing_settings(data.runs).items():
+        values = {run: Value(value=with_code_points(text)) for run, text in of_runs.items()}
+        yield TableColumn(
+            key=f"setting/{key}",
+            title=key,
+            group="settings that differ",
+            kind="text",
+            values=values | _of_groups(data, values),
+        )
+
+
+def differing_settings(runs: Sequence[ReportRun]) -> dict[str, dict[str, str]]:
+    """Each setting that is not the same in all runs with a recipe: key, then run, then value."""
+    tables = {
+        run.key: dict(flat(run.recipe.model_dump(mode="json", exclude_none=True)))
+        for run in runs
+        if run.recipe is not None
+    }
+    keys = dict.fromkeys(key for settings in tables.values() for key in settings)
+    values = {k: {run: str(of.get(k, "not set")) for run, of in tables.items()} for k in keys}
+    return {
+        key: of_runs
+        for key, of_runs in values.items()
+        if len(set(of_runs.values())) > 1 and key not in _NOT_SHOWN
+    }
+
+
+def _verifiers(run: ReportRun) -> str:
+    """Verifiers that gave the rewards, by name and version; of the newest checkpoint."""
+    newest = max(RunDirectory(run.path).checkpoints.glob("step_*/trainer.json"), default=None)
+    if newest is None:
+        return "" if run.recipe is None else str(run.recipe.data.verifier)
+    trainer = read_json(newest)
+    if not isinstance(trainer, dict) or not isinstance(trainer.get("verifiers", []), list):
+        raise DataError(f"{newest} is damaged: its verifiers are not a list")
+    return ", ".join(f"{one['name']} {one['version']}" for one in trainer.get("verifiers", []))
+
+
+def _software(run: ReportRun) -> str:
+    """Software that trained the run; where that changed, with the step."""
+    told: list[str] = []
+    for row in read_software(run.path):
+        since = f"from step {row['first_step']} on " if told else ""
+        told.append(since + ", ".join(f"{k} {v}" for k, v in row.items() if k != "first_step"))
+    return "; ".join(told)

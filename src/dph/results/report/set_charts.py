@@ -1,0 +1,351 @@
+"""Charts of sets, whose titles say what they show: Pass@k over k, first try against Pass@k."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dph.results.charts.palette import Look
+from dph.results.report.charts import (
+    ROWS,
+    Chart,
+    finished,
+    line_chart,
+    run_colour,
+    run_shape,
+    training_charts,
+)
+from dph.results.report.report_data import ReportData, rows_over_seeds
+from dph.results.vocabulary import K_AXIS, metric_title, set_title, table_ks
+from dph.runs.evaluate.comparison import ComparisonRow
+
+
+def report_charts(data: ReportData) -> list[Chart]:
+    """Pass@k, fronts and training; none of what no run has."""
+    return [*set_charts(data), *training_charts(data.runs)]
+
+
+def set_charts(data: ReportData) -> Iterator[Chart]:
+    """Pass@k and fronts of every set, of runs and of groups of seeds."""
+    labels = {key: label for key, (label, _) in data.drawn.items()}
+    looks = {key: look for key, (_, look) in data.drawn.items()}
+    rows = {name: _with_groups(data, of) for name, of in data.comparison.items()}
+    for name, of in rows.items():
+        yield pass_at_k_chart(name, of, labels, looks, data.folded)
+    for name, of in rows.items():
+        samples = max(_k_of(row) for row in of)
+        chart = front_chart(name, of, table_ks(samples)[-1], labels, looks, data.folded)
+        if chart is not None:
+            yield chart
+
+
+def _with_groups(data: ReportData, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    of_run: dict[str, list[ComparisonRow]] = {}
+    for row in rows:
+        of_run.setdefault(row.run, []).append(row)
+    over = [
+        row
+        for group in data.groups
+        for row in rows_over_seeds(group.key, [of_run.get(key, []) for key in group.runs])
+    ]
+    return [*rows, *over]
+
+
+def pass_at_k_chart(
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    labels: Mapping[str, str],
+    looks: Mapping[str, Look],
+    told: Sequence[str],
+) -> Chart:
+    """Pass@k of every run over k, with 95% bands; the title speaks of those in ``told``."""
+    curve = [row for row in rows if _k_of(row)]
+    columns: dict[str, list[Any]] = {
+        "run": [row.run for row in curve],
+        "x": [_k_of(row) for row in curve],
+        "value": [row.value for row in curve],
+        "lo": [row.lo for row in curve],
+        "hi": [row.hi for row in curve],
+    }
+    shown = {key: looks[key] for key in columns["run"]}
+    return line_chart(
+        "pass_at_k",
+        reach_finding(set_name, rows, labels, told),
+        columns,
+        shown,
+        x_title=K_AXIS,
+        unit="%",
+        name=set_name,
+        powers=True,
+    )
+
+
+# Titles that state what a chart shows; what chance would show is a tie.
+
+_MOST_NAMED = 2
+
+
+def reach_finding(
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    labels: Mapping[str, str],
+    told: Sequence[str],
+) -> str:
+    """The runs that differ from the baseline at the largest k, and in which direction."""
+    k = max(_k_of(row) for row in rows)
+    start, base = f"{set_title(set_name)}, {metric_title(f'pass_at_{k}')}", _baseline(rows, labels)
+    ways = _directions(rows, f"pass_at_{k}", told)
+    if not ways:
+        return start
+    above = _named([key for key, way in ways.items() if way > 0], len(ways), labels)
+    below = _named([key for key, way in ways.items() if way < 0], len(ways), labels)
+    if not below and not above:
+        return f"{start}: {_tie(ways, base, labels)}"
+    second = "it" if below else base
+    said = [f"{below} below {base}" if below else "", f"{above} above {second}" if above else ""]
+    return f"{start}: {', '.join(filter(None, said))}"
+
+
+def traded_finding(
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    k: int,
+    labels: Mapping[str, str],
+    told: Sequence[str],
+) -> str:
+    """The runs whose first answers got better while fewer problems stayed within reach."""
+    start, base = set_title(set_name), _baseline(rows, labels)
+    first, reach = (_directions(rows, metric, told) for metric in ("greedy", f"pass_at_{k}"))
+    if not reach:
+        return start
+    traded = [key for key in first if first[key] > 0 and reach[key] < 0]
+    both = [key for key in first if first[key] > 0 and reach[key] >= 0]
+    lost = [key for key in first if first[key] <= 0 and reach[key] < 0]
+    findings = {
+        "better first answers for fewer problems within reach": traded,
+        "better first answers, no reach lost beyond chance": both,
+        "fewer problems within reach": lost,
+    }
+    said = [
+        f"{_named(keys, len(first), labels)}: {text}" for text, keys in findings.items() if keys
+    ]
+    return f"{start} \N{EN DASH} {'; '.join(said) or _tie(first, base, labels)}"
+
+
+def _baseline(rows: Sequence[ComparisonRow], labels: Mapping[str, str]) -> str:
+    return next(labels[row.run] for row in rows if row.difference is None)
+
+
+def _directions(rows: Sequence[ComparisonRow], metric: str, told: Sequence[str]) -> dict[str, int]:
+    """1, -1 or 0 (cannot be told) for each of ``told`` but the baseline."""
+    return {
+        row.run: (row.difference.lo > 0) - (row.difference.hi < 0)
+        for row in rows
+        if row.metric == metric and row.difference is not None and row.run in told
+    }
+
+
+def _named(keys: Sequence[str], of: int, labels: Mapping[str, str]) -> str:
+    if len(keys) > _MOST_NAMED:
+        return f"{len(keys)} of {of} runs"
+    return " and ".join(labels[key] for key in keys)
+
+
+def _tie(ways: Mapping[str, int], base: str, labels: Mapping[str, str]) -> str:
+    if len(ways) == 1:
+        return f"{labels[next(iter(ways))]} cannot be told from {base}"
+    return f"no run can be told from {base}"
+
+
+def _k_of(row: ComparisonRow) -> int:
+    """The k of Pass@k; 0 of other metrics."""
+    start, _, k = row.metric.rpartition("pass_at_")
+    return int(k) if not start and k.isdigit() else 0
+
+
+# Greedy against Pass@k: what a run is good at against what it still can do.
+
+
+FRONT_WIDTH, FRONT_HEIGHT = 290, 190
+"""Pixels inside the axes on a phone, the narrowest that names are laid out for."""
+LETTER, LINE = 6.3, 13
+"""A name's width for each of its letters, and its height, in pixels."""
+_ASIDE = 7
+_MOST_LEVELS = 40
+
+
+def front_chart(
+    set_name: str,
+    rows: Sequence[ComparisonRow],
+    k: int,
+    labels: Mapping[str, str],
+    looks: Mapping[str, Look],
+    told: Sequence[str],
+) -> Chart | None:
+    """A point a run with its 95% intervals; None where there are no greedy answers.
+
+    The title speaks of the runs in ``told``.
+    """
+    import altair as alt  # noqa: PLC0415 - slow, and an extra
+
+    found = {(row.metric, row.run): row for row in rows}
+    keys = [run for run in labels if ("greedy", run) in found]
+    if not keys:
+        return None
+    columns = _columns(found, keys, k, labels)
+    axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
+    x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
+    x_scale = alt.Scale(domain=list(x_ends), nice=False)
+    y_scale = alt.Scale(domain=list(y_ends), nice=False)
+    x_title, y_title = "first try", metric_title(f"pass_at_{k}")
+    x = alt.X("x:Q", title=x_title, axis=axis, scale=x_scale)
+    y = alt.Y("y:Q", title=y_title, axis=axis, scale=y_scale)
+    colour, shape = run_colour(keys), run_shape({key: looks[key] for key in keys})
+    base = alt.Chart(alt.NamedData(ROWS))
+    wide = base.mark_rule(opacity=0.45).encode(
+        x=alt.X("x_lo:Q", title=x_title, scale=x_scale), x2="x_hi:Q", y=y, color=colour
+    )
+    high = base.mark_rule(opacity=0.45).encode(
+        x=x, y=alt.Y("y_lo:Q", title=y_title, scale=y_scale), y2="y_hi:Q", color=colour
+    )
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=shape,
+        tooltip=[
+            alt.Tooltip("label:N"),
+            alt.Tooltip("x:Q", title=x_title, format=".1%"),
+            alt.Tooltip("y:Q", title=y_title, format=".1%"),
+        ],
+    )
+    columns["place"], places = _places(columns, [key in told for key in keys], x_ends, y_ends)
+    names = _names(base.encode(x=x, y=y), places)
+    return Chart(
+        section="front",
+        name=set_name,
+        title=traded_finding(set_name, rows, k, labels, told),
+        caption="",
+        spec=finished(alt.layer(wide, high, point, *names), keys, height=220),
+        columns=columns,
+    )
+
+
+def _places(
+    columns: Mapping[str, Sequence[Any]],
+    named: Sequence[bool],
+    x_ends: tuple[float, float],
+    y_ends: tuple[float, float],
+) -> tuple[list[str], list[tuple[str, int]]]:
+    """Position of each name, as the data of the chart say it, and all such positions.
+
+    Seeds of a group have no names.
+    """
+    points = list(
+        zip(
+            _inside(columns["x"], x_ends, FRONT_WIDTH),
+            _inside(columns["y"], y_ends, FRONT_HEIGHT),
+            strict=True,
+        )
+    )
+    told = [i for i, one in enumerate(named) if one]
+    letters = [len(columns["label"][i]) for i in told]
+    places = label_places([points[i] for i in told], letters)
+    by_point = dict(zip(told, places, strict=True))
+    return [" ".join(map(str, by_point.get(i, ()))) for i in range(len(points))], places
+
+
+def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
+    """A little more than the intervals take, and never so little that noise looks large."""
+    low, high = min(lows), max(highs)
+    room = max(0.08 * (high - low), 0.01)
+    return low - room, high + room
+
+
+def _inside(values: Sequence[float], ends: tuple[float, float], pixels: float) -> list[float]:
+    """Positions of values of an axis between ``ends``, in pixels."""
+    return [pixels * (value - ends[0]) / (ends[1] - ends[0]) for value in values]
+
+
+Box = tuple[float, float, float, float]
+
+
+def label_places(
+    points: Sequence[tuple[float, float]], letters: Sequence[int]
+) -> list[tuple[str, int]]:
+    """The side of each point that its name stands on, and by how many lines it is raised.
+
+    ``points`` are pixels from the lower left corner. No name lies on another or on a point, as far
+    as ``_MOST_LEVELS`` lines go.
+
+    >>> label_places([(50, 90), (50, 90), (280, 20)], [5, 5, 5])
+    [('right', 0), ('left', 0), ('left', 0)]
+    """
+    marks = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    taken: list[Box] = []
+    places = []
+    for point, count in zip(points, letters, strict=True):
+        place = next(
+            (one for one in _candidates() if _is_free(label_box(point, count, *one), marks, taken)),
+            ("right", 0),
+        )
+        taken.append(label_box(point, count, *place))
+        places.append(place)
+    return places
+
+
+def label_box(point: tuple[float, float], letters: int, side: str, level: int) -> Box:
+    """Left, lower, right and upper edge of a name."""
+    x, y = point
+    left = x + _ASIDE if side == "right" else x - _ASIDE - LETTER * letters
+    lower = y + 6 + LINE * level
+    return left, lower, left + LETTER * letters, lower + LINE - 1
+
+
+def _candidates() -> Iterator[tuple[str, int]]:
+    """Near the point first: above it, below it, and so on outwards."""
+    for distance in range(_MOST_LEVELS):
+        for level in dict.fromkeys((distance, -distance - 1)):
+            yield from (("right", level), ("left", level))
+
+
+def _is_free(box: Box, marks: Sequence[Box], taken: Sequence[Box]) -> bool:
+    inside = (
+        box[0] >= -_ASIDE
+        and box[2] <= FRONT_WIDTH
+        and box[1] >= -LINE
+        and box[3] <= FRONT_HEIGHT + LINE
+    )
+    return inside and not any(_overlap(box, other) for other in (*marks, *taken))
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _columns(
+    found: Mapping[tuple[str, str], ComparisonRow],
+    keys: list[str],
+    k: int,
+    labels: Mapping[str, str],
+) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {"run": keys, "label": [labels[key] for key in keys]}
+    for axis, metric in (("x", "greedy"), ("y", f"pass_at_{k}")):
+        rows = [found[metric, key] for key in keys]
+        columns[axis] = [row.value for row in rows]
+        columns |= {f"{axis}_lo": [row.lo for row in rows], f"{axis}_hi": [row.hi for row in rows]}
+    return columns
+
+
+def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
+    """The runs' labels next to their points, without overlap."""
+    return [
+        base.transform_filter(f"datum.place == '{side} {level}'")
+        .mark_text(
+            align="left" if side == "right" else "right",
+            dx=_ASIDE if side == "right" else -_ASIDE,
+            dy=-8 - LINE * level,
+            fontSize=11,
+            fill="currentColor",
+        )
+        .encode(text="label:N")
+        for side, level in dict.fromkeys(places)
+    ]
