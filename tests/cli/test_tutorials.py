@@ -1,0 +1,164 @@
+"""The tutorials, word by word: their files are written and their commands run, one after another.
+
+A block of commands is left out only if a comment above it says why (a GPU, a server), and
+installations are: what they install is there. ``dph quickstart`` has tests of its own; here its
+runs are made without a model.
+"""
+
+import ast
+import doctest
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import dph as package
+from report_runs import make_runs
+
+ROOT = Path(__file__).parents[2]
+TUTORIALS = ROOT / "docs/tutorials"
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n"
+    r"(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+MADE_ELSEWHERE = ("dph quickstart", "pip install")
+UNTRIED = {"needs a GPU", "serves until Ctrl-C", "with a recipe of yours"}
+
+
+def blocks(name):
+    return list(BLOCK.finditer((TUTORIALS / f"{name}.md").read_text(encoding="utf-8")))
+
+
+@pytest.fixture
+def follow(dph, tmp_path, monkeypatch):
+    """Do what a page says, in an empty directory; what every command printed, in order."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+    def go(name):
+        printed = []
+        for block in blocks(name):
+            if block["title"]:
+                (tmp_path / block["title"]).write_text(block["body"])
+            elif block["language"] == "sh" and block["note"] not in UNTRIED:
+                for line in filter(None, block["body"].splitlines()):
+                    printed += [] if line.startswith(MADE_ELSEWHERE) else [command(line)]
+        return printed
+
+    def command(line):
+        words = shlex.split(line, comments=True)
+        words = [each for word in words for each in (sorted(map(str, Path().glob(word))) or [word])]
+        assert words[0] == "dph", line
+        code, out, err = dph(*words[1:])
+        assert code == 0, f"{line}\n{err}"
+        return out
+
+    return go
+
+
+@pytest.mark.parametrize("page", sorted(TUTORIALS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_command_is_run_or_says_why_not(page):
+    known = {None, "example: trl diff", "in: example-own-task", *UNTRIED}
+    assert {block["note"] for block in blocks(page.stem)} <= known
+    assert page.stem == "index" or f"({page.name})" in (TUTORIALS / "index.md").read_text()
+
+
+def test_the_report_is_read(follow, tmp_path):
+    make_runs(tmp_path / "quickstart")
+    _, lost, found, both, compared = follow("report")
+    assert "in_domain-0000" in lost
+    assert "1 lost" in found
+    assert "in_domain-0000" in both
+    assert "DPH-F" in compared or "dph_f" in compared
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_a_method_is_one_file(follow, tmp_path, speller, monkeypatch):
+    (tmp_path / "quickstart").mkdir()
+    shutil.copytree(speller, tmp_path / "quickstart/base_model")
+    *_, compared, _ = follow("own-method")
+    assert "rare" in compared
+    assert 'kind = "rare:rare"' in Path("runs/rare/recipe.toml").read_text()
+    monkeypatch.syspath_prepend(tmp_path / "example-own-task")
+    (shown,) = [
+        each["body"] for each in blocks("own-method") if each["note"] == "in: example-own-task"
+    ]
+    example = doctest.DocTestParser().get_doctest(shown, {}, "own-method", None, 0)
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_a_recipe_for_one_gpu_is_checked(follow):
+    *_, checked = follow("gpu")
+    assert "valid, method dph_f" in checked
+    assert "a run would fetch" in checked
+
+
+def test_a_corpus_is_made_of_two_repositories(follow, tmp_path):
+    write_repositories(tmp_path)
+    *_, explained, _, mixed = follow("corpus")
+    assert explained.startswith("ingest (work/raw): kept (code, python")
+    assert "mix: kept" in mixed
+
+
+def write_repositories(place):
+    """A git repository and a plain directory, and a test set."""
+    source = Path(package.__file__).parent
+    app, tools = place / "repositories/app", place / "repositories/tools"
+    (app / "app").mkdir(parents=True)
+    tools.mkdir()
+    shutil.copy(source / "records.py", app / "app/inventory.py")
+    shutil.copy(source / "errors.py", tools / "errors.py")
+    shutil.copy(source / "errors.py", tools / "copy.py")
+    git = ["git", "-C", str(app), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], check=True)
+    (place / "problems.jsonl").write_text('{"problem_id": "1", "prompt": "Add 1 and 2."}\n')
+
+
+def test_the_diff_ends_at_the_script_that_is_tested_inside_trl():
+    (diff,) = [each["body"] for each in blocks("trl") if each["language"] == "diff"]
+    before, after = (
+        [line[1:] for line in diff.splitlines() if line[0] in kept] for kept in (" -", " +")
+    )
+    page = (ROOT / "docs/integrations.md").read_text(encoding="utf-8")
+    tested = re.search(r"<!-- example: trl -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert "\n".join(after) + "\n" == tested[1]
+    gone, new = ({line.strip() for line in one} for one in (before, after))
+    assert gone - new == {
+        "from trl import GRPOConfig, GRPOTrainer",
+        "from dph.engines.trl import problems_dataset, reward_function",
+        "trainer = GRPOTrainer(",
+        "args=GRPOConfig(",
+    }
+    ast.parse("\n".join(before))
+
+
+# Messages: the headings of docs/troubleshooting.md are what the package says.
+
+
+def spoken_texts():
+    """All texts of the package, f-strings with a mark where something is filled in."""
+    for path in sorted((ROOT / "src/dph").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "\0" for p in node.values)
+                yield "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield re.sub(r"\{\w+\}", "\0", node.value)
+
+
+def test_every_heading_of_troubleshooting_is_a_message_of_the_package():
+    page = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### `(.+?)`(.*)$", page, re.MULTILINE)
+    theirs = {"torch.OutOfMemoryError", "OVER_LIMIT"}
+    texts = list(spoken_texts())
+    messages = [message for message, _ in headings if message not in theirs]
+    assert len(messages) >= 15
+    for message in messages:
+        pieces = [re.escape(piece) for piece in message.split("...")]
+        pattern = re.compile("[^\0]*\0[^\0]*".join(pieces))
+        assert any(pattern.search(text) for text in texts), message
