@@ -75,7 +75,7 @@ def test_every_link_of_the_readme_leads_somewhere():
 
 def test_the_navigation_has_every_page_once():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    named = re.findall(r": (\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
+    named = re.findall(r"(?:: |- )(\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
     assert len(named) == len(set(named))
     assert set(named) == {str(page.relative_to(DOCS)) for page in PAGES} | GENERATED
 

@@ -60,7 +60,7 @@ ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.
 """What searches where a page was opened from disk, and looks that are not the theme's."""
 NOTEBOOKS = sorted(Path("examples/notebooks").glob("*.ipynb"))
 EXAMPLE = Path("build/example-report.html")
-"""``make docs`` makes it of the quickstart's runs, where there are any."""
+"""``make docs`` makes it of the quickstart's runs, or of those of a tiny one."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -246,13 +246,13 @@ def place_of(package: str, name: str) -> str:
 def example_page(there: bool) -> str:
     """The link to the example report, or how to have one."""
     head = (
-        "# An example report\n\nBase model and methods of `make quickstart`, with every answer.\n\n"
+        "# An example report\n\nBase model and methods of a quickstart, with every answer. The "
+        "numbers of `dph quickstart --tiny` (a few problems) show the page and mean nothing.\n\n"
     )
     if there:
         return head + "[Open it](example-report.html): click through tables, charts and problems.\n"
     return head + (
-        "This site was built without one: it is made of the quickstart's runs. "
-        "`make quickstart docs` makes both.\n\n"
+        "This site was built without one; `make docs` makes it.\n\n"
         "![Overview of a report](report-overview.png)\n"
     )
 

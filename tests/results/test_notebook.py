@@ -69,6 +69,7 @@ def test_problems_count_the_answers_that_were_right(run):
 def test_a_run_knows_what_it_began_with(runs, run):
     assert run.base.path == runs / "base"
     assert run.base.base is None
+    assert run.cost.tokens == sum(stage.tokens for stage in run.cost.stages) > 0
     assert run.recipe["method"] == "grpo"
 
 

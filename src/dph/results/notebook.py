@@ -26,6 +26,7 @@ from dph.results.vocabulary import metric_title, set_title
 from dph.runs.evaluate.evaluated_runs import compare as compare_runs
 from dph.runs.evaluate.evaluated_runs import counted
 from dph.runs.evaluate.samples_file import GREEDY_INDEX
+from dph.runs.stage_costs import RunCost, run_cost
 
 _PASS = "pass_at_"
 
@@ -65,6 +66,15 @@ class LoadedRun:
         """The evaluation of what it began with; None where there is none."""
         base = self.results.base
         return None if base is None else LoadedRun(base)
+
+    @property
+    def cost(self) -> RunCost:
+        """Answers, tokens and seconds of all stages together, and of each in ``cost.stages``.
+
+        Raises:
+            DphError: a file is damaged.
+        """
+        return run_cost(self.path, self.results.recipe)
 
     def scores(self, *, arrow: bool = False) -> Frame:
         """A row a set and metric, with bootstrap intervals over problems.
