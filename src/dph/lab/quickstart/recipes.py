@@ -18,7 +18,7 @@ from dph.recipe.stores import FROM_FILE
 def world_tables(kind: WorldKind, world: World, method: str, stores: Path) -> dict[str, Any]:
     """A world's settings in the recipe of ``method``; stores that runs share lie in ``stores``."""
     own = unlabelled_tables(method, world.problems_path(UNLABELLED), stores, only=kind.unlabelled)
-    return merged(kind.settings(world), own)
+    return merged(merged(kind.settings(world), kind.methods.get(method, {})), own)
 
 
 def unlabelled_tables(
@@ -52,7 +52,8 @@ THREADS = 1
 WORKERS = 2
 """Processes that grade; they decide nothing but time."""
 ROWS_AT_ONCE = 1024
-"""Answers that are decoded side by side; it decides nothing but time and memory."""
+"""Answers that are decoded side by side where a world does not say; it decides nothing but time and
+memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,6 @@ def quickstart_recipe(
         },
         "presample": presample,
         "data": {"verifier_workers": WORKERS},
-        "sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024},
         "train": {
             "steps": size.steps,
             # 0: the method learns from stored answers alone.
@@ -193,7 +193,8 @@ def quickstart_recipe(
             "k": [k for k in (1, 2, 4, 8, 16, 32) if k <= size.samples],
         },
     }
-    chosen = merged(merged(world, table), strength_table(contender))
+    usual = {"sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024}}
+    chosen = merged(merged(merged(usual, world), table), strength_table(contender))
     return resolve_recipe(merged(chosen, settings or {}))
 
 

@@ -56,8 +56,8 @@ def quickstart(
         DataError: the directory holds a quickstart of another seed, world or size.
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
-    size = size or Size()
     kind = world_kind(task, edition)
+    size = size or Size(**kind.budget)
     contenders = _contenders(methods, kind.strengths)
     _require_settings(contenders, seed, size)
     torch.set_num_threads(THREADS)

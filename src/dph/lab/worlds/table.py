@@ -5,13 +5,14 @@ from dataclasses import fields
 
 from dph.errors import SettingsError
 from dph.lab.worlds.countdown.kind import COUNTDOWN
+from dph.lab.worlds.real.kind import REAL
 from dph.lab.worlds.sql.kind import HOSTILE, SQL
 from dph.lab.worlds.world import WorldKind
 
 WORLDS: Mapping[str, Mapping[int, WorldKind]] = {
     "sql": {2: SQL},
     "countdown": {1: COUNTDOWN},
-    **{task: {1: kind} for task, kind in HOSTILE.items()},
+    **{task: {1: kind} for task, kind in {**HOSTILE, **REAL}.items()},
 }
 """By task and edition. The newest edition is the usual one."""
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from random import Random
 
+from dph.lab.worlds.near_duplicates import NearDuplicates
 from dph.lab.worlds.sql.annotators import Annotator
 from dph.lab.worlds.sql.databases import Database
-from dph.lab.worlds.sql.near_duplicates import NearDuplicates
 from dph.lab.worlds.sql.questions import (
     CONFUSED_OPERATORS,
     OPERATORS,

@@ -8,11 +8,11 @@ from typing import Any
 
 from dph._base.files import make_directory, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
+from dph.lab.worlds.near_duplicates import NearDuplicates
 from dph.lab.worlds.sql.annotators import Annotator, draw_knowledge, knowing_more
 from dph.lab.worlds.sql.databases import Database, draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
 from dph.lab.worlds.sql.kind import SQLWorldSizes
-from dph.lab.worlds.sql.near_duplicates import NearDuplicates
 from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
