@@ -79,7 +79,7 @@ def tiny_size(task: str, edition: int | None = None) -> Size:
     if kind.tiny is None:
         raise SettingsError(
             f"there is no tiny quickstart of the task {task!r}, edition "
-            f"{edition or newest_edition(task)}: only of sql, edition {newest_edition('sql')}"
+            f"{edition or newest_edition(task)}; choose another task, such as sql or real"
         )
     return Size(
         world=kind.tiny,
