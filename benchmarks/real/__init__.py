@@ -1,0 +1,1 @@
+"""The real world: which of its tasks can decide anything, and the study on them."""
