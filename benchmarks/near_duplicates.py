@@ -20,7 +20,7 @@ from marked_blocks import write_block
 
 from dph._base.files.rows import json_rows
 from dph.lab.worlds import world_kind
-from dph.lab.worlds.sql.near_duplicates import without_constants
+from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.sql.questions import COMPARISONS
 
 SETS = {"in_domain": "in domain", "cross_domain": "across"}
