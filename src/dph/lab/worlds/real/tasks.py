@@ -15,7 +15,7 @@ from dph.tasks.verifiers.gym.entries import gym_answer
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DrawnQuestion:
     """A question; ``shown`` is the whole answer of an example, ``answer`` the result in it."""
 
     prompt: str
@@ -23,7 +23,7 @@ class Question:
     answer: str
 
 
-Draw = Callable[[Random], Question]
+Draw = Callable[[Random], DrawnQuestion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ def number(rng: Random, digits: int) -> int:
 def sum_of(*digits: int) -> Draw:
     """Sums of numbers with that many digits each."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         terms = [number(rng, n) for n in digits]
         total = str(sum(terms))
-        return Question(" + ".join(map(str, terms)), total, total)
+        return DrawnQuestion(" + ".join(map(str, terms)), total, total)
 
     return draw
 
@@ -84,10 +84,10 @@ def sum_of(*digits: int) -> Draw:
 def difference_of(first: int, second: int) -> Draw:
     """Differences of two numbers with that many digits, none below 0."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         terms = sorted((number(rng, first), number(rng, second)), reverse=True)
         result = str(terms[0] - terms[1])
-        return Question(f"{terms[0]} - {terms[1]}", result, result)
+        return DrawnQuestion(f"{terms[0]} - {terms[1]}", result, result)
 
     return draw
 
@@ -95,10 +95,10 @@ def difference_of(first: int, second: int) -> Draw:
 def extreme_of(word: str, choose: Callable[[Sequence[int]], int], count: int) -> Draw:
     """The largest or the smallest of ``count`` different numbers below 100."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         numbers = rng.sample(range(1, 100), count)
         result = str(choose(numbers))
-        return Question(f"{word} of {', '.join(map(str, numbers))}", result, result)
+        return DrawnQuestion(f"{word} of {', '.join(map(str, numbers))}", result, result)
 
     return draw
 
@@ -106,14 +106,14 @@ def extreme_of(word: str, choose: Callable[[Sequence[int]], int], count: int) ->
 def running_sum_of(*digits: int) -> Draw:
     """Sums of several numbers, added one after another in the answer."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         terms = [number(rng, n) for n in digits]
         total, steps = terms[0], []
         for term in terms[1:]:
             steps.append(f"{total} + {term} = {total + term}")
             total += term
         shown = f"{', '.join(steps)}. Result: {total}"
-        return Question(" + ".join(map(str, terms)), shown, str(total))
+        return DrawnQuestion(" + ".join(map(str, terms)), shown, str(total))
 
     return draw
 
@@ -127,12 +127,12 @@ _VOWELS, _CONSONANTS = "aeiou", "bdfgklmnprstv"
 def length_of(least: int, most: int, *, only: str = "") -> Draw:
     """The number of letters of an invented word, or of its letters that are among ``only``."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         length = rng.randint(least, most)
         word = "".join(rng.choice((_CONSONANTS, _VOWELS)[i % 2]) for i in range(length))
         result = str(sum(not only or letter in only for letter in word))
         what = "vowels" if only else "letters"
-        return Question(f"{what} in {word}", result, result)
+        return DrawnQuestion(f"{what} in {word}", result, result)
 
     return draw
 
@@ -140,7 +140,7 @@ def length_of(least: int, most: int, *, only: str = "") -> Draw:
 def tally_of(length: int, *, letters: int = 4) -> Draw:
     """How often a letter occurs in a row of letters, counted along it in the answer."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         few = rng.sample(_LETTERS, letters)
         row, sought = [rng.choice(few) for _ in range(length)], few[0]
         found, steps = 0, []
@@ -148,7 +148,7 @@ def tally_of(length: int, *, letters: int = 4) -> Draw:
             found += letter == sought
             steps.append(f"{letter} {found}")
         shown = f"{', '.join(steps)}. Result: {found}"
-        return Question(f"count {sought} in {' '.join(row)}", shown, str(found))
+        return DrawnQuestion(f"count {sought} in {' '.join(row)}", shown, str(found))
 
     return draw
 
@@ -156,12 +156,12 @@ def tally_of(length: int, *, letters: int = 4) -> Draw:
 def position_of(length: int) -> Draw:
     """The place of a letter in a row of different letters, counted along it in the answer."""
 
-    def draw(rng: Random) -> Question:
+    def draw(rng: Random) -> DrawnQuestion:
         row = rng.sample(_LETTERS, length)
         place = rng.randrange(length)
         steps = [f"{letter} {i + 1}" for i, letter in enumerate(row[: place + 1])]
         shown = f"{', '.join(steps)}. Result: {place + 1}"
-        return Question(f"place of {row[place]} in {' '.join(row)}", shown, str(place + 1))
+        return DrawnQuestion(f"place of {row[place]} in {' '.join(row)}", shown, str(place + 1))
 
     return draw
 
