@@ -138,7 +138,7 @@ def length_of(least: int, most: int, *, only: str = "") -> Draw:
 
 
 def tally_of(length: int, *, letters: int = 4) -> Draw:
-    """How often a letter occurs in a row of letters, counted along it in the answer."""
+    """The count of a letter in a row of letters, kept along the row in the answer."""
 
     def draw(rng: Random) -> DrawnQuestion:
         few = rng.sample(_LETTERS, letters)
@@ -227,7 +227,7 @@ TASKS: Mapping[str, RealTask] = MappingProxyType(
             max_tokens=64,
         ),
         "tally": RealTask(
-            summary="how often a letter occurs in 8 letters, counted along them, across in 11",
+            summary="the count of a letter in 8 letters, kept along them in the answer, across in 11",
             trained=tally_of(8),
             across=tally_of(11),
             neither=position_of(8),
