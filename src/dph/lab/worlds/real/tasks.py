@@ -227,7 +227,7 @@ TASKS: Mapping[str, RealTask] = MappingProxyType(
             max_tokens=64,
         ),
         "tally": RealTask(
-            summary="the count of a letter in 8 letters, kept along them in the answer, across in 11",
+            summary="the count of a letter in 8 letters, kept along them, across in 11",
             trained=tally_of(8),
             across=tally_of(11),
             neither=position_of(8),
