@@ -40,7 +40,7 @@ def of_study(study: Path, results: Path) -> dict[str, Any]:
         if not known or score["set"] not in _SETS or score["metric"] not in _METRICS:
             continue
         world = worlds.setdefault(
-            score["world"], {"page": "docs/study.md", "seeds": 0, "methods": {}}
+            score["world"], {"page": "docs/results.md", "seeds": 0, "methods": {}}
         )
         world["seeds"] = max(world["seeds"], score["seeds"])
         scale = 1 if score["metric"] == "styles" else 100

@@ -91,7 +91,7 @@ def test_the_file_has_the_worlds_of_our_study_with_its_seeds():
     assert list(worlds) == ["countdown-1", "sql-2"]
     for world, table in worlds.items():
         found = read_over_seeds(world)
-        assert (found.seeds, found.page) == (table["seeds"], "docs/study.md")
+        assert (found.seeds, found.page) == (table["seeds"], "docs/results.md")
         assert str(found.methods["grpo"]["in_domain"]["greedy"]).count(" ± ") == 1
 
 
