@@ -1,9 +1,9 @@
 import pytest
 
 from dph.corpus.documents import DocType, Document
-from dph.corpus.rules.presets import PRESETS, load_preset
+from dph.corpus.rules.presets import PRESETS, load_preset, with_thresholds
 from dph.corpus.rules.spec import filter_spec
-from dph.corpus.rules.stage import FilterStage, with_thresholds
+from dph.corpus.rules.stage import FilterStage
 from dph.corpus.stage_run import run_stage
 from dph.errors import SettingsError
 from small_corpora import small_corpus

@@ -128,17 +128,18 @@ def _content(word: "StageWord") -> dict[str, Any]:
 def _preset(name: str) -> str:
     from dph.corpus.rules.presets import PRESETS
 
-    return one_of(name, PRESETS)
+    return name if name.endswith(".toml") else one_of(name, PRESETS)
 
 
 PresetOption = Annotated[
     str,
     typer.Option(
         "--preset",
-        metavar="NAME",
+        metavar="NAME|FILE",
         parser=_preset,
-        help="opencoder (as released), fixed (with its errors corrected) or sql (fixed, plus "
-        "rules for SQL); `dph corpus rules` lists them.",
+        help="opencoder (as released), fixed (with its errors corrected), sql (fixed, plus rules "
+        "for SQL), or a file of your thresholds and rules that ends in .toml; `dph corpus rules` "
+        "lists them.",
     ),
 ]
 
@@ -163,8 +164,8 @@ def filter_documents(
     """Drop documents by rules on their text.
 
     Every rule's verdict and every signal is written: verdicts.parquet has a row for each rule that
-    applies to a document (id, rule, value, threshold, fires, thinned, drops), signals.parquet each
-    document's values.
+    applies to a document (id, kind, rule, value, threshold, fires, thinned, drops), signals.parquet
+    each document's values. `dph corpus tune` shows both.
     """
     from dph.corpus.rules.spec import filter_spec
     from dph.corpus.stage_run import run_stage
@@ -192,12 +193,13 @@ def rules(
     from rich.table import Table
 
     from dph.cli.display.output import json_text, table_text
-    from dph.corpus.rules.presets import load_preset, rules_document
+    from dph.corpus.rules.own import open_preset
+    from dph.corpus.rules.presets import rules_document
 
     if markdown:
         typer.echo(rules_document(), nl=False)
         return
-    found = load_preset(preset)
+    found = open_preset(preset)
     if as_json:
         rows = [
             {**asdict(rule), "conditions": {k: c.text for k, c in rule.conditions.items()}}

@@ -1,16 +1,20 @@
 """Tables of rules that belong together, by name."""
 
+import difflib
 import hashlib
 import operator
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from dph._base.import_path import load_callable
 from dph.corpus.signals import FileView, measure, signal_groups
 from dph.corpus.signals.own_signals import OWN_SIGNALS
+from dph.corpus.signals.shared_signals import Measure, Signal
 from dph.errors import SettingsError
 
 # A rule: a signal, what it is compared with, and for which kinds of files.
@@ -90,6 +94,8 @@ class FilterRule:
         file: that file's name.
         dead: why it can never fire, or ''.
         reason: why the preset has it, if the released filter has not.
+        signal: import path of a user-defined signal, whose value has the rule's name.
+        directory: place that is searched for the signal's module first.
     """
 
     name: str
@@ -101,6 +107,8 @@ class FilterRule:
     file: str
     dead: str = ""
     reason: str = ""
+    signal: str = ""
+    directory: str = ""
 
     def thresholds(self) -> str:
         """The conditions and their kinds as words, families where all of one agree."""
@@ -190,11 +198,16 @@ def load_preset(name: str) -> Preset:
         if old := row.pop("replaces", None):
             replaced[row["name"]] = old
             del rules[old]
-        rules[row["name"]] = _rule(row)
+        rules[row["name"]] = rule_of(row)
     return Preset(name, rules, left_out, replaced, released_names=base is None)
 
 
-def _rule(row: Mapping[str, Any]) -> FilterRule:
+def rule_of(row: Mapping[str, Any]) -> FilterRule:
+    """The rule of a row of a table of rules; its conditions are under ``drop``, by kinds.
+
+    Raises:
+        ValueError: a condition or a kind is not known.
+    """
     drop = row["drop"]
     conditions = {}
     for family, members in KINDS.items():
@@ -206,6 +219,74 @@ def _rule(row: Mapping[str, Any]) -> FilterRule:
         raise ValueError(f"{row['name']} has conditions for unknown kinds: {sorted(unknown)}")
     facts = {key: value for key, value in row.items() if key != "drop"}
     return FilterRule(conditions=conditions, **facts)
+
+
+# User-defined thresholds in the place of a preset's.
+
+_ALL_KINDS = tuple(kind for members in KINDS.values() for kind in members)
+
+
+def with_thresholds(preset: Preset, thresholds: Mapping[str, str]) -> Preset:
+    """A preset whose rules drop files by other conditions.
+
+    Args:
+        preset: what stays where nothing is said.
+        thresholds: conditions (``"< 2 or > 10"``, or "" to leave the rule out) by ``RULE``, for all
+            kinds that it has, or by ``RULE.KIND``, a kind or family of ``KINDS``. A kind wins over
+            its family, and that over the rule alone, whatever their order.
+
+    Raises:
+        SettingsError: there is no such rule, it does not read such files, or a condition cannot
+            be read; the message says what is allowed.
+    """
+    rules = dict(preset.rules)
+    for key in sorted(thresholds, key=_breadth):
+        name, _, kind = key.partition(".")
+        if name not in preset.rules:
+            near = difflib.get_close_matches(name, preset.rules, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(
+                f"the preset {preset.name} has no rule {name!r}{hint} "
+                f"(`dph corpus rules --preset {preset.name}` lists them)"
+            )
+        rules[name] = _changed(rules[name], preset.rules[name], kind, thresholds[key])
+    return replace(preset, rules=rules)
+
+
+def _breadth(key: str) -> int:
+    _, _, kind = key.partition(".")
+    return 0 if not kind else 1 if kind in KINDS else 2
+
+
+def _changed(rule: FilterRule, original: FilterRule, kind: str, text: str) -> FilterRule:
+    """``rule`` with a condition for the kinds of ``kind`` that it reads by itself."""
+    if kind and kind not in (*KINDS, *_ALL_KINDS):
+        raise SettingsError(
+            f"a kind of files is one of {', '.join((*KINDS, *_ALL_KINDS))}, got {kind!r}"
+        )
+    named = KINDS.get(kind, (kind,)) if kind else _ALL_KINDS
+    kinds = [each for each in named if each in original.conditions]
+    if not kinds:
+        raise SettingsError(
+            f"the rule {rule.name} does not read {kind}: {', '.join(original.conditions)}"
+        )
+    conditions: dict[str, Condition] = dict(rule.conditions)
+    for each in kinds:
+        if text.strip():
+            conditions[each] = _condition(rule.name, text.strip())
+        else:
+            conditions.pop(each, None)
+    return replace(rule, conditions=conditions)
+
+
+def _condition(name: str, text: str) -> Condition:
+    try:
+        return parse_condition(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"the threshold of {name} must be a comparison such as '> 0.5' or '< 2 or > 10', or "
+            f"'' to disable the rule; got {text!r}"
+        ) from error
 
 
 # What the rules of a preset say of a file.
@@ -257,7 +338,8 @@ def judge(preset: Preset, view: FileView, *, document_id: str, doc_type: str) ->
         return Judgement(None, (), {}, {})
     rules = preset.of_kind(kind)
     own = tuple(OWN_SIGNALS[name] for name in rules if name in OWN_SIGNALS)
-    measured = measure(view, (*signal_groups(doc_type, view.language), own))
+    users = [(_users_signal(rule),) for rule, _ in rules.values() if rule.signal]
+    measured = measure(view, (*signal_groups(doc_type, view.language), own, *users))
     verdicts = []
     for name, (rule, condition) in rules.items():
         value = measured.values.get(name)
@@ -265,6 +347,16 @@ def judge(preset: Preset, view: FileView, *, document_id: str, doc_type: str) ->
         drops = fires and (not rule.thinned or thinned_drops(document_id, name))
         verdicts.append(RuleVerdict(name, value, condition.text, fires, rule.thinned, drops))
     return Judgement(kind, verdicts, measured.values, measured.failures)
+
+
+def _users_signal(rule: FilterRule) -> Signal:
+    return Signal(rule.name, _loaded(rule.signal, rule.directory))
+
+
+@cache
+def _loaded(signal: str, directory: str) -> Measure:
+    found: Measure = load_callable(signal, [Path(directory)])
+    return found
 
 
 # The rules as a page of documentation: docs/corpus-rules.md is what this makes.

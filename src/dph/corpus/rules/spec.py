@@ -1,9 +1,11 @@
 """The stage of filtering by its settings: loads nothing of the extra, which it asks for."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from dph.corpus.rules.presets import load_preset
-from dph.corpus.rules.stage import with_thresholds
+from dph._base.files import sha256
+from dph.corpus.rules.own import SUFFIX, fingerprints, open_preset
+from dph.corpus.shards import digest
 from dph.corpus.stage import READING, StageSpec, require
 
 _SECONDS = 300.0
@@ -13,15 +15,30 @@ _SECONDS = 300.0
 def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> StageSpec:
     """The stage that filters by the rules of ``preset``, with user-defined ``thresholds``.
 
+    Args:
+        preset: a name, or the path of a file of rules (``dph.corpus.rules.own``), which counts by
+            its content and the code of its signals.
+        thresholds: conditions in the place of the preset's.
+
     Raises:
         SettingsError: there is no such preset or rule, a condition cannot be read, or the extra
             ``corpus`` is not installed.
+        DataError: the file cannot be read.
     """
-    with_thresholds(load_preset(preset), thresholds or {})
+    found = open_preset(preset, thresholds)
     require(READING, "filter")
+    settings = {"preset": found.name} | ({"thresholds": dict(thresholds)} if thresholds else {})
+    entry, inputs, files = "dph.corpus.rules.stage:make_filter", {}, {}
+    if preset.endswith(SUFFIX):
+        place = Path(preset).resolve()
+        inputs = {"preset": sha256(place), "signals": digest(fingerprints(found))}
+        files = {"preset": str(place)}
     return StageSpec(
         name="filter",
-        entry="dph.corpus.rules.stage:make_filter",
-        settings={"preset": preset} | ({"thresholds": dict(thresholds)} if thresholds else {}),
+        entry=entry,
+        settings=settings,
+        version=2,
+        inputs=inputs,
+        files=files,
         seconds=_SECONDS,
     )
