@@ -74,6 +74,8 @@ def test_a_histogram_counts_every_document_once_and_has_the_cut_inside(filtered)
     assert found.counts.sum() + found.missing == 60
     assert len(found.edges) == BINS + 1
     assert all(found.edges[0] < cut < found.edges[-1] for _, cut in found.condition.parts)
+    ratios = (1 + found.edges[1:]) / (1 + found.edges[:-1])  # the other cut is at 100,000 lines
+    assert np.allclose(ratios, ratios[0])
     assert found.fires == sum(value < 10 for value in columns.values[LINES])
 
 

@@ -21,49 +21,59 @@ _HEAD = 300
 """Characters of an example."""
 
 
+DirectoryArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Directory written by dph corpus filter.")
+]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME|FILE",
+        help="Rules to look at [default: those that DIR was filtered by]; needed for a file.",
+    ),
+]
+ThresholdsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        metavar="RULE[.KIND]=CONDITION",
+        help="Another condition, as of dph corpus filter; may be repeated.",
+    ),
+]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--input", metavar="PATH", help="Input of the filter; shows the texts of examples."
+    ),
+]
+RuleOption = Annotated[
+    str | None,
+    typer.Option("--rule", metavar="RULE", help="Show examples of what this rule drops."),
+]
+ExamplesOption = Annotated[
+    int, typer.Option("--examples", min=0, metavar="N", help="Number of examples.")
+]
+PageOption = Annotated[
+    Path | None,
+    typer.Option("--page", metavar="FILE", help="Write the histogram of every signal, HTML."),
+]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--save", metavar="FILE", help="Write the thresholds as a file for filter --preset."
+    ),
+]
+
+
 def tune(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory written by dph corpus filter.")
-    ],
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            metavar="NAME|FILE",
-            help="Rules to look at [default: those that DIR was filtered by]; needed for a file.",
-        ),
-    ] = None,
-    thresholds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--threshold",
-            metavar="RULE[.KIND]=CONDITION",
-            help="Another condition, as of dph corpus filter; may be repeated.",
-        ),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--input", metavar="PATH", help="Input of the filter; shows the texts of examples."
-        ),
-    ] = None,
-    rule: Annotated[
-        str | None,
-        typer.Option("--rule", metavar="RULE", help="Show examples of what this rule drops."),
-    ] = None,
-    examples: Annotated[
-        int, typer.Option("--examples", min=0, metavar="N", help="Number of examples.")
-    ] = 3,
-    page: Annotated[
-        Path | None,
-        typer.Option("--page", metavar="FILE", help="Write the histogram of every signal, HTML."),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            "--save", metavar="FILE", help="Write the thresholds as a file for filter --preset."
-        ),
-    ] = None,
+    directory: DirectoryArgument,
+    preset: PresetOption = None,
+    thresholds: ThresholdsOption = None,
+    source: SourceOption = None,
+    rule: RuleOption = None,
+    examples: ExamplesOption = 3,
+    page: PageOption = None,
+    save: SaveOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what thresholds drop, without measuring again.

@@ -73,10 +73,9 @@ def _rule(rule: FilterRule, columns: SignalColumns, outcome: FilterOutcome) -> I
 
 
 def _chart(found: SignalHistogram) -> str:
-    low, high = float(found.edges[0]), float(found.edges[-1])
-
     def x(value: float) -> float:
-        return (value - low) / (high - low) * _WIDTH
+        places = np.linspace(0.0, _WIDTH, len(found.edges))
+        return float(np.interp(value, found.edges, places))
 
     width = _WIDTH / len(found.counts) - 1
     heights = np.sqrt(found.counts / max(1, int(found.counts.max()))) * (_BASE - 14)

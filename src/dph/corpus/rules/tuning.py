@@ -92,7 +92,7 @@ def _sizes(directory: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class FilterOutcome:
-    """What rules make of documents; masks are over the documents of ``SignalColumns``.
+    """Outcome of rules on documents; masks are over the documents of ``SignalColumns``.
 
     Args:
         fires: for each rule, the documents that meet its condition.
@@ -140,7 +140,7 @@ _COMPARED = {"<": np.less, ">": np.greater, "==": np.equal}
 
 
 def _holds(condition: Condition, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where a condition holds; never for a missing value."""
+    """Mask of the values that meet a condition; a missing one never does."""
     found = np.zeros(len(values), dtype=np.bool_)
     for sign, threshold in condition.parts:
         found |= _COMPARED[sign](values, threshold)
@@ -159,7 +159,8 @@ class SignalHistogram:
     Args:
         kinds: of files, all with that condition.
         condition: from which on the rule fires.
-        edges: ``BINS`` + 1, ascending; the outermost bins hold all that lies outside.
+        edges: ``BINS`` + 1, ascending, equal or in equal ratios; the outermost bins hold all that
+            lies outside.
         counts: documents in each bin.
         missing: documents without a value.
         fires: documents that meet the condition.
@@ -193,10 +194,19 @@ def histograms(rule: FilterRule, columns: SignalColumns) -> list[SignalHistogram
     return found
 
 
+_WIDE = 100.0
+
+
 def _edges(values: NDArray[np.float64], condition: Condition) -> NDArray[np.float64]:
-    """Equal bins from the first to the 99th percentile and past every cut."""
+    """Bins from the first to the 99th percentile and past every cut.
+
+    Equal ones; where that is over 100 times the median and nothing is negative, equal in log(1+x).
+    """
     cuts = [threshold for _, threshold in condition.parts]
     low, high = np.quantile(values, [0.01, 0.99]) if len(values) else (min(cuts), max(cuts))
     low, high = min(low, *cuts), max(high, *cuts)
+    middle = float(np.median(values)) if len(values) else 0.0
+    if low >= 0 and high > _WIDE * (1 + middle):
+        return np.expm1(np.linspace(0.0, np.log1p(high * 1.2), BINS + 1))
     room = (high - low) * 0.05 or 0.5
     return np.linspace(low - room, high + room, BINS + 1)
