@@ -1,6 +1,5 @@
-from dph.corpus.dedup.decisions import Copy
 from dph.corpus.dedup.signatures import shingle_set
-from dph.corpus.dedup.work import Member, near_copies
+from dph.corpus.dedup.work import Copy, Member, near_copies
 
 BAND = b"12345678"
 
@@ -22,7 +21,7 @@ def looked_at(texts, least, bands=None):
 def test_a_chain_is_not_dropped_for_its_best_file_alone():
     # n and n + 1 share 156 of 236 shingles (.66), n and n + 2 116 of 276 (.42)
     found = looked_at(chain(5, 40), 0.6)
-    assert [(copy.id, copy.kept_id) for copy in found] == [("1", "0"), ("3", "2")]
+    assert [(copy.number, copy.kept) for copy in found] == [(1, 0), (3, 2)]
     assert found[0].value == 156 / 236
 
 
@@ -30,7 +29,7 @@ def test_of_two_kept_files_the_more_similar_one_is_named():
     first, *_, near, last = chain(5, 20)
     # shared shingles: first, last 116 of 276; near, first 136 of 256; near, last 176 of 216
     (copy,) = looked_at([first, last, near], 0.5)
-    assert copy == Copy(id="2", reason="near", kept_id="1", value=176 / 216)
+    assert copy == Copy(number=2, kept=1, value=176 / 216)
 
 
 def test_files_that_share_no_band_are_not_compared():

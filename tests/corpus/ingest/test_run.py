@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from dph._base.files import sha256
+from dph.corpus.documents import position
+from dph.corpus.ingest import run, spill
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.ingest.spill import ReadUnit
@@ -80,6 +82,51 @@ def test_neither_order_nor_cutting_nor_workers_nor_shards_change_the_documents(t
         assert cut.manifest.content == whole.manifest.content
         assert cut.find("d7") == next(d for d in whole.documents() if d.id == "d7")
         assert cut.find("nobody") is None
+
+
+def test_spills_are_merged_until_a_shard_opens_few_of_them(tmp_path, monkeypatch):
+    """Nine inputs, of which two are merged at a time, four times over: the same bytes."""
+    inputs = []
+    for n in range(9):
+        rows = [row | {"id": f"{row['id']}-{n % 8}"} for row in made(40)]
+        inputs.append(f"x{n}={rows_file(tmp_path / f'{n}.jsonl', rows)}")
+    for shards in (1, 4, 64):
+        ingest(plan(inputs), tmp_path / f"plain{shards}", shards=shards)
+    opened = {}
+    cutting = run._cutting
+
+    def watched(runs, out, shards):
+        steps = cutting(runs, out, shards)
+        opened[shards] = [len(step.spills) for step in steps]
+        return steps
+
+    monkeypatch.setattr(run, "_cutting", watched)
+    monkeypatch.setattr(run, "_MOST_RUNS", 2)
+    for shards in (1, 4, 64):
+        ingest(plan(inputs), tmp_path / f"merged{shards}", shards=shards, workers=2)
+        assert files_of(tmp_path / f"merged{shards}") == files_of(tmp_path / f"plain{shards}")
+    assert max(opened[64]) <= 2  # pieces of so few documents are one file of each run
+
+
+def test_a_merged_run_is_cut_into_pieces_with_their_ranges(tmp_path, monkeypatch):
+    monkeypatch.setattr(spill, "_SPILL_BYTES", 1500)
+    monkeypatch.setattr(spill, "_GROUP_BYTES", 300)
+    runs = []
+    for n in range(3):
+        unit = plan([f"x={rows_file(tmp_path / f'{n}.jsonl', made(50)[n::3])}"])[0]
+        step = ReadUnit(name="r", key="k", unit=unit, out=tmp_path / f"read{n}")
+        names = sorted(step.do(Care(lambda *_: None))["files"])
+        runs += [[step.out / name] for name in names if name != "skipped.parquet"]
+    assert len(runs) > 3
+    merge = spill.MergeSpills(name="m", key="k", runs=runs, out=tmp_path / "merged")
+    answer = merge.do(Care(lambda *_: None))
+    assert len(answer["files"]) > 1
+    places = []
+    for name, (first, last) in sorted(answer["ranges"].items()):
+        rows = [row["position"] for row in read_table(merge.place(name))]
+        assert (rows[0], rows[-1]) == (first, last)
+        places += rows
+    assert places == sorted(position(f"d{n}") for n in range(50))
 
 
 def test_of_the_same_id_the_one_with_most_stars_stays_and_the_others_are_told(tmp_path):
@@ -190,8 +237,9 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     ingest(plan(files), tmp_path / "whole", shards=4, workers=2)
     script = (
         "import sys; from pathlib import Path\n"
-        "from dph.corpus.ingest.run import ingest; from dph.corpus.ingest.sources import plan\n"
-        "ingest(plan(sys.argv[2:]), Path(sys.argv[1]), shards=4, workers=2)\n"
+        "from dph.corpus.ingest import run; from dph.corpus.ingest.sources import plan\n"
+        "run._MOST_RUNS = 2\n"
+        "run.ingest(plan(sys.argv[2:]), Path(sys.argv[1]), shards=4, workers=2)\n"
     )
     kill(script, [tmp_path / "out", *files], tmp_path / "out", often=often)
     assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")

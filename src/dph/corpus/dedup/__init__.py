@@ -1,5 +1,5 @@
 """Duplicates: copies by SHA-256, near-copies by MinHash over word 5-grams.
 
-``shingles`` and ``signatures`` make of a text what is compared, ``copies`` and ``components`` find
-who is a copy of whom, ``verified`` looks closer, and ``run`` does it for a corpus.
+``signatures`` makes of a text what is compared, ``index`` finds who is a copy of whom, on disk,
+``work`` is done by workers, and ``run`` does it for a corpus.
 """

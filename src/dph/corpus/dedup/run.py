@@ -1,26 +1,25 @@
 """Deduplication of a corpus: of each group of copies the best file stays.
 
 First workers mark every document (SHA-256 and bands), then this process finds who is a copy of
-whom, then workers cut. The outcome depends on the set of documents alone: not on their order, on
-how the input was cut into shards, or on the workers.
+whom, on disk (``index``), then workers cut. The outcome depends on the set of documents alone: not
+on their order, on how the input was cut into shards, or on the workers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dph._base.files import atomic_file, make_directory, sha256
-from dph.corpus.dedup.decisions import Copy, Marks, copies_of, read_marks
+from dph.corpus.dedup.index import CopyIndex
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import algorithm_version
-from dph.corpus.dedup.work import COPIES, MEMBERS, CompareMembers, DedupShard, MarkShard
+from dph.corpus.dedup.work import MEMBERS, CompareMembers, DedupShard, MarkShard
 from dph.corpus.shards import (
     Corpus,
     digest,
     position_range,
     shard_name,
-    shard_of,
     shards_for,
 )
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
@@ -68,10 +67,8 @@ def dedup(
 
     def make() -> Corpus:
         job = _Job(source, out, nearness, digest(made_by), workers)
-        marks = job.marks(on_progress)
-        copies = copies_of(marks, nearness, job.look_closer)
         names = [shard_name(index, count) for index in range(count)]
-        summaries = job.cut(marks, copies, names)
+        summaries = job.cut(job.find(job.marks(on_progress), names), names)
         return finish_stage(out, "dedup", names, summaries, history=history)
 
     return made_once([source], out, history=history, shards=count, make=make)
@@ -87,8 +84,8 @@ class _Job:
     key: str
     workers: Workers
 
-    def marks(self, on_progress: OnProgress) -> Marks:
-        """Facts known of each document."""
+    def marks(self, on_progress: OnProgress) -> list[Path]:
+        """Files of what is known of each document."""
         steps = [
             MarkShard(
                 name=f"marks-{shard.name}",
@@ -100,49 +97,57 @@ class _Job:
             for shard in self.source.shards
         ]
         self._run(steps, on_progress)
-        return read_marks([step.out for step in steps])
+        return [step.out for step in steps]
 
-    def look_closer(self, groups: Sequence[Sequence[int]], marks: Marks) -> list[Copy]:
-        """The near-copies of groups of candidates, by their exact similarity."""
+    def find(self, marks: Sequence[Path], names: Sequence[str]) -> list[Path]:
+        """Files of the copies of each of the shards ``names``."""
+        documents, directory = self.source.manifest.documents, self._work("index")
+        index = CopyIndex(marks, documents, self.nearness, directory)
+        index.find(self.look_closer)
+        places = [self._work(f"cut-{name}") for name in names]
+        index.write(places)
+        return places
+
+    def look_closer(self, members: Iterator[dict[str, Any]]) -> Iterator[tuple[int, int, float]]:
+        """The near-copies in groups of candidates, by their exact similarity."""
         assert self.nearness.least_jaccard is not None
         steps = []
-        for number, part in enumerate(_parts(groups, marks)):
-            members, name = (
-                self._work(f"members-{number:05d}.parquet"),
-                f"copies-{number:05d}.parquet",
-            )
-            with atomic_file(members) as temporary, TableWriter(temporary, MEMBERS) as table:
-                for group, documents in enumerate(part):
-                    for index in documents:
-                        table.write(marks.member(index) | {"group": group})
-            made_from = {"members": sha256(members), "input": self.source.manifest.content}
+        for number, part in enumerate(self._parts(members)):
             name = f"copies-{number:05d}.parquet"
+            made_from = {"members": sha256(part), "input": self.source.manifest.content}
             steps.append(
                 CompareMembers(
                     name=name,
                     key=self._key(made_from),
                     least_jaccard=self.nearness.least_jaccard,
-                    members=members,
+                    members=part,
                     shards=[self.source.path(shard) for shard in self.source.shards],
                     out=self._work(name),
                 )
             )
         self._run(steps)
-        return [Copy(**row) for step in steps for row in read_table(step.out)]
+        for step in steps:
+            for row in read_table(step.out):
+                yield row["number"], row["kept"], row["value"]
 
-    def cut(self, marks: Marks, copies: Sequence[Copy], names: Sequence[str]) -> list[Any]:
-        """Write the shards ``names`` without the copies."""
-        by_id = {copy.id: copy for copy in copies}
-        dropped: list[list[Copy]] = [[] for _ in names]
-        for document in marks.ids:
-            if document in by_id:
-                dropped[shard_of(document, len(names))].append(by_id[document])
+    def _parts(self, members: Iterator[dict[str, Any]]) -> list[Path]:
+        """The groups in files for about ``_GROUP_BYTES`` of text each."""
+        parts: list[Path] = []
+        row = next(members, None)
+        while row is not None:
+            part, size, last = self._work(f"members-{len(parts):05d}.parquet"), 0, row["group"]
+            with atomic_file(part) as temporary, TableWriter(temporary, MEMBERS) as table:
+                while row is not None and (size < _GROUP_BYTES or row["group"] == last):
+                    table.write({name: row[name] for name in MEMBERS.names})
+                    size, last = size + row["bytes"], row["group"]
+                    row = next(members, None)
+            parts.append(part)
+        return parts
+
+    def cut(self, copies: Sequence[Path], names: Sequence[str]) -> list[Any]:
+        """Write the shards ``names`` without their ``copies``."""
         steps = []
-        for index, name in enumerate(names):
-            place = self._work(f"cut-{name}")
-            with atomic_file(place) as temporary, TableWriter(temporary, COPIES) as table:
-                for copy in dropped[index]:
-                    table.write(copy.row())
+        for index, (name, place) in enumerate(zip(names, copies, strict=True)):
             low, high = position_range(index, len(names))
             inputs = self.source.within(low, high)
             made_from = {"copies": sha256(place), "inputs": [shard.sha256 for shard in inputs]}
@@ -170,16 +175,3 @@ class _Job:
 
     def _work(self, name: str) -> Path:
         return make_directory(self.out / WORK) / name
-
-
-def _parts(groups: Sequence[Sequence[int]], marks: Marks) -> list[list[Sequence[int]]]:
-    """The groups in parts of about ``_GROUP_BYTES`` of text."""
-    parts: list[list[Sequence[int]]] = []
-    size = _GROUP_BYTES
-    for group in groups:
-        if size >= _GROUP_BYTES:
-            parts.append([])
-            size = 0
-        parts[-1].append(group)
-        size += int(marks.sizes[list(group)].sum())
-    return parts

@@ -1,15 +1,15 @@
 """Work for ``dedup``: signatures of a shard, a closer look at groups, the cut itself."""
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dph.corpus.dedup.decisions import MARKS, NEAR, Copy
 from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
 from dph.corpus.documents import Document, position
@@ -18,15 +18,51 @@ from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.steps import Care
 from dph.corpus.tables import read_documents, read_table
 
+# What is known of each document of a corpus while copies are looked for.
+
+PREFERENCE_BYTES = 16
+"""Of a preference, before the id."""
+MARKS = pa.schema(
+    [
+        *((name, pa.binary()) for name in ("preference", "digest", "bands")),
+        ("bytes", pa.int64()),
+    ]
+)
+"""The columns of a shard's marks, whose rows are in the order of ``preference``."""
+DIGEST_BYTES = 16
+"""Of the SHA-256: two texts agree in them with a probability of 2**-128."""
+_MOST = 2**63 - 1
+
+
+def preference(document: Document) -> bytes:
+    """The place of a document among copies, and its id: the smallest of a group is kept.
+
+    Most stars, then the latest commit, then the smallest id.
+    """
+    place = struct.pack(">QQ", _MOST - document.stars, _MOST - document.commit_time)
+    return place + document.id.encode()
+
+
 # Near-copies by their exact similarity: who is dropped for a kept file that is like it.
+
+NEAR = "near"
+"""The reason for dropping a document that is like a better one."""
+
+
+class Copy(NamedTuple):
+    """The document ``number`` is dropped for ``kept``, whose Jaccard similarity is ``value``."""
+
+    number: int
+    kept: int
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A document of a group of candidates."""
+    """A document of a group of candidates; the smaller its number, the better it is."""
 
     id: str
-    rank: int
+    number: int
     bands: bytes
 
     def buckets(self) -> Iterator[tuple[int, bytes]]:
@@ -52,18 +88,18 @@ def near_copies(
     """
     kept: dict[tuple[int, bytes], list[Member]] = {}
     found = []
-    for member in sorted(group, key=lambda member: member.rank):
-        rivals = {r.rank: r for bucket in member.buckets() for r in kept.get(bucket, ())}
+    for member in sorted(group, key=lambda member: member.number):
+        rivals = {r.number: r for bucket in member.buckets() for r in kept.get(bucket, ())}
         mine = shingles(member.id) if rivals else None
         alike = [
-            (-similarity, rank, rival.id)
-            for rank, rival in rivals.items()
+            (-similarity, number)
+            for number, rival in rivals.items()
             if mine is not None
             and (similarity := jaccard(mine, shingles(rival.id))) >= least_jaccard
         ]
         if alike:
-            similarity, _, kept_id = min(alike)
-            found.append(Copy(id=member.id, reason=NEAR, kept_id=kept_id, value=-similarity))
+            similarity, number = min(alike)
+            found.append(Copy(member.number, number, -similarity))
             continue
         for bucket in member.buckets():
             kept.setdefault(bucket, []).append(member)
@@ -71,20 +107,22 @@ def near_copies(
 
 
 MEMBERS = pa.schema(
-    [("group", pa.int64()), ("id", pa.string()), ("rank", pa.int64()), ("bands", pa.binary())]
+    [("group", pa.int64()), ("id", pa.string()), ("number", pa.int64()), ("bands", pa.binary())]
 )
 """Documents to be looked at more closely."""
+NEAR_COPIES = pa.schema([("number", pa.int64()), ("kept", pa.int64()), ("value", pa.float64())])
+"""Near-copies among them: ``Copy``."""
 COPIES = pa.schema(
     [(name, pa.string()) for name in ("id", "reason", "kept_id")] + [("value", pa.float64())]
 )
-"""Documents to be dropped, and for which one."""
+"""Documents to be dropped, and for which one; ``value`` is a known Jaccard similarity."""
 
 _TOGETHER, _TOGETHER_BYTES = 64, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkShard(TableStep):
-    """Writes what is known of the documents of a shard: size, digest and bands."""
+    """Writes what is known of the documents of a shard, the preferred ones first."""
 
     label = "marks"
     schema = MARKS
@@ -93,12 +131,15 @@ class MarkShard(TableStep):
 
     def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
         """A row for each document."""
+        found: list[tuple[bytes, bytes, bytes, int]] = []
         for batch in _batches(read_documents(self.shard)):
             care.announce("")
-            found = band_digests([document.text for document in batch], self.nearness)
-            for document, bands in zip(batch, found, strict=True):
-                facts = {name: getattr(document, name) for name in MARKS.names if name != "bands"}
-                yield {**facts, "bands": bands}
+            bands = band_digests([document.text for document in batch], self.nearness)
+            for each, of_bands in zip(batch, bands, strict=True):
+                digest = bytes.fromhex(each.sha256)[:DIGEST_BYTES]
+                found.append((preference(each), digest, of_bands, each.bytes))
+        for row in sorted(found):
+            yield dict(zip(MARKS.names, row, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +147,7 @@ class CompareMembers(TableStep):
     """Writes the near-copies among groups of candidates, whose texts lie in ``shards``."""
 
     label = "copies"
-    schema = COPIES
+    schema = NEAR_COPIES
     least_jaccard: float
     members: Path
     shards: Sequence[Path]
@@ -116,12 +157,12 @@ class CompareMembers(TableStep):
         care.announce("")
         groups: dict[int, list[Member]] = {}
         for row in read_table(self.members):
-            member = Member(row["id"], row["rank"], row["bands"])
+            member = Member(row["id"], row["number"], row["bands"])
             groups.setdefault(row["group"], []).append(member)
         sets = self._shingles({member.id for group in groups.values() for member in group})
         for group in groups.values():
             for copy in near_copies(group, sets.__getitem__, self.least_jaccard):
-                yield copy.row()
+                yield copy._asdict()
 
     def _shingles(self, wanted: Set[str]) -> dict[str, NDArray[np.uint64]]:
         return {

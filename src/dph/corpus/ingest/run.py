@@ -1,13 +1,15 @@
 """Ingestion: every input read once, then cut into shards; both continue after a kill."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dph._base.files import only_writer, read_json, write_json
 from dph.corpus.ingest.sources import Unit
-from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, ReadUnit
+from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
 from dph.corpus.shards import (
     MANIFEST,
     MOST_SHARDS,
@@ -21,7 +23,7 @@ from dph.corpus.shards import (
     shards_for,
 )
 from dph.corpus.stage_run import OnProgress, finish_stage, whole
-from dph.corpus.steps import Workers, run_steps
+from dph.corpus.steps import Step, Workers, run_steps
 from dph.errors import DataError, SettingsError
 
 VERSION = 1
@@ -29,6 +31,8 @@ VERSION = 1
 _LARGEST_SHARD = 2_000_000_000
 """Bytes of text; a worker holds the documents of a shard while it sorts them."""
 _SPILLS, _INGESTED = ".spills", ".ingested.json"
+_MOST_RUNS = 64
+"""Sorted runs of documents that shards are cut from, and that are merged at a time."""
 
 
 def ingest(
@@ -96,7 +100,14 @@ def _ingest(
             f"{count} shards of {size / 1e9:.1f} GB would be too large for a worker's memory; "
             f"need at least {-(-size // _LARGEST_SHARD)}"
         )
-    cutting = _cutting(reading, answers, out, count)
+    runs = [
+        [_Piece(step.place(name), sha)]
+        for step, answer in zip(reading, answers, strict=True)
+        for name, sha in sorted(answer["files"].items())
+        if name != SKIPPED_FILE
+    ]
+    runs = _merged(runs, out, partial(run_steps, notes=notes, workers=workers, on_begin=begin))
+    cutting = _cutting(runs, out, count)
     summaries = run_steps(cutting, notes, workers=workers, on_begin=begin)
     join_parts([step.place(SKIPPED_FILE) for step in reading], out / SKIPPED_FILE, SKIPPED)
     flows = [Flow.of(answer["flow"]) for answer in answers]
@@ -126,19 +137,54 @@ def _reading(unit: Unit, out: Path) -> ReadUnit:
     )
 
 
-def _cutting(
-    reading: Sequence[ReadUnit], answers: Sequence[Mapping[str, Any]], out: Path, shards: int
-) -> list[GatherShard]:
-    spilled = digest([answer["files"] for answer in answers])
-    spills = [
-        step.place(name)
-        for step, answer in zip(reading, answers, strict=True)
-        for name in sorted(answer["files"])
-        if name != SKIPPED_FILE
-    ]
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sorted file of documents at positions from ``first`` to ``last``."""
+
+    path: Path
+    sha256: str
+    first: int = 0
+    last: int = 2**64 - 1
+
+
+def _merged(
+    runs: list[list[_Piece]], out: Path, run_steps_of: Callable[[Sequence[Step]], list[Any]]
+) -> list[list[_Piece]]:
+    """At most ``_MOST_RUNS`` runs with the documents of all.
+
+    A shard opens a few files of each run. Without merging it would open every file, and ingestion
+    would take time that grows with the square of its size.
+    """
+    turn = 0
+    while len(runs) > _MOST_RUNS:
+        steps = []
+        for start in range(0, len(runs), _MOST_RUNS):
+            group = runs[start : start + _MOST_RUNS]
+            key = digest({"version": VERSION, "merged": [[p.sha256 for p in run] for run in group]})
+            steps.append(
+                MergeSpills(
+                    name=f"merge-{turn}-{start:07d}",
+                    key=key,
+                    runs=[[piece.path for piece in run] for run in group],
+                    out=(out / _SPILLS / f"merged-{turn}-{start:07d}").resolve(),
+                )
+            )
+        answers = run_steps_of(steps)
+        runs = [
+            [_Piece(step.place(n), d, *answer["ranges"][n]) for n, d in answer["files"].items()]
+            for step, answer in zip(steps, answers, strict=True)
+        ]
+        turn += 1
+    return runs
+
+
+def _cutting(runs: Sequence[Sequence[_Piece]], out: Path, shards: int) -> list[GatherShard]:
     steps = []
     for index in range(shards):
         name, (low, high) = shard_name(index, shards), position_range(index, shards)
-        key = digest({"version": VERSION, "spills": spilled, "shard": name})
+        pieces = [p for run in runs for p in run if p.first < high and low <= p.last]
+        made_from = [piece.sha256 for piece in pieces]
+        key = digest({"version": VERSION, "spills": made_from, "shard": name})
+        spills = [piece.path for piece in pieces]
         steps.append(GatherShard(name=name, key=key, out=out, low=low, high=high, spills=spills))
     return steps

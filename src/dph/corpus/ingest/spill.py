@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory, sha256
 from dph._base.files.rows import open_parquet
@@ -17,6 +18,7 @@ from dph.corpus.ingest.reading import RawFile, Skip, document_of, row_documents
 from dph.corpus.ingest.sources import SourceKind, Unit, directory_files
 from dph.corpus.shard_work import ShardStep, write_shard
 from dph.corpus.shards import Flow
+from dph.corpus.sorting import batches, merged
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.steps import Care, Step
 from dph.corpus.tables import DOCUMENTS, TableWriter
@@ -124,6 +126,66 @@ _GROUP_BYTES = 1_000_000
 _ANNOUNCE_EVERY = 200
 _SECONDS = 600.0
 """Limit for so many files of a source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpills(Step):
+    """Merges sorted ``runs``, each of files in order, into the files of one run, in ``out``.
+
+    Shards then read the files that have documents of their range, and not all.
+    """
+
+    runs: Sequence[Sequence[Path]]
+    out: Path
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """Pieces, known once the runs have been merged."""
+        return {}
+
+    def place(self, name: str) -> Path:
+        """Place of a piece."""
+        return self.out / name
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Merge the runs; the answer has the first and the last position of each piece."""
+        care.announce("")
+        make_directory(self.out.parent)
+        with atomic_path(self.out) as temporary:
+            temporary.mkdir()
+            ranges = _write_run(temporary, self.runs, care)
+        names = sorted(path.name for path in self.out.iterdir())
+        return {"files": {name: sha256(self.out / name) for name in names}, "ranges": ranges}
+
+
+def _write_run(
+    directory: Path, runs: Sequence[Sequence[Path]], care: Care
+) -> dict[str, tuple[int, int]]:
+    """Write the rows of ``runs`` in their order to pieces; where each begins and ends."""
+    ranges: dict[str, tuple[int, int]] = {}
+    writer, size = None, _SPILL_BYTES
+    try:
+        for block in merged([_run(paths) for paths in runs], ["position"]):
+            care.announce("")
+            if size >= _SPILL_BYTES:
+                if writer is not None:
+                    writer.close()
+                name, size = f"{len(ranges):05d}.parquet", 0
+                writer = pq.ParquetWriter(directory / name, SPILL, compression="zstd")
+                ranges[name] = (block["position"][0].as_py(), 0)
+            assert writer is not None
+            writer.write_table(block)
+            size += block.nbytes
+            ranges[name] = (ranges[name][0], block["position"][-1].as_py())
+    finally:
+        if writer is not None:
+            writer.close()
+    return ranges
+
+
+def _run(paths: Sequence[Path]) -> Iterator[pa.Table]:
+    for path in paths:
+        yield from batches(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
