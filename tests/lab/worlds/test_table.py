@@ -10,6 +10,7 @@ from dph._processes.jobs.processes import JobEnd
 from dph.cli import main
 from dph.errors import SettingsError
 from dph.lab.study.execute import execute
+from dph.lab.study.plan import value_of
 from dph.lab.study.planner import Planner
 from dph.lab.study.rule_lock import default_places
 from dph.lab.study.runner import Runner
@@ -29,6 +30,7 @@ seeds_report = [2]
 steps = 1
 problems_per_step = 2
 samples = 16
+votes = 4
 [[worlds]]
 task = "letters"
 base_steps = 1
@@ -82,6 +84,8 @@ def test_a_study_runs_on_it_with_its_optimizer_and_its_strengths(letters, tmp_pa
     assert found.keys() == {"base", "grpo"}
     assert (found["grpo"].world, found["grpo"].learning_rate) == ("letters-1", 3e-4)
     assert world_kind(letters).strengths["dph_f"] == 0.5
+    for row in found.values():
+        assert 0 <= value_of(row, "maj@4", KIND.sets) <= 1
 
 
 def test_the_documentation_s_table_and_messages_name_it(letters):

@@ -1,11 +1,16 @@
 """Jobs, each in a separate process: prepare a world of a seed, or make one run on it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from dph._base.files import held, make_directory
@@ -20,7 +25,11 @@ from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
-from dph.runs.directory import RunDirectory
+from dph.records import Outcome
+from dph.runs.comparers import comparer
+from dph.runs.directory import EvaluationDirectory, RunDirectory
+from dph.runs.evaluate.samples_file import read_samples
+from dph.runs.evaluation_sets import set_verifier
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.interpolation import interpolated
 from dph.runs.plan import RunPlan, open_plan
@@ -31,6 +40,7 @@ from dph.runs.progress import Silent
 from dph.runs.run import trained_policy
 from dph.runs.stage_costs import run_cost
 from dph.runs.store_stage import shared_store_stage
+from dph.tasks.agreement.base import Classes, largest_class
 
 # Stores that runs of one world and seed share: a place for each way of drawing, made once.
 
@@ -84,11 +94,51 @@ def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
                 )
 
 
+def majorities(plan: RunPlan, samples: pa.Table, count: int) -> Iterator[Score]:
+    """Accuracy of the vote of the first ``count`` samples to each problem: maj@count of each set.
+
+    The vote is the result that most of them have, of equal ones the first; a problem without a
+    result is not right. Answers are compared as ``self_consistency.agreement`` says, else by the
+    set's verifier.
+
+    Raises:
+        SettingsError: the verifier cannot compare answers.
+    """
+    agreement = plan.recipe.self_consistency.agreement
+    for name, settings in plan.recipe.data.sets.items():
+        rows = samples.filter((pc.field("set") == name) & (pc.field("sample_index") >= 0))
+        groups = defaultdict[str, list[dict[str, Any]]](list)
+        for row in rows.sort_by("sample_index").to_pylist():
+            groups[row["problem_id"]].append(row)
+        problems = plan.sets[name]
+        asked = [groups[problem.problem_id][:count] for problem in problems]
+        texts = [[r["text"] if r["finished"] else None for r in group] for group in asked]
+        with ExitStack() as stack:
+            compared = replace(plan, verifier=set_verifier(plan, settings, stack))
+            found = stack.enter_context(
+                comparer(compared, agreement, key="self_consistency", instead=_WITHOUT_VOTES)
+            )
+            classes = found.classes(problems, texts)
+        right = [_is_voted_right(*both) for both in zip(classes, asked, strict=True)]
+        yield Score(
+            set=name, metric="maj_at_k", k=count, value=fmean(right), problems=len(problems)
+        )
+
+
+_WITHOUT_VOTES = "leave out budget.votes"
+
+
+def _is_voted_right(classes: Classes, rows: Sequence[Mapping[str, Any]]) -> bool:
+    voted = largest_class(classes)
+    return voted is not None and rows[classes.index(voted)]["outcome"] == Outcome.CORRECT.value
+
+
 def _drawn(store: StoreSettings) -> str:
     drawing = store.model_dump(mode="json", exclude={"place", "tilt", "values", "targets"})
     return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]
 
 
+_VOTES = "votes"
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
 
@@ -130,6 +180,12 @@ class _Work:
         recipe = self._recipe(asked, name=name, pool=self.directory / pool)
         return with_shared_stores(recipe, self.directory / "stores")
 
+    def voted(self, plan: RunPlan, evaluated: Path) -> Iterator[Score]:
+        """The votes of an evaluation's samples, where the study asks for them."""
+        if count := self.payload["budget"].get(_VOTES):
+            samples = read_samples(EvaluationDirectory(evaluated).samples)
+            yield from majorities(plan, samples, count)
+
     def _recipe(self, asked: RunRequest, *, name: str, pool: Path) -> Recipe:
         site = self.payload["site"]
         if site["recipe"] is not None:
@@ -137,7 +193,7 @@ class _Work:
         return world_recipe(
             asked,
             world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
-            Size(**self.payload["budget"]),
+            Size(**{key: n for key, n in self.payload["budget"].items() if key != _VOTES}),
             name=name,
             directory=self.directory,
             pool=pool,
@@ -180,7 +236,7 @@ def _prepare(work: _Work) -> None:
         document = evaluate_stage(
             plan, plan.directory.base.path, Silent(), model=Path(recipe.model.path)
         )
-        initial = plan.initial
+        initial, voted = plan.initial, tuple(work.voted(plan, plan.directory.base.path))
     _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
         asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
@@ -190,7 +246,16 @@ def _prepare(work: _Work) -> None:
         ):
             presample_stage(plan, Silent())
     if not work.payload["scored"]:
-        _write_row(work, document, initial, rollouts=0, stored=0, learning_rate=None, steps=0)
+        _write_row(
+            work,
+            document,
+            initial,
+            rollouts=0,
+            stored=0,
+            learning_rate=None,
+            steps=0,
+            of_votes=voted,
+        )
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
 
 
@@ -237,7 +302,7 @@ def _run(work: _Work) -> None:
             stored=stored + (_presampled(plan) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
-            of_votes=tuple(votes(recipe, directory)),
+            of_votes=(*work.voted(plan, place), *votes(recipe, directory)),
         )
 
 

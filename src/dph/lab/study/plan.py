@@ -40,7 +40,7 @@ def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
 
 def _one(row: RunRow, metric: str, of: str) -> float:
     name, _, k = metric.partition("@")
-    wanted = ("pass_at_k", int(k)) if name == "pass" else (name, None)
+    wanted = (f"{name}_at_k", int(k)) if k else (name, None)
     for score in row.scores:
         if score.set == of and (score.metric, score.k) == wanted and score.value is not None:
             return score.value

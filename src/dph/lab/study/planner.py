@@ -38,7 +38,10 @@ from dph.lab.study.sites import Site, sites_of
 
 
 def require_rule_fits(
-    rule: RuleSettings, sites: Sequence[Site], ks: Mapping[str, Collection[int]]
+    rule: RuleSettings,
+    sites: Sequence[Site],
+    ks: Mapping[str, Collection[int]],
+    votes: int | None = None,
 ) -> None:
     """Refuse, before anything runs, a rule about what no run will have.
 
@@ -49,18 +52,19 @@ def require_rule_fits(
         rule: the rule.
         sites: what the study runs on.
         ks: by a site's name, the k of Pass@k that all of its runs have.
+        votes: the k of maj@k; None: no vote is scored.
 
     Raises:
         SettingsError: names what is not there, and what is.
     """
     choose = rule.choose
     for site in sites:
-        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name])
+        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name], votes)
         if fault is not None:
             raise SettingsError(f"the rule's [choose] {fault}")
     for comparison in rule.compare:
         faults = [
-            _missing(comparison.metric, comparison.sets, site, ks[site.name])
+            _missing(comparison.metric, comparison.sets, site, ks[site.name], votes)
             for site in _places(comparison, sites)
         ]
         if None not in faults:
@@ -79,14 +83,18 @@ def _places(comparison: ComparisonSettings, sites: Sequence[Site]) -> Sequence[S
     return found
 
 
-def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) -> str | None:
+def _missing(
+    metric: str, sets: Sequence[str], site: Site, ks: Collection[int], votes: int | None
+) -> str | None:
     """The first value of a metric that a world lacks on some sets; None if it lacks nothing."""
     for name in sets:
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
     for name in metric_names(metric):
-        _, _, k = name.partition("@")
-        if k and int(k) not in ks:
+        kind, _, k = name.partition("@")
+        if kind == "maj" and int(k) != votes:
+            return f"by {name}; budget.votes is {votes or 'not set'}"
+        if kind == "pass" and int(k) not in ks:
             return f"by {name}; {site.name} has k of {', '.join(map(str, sorted(ks)))}"
     return None
 
@@ -294,7 +302,7 @@ class Planner:
                     candidate = Candidate(strength=strength, learning_rate=rate)
                     found = frozenset(self.variants.of(site, method, candidate).k)
                     ks[site.name] = ks.get(site.name, found) & found
-        require_rule_fits(self.study.rule, self.sites, ks)
+        require_rule_fits(self.study.rule, self.sites, ks, self.study.file.budget.votes)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -16,7 +16,7 @@ from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_
 
 # The rule: how strengths are chosen and what is tested, said before the first run.
 
-_METRIC = re.compile(r"(greedy|mean|styles|keep|explore|cut_off|pass@[1-9][0-9]*)")
+_METRIC = re.compile(r"(greedy|mean|styles|keep|explore|cut_off|(?:pass|maj)@[1-9][0-9]*)")
 Texts = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -33,8 +33,8 @@ def metric_names(text: str) -> tuple[str, ...]:
     for name in names:
         if not _METRIC.fullmatch(name):
             raise ValueError(
-                f"unknown metric {name!r}; there are greedy, mean, pass@K, styles, keep, explore "
-                "and cut_off, and sums of them such as 'greedy + pass@16'"
+                f"unknown metric {name!r}; there are greedy, mean, pass@K, maj@K, styles, keep, "
+                "explore and cut_off, and sums of them such as 'greedy + pass@16'"
             )
     return names
 
@@ -160,6 +160,15 @@ class BudgetSettings(Section):
     problems_per_step: Positive = Field(32, description="problems a step")
     samples: Positive = Field(32, description="samples a problem in evaluations")
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
+    votes: Positive | None = Field(
+        None, description="also score the vote of the first K samples, as maj@K; default: no vote"
+    )
+
+    @model_validator(mode="after")
+    def _votes_are_samples(self) -> Self:
+        if self.votes is not None and self.votes > self.samples:
+            raise ValueError(f"need votes <= samples, got {self.votes} and {self.samples}")
+        return self
 
 
 class WorldSettings(Section):
