@@ -60,6 +60,8 @@ def quickstart(
     size = size or Size(**kind.budget)
     contenders = _contenders(methods, kind.strengths)
     _require_settings(contenders, seed, size)
+    if kind.require is not None:
+        kind.require()
     torch.set_num_threads(THREADS)
     clock = clock_of(make_directory(directory))
     with clock.stage(TOTAL), stage_runner(directory, progress, jobs=jobs) as run:

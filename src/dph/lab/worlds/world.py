@@ -118,6 +118,8 @@ class WorldKind:
             it learns without labels, where the usual does not fit the world.
         budget: ``steps``, ``problems_per_step``, ``samples`` and ``checkpoint_every`` of a
             quickstart [default: those of ``dph.lab.quickstart.Size``].
+        require: raises a SettingsError where this machine lacks what the world is made of; a
+            quickstart asks it before it writes anything.
     """
 
     summary: str
@@ -134,6 +136,7 @@ class WorldKind:
     unlabelled: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     budget: Mapping[str, int] = field(default_factory=dict)
+    require: Callable[[], object] | None = None
 
 
 def fingerprint(world: World) -> str:

@@ -92,7 +92,7 @@ def test_without_the_model_one_message_says_how_to_get_it(tmp_path, monkeypatch)
         SettingsError, match=r"^the task 'real' needs SmolLM2-135M-Instruct, .*make"
     ):
         quickstart(tmp_path / "out", methods=["grpo"], seed=0, progress=Silent(), task="real")
-    assert not (tmp_path / "out" / "world").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_base_model_is_linked_and_another_directory_refused(

@@ -113,6 +113,7 @@ def real_kind(task: str) -> WorldKind:
         tiny_steps=BASE_STEPS,
         methods=_methods(TASKS[task]),
         budget=BUDGET,
+        require=ByPath("dph.lab.worlds.real.base_model:require_model"),
     )
 
 

@@ -12,7 +12,6 @@ from dph._base.files import make_directory, sha256, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
 from dph.lab.worlds.near_duplicates import without_constants
-from dph.lab.worlds.real.base_model import require_model
 from dph.lab.worlds.real.kind import SETS, RealSizes
 from dph.lab.worlds.real.tasks import TASKS, GymKind, Kind
 from dph.lab.worlds.world import MANIFEST, UNLABELLED, is_complete
@@ -47,10 +46,8 @@ def build_world(
 
     Raises:
         DataError: ``directory`` holds another world or cannot be written.
-        SettingsError: the language model or reasoning-gym is missing, or a task has fewer
-            different questions.
+        SettingsError: reasoning-gym is missing, or a task has fewer different questions.
     """
-    require_model()
     sizes = sizes or RealSizes()
     world = RealWorld(directory, seed)
     made_from = {
