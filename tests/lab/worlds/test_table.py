@@ -10,11 +10,13 @@ from dph._processes.jobs.processes import JobEnd
 from dph.cli import main
 from dph.errors import SettingsError
 from dph.lab.study.execute import execute
+from dph.lab.study.outputs import make_report
 from dph.lab.study.plan import value_of
 from dph.lab.study.planner import Planner
-from dph.lab.study.rule_lock import default_places
+from dph.lab.study.rule_lock import current_lock, default_places
 from dph.lab.study.runner import Runner
 from dph.lab.study.settings import load_study
+from dph.lab.study.tables import all_tables
 from dph.lab.worlds import WORLDS, world_kind
 from dph.lab.worlds.table import worlds_table
 from dph.runs.progress import Silent
@@ -30,7 +32,7 @@ seeds_report = [2]
 steps = 1
 problems_per_step = 2
 samples = 16
-votes = 4
+votes = 5
 [[worlds]]
 task = "letters"
 base_steps = 1
@@ -85,7 +87,12 @@ def test_a_study_runs_on_it_with_its_optimizer_and_its_strengths(letters, tmp_pa
     assert (found["grpo"].world, found["grpo"].learning_rate) == ("letters-1", 3e-4)
     assert world_kind(letters).strengths["dph_f"] == 0.5
     for row in found.values():
-        assert 0 <= value_of(row, "maj@4", KIND.sets) <= 1
+        assert 0 <= value_of(row, "maj@5", KIND.sets) <= 1
+    lock = current_lock(study, default_places(study, None), rows)
+    report = make_report(study, planner.plan(rows), rows, lock)
+    (scores,) = [table for table in all_tables(report) if table.name == "scores-letters-1"]
+    assert any("maj@5" in column for column in scores.columns)
+    assert any("pass@16" in column for column in scores.columns)
 
 
 def test_the_documentation_s_table_and_messages_name_it(letters):

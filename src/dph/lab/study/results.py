@@ -76,7 +76,8 @@ class Results:
     def ks(self, world: str) -> tuple[int, ...]:
         """The k of Pass@k that are known."""
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
-        return tuple(sorted({score.k for score in first.scores if score.k is not None}))
+        found = {score.k for score in first.scores if score.metric == "pass_at_k"}
+        return tuple(sorted(k for k in found if k is not None))
 
     def rows(self, world: str, label: str) -> dict[int, RunRow]:
         """The finished runs of a method, by seed."""
