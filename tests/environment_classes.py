@@ -276,6 +276,11 @@ class SaysNothing:
         self.said = True
 
 
+class BeginsApart:
+    def reset(self, **columns: Any) -> str:
+        return str(os.getpid())
+
+
 class NoReset:
     pass
 

@@ -97,6 +97,9 @@ class Completion:
     them one by one and are those of the full vocabulary at the sampling temperature, also
     under top-p. ``finished`` is false when ``max_tokens`` cut the answer off. ``text`` is
     the answer without special tokens.
+
+    ``written`` is None for a text of one turn. In a trajectory it says of every token whether the
+    policy wrote it; the others are results of tools, and there is no log-prob of theirs.
     """
 
     problem_id: str
@@ -105,6 +108,12 @@ class Completion:
     logprobs: tuple[float, ...]
     finished: bool
     text: str
+    written: tuple[bool, ...] | None = None
+
+    @property
+    def length(self) -> int:
+        """Number of tokens that the policy wrote."""
+        return len(self.token_ids) if self.written is None else sum(self.written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

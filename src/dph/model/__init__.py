@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from dph.model.loading import load_config, load_model, load_tokenizer
     from dph.model.policies import interpolated_weights
     from dph.model.prompts import chat_messages, encode_prompt, stop_token_ids
+    from dph.model.turns import TurnEncoder
 
 __all__ = [
+    "TurnEncoder",
     "chat_messages",
     "encode_prompt",
     "interpolated_weights",
@@ -25,6 +27,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "TurnEncoder": "dph.model.turns",
         "chat_messages": "dph.model.prompts",
         "encode_prompt": "dph.model.prompts",
         "interpolated_weights": "dph.model.policies",

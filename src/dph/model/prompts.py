@@ -146,12 +146,14 @@ def encode_prompt(
     *,
     chat: bool = False,
     system_prompt: str = "",
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[int, ...]:
     """The token ids of a prompt.
 
     A string is encoded as it is, with the special tokens that the tokenizer adds by itself. With
     ``chat`` it becomes a user message. Messages go through the chat template, up to where the
-    answer begins, behind ``system_prompt`` if there is one and they bring none of their own.
+    answer begins, behind ``system_prompt`` if there is one and they bring none of their own. The
+    template describes ``tools``, which are schemas of functions.
 
     Raises:
         SettingsError: a ``system_prompt`` for a prompt that is not a chat.
@@ -166,7 +168,11 @@ def encode_prompt(
     messages = chat_messages(prompt, system_prompt=system_prompt)
     try:
         ids = tokenizer.apply_chat_template(
-            messages, tokenize=True, add_generation_prompt=True, return_dict=False
+            messages,
+            tools=list(tools) or None,
+            tokenize=True,
+            add_generation_prompt=True,
+            return_dict=False,
         )
     except TemplateError as error:
         raise ModelError(f"the chat template refuses the prompt: {error}") from error

@@ -254,7 +254,7 @@ def test_a_reward_that_is_none_is_a_crash_of_the_environment(hostile, worth):
     ("kind", "outcome", "reason"),
     [
         (RaisesInReset, Outcome.CRASHED, "KeyError: 'no column'"),
-        (HangsInReset, Outcome.TIMED_OUT, "reset: killed after 2 s"),
+        (HangsInReset, Outcome.CRASHED, "reset: killed after 2 s"),
         (SaysANumber, Outcome.CRASHED, "reset returned 3 (int); text or None is allowed"),
     ],
 )

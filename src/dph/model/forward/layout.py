@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,12 +10,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.errors import ModelError
+from dph.errors import DataError, ModelError
 from dph.model.attention.context import attending
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import check_rows, pack
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.sharing import Sharing, forest_to_pack
+
+Written = Sequence[Sequence[bool] | None] | None
+"""For each row which tokens of its completion the model wrote; None stands for all of them.
+
+Tokens of others (results of tools) are read by the model and scored by nobody: what is computed
+from a completion then has one column for each token that the model wrote, in their order, and none
+for the others, so that no loss, mean, length, divergence or entropy can see them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +47,46 @@ def layout_of(
     pad_id: int,
     sharing: Sharing,
     forest: Sequence[Node] | None,
+    written: Written = None,
 ) -> Layout:
     """Packed or padded, as ``sharing`` decides; scored tokens stand in the order of the mask.
 
     Raises:
-        DataError: a prompt is empty, or there are not as many prompts as completions.
+        DataError: a prompt is empty, there are not as many prompts as completions, or ``written``
+            does not say of each token of a completion who wrote it.
         ModelError: the model cannot run packed rows although ``sharing`` is "always".
     """
     check_rows(prompts, completions)
     forest = forest_to_pack(model, prompts, completions, sharing, known=forest)
     if forest is None:
-        return _padded(model, prompts, completions, pad_id=pad_id)
-    return _packed(model, prompts, completions, forest)
+        layout = _padded(model, prompts, completions, pad_id=pad_id)
+    else:
+        layout = _packed(model, prompts, completions, forest)
+    if written is None or all(row is None for row in written):
+        return layout
+    return _only_written(layout, completions, written)
+
+
+def _only_written(
+    layout: Layout, completions: Sequence[Sequence[int]], written: Sequence[Sequence[bool] | None]
+) -> Layout:
+    """Drop the tokens of others: the columns of a row are its own tokens, one after the other."""
+    flags = [
+        [True] * len(ids) if row is None else list(row)
+        for ids, row in zip(completions, written, strict=True)
+    ]
+    if [len(row) for row in flags] != [len(ids) for ids in completions]:
+        raise DataError("a row that says who wrote its tokens says it of every token")
+    device = layout.mask.device
+    kept = torch.tensor([flag for row in flags for flag in row], device=device)
+    counts = torch.tensor([sum(row) for row in flags], device=device)
+    columns = torch.arange(int(counts.max()), device=device)
+    return replace(
+        layout,
+        sources=layout.sources[kept],
+        targets=layout.targets[kept],
+        mask=columns < counts[:, None],
+    )
 
 
 def _packed(

@@ -8,7 +8,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.model.forward.layout import Layout, completion_hidden, completion_logits, layout_of
+from dph.model.forward.layout import (
+    Layout,
+    Written,
+    completion_hidden,
+    completion_logits,
+    layout_of,
+)
 from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.selected_logprobs import plain_head, selected_logprobs_and_entropy
@@ -57,6 +63,7 @@ def completion_scores(
     sharing: Sharing = "auto",
     forest: Sequence[Node] | None = None,
     statistics: Sequence[RowStatistic] = (),
+    written: Written = None,
 ) -> CompletionScores:
     """Log-probs at ``temperature`` of every completion token, in one forward.
 
@@ -67,6 +74,7 @@ def completion_scores(
     softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
     ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
     ``statistics`` of the whole vocabulary come from the same forward; a row may be in one.
+    Of rows that ``written`` describes, the tokens that the model wrote alone are scored.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
@@ -74,7 +82,15 @@ def completion_scores(
             although ``sharing`` is "always".
         ValueError: an entropy is asked for with statistics, or a row is in two of them.
     """
-    layout = layout_of(model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest)
+    layout = layout_of(
+        model,
+        prompts,
+        completions,
+        pad_id=pad_id,
+        sharing=sharing,
+        forest=forest,
+        written=written,
+    )
     _check(statistics, with_entropy=with_entropy)
     head = _head_for_blocks(model, len(layout.targets))
     if head is not None:
@@ -208,8 +224,11 @@ def score_completions(
     token_budget: int,
     dtype: str,
     sharing: Sharing = "auto",
+    written: Written = None,
 ) -> list[tuple[float, ...]]:
     """Log-probs (nats) of every completion token, row by row, in the order given.
+
+    Of rows that ``written`` describes, those of the tokens that the model wrote.
 
     The forward is that of training, so that a policy with the same weights scores a ratio of 1
     up to rounding. ``token_budget`` bounds the tokens that one forward pass computes.
@@ -228,7 +247,10 @@ def score_completions(
                     pad_id=pad_id,
                     sharing=batch.sharing,
                     forest=batch.forest,
+                    written=None if written is None else [written[row] for row in batch.rows],
                 )
-            for row, values in zip(batch.rows, scored.logprobs.cpu().tolist(), strict=True):
-                scores[row] = tuple(values[: len(completions[row])])
+            lengths = scored.mask.sum(1).tolist()
+            values = scored.logprobs.cpu().tolist()
+            for row, length, found in zip(batch.rows, lengths, values, strict=True):
+                scores[row] = tuple(found[:length])
     return scores

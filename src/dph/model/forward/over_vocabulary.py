@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.model.forward.layout import completion_hidden, completion_logits, layout_of
+from dph.model.forward.layout import Written, completion_hidden, completion_logits, layout_of
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.selected_logprobs import plain_head
 from dph.model.forward.sharing import Sharing
@@ -220,12 +220,14 @@ def next_tokens(
     pad_id: int,
     sharing: Sharing = "auto",
     forest: Sequence[Node] | None = None,
+    written: Written = None,
 ) -> NextTokens:
     """The distributions that ``model`` has at ``temperature`` at every completion token.
 
     Computed as: hidden states are kept, not tables, where the logits are the head's products and
     nothing more. Models that do something to their logits afterwards give whole tables. ``forest``
-    are the trees of these rows, where a plan has built them already.
+    are the trees of these rows, where a plan has built them already. Of rows that ``written``
+    describes there are the tokens that the model wrote alone.
 
     Raises:
         DataError: a prompt is empty, or there are not as many prompts as completions.
@@ -233,7 +235,13 @@ def next_tokens(
     """
     with evaluating(model):
         layout = layout_of(
-            model, prompts, completions, pad_id=pad_id, sharing=sharing, forest=forest
+            model,
+            prompts,
+            completions,
+            pad_id=pad_id,
+            sharing=sharing,
+            forest=forest,
+            written=written,
         )
         head = plain_head(model)
         if head is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedModel
 
 from dph.model.forward.compared import ComparedTokens, compared_tokens
+from dph.model.forward.layout import Written
 from dph.model.forward.logprobs import score_completions
 from dph.model.forward.sharing import Sharing
 
@@ -35,10 +36,11 @@ class AnswerScorer:
         completions: Sequence[Sequence[int]],
         *,
         temperature: float | None = None,
+        written: Written = None,
     ) -> list[tuple[float, ...]]:
         """Log-probs (nats) of every completion token (``score_completions``).
 
-        ``temperature`` takes the place of the scorer's own.
+        ``temperature`` takes the place of the scorer's own; ``written`` says whose tokens they are.
         """
         return score_completions(
             model,
@@ -49,6 +51,7 @@ class AnswerScorer:
             token_budget=self.token_budget,
             dtype=self.dtype,
             sharing=self.sharing,
+            written=written,
         )
 
     def compared(

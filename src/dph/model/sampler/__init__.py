@@ -9,12 +9,14 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
+    from dph.model.sampler.episodes import EpisodeSampler
     from dph.model.sampler.graded import GradedSampler, Rollout
     from dph.model.sampler.torch.sampler import TorchSampler
     from dph.model.sampler.vllm import EngineOptions, VLLMSampler
 
 __all__ = [
     "EngineOptions",
+    "EpisodeSampler",
     "GradedSampler",
     "Rollout",
     "SampleRequest",
@@ -28,6 +30,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "EngineOptions": "dph.model.sampler.vllm",
+        "EpisodeSampler": "dph.model.sampler.episodes",
         "GradedSampler": "dph.model.sampler.graded",
         "Rollout": "dph.model.sampler.graded",
         "SampleRequest": "dph.model.sampler.base",

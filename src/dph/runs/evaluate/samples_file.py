@@ -79,7 +79,7 @@ def samples_table(
                 "problem_id": graded.completion.problem_id,
                 "sample_index": GREEDY_INDEX if greedy else graded.completion.sample_index,
                 "text": graded.completion.text,
-                "tokens": len(graded.completion.token_ids),
+                "tokens": graded.completion.length,
                 "finished": graded.completion.finished,
                 "outcome": graded.verdict.outcome.value,
                 "reward": graded.verdict.reward,

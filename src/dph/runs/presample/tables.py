@@ -59,6 +59,8 @@ REHEARSAL = pa.schema(
         ("correct", pa.int32()),
     ]
 )
+WRITTEN = pa.field("written", pa.list_(pa.bool_()))
+"""Of trajectories alone: for each token whether the policy wrote it."""
 UNGRADABLE = pa.schema(
     [("problem_id", pa.string()), ("outcome", pa.string()), ("reason", pa.string())]
 )
@@ -66,7 +68,11 @@ UNGRADABLE = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSample:
-    """A correct answer of the initial policy, and its log-probs (nats) under that policy."""
+    """A correct answer of the initial policy, and its log-probs (nats) under that policy.
+
+    Of a trajectory, ``written`` says which tokens the policy wrote; log-probs are of those. The
+    answers of tools are part of it, so that rehearsal runs none.
+    """
 
     problem_id: str
     sample_index: int
@@ -74,11 +80,15 @@ class RehearsalSample:
     completion_ids: tuple[int, ...]
     ref_logprobs: tuple[float, ...]
     correct: int
+    written: tuple[bool, ...] | None = None
 
     def __post_init__(self) -> None:
-        if len(self.completion_ids) != len(self.ref_logprobs) or not self.completion_ids:
+        count = len(self.completion_ids)
+        if self.written is not None:
+            count = sum(self.written) if len(self.written) == count else 0
+        if count != len(self.ref_logprobs) or not count:
             raise PoolError(
-                f"rehearsal sample of problem {self.problem_id!r}: {len(self.completion_ids)} "
+                f"rehearsal sample of problem {self.problem_id!r}: {count} "
                 f"tokens but {len(self.ref_logprobs)} log-probs"
             )
 
@@ -90,11 +100,11 @@ def exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:
 
 
 def rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
-    """Stored samples."""
-    names = REHEARSAL.names
-    return pa.Table.from_pylist(
-        [{name: getattr(row, name) for name in names} for row in rows], schema=REHEARSAL
-    )
+    """Stored samples; the column ``written`` is there where one of them is a trajectory."""
+    acting = any(row.written is not None for row in rows)
+    schema = REHEARSAL.append(WRITTEN) if acting else REHEARSAL
+    plain = [{name: getattr(row, name) for name in schema.names} for row in rows]
+    return pa.Table.from_pylist(plain, schema=schema)
 
 
 def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
@@ -114,6 +124,7 @@ def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
         completion_ids=tuple(row["completion_ids"]),
         ref_logprobs=tuple(row["ref_logprobs"]),
         correct=row["correct"],
+        written=None if row.get(WRITTEN.name) is None else tuple(row[WRITTEN.name]),
     )
 
 

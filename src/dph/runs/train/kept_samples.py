@@ -232,7 +232,7 @@ class KeptSamples:
                 "labelled": group.labelled,
                 "sample_index": graded.completion.sample_index,
                 "text": graded.completion.text,
-                "tokens": len(graded.completion.token_ids),
+                "tokens": graded.completion.length,
                 "logprob": sum(graded.completion.logprobs),
                 "finished": graded.completion.finished,
                 "outcome": graded.verdict.outcome.value,

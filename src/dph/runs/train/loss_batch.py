@@ -17,7 +17,7 @@ from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import Microbatch, Sharing
 from dph.model.loading import autocast
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.rows import PolicyRow, WeightedRow
+from dph.runs.train.rows import PolicyRow, WeightedRow, written_of
 
 # Stored distributions as tensors: the buckets of every position and their targets.
 
@@ -117,6 +117,7 @@ def scored_batch(
             sharing=batch.sharing,
             forest=batch.forest,
             statistics=statistics,
+            written=[written_of(w.row) for w in rows],
         )
     found = iter(scores.statistics)
     over_vocabulary = {}
@@ -161,6 +162,7 @@ def _of_policy(
             temperature=forward.temperature,
             pad_id=forward.pad_id,
             sharing=sharing,
+            written=[written_of(row) for row in of_policy],
         )
 
     def columns(table: Tensor, positions: slice) -> Tensor:

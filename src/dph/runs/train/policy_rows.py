@@ -25,7 +25,7 @@ from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
 from dph.runs.presample.base_counts import BaseCounts
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.rows import PolicyRow
+from dph.runs.train.rows import PolicyRow, length_of
 from dph.runs.train.updating import moves_the_loss
 
 # What an advantage may read of a step's samples beside their rewards.
@@ -55,7 +55,7 @@ def group_samples(
     logprobs = lengths = initial = correct = None
     if LOGPROBS in reads:
         logprobs = torch.tensor([sum(row.old_logprobs) for row in rows]).view(len(groups), -1)
-        lengths = torch.tensor([max(1, len(row.completion_ids)) for row in rows])
+        lengths = torch.tensor([max(1, length_of(row)) for row in rows])
         lengths = lengths.view_as(logprobs)
     scored = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
     if REF_LOGPROBS in reads and len(scored) == len(rows):
@@ -143,9 +143,7 @@ def shaped_rewards(
     buffer = round(objective.overlong_buffer * max_tokens)
     if not buffer:
         return rewards
-    lengths = torch.tensor(
-        [[len(g.completion.token_ids) for g in group.completions] for group in groups]
-    )
+    lengths = torch.tensor([[g.completion.length for g in group.completions] for group in groups])
     penalties = overlong_penalty(
         lengths.flatten(),
         max_tokens=max_tokens,
@@ -194,6 +192,7 @@ def policy_rows(
             advantage=0.0,
             old_logprobs=completion.logprobs,
             masked=not counts or (settings.overlong_filter and not completion.finished),
+            written=completion.written,
         )
         for (prompt, completion), counts in zip(drawn, graded.flatten().tolist(), strict=True)
     ]
@@ -256,4 +255,5 @@ def _scored(
         model,
         [rows[index].prompt_ids for index in indices],
         [rows[index].completion_ids for index in indices],
+        written=[rows[index].written for index in indices],
     )

@@ -22,7 +22,7 @@ from dph.runs.train.evaluations import Evaluations
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import TOLERANCE, Scorers
-from dph.runs.train.rows import StoredRow
+from dph.runs.train.rows import StoredRow, written_of
 from dph.runs.train.self_consistency import SelfConsistency
 
 # Who takes part in a training run, and what comes of it.
@@ -115,6 +115,7 @@ def mean_reference_gap(samples: Sequence[StoredRow], forward: TrainingForward) -
         forward.model,
         [sample.prompt_ids for sample in samples],
         [sample.completion_ids for sample in samples],
+        written=[written_of(sample) for sample in samples],
     )
     return mean_gap(samples, scores)
 

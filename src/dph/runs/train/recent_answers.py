@@ -60,6 +60,7 @@ def correct_answers(
                 completion_ids=row.completion_ids,
                 ref_logprobs=row.old_logprobs,
                 correct=len(right),
+                written=row.written,
             )
             for graded, row in right
         ]

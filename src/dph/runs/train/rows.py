@@ -14,7 +14,8 @@ class PolicyRow:
     """A completion of the current policy. Log-probs are nats, one for each token of the completion.
 
     ``ref_logprobs`` are there only for objectives that need the initial policy. A ``masked``
-    row takes no part in the loss.
+    row takes no part in the loss. Of a trajectory, ``written`` says which tokens the policy wrote;
+    log-probs are of those.
     """
 
     prompt_ids: tuple[int, ...]
@@ -23,6 +24,18 @@ class PolicyRow:
     old_logprobs: tuple[float, ...]
     ref_logprobs: tuple[float, ...] | None = None
     masked: bool = False
+    written: tuple[bool, ...] | None = None
+
+
+def written_of(row: PolicyRow | StoredRow) -> tuple[bool, ...] | None:
+    """Which tokens of the completion count; None stands for all."""
+    return None if isinstance(row, DistributionSample) else row.written
+
+
+def length_of(row: PolicyRow | StoredRow) -> int:
+    """Number of tokens that count: those that a policy wrote."""
+    written = written_of(row)
+    return len(row.completion_ids) if written is None else sum(written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

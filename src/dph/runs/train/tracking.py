@@ -48,7 +48,7 @@ def step_metrics(
     top-p 1. Loss terms are means over the step's optimizer steps.
     """
     graded = [g for group in collected.drawn for g in group.completions]
-    tokens = sum(len(g.completion.token_ids) for g in graded)
+    tokens = sum(g.completion.length for g in graded)
     groups = [group for group in collected.drawn if group.labelled]
     labelled = [g for group in groups for g in group.completions]
     return {

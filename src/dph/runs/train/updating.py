@@ -26,7 +26,14 @@ from dph.loss.objectives import (
 from dph.model.forward.sharing import plan_microbatches
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import TrainingForward, padded, scored_batch
-from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, WeightedRow
+from dph.runs.train.rows import (
+    Minibatch,
+    PolicyRow,
+    StoredRow,
+    WeightedRow,
+    length_of,
+    written_of,
+)
 
 # Tokens that terms choose among all of a mini-batch, before it is cut into micro-batches.
 
@@ -45,9 +52,10 @@ def chosen_tokens(
         forward.model,
         [row.prompt_ids for row in rows],
         [row.completion_ids for row in rows],
+        written=[row.written for row in rows],
     )
     batch = _whole(rows, logprobs)
-    width = max(len(w.row.completion_ids) for w in weighted)
+    width = max(length_of(w.row) for w in weighted)
     places = [i for i, w in enumerate(weighted) if w.source == POLICY]
     chosen = {}
     for name, term in objective.choosing.items():
@@ -60,7 +68,7 @@ def chosen_tokens(
 
 
 def _whole(rows: Sequence[PolicyRow], logprobs: Sequence[Sequence[float]]) -> LossBatch:
-    lengths = torch.tensor([len(row.completion_ids) for row in rows])
+    lengths = torch.tensor([length_of(row) for row in rows])
     mask = torch.arange(int(lengths.max())) < lengths[:, None]
     like = torch.empty(mask.shape)
     return LossBatch(
@@ -156,7 +164,7 @@ def moves_the_loss(row: PolicyRow | StoredRow, objective: Objective) -> bool:
 def _weighted(
     rows: Sequence[PolicyRow | StoredRow], source: int, objective: Objective, max_tokens: int
 ) -> list[WeightedRow]:
-    lengths = torch.tensor([len(row.completion_ids) for row in rows], dtype=torch.long)
+    lengths = torch.tensor([length_of(row) for row in rows], dtype=torch.long)
     weights = row_weights(lengths, reduction=objective.reduction, max_tokens=max_tokens)
     return [
         WeightedRow(row=row, weight=float(weight), source=source)
@@ -286,6 +294,7 @@ def _plain(weighted: WeightedRow) -> dict[str, Any]:
         "weight": _number(weighted.weight),
         "prompt_ids": list(row.prompt_ids),
         "completion_ids": list(row.completion_ids),
+        **({"written": list(written)} if (written := written_of(row)) else {}),
         "ref_logprobs": [_number(x) for x in row.ref_logprobs or ()],
     }
     if isinstance(row, PolicyRow):

@@ -7,7 +7,7 @@ float`` says what the end is worth. Methods may be asynchronous.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ class EpisodeLimits:
         calls: calls of tools in one turn; more are told as an error.
         errors: calls that may fail (a wrong name, wrong types, no JSON, a tool that raised) and are
             told to the policy. One more ends the trajectory as INVALID.
-        seconds: time of ``reset``, of a call and of ``get_reward``, each; above it, TIMED_OUT.
+        seconds: time of ``reset``, of a call and of ``get_reward``, each; above it, TIMED_OUT. A
+            trajectory that ``reset`` could not begin is CRASHED, whatever the limit.
         result_characters: of a result; the rest is cut, and the policy reads how much.
         most_characters: of a result; above it, OVER_LIMIT.
         memory_bytes: memory that the class may take; above it, OVER_LIMIT.
@@ -238,6 +239,8 @@ class Episode(Closing):
         answer = self._ask(reset, "reset")
         if answer is not None:
             self.said = answer[1]
+        elif self.ending is not None:  # before the policy did anything, whatever it was
+            self.ending = replace(self.ending, outcome=Outcome.CRASHED)
 
     def step(self, text: str) -> list[ToolResult]:
         """Take in a turn of the policy: run the tools that it calls.

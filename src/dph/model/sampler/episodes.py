@@ -1,0 +1,304 @@
+"""Trajectories in an environment: turns of the policy, results of tools, and what the end is worth.
+
+All rows that still act draw their next turn together, each from its own history; rows that share a
+beginning share its prefill, turn after turn. Tools run in threads while other rows are drawn.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from dph._base.randomness import derived_seed
+from dph.errors import SettingsError, VerifierError
+from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
+from dph.model.sampler.graded import CrashCount, Rollout
+from dph.model.turns import TurnEncoder
+from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.tasks.environments import Environment, Episode, ToolResult
+from dph.tasks.verifiers.base import Verifier
+
+
+@dataclass(slots=True)
+class _Row:
+    """A trajectory while it grows."""
+
+    problem: int
+    index: int
+    episode: Episode
+    prompt: tuple[int, ...]
+    token_ids: list[int] = field(default_factory=list)
+    written: list[bool] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+    """Of the last turn; none where it was the last of all."""
+    verdict: Verdict | None = None
+
+    def take(self, completion: Completion) -> None:
+        """Append a turn of the policy."""
+        self.token_ids += completion.token_ids
+        self.written += [True] * len(completion.token_ids)
+        self.logprobs += completion.logprobs
+        self.texts.append(completion.text)
+
+    def read(self, ids: Sequence[int]) -> None:
+        """Append results, which nobody wrote of the policy's accord."""
+        self.token_ids += ids
+        self.written += [False] * len(ids)
+        self.texts += [f"[{result.tool or 'error'}] {result.text}" for result in self.results]
+
+    def completion(self, problem: Problem) -> Completion:
+        """The whole trajectory; its text has the turns and the results in their order."""
+        return Completion(
+            problem_id=problem.problem_id,
+            sample_index=self.index,
+            token_ids=tuple(self.token_ids),
+            logprobs=tuple(self.logprobs),
+            finished=self.verdict is not None and self.verdict.outcome is not Outcome.CUT_OFF,
+            text="\n".join(self.texts),
+            written=tuple(self.written),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeSampler:
+    """Draws trajectories and says what they are worth, as ``GradedSampler`` does with answers.
+
+    A trajectory is one ``Completion``: its tokens are those of the policy's turns and of the
+    results between them, ``written`` tells them apart, and log-probs are of the policy's alone. Its
+    style is the tools it called, in order.
+
+    Attributes:
+        sampler: draws one turn of many rows.
+        environment: the class, its limits, and how calls are written.
+        encoder: tokens of prompts and of results.
+        parameters: of each turn; ``max_tokens`` bounds one turn.
+        tokens: tokens of a trajectory after its prompt, results included. A row without room for
+            ``max_tokens`` more is CUT_OFF.
+        context: tokens that the model takes, prompt included; None for no limit.
+        verifier: grades the answer where the class has no ``get_reward``.
+        threads: tools that run at a time.
+        crash_limit: as of ``GradedSampler``.
+        at_once: trajectories whose processes live at a time.
+
+    Raises:
+        SettingsError: nothing says what a trajectory is worth, both would, or a limit is too small.
+    """
+
+    sampler: Sampler
+    environment: Environment
+    encoder: TurnEncoder
+    parameters: SamplingParameters
+    tokens: int
+    context: int | None = None
+    verifier: Verifier | None = None
+    threads: int = 8
+    crash_limit: float = 1.0
+    at_once: int = 128
+
+    def __post_init__(self) -> None:
+        if self.tokens < self.parameters.max_tokens:
+            raise SettingsError(
+                f"a trajectory of {self.tokens} tokens has no room for a turn of max_tokens = "
+                f"{self.parameters.max_tokens}"
+            )
+        if (self.verifier is None) != self.environment.rewards:
+            name = self.environment.name
+            raise SettingsError(
+                f"the class {name!r} has no method 'get_reward' and there is no verifier: nothing "
+                "says what a trajectory is worth"
+                if self.verifier is None
+                else f"the class {name!r} has 'get_reward', and there is a verifier, too: which of "
+                "them says what a trajectory is worth? Leave one out"
+            )
+        if min(self.threads, self.at_once) < 1:
+            raise SettingsError(
+                f"threads and at_once must be at least 1, got {self.threads} and {self.at_once}"
+            )
+
+    def __call__(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        first_index: int = 0,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Rollout:
+        """Draw ``samples`` trajectories of every problem.
+
+        The numbers of a turn come from (seed, problem, sample, turn); a trajectory of one turn is
+        the answer that the sampler alone would draw, to the bit.
+
+        Raises:
+            DataError: a problem's columns are not JSON.
+            VerifierError: members of a group do not begin alike, no process can be started, or too
+                many trajectories crashed.
+        """
+        started = time.perf_counter()
+        places = [
+            (place, first_index + index)
+            for place in range(len(problems))
+            for index in range(samples)
+        ]
+        rows: list[_Row] = []
+        for begin in range(0, len(places), self.at_once):
+            some = places[begin : begin + self.at_once]
+            with self._begun(problems, some, seed) as (threads, fresh):
+                _require_alike(problems, [*rows, *fresh])
+                self._act(problems, fresh, seed, threads)
+            rows += fresh
+            if on_progress:
+                on_progress(len(fresh))
+        drawn = time.perf_counter()
+        self._grade(problems, rows)
+        groups = tuple(
+            tuple(_graded(problem, row) for row in rows[samples * place : samples * (place + 1)])
+            for place, problem in enumerate(problems)
+        )
+        CrashCount(self.environment.name, self.crash_limit).add(groups)
+        return Rollout(
+            problems=tuple(problems),
+            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
+            groups=groups,
+            sampling_seconds=drawn - started,
+            grading_seconds=time.perf_counter() - drawn,
+        )
+
+    @contextmanager
+    def _begun(
+        self, problems: Sequence[Problem], places: Sequence[tuple[int, int]], seed: int
+    ) -> Iterator[tuple[ThreadPoolExecutor, list[_Row]]]:
+        """Rows whose instances were reset; their processes end with the context."""
+
+        def begin(place: int, index: int) -> Episode:
+            return self.environment.begin(problems[place], seed=seed, member=index)
+
+        with ExitStack() as stack, ThreadPoolExecutor(self.threads) as threads:
+            futures = [threads.submit(begin, *each) for each in places]
+            try:
+                episodes = [stack.enter_context(future.result()) for future in futures]
+            except BaseException:
+                for future in futures:
+                    if not future.cancel() and not future.exception():
+                        future.result().close()
+                raise
+            yield (
+                threads,
+                [
+                    _Row(place, index, episode, self.encoder.prompt(problems[place], episode.said))
+                    for (place, index), episode in zip(places, episodes, strict=True)
+                ],
+            )
+
+    def _act(
+        self, problems: Sequence[Problem], rows: list[_Row], seed: int, threads: ThreadPoolExecutor
+    ) -> None:
+        """Turn after turn, until every row has ended."""
+        acting = [row for row in rows if row.episode.ending is None]
+        turn = 0
+        while acting:
+            self._turn(
+                problems, acting, derived_seed(seed, "turn", turn) if turn else seed, threads
+            )
+            for row in acting:
+                self._continue(row)
+            acting = [row for row in acting if row.results]
+            turn += 1
+
+    def _turn(
+        self, problems: Sequence[Problem], rows: list[_Row], seed: int, threads: ThreadPoolExecutor
+    ) -> None:
+        requests = [
+            SampleRequest(
+                problem_id=problems[row.problem].problem_id,
+                prompt_ids=(*row.prompt, *row.token_ids),
+                samples=1,
+                first_index=row.index,
+            )
+            for row in rows
+        ]
+        running: dict[int, Future[None]] = {}
+
+        def begin(position: int, completion: Completion) -> None:
+            running[position] = threads.submit(self._step, rows[position], completion)
+
+        drawn = self.sampler.sample(requests, self.parameters, seed=seed, on_completion=begin)
+        for position, (completion,) in enumerate(drawn):
+            if position not in running:  # a sampler that tells of none as it finishes
+                begin(position, completion)
+        for future in running.values():
+            future.result()
+
+    def _step(self, row: _Row, completion: Completion) -> None:
+        row.take(completion)
+        if completion.finished:
+            row.results = row.episode.step(completion.text)
+        else:
+            row.results = []
+            row.episode.cut_off("cut off at max_tokens")
+        if not row.results and self.verifier is None:
+            row.verdict = row.episode.verdict()  # its process is not needed any more
+        if not row.results:
+            row.episode.close()
+
+    def _continue(self, row: _Row) -> None:
+        """Let a row read its results, if there is room for them and another turn."""
+        if not row.results:
+            return
+        ids = self.encoder.results(row.results, after=row.token_ids[-1])
+        room = self.tokens if self.context is None else self.context - len(row.prompt)
+        room = min(self.tokens, room)
+        if len(row.token_ids) + len(ids) + self.parameters.max_tokens > room:
+            row.results = []
+            row.episode.cut_off(f"no room for another turn in {room} tokens")
+            return
+        row.read(ids)
+
+    def _grade(self, problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
+        """Give every row that has none its verdict."""
+        left = [row for row in rows if row.episode.ending is None and row.verdict is None]
+        if left:
+            assert self.verifier is not None
+            found = self.verifier.grade(
+                [problems[row.problem] for row in left], [row.episode.answer for row in left]
+            )
+            for row, verdict in zip(left, found, strict=True):
+                row.verdict = verdict
+        for row in rows:
+            row.verdict = row.verdict or row.episode.ending
+
+
+def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
+    """The prompt of a group: that of a member whose ``reset`` did not fail, if there is one."""
+    group = [row for row in rows if row.problem == place]
+    return next((row.prompt for row in group if row.token_ids), group[0].prompt)
+
+
+def _graded(problem: Problem, row: _Row) -> GradedCompletion:
+    assert row.verdict is not None
+    style = " ".join(tool or "error" for tool in row.episode.order) or None
+    return GradedCompletion(completion=row.completion(problem), verdict=row.verdict, style=style)
+
+
+def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
+    """Refuse a group whose members were told different things.
+
+    Raises:
+        VerifierError: they were.
+    """
+    said: dict[int, _Row] = {}
+    for row in rows:
+        first = said.setdefault(row.problem, row)
+        if row.episode.ending is None and row.prompt != first.prompt:
+            if first.episode.ending is not None:
+                said[row.problem] = row
+                continue
+            raise VerifierError(
+                f"members of the group of problem {problems[row.problem].problem_id!r} do not "
+                f"begin alike: reset said {first.episode.said!r:.80} and "
+                f"{row.episode.said!r:.80}; it may draw numbers from 'random' or numpy alone, "
+                "which are seeded for the group"
+            )

@@ -1,0 +1,255 @@
+"""Trajectories drawn turn by turn: whose tokens are whose, how rows end, and that groups agree."""
+
+import json
+import time
+
+import pytest
+
+from dph import Outcome, Problem, SettingsError, Verdict, VerifierError
+from dph.model.sampler import EpisodeSampler, SampleRequest, SamplingParameters, TorchSampler
+from dph.model.turns import TurnEncoder
+from dph.tasks.environments import Environment, EpisodeLimits
+from environment_classes import (
+    BeginsApart,
+    Hostile,
+    Increment,
+    IncrementTo,
+    RaisesInReset,
+    SaysNothing,
+)
+from scripted_policy import END, ScriptedSampler, byte_tokenizer
+from tiny_models import build_model, build_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return byte_tokenizer()
+
+
+def call(tool, **arguments):
+    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
+
+
+def make_draw(tokenizer, environment, script, *, max_tokens=200, tokens=1000, **more):
+    return EpisodeSampler(
+        sampler=ScriptedSampler(tokenizer, script),
+        environment=environment,
+        encoder=TurnEncoder(tokenizer, environment.tools, chat=True),
+        parameters=SamplingParameters(
+            max_tokens=max_tokens, stop_token_ids=(tokenizer.eos_token_id,)
+        ),
+        tokens=tokens,
+        **more,
+    )
+
+
+def problems(*targets):
+    return [
+        Problem(problem_id=f"to {n}", prompt=f"Increment to {n}.", answer={"target": n})
+        for n in targets
+    ]
+
+
+def by_steps_of(size):
+    """A policy that adds ``size`` times its number until it is told the target."""
+
+    def script(prompt, index):
+        target = prompt.split("Increment to ")[-1].split(".")[0]
+        told = prompt.rsplit("<|im_start|>tool\n", 1)[-1].split(END)[0]
+        done = "<|im_start|>tool" in prompt and int(told) >= int(target)
+        return "Done." if done else call("increment", step=size * (index + 1))
+
+    return script
+
+
+def test_a_trajectory_says_of_every_token_who_wrote_it(tokenizer):
+    with Environment(IncrementTo) as environment:
+        draw = make_draw(tokenizer, environment, by_steps_of(1))
+        rollout = draw(problems(2), samples=2, seed=0)
+    ((slow, fast),) = rollout.groups
+    for graded, steps in ((slow, (1, 2)), (fast, (2,))):
+        completion = graded.completion
+        own = [t for t, mine in zip(completion.token_ids, completion.written, strict=True) if mine]
+        others = [
+            t for t, mine in zip(completion.token_ids, completion.written, strict=True) if not mine
+        ]
+        said = call("increment", step=steps[0] if len(steps) == 1 else 1)
+        assert tokenizer.decode(own) == f"{said}{END}" * len(steps) + f"Done.{END}"
+        assert tokenizer.decode(others) == "".join(
+            f"\n<|im_start|>tool\n{n}{END}\n<|im_start|>assistant\n" for n in steps
+        )
+        assert completion.length == len(completion.logprobs) == len(own)
+        turns = [len(said) + 1] * len(steps) + [len("Done.") + 1]
+        assert completion.logprobs == tuple(
+            -float(turn + 1) for turn, count in enumerate(turns) for _ in range(count)
+        )
+        assert completion.finished
+        assert graded.verdict == Verdict(outcome=Outcome.CORRECT, reward=1.0)
+        assert graded.style == " ".join(["increment"] * len(steps))
+    prompt, history = rollout.prompts[0], slow.completion.token_ids
+    assert tokenizer.decode((*prompt, *history)).count("<|im_start|>assistant") == 3
+
+
+def test_the_text_shows_turns_and_results_in_their_order(tokenizer):
+    with Environment(IncrementTo) as environment:
+        draw = make_draw(tokenizer, environment, by_steps_of(3))
+        rollout = draw(problems(3), samples=1, seed=0)
+    ((graded,),) = rollout.groups
+    assert graded.completion.text.splitlines() == [
+        call("increment", step=3),
+        "[increment] 3",
+        "Done.",
+    ]
+
+
+def test_rows_that_ended_are_not_drawn_again_and_each_turn_has_numbers_of_its_own(tokenizer):
+    with Environment(IncrementTo) as environment:
+        draw = make_draw(tokenizer, environment, by_steps_of(1))
+        draw(problems(3), samples=3, seed=5)
+    seeds, rows = zip(*draw.sampler.calls, strict=True)
+    assert rows == ([0, 1, 2], [0, 1, 2], [0, 1], [0])
+    assert seeds[0] == 5
+    assert len(set(seeds)) == 4
+
+
+def test_the_same_seed_gives_the_same_trajectories_in_parts_or_at_once(tokenizer):
+    def drawn(at_once, samples=4):
+        with Environment(Increment) as environment:
+            script = by_steps_of(1)
+            draw = make_draw(
+                tokenizer,
+                environment,
+                lambda p, i: script(p.replace("the counter by", "to"), i),
+                at_once=at_once,
+            )
+            rollout = draw(
+                [Problem(problem_id=n, prompt="") for n in "ab"], samples=samples, seed=1
+            )
+        return [[g.completion.token_ids for g in group] for group in rollout.groups]
+
+    assert drawn(8) == drawn(3)
+    assert [group[:2] for group in drawn(8)] == drawn(8, samples=2)
+
+
+def test_a_trajectory_of_one_turn_is_the_answer_that_the_sampler_draws():
+    tokenizer, model = build_tokenizer(), build_model()
+    sampler = TorchSampler(model, tokenizer)
+    parameters = SamplingParameters(max_tokens=12, stop_token_ids=(1,))
+    problem = Problem(problem_id="p", prompt="w4 w5")
+    with Environment(SaysNothing) as environment:
+        draw = EpisodeSampler(
+            sampler=sampler,
+            environment=environment,
+            encoder=TurnEncoder(tokenizer, environment.tools, chat=False),
+            parameters=parameters,
+            tokens=12,
+            verifier=Lengths(),
+        )
+        (group,) = draw([problem], samples=6, seed=7).groups
+    request = SampleRequest(problem_id="p", prompt_ids=tuple(tokenizer.encode("w4 w5")), samples=6)
+    (alone,) = sampler.sample([request], parameters, seed=7)
+    assert any(completion.finished for completion in alone)
+    for graded, answer in zip(group, alone, strict=True):
+        assert graded.completion.token_ids == answer.token_ids
+        assert graded.completion.logprobs == answer.logprobs
+        assert graded.completion.finished == answer.finished
+        assert graded.verdict.reward == float(answer.finished)
+
+
+class Lengths:
+    """Every answer is right."""
+
+    name, version = "lengths", "1"
+
+    def __init__(self):
+        self.seen = []
+
+    def grade(self, problems, responses):
+        self.seen += responses
+        return [Verdict(outcome=Outcome.CORRECT, reward=1.0) for _ in problems]
+
+    def close(self):
+        pass
+
+
+def test_a_verifier_grades_the_answer_and_nothing_that_was_cut_off(tokenizer):
+    def script(_, index):
+        return ["The answer.", "long" * 99, "<tool_call>{"][index]
+
+    verifier = Lengths()
+    limits = EpisodeLimits(errors=0)
+    with Environment(SaysNothing, limits=limits) as environment:
+        draw = make_draw(tokenizer, environment, script, verifier=verifier)
+        ((right, cut, bad),) = draw(problems(1), samples=3, seed=0).groups
+    assert verifier.seen == ["The answer."]
+    assert right.verdict.outcome is Outcome.CORRECT
+    assert (cut.verdict.outcome, cut.completion.finished) == (Outcome.CUT_OFF, False)
+    assert bad.verdict.outcome is Outcome.INVALID
+    assert bad.verdict.reward == 0.0
+    assert (right.style, bad.style) == (None, "error")
+
+
+def test_a_row_without_room_for_another_turn_is_cut_off_behind_its_own_tokens(tokenizer):
+    with Environment(IncrementTo) as environment:
+        draw = make_draw(tokenizer, environment, by_steps_of(1), max_tokens=80, tokens=160)
+        ((graded,),) = draw(problems(9), samples=1, seed=0).groups
+        bounded = make_draw(
+            tokenizer, environment, by_steps_of(1), max_tokens=80, tokens=10**6, context=999
+        )
+        ((within,),) = bounded(problems(9), samples=1, seed=0).groups
+    assert graded.verdict.outcome is Outcome.CUT_OFF
+    assert graded.verdict.reason == "no room for another turn in 160 tokens"
+    assert all(graded.completion.written)
+    assert within.verdict.outcome is Outcome.CUT_OFF
+    assert len(within.completion.token_ids) < 999
+
+
+def test_a_hang_or_a_crash_costs_one_row_and_holds_up_no_other(tokenizer):
+    deeds = ["is_nothing", "hangs", "dies", "is_nothing"]
+
+    def script(prompt, index):
+        return "Done." if "None" in prompt else call("act", deed=deeds[index])
+
+    with Environment(Hostile, limits=EpisodeLimits(seconds=1.0)) as environment:
+        draw = make_draw(tokenizer, environment, script)
+        started = time.monotonic()
+        (group,) = draw(problems(1), samples=4, seed=0).groups
+        assert time.monotonic() - started < 30
+    assert [g.verdict.outcome for g in group] == [
+        Outcome.WRONG,
+        Outcome.TIMED_OUT,
+        Outcome.CRASHED,
+        Outcome.WRONG,
+    ]
+    assert [g.verdict.reward for g in group] == [0.0] * 4
+
+
+def test_too_many_crashes_stop_the_run_with_an_example(tokenizer):
+    with Environment(RaisesInReset) as environment:
+        draw = make_draw(tokenizer, environment, lambda *_: "", verifier=Lengths(), crash_limit=0.5)
+        with pytest.raises(VerifierError, match="crashed on 2 of 2 graded answers"):
+            draw(problems(1), samples=2, seed=0)
+        lenient = make_draw(tokenizer, environment, lambda *_: "", verifier=Lengths())
+        (group,) = lenient(problems(1), samples=2, seed=0).groups
+        assert [g.completion.token_ids for g in group] == [(), ()]
+
+
+def test_a_group_that_does_not_begin_alike_is_refused(tokenizer):
+    with Environment(BeginsApart) as environment:
+        draw = make_draw(tokenizer, environment, lambda *_: "", verifier=Lengths())
+        with pytest.raises(VerifierError, match="problem 'to 1' do not begin alike: reset said"):
+            draw(problems(1), samples=2, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "message"),
+    [
+        (SaysNothing, {}, "no method 'get_reward' and there is no verifier"),
+        (Increment, {"verifier": Lengths()}, "which of them says"),
+        (Increment, {"tokens": 10}, "no room for a turn of max_tokens = 200"),
+        (Increment, {"threads": 0}, "threads and at_once must be at least 1, got 0 and 128"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(tokenizer, kind, more, message):
+    with Environment(kind) as environment, pytest.raises(SettingsError, match=message):
+        make_draw(tokenizer, environment, lambda *_: "", **more)
