@@ -28,7 +28,7 @@ class PolicyRow:
 
 
 def written_of(row: PolicyRow | StoredRow) -> tuple[bool, ...] | None:
-    """Which tokens of the completion count; None stands for all."""
+    """Flags of the tokens that count; None where all of them do."""
     return None if isinstance(row, DistributionSample) else row.written
 
 
