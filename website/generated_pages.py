@@ -34,6 +34,7 @@ PACKAGES = (
     "dph.loss.divergences",
     "dph.loss.objectives",
     "dph.tasks.verifiers",
+    "dph.tasks.environments",
     "dph.tasks",
     "dph.tasks.grading",
     "dph.model",

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dph._base.closing import Closing
@@ -85,6 +86,7 @@ class Environment(Closing):
             default the answer is the text of the turn that calls no tool.
         hidden: columns of a problem that ``reset`` does not get, such as the gold answer that a
             verifier compares with: the process of the class never sees them.
+        columns: columns that every ``reset`` gets next to those of its problem; JSON.
         start_seconds: time that a process may take to import the module.
 
     Attributes:
@@ -107,6 +109,7 @@ class Environment(Closing):
         limits: EpisodeLimits | None = None,
         submits: str = "",
         hidden: Sequence[str] = (),
+        columns: Mapping[str, Any] = MappingProxyType({}),
         start_seconds: float = 120.0,
     ) -> None:
         if form not in FORMS:
@@ -114,6 +117,7 @@ class Environment(Closing):
         self.name = path if isinstance(path, str) else import_path_of(path)
         self.limits = limits or EpisodeLimits()
         self.form, self.submits, self.hidden = form, submits, tuple(hidden)
+        self.columns = dict(columns)
         require_one_module(self.name, directories)
         module = self.name.partition(":")[0]
         self.source = source_file(module, directories)
@@ -139,7 +143,8 @@ class Environment(Closing):
     @property
     def settings(self) -> Mapping[str, Any]:
         """Inputs other than the class that decide what comes of a trajectory, as JSON."""
-        own = {"form": self.form, "submits": self.submits, "hidden": list(self.hidden)}
+        own: dict[str, Any] = {"form": self.form, "submits": self.submits}
+        own |= {"hidden": list(self.hidden), "columns": self.columns}
         return {"source": self.source.name if self.source else "", **own, **asdict(self.limits)}
 
     def begin(self, problem: Problem, *, seed: int = 0, member: int = 0) -> "Episode":
@@ -152,12 +157,17 @@ class Environment(Closing):
             member: number in the group; afterwards each draws numbers of its own.
 
         Raises:
-            DataError: a column is not JSON.
+            DataError: a column is not JSON, or it is one that the environment sets.
             VerifierError: no process can be started.
         """
         prompt = problem.prompt
         text = prompt if isinstance(prompt, str) else [dict(message) for message in prompt]
-        columns = {"prompt": text, **problem.answer}
+        if twice := [name for name in self.columns if name in problem.answer]:
+            raise DataError(
+                f"problem {problem.problem_id!r} has the column {twice[0]!r}, which the "
+                f"environment {self.name!r} sets for all problems"
+            )
+        columns = {"prompt": text, **self.columns, **problem.answer}
         columns = {name: value for name, value in columns.items() if name not in self.hidden}
         key = derived_seed(seed, "environment", problem.problem_id) % _SEEDS
         try:

@@ -6,6 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import load_bird, load_spider
+    from dph.tasks.sql.environment import sql_environment
     from dph.tasks.sql.problems import SQLProblems, sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
     from dph.tasks.sql.schema import Schema, read_schema
@@ -19,6 +20,7 @@ __all__ = [
     "load_bird",
     "load_spider",
     "read_schema",
+    "sql_environment",
     "sql_problems",
     "sql_style",
 ]
@@ -33,6 +35,7 @@ __getattr__, __dir__ = lazy_names(
         "load_bird": "dph.tasks.sql.data_sets",
         "load_spider": "dph.tasks.sql.data_sets",
         "read_schema": "dph.tasks.sql.schema",
+        "sql_environment": "dph.tasks.sql.environment",
         "sql_problems": "dph.tasks.sql.problems",
         "sql_style": "dph.tasks.sql.styles",
     },

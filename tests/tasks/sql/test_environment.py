@@ -1,0 +1,201 @@
+"""The environment ``sql``: a policy that looks before it answers is right, a hostile one is not."""
+
+import json
+
+import pytest
+
+from dph import DataError, Outcome, Problem, make_verifier
+from dph.model.sampler import EpisodeSampler, SamplingParameters
+from dph.model.turns import TurnEncoder
+from dph.tasks.environments import EpisodeLimits
+from dph.tasks.sql import load_spider, sql_environment
+from dph.tasks.verifiers.sql.verifier import databases_fingerprint
+from scripted_policy import END, START, ScriptedSampler, byte_tokenizer
+from shared_data import SOME_AND_ALL, shared_data
+from small_databases import make_shop
+
+
+def call(tool, **arguments):
+    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return byte_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("databases")
+    make_shop(directory / "shop.sqlite")
+    return directory
+
+
+GOLD = "SELECT name FROM item WHERE price > 2 AND 'gold' = 'gold'"
+PROBLEM = Problem(
+    problem_id="shop",
+    prompt="Which cost more?",
+    answer={"database": "shop.sqlite", "gold_sql": GOLD},
+)
+
+
+def make_draw(tokenizer, environment, verifier, script):
+    return EpisodeSampler(
+        sampler=ScriptedSampler(tokenizer, script),
+        environment=environment,
+        encoder=TurnEncoder(tokenizer, environment.tools, chat=True),
+        parameters=SamplingParameters(max_tokens=10**6, stop_token_ids=(tokenizer.eos_token_id,)),
+        tokens=10**7,
+        verifier=verifier,
+    )
+
+
+def drawn(tokenizer, databases, problems, script, samples=1):
+    with (
+        sql_environment(databases, limits=EpisodeLimits(seconds=20.0)) as environment,
+        make_verifier("sql", databases=databases, workers=2) as verifier,
+    ):
+        return make_draw(tokenizer, environment, verifier, script)(
+            problems, samples=samples, seed=0
+        )
+
+
+def test_the_tools_show_tables_columns_and_rows(databases):
+    with sql_environment(databases) as environment, environment.begin(PROBLEM) as episode:
+        assert environment.submits == "answer"
+        assert list(environment.by_name) == ["answer", "columns", "query", "tables"]
+        tables, columns, rows, many, none = episode.step(
+            call("tables")
+            + call("columns", table="ITEM")
+            + call("query", sql="SELECT name, price, code FROM item ORDER BY price")
+            + call("query", sql="SELECT a.price FROM item a, item b, item c, item d")
+            + call("query", sql="SELECT 1 WHERE 0")
+        )
+        assert tables.text == "item"
+        assert columns.text.startswith("CREATE TABLE item (\n    name TEXT")
+        assert rows.text == "3 rows\npen | 1.5 | None\ninké | 2.5 | b'\\x00'\npad | 3.0 | None"
+        assert many.text.startswith("81 rows, the first 20 of them\n")
+        assert none.text == "0 rows"
+
+
+@SOME_AND_ALL
+def test_the_gold_after_looking_is_right_on_spider(tokenizer, every):
+    split = load_spider(shared_data("spider"), "dev")
+    questions = split.questions[:: max(1, len(split.questions) // 200)][:200][::every]
+    golds = {f"[{place}]": question.gold_sql for place, question in enumerate(questions)}
+    problems = [
+        Problem(
+            problem_id=question.question_id,
+            prompt=f"[{place}] {question.question}",
+            answer={
+                "gold_sql": question.gold_sql,
+                "database": f"{question.db_id}/{question.db_id}.sqlite",
+            },
+        )
+        for place, question in enumerate(questions)
+    ]
+
+    def script(prompt, _):
+        parts = [part.split(END)[0].split("\n", 1) for part in prompt.split(START)[1:]]
+        gold = golds[parts[1][1].split(" ", 1)[0]]
+        told = [part[1] for part in parts if part[0] == "tool"]
+        if not told:
+            return call("tables")
+        if len(told) == 1:
+            return call("columns", table=told[0].split(", ")[0]) + call("query", sql=gold)
+        return call("answer", sql=gold)
+
+    rollout = drawn(tokenizer, split.databases, problems, script)
+    verdicts = [graded.verdict for (graded,) in rollout.groups]
+    assert [v for v in verdicts if v.outcome is not Outcome.CORRECT] == []
+    assert {graded.style for (graded,) in rollout.groups} == {"tables columns query answer"}
+
+
+HOSTILE = [
+    "ATTACH 'other.sqlite' AS other",
+    "DETACH main",
+    "PRAGMA writable_schema = ON",
+    "PRAGMA database_list",
+    "SELECT * FROM pragma_database_list",
+    "SELECT file FROM pragma_database_list()",
+    "DROP TABLE item",
+    "DELETE FROM item",
+    "INSERT INTO item VALUES ('x', 1, NULL)",
+    "UPDATE item SET price = 0",
+    "REPLACE INTO item VALUES ('x', 1, NULL)",
+    "CREATE TABLE more (x)",
+    "CREATE TEMP TABLE more (x)",
+    "ALTER TABLE item ADD COLUMN x",
+    "VACUUM",
+    "VACUUM INTO 'copy.sqlite'",
+    "REINDEX",
+    "ANALYZE",
+    "BEGIN; DELETE FROM item; COMMIT",
+    "SELECT 1; DROP TABLE item",
+    "SELECT load_extension('evil')",
+    "SELECT readfile('/etc/passwd')",
+    "SELECT writefile('x', 'y')",
+    "SELECT edit('x')",
+    "SELECT fts3_tokenizer('simple')",
+    "UPDATE sqlite_master SET sql = ''",
+    "SELECT gold_sql FROM item",
+    "SELECT sql FROM sqlite_master; SELECT gold_sql",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    "SELECT zeroblob(2000000000)",
+    "SELECT hex(randomblob(100000000))",
+    "SELECT printf('%2000000000d', 1)",
+    "SELECT group_concat(a.name || zeroblob(90000)) FROM item a, item b, item c, item d",
+    "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+    "SELECT " + ", ".join("1" for _ in range(5000)),
+    "SELECT '" + "x" * 300_000 + "'",
+    ".tables",
+    ".read /etc/passwd",
+    ".shell ls",
+    "",
+    " ",
+    ";",
+    "--",
+    "/*",
+    "SELECT 1 -- \x00 DROP",
+    "\ufeffDROP TABLE item",
+    "SELECT '\ud800'",
+    "EXPLAIN SELECT * FROM item",
+    "../../../etc/passwd",
+]
+
+
+def test_hostile_trajectories_change_no_file_read_no_gold_and_earn_nothing(tokenizer, databases):
+    def script(prompt, index):
+        if f"{START}tool" not in prompt:
+            tool, sql = ("query", "columns", "answer")[index % 3], HOSTILE[index // 3]
+            return call(tool, **{"table" if tool == "columns" else "sql": sql})
+        return "SELECT 'I saw it all'"
+
+    before = databases_fingerprint(databases), sorted(databases.rglob("*"))
+    rollout = drawn(tokenizer, databases, [PROBLEM], script, samples=3 * len(HOSTILE))
+    assert (databases_fingerprint(databases), sorted(databases.rglob("*"))) == before
+    (group,) = rollout.groups
+    assert len(group) == 150
+    for graded in group:
+        assert graded.verdict.reward == 0.0, graded
+        assert graded.verdict.reason or graded.verdict.outcome is Outcome.WRONG
+        assert "'gold' = 'gold'" not in graded.completion.text
+        assert "root:" not in graded.completion.text
+        assert str(databases) not in graded.completion.text
+
+
+def test_a_database_that_is_not_there_costs_the_trajectory(databases):
+    problem = Problem(problem_id="p", prompt="?", answer={"database": "none.sqlite"})
+    with sql_environment(databases) as environment, environment.begin(problem) as episode:
+        assert episode.ending.outcome is Outcome.CRASHED
+        assert "there is no database" in episode.ending.reason
+
+
+def test_columns_that_are_set_twice_are_refused(databases):
+    problem = Problem(problem_id="p", prompt="?", answer={"databases": "elsewhere"})
+    with (
+        sql_environment(databases) as environment,
+        pytest.raises(DataError, match="has the column 'databases', which the environment"),
+    ):
+        environment.begin(problem)
