@@ -56,6 +56,53 @@ class IncrementTo:
         return self.counter
 
 
+class Coding:
+    """Of TRL's third example, two environments in one run: the one that computes."""
+
+    def reset(self, **kwargs) -> str:
+        self.number = 10
+        return f"Compute the {self.number}th Fibonacci number."
+
+    def get_reward(self) -> float:
+        return float(self.said == "55") if hasattr(self, "said") else 0.0
+
+    def run_code(self, code: str) -> str:
+        """Run the given code and return what it says.
+
+        Args:
+            code: The source to execute.
+
+        Returns:
+            The captured output.
+        """
+        self.said = code.removeprefix("print(").removesuffix(")")
+        return self.said
+
+
+class Game:
+    """And the one that moves."""
+
+    def reset(self, **kwargs) -> str:
+        self.place = 0
+        self.columns = kwargs
+        return "Reach the goal tile."
+
+    def get_reward(self) -> float:
+        return float(self.place == 1 and "environment" not in self.columns)
+
+    def move(self, action: str) -> str:
+        """Apply an action to the game and return the new observation.
+
+        Args:
+            action: One of "up", "down", "left", "right".
+
+        Returns:
+            The observation after the move.
+        """
+        self.place += action == "right"
+        return f"tile {self.place}"
+
+
 class Color(Enum):
     RED = "red"
     BLUE = "blue"

@@ -5,12 +5,20 @@ import time
 
 import pytest
 
-from dph import Outcome, Problem, SettingsError, Verdict, VerifierError
-from dph.model.sampler import EpisodeSampler, SampleRequest, SamplingParameters, TorchSampler
+from dph import DataError, Outcome, Problem, SettingsError, Verdict, VerifierError
+from dph.model.sampler import (
+    EpisodeSampler,
+    RoutedSampler,
+    SampleRequest,
+    SamplingParameters,
+    TorchSampler,
+)
 from dph.model.turns import TurnEncoder
 from dph.tasks.environments import Environment, EpisodeLimits
 from environment_classes import (
     BeginsApart,
+    Coding,
+    Game,
     Hostile,
     Increment,
     IncrementTo,
@@ -253,3 +261,39 @@ def test_a_group_that_does_not_begin_alike_is_refused(tokenizer):
 def test_settings_that_cannot_work_are_refused(tokenizer, kind, more, message):
     with Environment(kind) as environment, pytest.raises(SettingsError, match=message):
         make_draw(tokenizer, environment, lambda *_: "", **more)
+
+
+def test_the_third_example_of_trl_shows_each_problem_the_tools_of_its_environment(tokenizer):
+    seen = []
+
+    def script(prompt, _):
+        seen.append(prompt)
+        if "<|im_start|>tool" in prompt:
+            return "Done."
+        if "Fibonacci" in prompt:
+            return call("run_code", code="print(55)")
+        return call("move", action="right")
+
+    def problem(place, name):
+        return Problem(problem_id=f"p{place}", prompt="", answer={"environment": name})
+
+    names = ["coding", "game", "game", "coding"]
+    asked = [problem(place, name) for place, name in enumerate(names)]
+    with Environment(Coding) as coding, Environment(Game) as game:
+        draw = RoutedSampler(
+            {
+                name: make_draw(tokenizer, environment, script)
+                for name, environment in (("coding", coding), ("game", game))
+            }
+        )
+        rollout = draw(asked, samples=2, seed=0)
+        with pytest.raises(DataError, match="'environment' is 'chess'; there are the environments"):
+            draw([problem(0, "chess")], samples=1, seed=0)
+    styles = [[graded.style for graded in group] for group in rollout.groups]
+    assert styles == [["run_code"] * 2, ["move"] * 2, ["move"] * 2, ["run_code"] * 2]
+    assert {g.verdict.reward for group in rollout.groups for g in group} == {1.0}
+    assert [group[0].completion.problem_id for group in rollout.groups] == ["p0", "p1", "p2", "p3"]
+    assert ["Fibonacci" in tokenizer.decode(prompt) for prompt in rollout.prompts] == [
+        name == "coding" for name in names
+    ]
+    assert not any("move" in prompt and "run_code" in prompt for prompt in seen)

@@ -9,7 +9,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-    from dph.model.sampler.episodes import EpisodeSampler
+    from dph.model.sampler.episodes import EpisodeSampler, RoutedSampler
     from dph.model.sampler.graded import GradedSampler, Rollout
     from dph.model.sampler.torch.sampler import TorchSampler
     from dph.model.sampler.vllm import EngineOptions, VLLMSampler
@@ -19,6 +19,7 @@ __all__ = [
     "EpisodeSampler",
     "GradedSampler",
     "Rollout",
+    "RoutedSampler",
     "SampleRequest",
     "Sampler",
     "SamplingParameters",
@@ -33,6 +34,7 @@ __getattr__, __dir__ = lazy_names(
         "EpisodeSampler": "dph.model.sampler.episodes",
         "GradedSampler": "dph.model.sampler.graded",
         "Rollout": "dph.model.sampler.graded",
+        "RoutedSampler": "dph.model.sampler.episodes",
         "SampleRequest": "dph.model.sampler.base",
         "Sampler": "dph.model.sampler.base",
         "SamplingParameters": "dph.model.sampler.base",

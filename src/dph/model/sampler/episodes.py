@@ -5,13 +5,13 @@ beginning share its prefill, turn after turn. Tools run in threads while other r
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dph._base.randomness import derived_seed
-from dph.errors import SettingsError, VerifierError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import CrashCount, Rollout
 from dph.model.turns import TurnEncoder
@@ -269,6 +269,72 @@ class EpisodeSampler:
                 row.verdict = verdict
         for row in rows:
             row.verdict = row.verdict or row.episode.ending
+
+
+ROUTE = "environment"
+"""The column that names a problem's environment; ``reset`` does not get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedSampler:
+    """Draws each problem's trajectories in the environment that its column ``environment`` names.
+
+    Only the tools of that environment are shown to the policy, as in TRL's mixed runs.
+
+    Attributes:
+        draws: of each environment, by its name.
+    """
+
+    draws: Mapping[str, EpisodeSampler]
+
+    def __call__(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        first_index: int = 0,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Rollout:
+        """Draw ``samples`` trajectories of every problem, in the order of the problems.
+
+        Raises:
+            DataError: a problem names no environment, or one that is not among ``draws``; and as
+                ``EpisodeSampler``.
+        """
+        places: dict[str, list[int]] = {name: [] for name in self.draws}
+        for place, problem in enumerate(problems):
+            name = problem.answer.get(ROUTE)
+            if name not in places:
+                raise DataError(
+                    f"problem {problem.problem_id!r}: the column {ROUTE!r} is {name!r:.80}; "
+                    f"there are the environments {', '.join(self.draws)}"
+                )
+            places[name].append(place)
+        prompts: dict[int, tuple[int, ...]] = {}
+        groups: dict[int, tuple[GradedCompletion, ...]] = {}
+        sampling = grading = 0.0
+        for name, some in places.items():
+            asked = [_without_route(problems[place]) for place in some]
+            drawn = self.draws[name](
+                asked, samples=samples, seed=seed, first_index=first_index, on_progress=on_progress
+            )
+            prompts |= zip(some, drawn.prompts, strict=True)
+            groups |= zip(some, drawn.groups, strict=True)
+            sampling += drawn.sampling_seconds
+            grading += drawn.grading_seconds
+        return Rollout(
+            problems=tuple(problems),
+            prompts=tuple(prompts[place] for place in range(len(problems))),
+            groups=tuple(groups[place] for place in range(len(problems))),
+            sampling_seconds=sampling,
+            grading_seconds=grading,
+        )
+
+
+def _without_route(problem: Problem) -> Problem:
+    columns = {name: value for name, value in problem.answer.items() if name != ROUTE}
+    return replace(problem, answer=columns)
 
 
 def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
