@@ -26,7 +26,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MADE_ELSEWHERE = ("dph quickstart", "pip install")
-UNTRIED = {"needs a GPU", "serves until Ctrl-C", "with a recipe of yours"}
+UNTRIED = {"needs a GPU", "serves until Ctrl-C"}
 
 
 def blocks(name):
@@ -117,6 +117,13 @@ def write_repositories(place):
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True)
     (place / "problems.jsonl").write_text('{"problem_id": "1", "prompt": "Add 1 and 2."}\n')
+
+
+def test_a_pool_is_made_before_the_script_changes(follow, tmp_path, speller):
+    (tmp_path / "quickstart").mkdir()
+    shutil.copytree(speller, tmp_path / "quickstart/base_model")
+    follow("trl")
+    assert (tmp_path / "run/pool/manifest.json").is_file()
 
 
 def test_the_diff_ends_at_the_script_that_is_tested_inside_trl():
