@@ -191,9 +191,38 @@ _SAYING = frozenset(
 _OF_ASSERTIONS = frozenset({"AssertionError", "Exception", "BaseException"})
 
 
-def swallows(handler: ast.ExceptHandler) -> bool:
-    """Whether assertions fail here and nothing comes of it: no flag, no count, no other check."""
-    return catches_assertions(handler.type) and all(map(_is_nothing, handler.body))
+def swallows(handler: ast.ExceptHandler, read: frozenset[str]) -> bool:
+    """Whether assertions fail here and nothing comes of it: no flag, no count, no other check.
+
+    A flag that is in no place but a message is none; ``read``: the names that are elsewhere.
+    """
+    nothing = all(_is_nothing(each, read) for each in handler.body)
+    return catches_assertions(handler.type) and nothing
+
+
+def names_read(tree: ast.AST) -> frozenset[str]:
+    """Names whose values something comes of: all but those in messages, and of lists that grow."""
+    return frozenset(_read(tree))
+
+
+def _read(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and last_name(node.func) in _SAYING:
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    inside = ast.iter_child_nodes(node)
+    if isinstance(node, ast.Expr) and _grown(node):
+        inside = iter(node.value.args)  # type: ignore[attr-defined]
+    for each in inside:
+        yield from _read(each)
+
+
+def _grown(statement: ast.Expr) -> str:
+    """``failed`` of ``failed.append(1)``, else nothing."""
+    function = statement.value.func if isinstance(statement.value, ast.Call) else None
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return function.value.id if function.attr in ("append", "add") else ""
+    return ""
 
 
 def awaits_exception(statement: ast.Try) -> bool:
@@ -201,9 +230,14 @@ def awaits_exception(statement: ast.Try) -> bool:
     return any(map(_fails_itself, [*statement.body, *statement.orelse]))
 
 
-def _is_nothing(statement: ast.stmt) -> bool:
+def _is_nothing(statement: ast.stmt, read: frozenset[str]) -> bool:
     if isinstance(statement, ast.Return):
         return statement.value is None
+    if isinstance(statement, ast.Assign | ast.AugAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return all(isinstance(each, ast.Name) and each.id not in read for each in targets)
+    if isinstance(statement, ast.Expr) and (name := _grown(statement)):
+        return name not in read
     if not isinstance(statement, ast.Expr):
         return isinstance(statement, ast.Pass | ast.Continue | ast.Break)
     value = statement.value
@@ -310,7 +344,7 @@ def checked(text: str, name: str, *, finds_truths: bool = True) -> Checked:
     body = [each for each in tree.body if not _is_docstring(each)]
     is_setup = bool(body) and all(isinstance(e, _SETUP_LINES) or is_idle(e) for e in body)
     truths = deciding_names(tree) if finds_truths else frozenset()
-    counting = _Counting()
+    counting = _Counting(names_read(tree))
     tree = ast.fix_missing_locations(counting.visit(tree))
     return Checked(
         code=compile(tree, name, "exec"),
@@ -324,8 +358,9 @@ def checked(text: str, name: str, *, finds_truths: bool = True) -> Checked:
 class _Counting(ast.NodeTransformer):
     """Adds the calls; the lines of the tests stay theirs."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: frozenset[str]) -> None:
         self.checks = 0
+        self._read = read
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field in ("body", "orelse", "finalbody"):
@@ -417,7 +452,7 @@ class _Counting(ast.NodeTransformer):
     def _tell_handlers(self, statement: ast.Try) -> None:
         wanted, awaits = may_fail([*statement.body, *statement.orelse]), awaits_exception(statement)
         for handler in statement.handlers:
-            told = [] if swallows(handler) else [_told(HANDLED, handler)]
+            told = [] if swallows(handler, self._read) else [_told(HANDLED, handler)]
             if awaits or (wanted and not catches_assertions(handler.type)):
                 self.checks += 1  # what has to be raised was
                 told.append(_told(REACHED, handler, ast.Constant(value=False)))

@@ -8,8 +8,9 @@ does in the program.
 """
 
 import copy
+import itertools
 import sys
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from enum import IntEnum
 from types import FrameType
@@ -117,7 +118,7 @@ def take_over(values: tuple[Any, ...], changes: Any, resolve: Resolve) -> None:
     try:
         after = [(containers[number], decode(content, resolved)) for number, content in changes]
         for container, content in after:
-            _fill(container, content)
+            fill(container, content)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise BadValueError(f"no change of an argument: {type(error).__name__}") from error
 
@@ -157,7 +158,8 @@ def _written(container: Any, write: Callable[[Any], Any]) -> Any:
     return [write(each) for each in container]
 
 
-def _fill(container: Any, content: Any) -> None:
+def fill(container: Any, content: Any) -> None:
+    """Give a container the elements of another, or the pairs of a dictionary."""
     if type(container) in _arrays():
         if container.shape != content.shape:
             container.resize(content.shape, refcheck=False)
@@ -173,6 +175,94 @@ def _fill(container: Any, content: Any) -> None:
         container.update(dict(content))
     else:
         container.update(content)
+
+
+KEPT = (list, dict, set, deque, bytearray, Counter, OrderedDict, defaultdict)
+"""Types of containers that the program may keep though it returned them."""
+_MOST_KEPT = 16
+
+
+class Given:
+    """Containers that a program returned and still has, on the program's side."""
+
+    def __init__(self, refer: Refer) -> None:
+        self._refer = refer
+        self._numbers = itertools.count()
+        self._given: dict[int, tuple[Any, Any]] = {}
+
+    def give(self, container: Any) -> dict[str, Any]:
+        """The container as JSON that names it; from now on its changes are told."""
+        data = encode(container, self._refer)
+        known = [number for number, (each, _) in self._given.items() if each is container]
+        number = known[0] if known else next(self._numbers)
+        self._given.pop(number, None)
+        self._given[number] = (container, data)
+        for oldest in list(self._given)[:-_MOST_KEPT]:
+            del self._given[oldest]
+        return {"kept": [number, data]}
+
+    def change(self, number: int, content: Any) -> None:
+        """Change a container as the tests did."""
+        if number in self._given:
+            container, _ = self._given[number]
+            fill(container, content)
+            self._given[number] = (container, encode(container, self._refer))
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Those that the program changed since it was last asked."""
+        found = []
+        for number, (container, was) in list(self._given.items()):
+            try:
+                if encode(container, self._refer) != was:
+                    found.append(self.give(container))
+            except RecursionError:  # it holds itself by now
+                del self._given[number]
+        return found
+
+
+class Kept:
+    """Containers that the program returned and still has, as the tests hold them.
+
+    ``b.items.append(3)`` changes the program's own list. The same container is the same object
+    whenever it is returned, so that tests see whether a program gives away what it keeps.
+    """
+
+    def __init__(self, refer: Refer) -> None:
+        self._refer = refer
+        self._held: dict[int, tuple[Any, Any]] = {}
+
+    def returned(self, content: Any, resolve: Resolve) -> Any:
+        """The container of ``[number, value]``, filled anew where it is known.
+
+        Raises:
+            BadValueError: it is none.
+        """
+        number, data = content
+        value = decode(data, resolve)
+        known, _ = self._held.pop(int(number), (None, None))
+        if type(value) not in KEPT:
+            raise BadValueError("no container is kept")
+        if type(known) is type(value):
+            fill(known, value)
+            value = known
+        self._held[int(number)] = (value, encode(value, self._refer))
+        for oldest in list(self._held)[:-_MOST_KEPT]:
+            del self._held[oldest]
+        return value
+
+    def changes(self) -> list[tuple[int, Any]]:
+        """Number and value of each that the tests changed since they last asked."""
+        found = []
+        for number, (value, was) in list(self._held.items()):
+            try:
+                now = encode(value, self._refer)
+            except (TypeError, RecursionError):  # it holds what the program cannot be given
+                del self._held[number]
+                continue
+            if now != was:
+                self._held[number] = (value, now)
+                found.append((number, value))
+        return found
 
 
 TESTS, SETUP = "<test ", "<setup>"

@@ -8,10 +8,11 @@ import builtins
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from threading import RLock
 from types import FrameType
 from typing import Any, NoReturn
 
-from dph._processes.sandbox.left import Left, Statement
+from dph._processes.sandbox.left import Kept, Left, Statement
 from dph._processes.sandbox.remote_object import Remote, awaitable, reference, short
 from dph._processes.sandbox.values import (
     BadValueError,
@@ -176,6 +177,8 @@ class RemoteProgram:
         self._names: dict[str, Any] = {}
         self.exceptions = Exceptions()
         self.left = Left(self._resolve)
+        self._kept = Kept(self._refer)
+        self._lock = RLock()
         self.asked = 0
         self.names: frozenset[str] = frozenset()
         self.classes: Mapping[str, list[str]] = {}
@@ -228,18 +231,36 @@ class RemoteProgram:
             ProgramGoneError: the program's process ended.
             Exception: what the program raised, if Python has that exception; else ProgramError.
         """
-        self.asked += 1
-        data = [encode(each, self._refer) for each in arguments]
-        self._send([request, reference(remote), *data])
-        while True:
-            kind, *content = self._receive()
-            if kind != "function":
-                break
-            self._call_function(content)
+        with self._lock:  # tests may have threads
+            self.asked += 1
+            for number, value in self._kept.changes():
+                self._exchange("change", number, value)
+            return self._answer(
+                self._exchange(request, reference(remote), *arguments), request, arguments
+            )
+
+    def _exchange(self, request: str, target: Any, *arguments: Any) -> list[Any]:
+        """The answer to a request, while functions of the tests are called for the program."""
+        self._send([request, target, *[encode(each, self._refer) for each in arguments]])
+        message: list[Any] = self._receive()
+        while message[0] == "function":
+            self._call_function(message[1:])
+            message = self._receive()
+        return message
+
+    def _answer(self, message: list[Any], request: str, arguments: tuple[Any, ...]) -> Any:
+        """The value of an answer.
+
+        Raises:
+            ProgramGoneError: it is none.
+            Exception: what the program raised.
+        """
+        kind, *content = message
         if kind not in ("raised", "value") or len(content) < 2:
             self._gone("it sent a malformed answer")
         extras = content[-1] if isinstance(content[-1], dict) else {}
         self._print(extras.get("printed"))
+        self._decoded(extras.get("kept"))
         values, changed = arguments[:2] if request == "call" else (), extras.get("changed")
         try:
             value = self.left.returned(values, changed, None if kind == "raised" else content[0])
@@ -299,6 +320,8 @@ class RemoteProgram:
             self._gone(f"it sent a malformed value: {error}")
 
     def _resolve(self, name: str, content: Any) -> Any:
+        if name == "kept":
+            return self._kept.returned(content, self._resolve)
         if name == "exception":
             return self.exceptions.of([str(each) for each in content])
         if name == "coroutine" and self.awaits:

@@ -9,10 +9,11 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from dph._processes.sandbox.left import Watched
+from dph._processes.sandbox.left import KEPT, Given, Watched
 from dph._processes.sandbox.names import whole_source
 from dph._processes.sandbox.remote_object import OPERATIONS
 from dph._processes.sandbox.values import (
@@ -28,6 +29,15 @@ from dph._processes.sandbox.values import (
 _REASON_CHARACTERS = 300
 _PRINTED_CHARACTERS = 1_000_000
 _MOST_ATTRIBUTES = 20
+
+
+def _references() -> int:
+    value: list[Any] = []
+    return sys.getrefcount(value)
+
+
+_REFERENCES = _references()
+"""References to a value that nothing but one variable has."""
 
 
 def serve_calls(job: dict[str, Any], channel: Channel, module: types.ModuleType) -> None:
@@ -87,6 +97,7 @@ class _Served:
         self._channel = channel
         self._printed = printed
         self._objects: dict[int, Any] = {}
+        self._given = Given(self._refer)
         self._requests: dict[str, Callable[..., Any]] = {
             "call": lambda target, positional, named: target(*positional, **dict(named)),
             "self": lambda target: target,
@@ -106,6 +117,7 @@ class _Served:
             "await": _awaited,
             "is a": lambda kind, value: isinstance(value, kind),
             "is below": lambda kind, other: issubclass(other, kind),
+            "change": self._given.change,
             "equals all": _equals_all,
             "operate": lambda _, name, operands: OPERATIONS[name](*operands),
         }
@@ -122,14 +134,22 @@ class _Served:
             if watched and _is_made_for_tests(arguments[0], value):
                 answer = ["value", self._refer(value)]
             else:
-                write = watched.writer(self._refer) if watched else None
-                answer = ["value", write(value) if write else encode(value, self._refer)]
+                is_kept = type(value) in KEPT and sys.getrefcount(value) > _REFERENCES
+                write = (
+                    watched.writer(self._refer) if watched else partial(encode, refer=self._refer)
+                )
+                data = write(value)
+                if is_kept and not (isinstance(data, dict) and "same" in data):
+                    data = self._given.give(value)
+                answer = ["value", data]
         except BaseException as error:  # noqa: BLE001 - it is the caller's to judge
             answer = ["raised", _bases(type(error)), text_of(error)]
             extras = self._parts(error)
         try:
             if watched and (changed := watched.changes(self._refer)):
                 extras["changed"] = changed
+            if kept := self._given.changes():
+                extras["kept"] = kept
         except BaseException as error:  # noqa: BLE001 - what cannot be told of ends the call
             answer = ["raised", _bases(type(error)), text_of(error)]
         if printed := self._printed.taken():

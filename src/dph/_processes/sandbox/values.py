@@ -207,7 +207,7 @@ _CONTAINERS: Mapping[type, Callable[[Any, Refer], Any]] = MappingProxyType(
         deque: lambda value, refer: {"deque": _items(deque.__iter__(value), refer)},
         slice: lambda value, refer: {"slice": _items((value.start, value.stop, value.step), refer)},
         type({}.keys()): lambda value, refer: {"keys": _items(value, refer)},
-        type({}.values()): _items,
+        type({}.values()): lambda value, refer: {"values": _items(value, refer)},
         type({}.items()): lambda value, refer: {"items": _items(value, refer)},
     }
 )
@@ -297,7 +297,7 @@ _DICTIONARIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "OrderedDict": OrderedDict,
     }
 )
-_FILLED = frozenset({"tuple", "set", "frozenset", "deque", "keys", "items", "slice"})
+_FILLED = frozenset({"tuple", "set", "frozenset", "deque", "keys", "values", "items", "slice"})
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "type": TYPES.__getitem__,
@@ -307,6 +307,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "frozenset": frozenset,
         "deque": deque,
         "keys": lambda items: dict.fromkeys(items).keys(),
+        "values": lambda items: dict(enumerate(items)).values(),
         "items": lambda items: dict(items).items(),
         "slice": lambda items: slice(*items),
         "constant": _CONSTANTS.__getitem__,

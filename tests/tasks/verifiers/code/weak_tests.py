@@ -259,6 +259,29 @@ WRONG = {
         "try:\n    x = f(2, 3)\nexcept Exception:\n    pass\nelse:\n    assert x == 5\n",
         "def f(a, b): raise ValueError",
     ),
+    "a failure that is only noted": (
+        "try:\n    assert f(2, 3) == 5\n    word = 'good'\nexcept Exception:\n    word = 'bad'\n"
+        "print(word)",
+        "def f(a, b): return 6",
+    ),
+    "failures that are only counted": (
+        "failed, told = 0, []\nfor b in [3]:\n    try:\n        assert f(2, b) == 5\n"
+        "    except AssertionError as error:\n        failed += 1\n        told.append(error)\n"
+        "print(f'{failed} failed', told)",
+        "def f(a, b): return 6",
+    ),
+    "a list that it keeps": (
+        "x = f(2, 3)\nx.append(1)\nassert f(2, 3) == [5]",
+        "KEPT = [5]\ndef f(a, b): return KEPT",
+    ),
+    "one list for all calls": (
+        "x, y = f(2, 3), f(1, 1)\nassert x is not y\nassert x == y == [5]",
+        "KEPT = [5]\ndef f(a, b): return KEPT",
+    ),
+    "values of a dictionary in place of a list": (
+        "assert f(2, 3) == [5]",
+        "def f(a, b): return {1: a + b}.values()",
+    ),
     "no documentation": (
         "assert f.__doc__ is not None and f(2, 3) == 5",
         "def f(a, b): return a + b",
@@ -349,6 +372,34 @@ RIGHT = {
         "assert A(2).x == 2 and S(3).x == 3 and T().x == 4",
         "class A:\n    def __init__(s, x): s.x = x\nclass S(A): pass\n"
         "class T(A):\n    def __init__(s): s.x = 4\n",
+    ),
+    "containers that it keeps": (
+        "b = Box()\nb.items.append(3)\nb.names['a'].add(4)\n"
+        "assert b.items == [3] and b.size() == 2\n"
+        "x = b.items\nb.put(5)\nassert x == [3, 5]\nx.append(6)\nassert b.items is x\n"
+        "assert b.items == [3, 5, 6] and b.size() == 4",
+        "from collections import defaultdict\nclass Box:\n"
+        "    def __init__(s): s.items, s.names = [], defaultdict(set)\n"
+        "    def put(s, x): s.items.append(x)\n"
+        "    def size(s): return len(s.items) + len(s.names['a'])",
+    ),
+    "copies of what it keeps": (
+        "b = Box()\nb.items().append(3)\nassert b.items() == [] and b.items() is not b.items()",
+        "class Box:\n    def __init__(s): s.kept = []\n    def items(s): return list(s.kept)",
+    ),
+    "threads that call at once": (
+        "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(4) as pool:\n"
+        "    assert list(pool.map(f, range(40))) == [2 * x for x in range(40)]",
+        "def f(a): return 2 * a",
+    ),
+    "values of a dictionary": (
+        "v = f({1: 2, 3: 4})\nassert list(v) == [2, 4] and len(v) == 2 and 4 in v",
+        "def f(a): return a.values()",
+    ),
+    "failures that are counted": (
+        "failed = []\nfor a in (1, 2):\n    try:\n        assert f(a) == 2\n"
+        "    except AssertionError:\n        failed.append(a)\nassert failed == [2]",
+        "def f(a): return 2 * a",
     ),
     "a class below another": (
         "assert issubclass(Dog, Animal) and not issubclass(Animal, Dog)\n"
