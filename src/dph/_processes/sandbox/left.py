@@ -182,7 +182,7 @@ KEPT = (list, dict, set, deque, bytearray, Counter, OrderedDict, defaultdict)
 _MOST_KEPT = 16
 
 
-class Given:
+class GivenContainers:
     """Containers that a program returned and still has, on the program's side."""
 
     def __init__(self, refer: Refer) -> None:
@@ -220,7 +220,7 @@ class Given:
         return found
 
 
-class Kept:
+class KeptContainers:
     """Containers that the program returned and still has, as the tests hold them.
 
     ``b.items.append(3)`` changes the program's own list. The same container is the same object

@@ -12,7 +12,7 @@ from threading import RLock
 from types import FrameType
 from typing import Any, NoReturn
 
-from dph._processes.sandbox.left import Kept, Left, Statement
+from dph._processes.sandbox.left import KeptContainers, Left, Statement
 from dph._processes.sandbox.remote_object import Remote, awaitable, reference, short
 from dph._processes.sandbox.values import (
     BadValueError,
@@ -177,7 +177,7 @@ class RemoteProgram:
         self._names: dict[str, Any] = {}
         self.exceptions = Exceptions()
         self.left = Left(self._resolve)
-        self._kept = Kept(self._refer)
+        self._kept = KeptContainers(self._refer)
         self._lock = RLock()
         self.asked = 0
         self.names: frozenset[str] = frozenset()

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from dph._processes.sandbox.left import KEPT, Given, Watched
+from dph._processes.sandbox.left import KEPT, GivenContainers, Watched
 from dph._processes.sandbox.names import whole_source
 from dph._processes.sandbox.remote_object import OPERATIONS
 from dph._processes.sandbox.values import (
@@ -97,7 +97,7 @@ class _Served:
         self._channel = channel
         self._printed = printed
         self._objects: dict[int, Any] = {}
-        self._given = Given(self._refer)
+        self._given = GivenContainers(self._refer)
         self._requests: dict[str, Callable[..., Any]] = {
             "call": lambda target, positional, named: target(*positional, **dict(named)),
             "self": lambda target: target,
