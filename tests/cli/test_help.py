@@ -51,6 +51,13 @@ def test_a_group_lists_every_verb_in_one_whole_line(words):
     assert not any(summary.endswith("..") for summary in listed.values())
 
 
+def test_set_is_a_setting_in_every_verb():
+    found = [re.findall(r"--set +(\S+) +(.*)", help_of(words)) for words in ALL]
+    meanings = {meaning for of_verb in found for meaning in of_verb}
+    assert {value for value, _ in meanings} == {"KEY=VALUE"}
+    assert all(said.startswith("Override a setting") for _, said in meanings), meanings
+
+
 def test_the_verbs_stand_in_the_order_in_which_they_are_met():
     text = help_of(())
     places = [text.index(f"\n{section}:\n") for section in SECTIONS]

@@ -61,6 +61,13 @@ def test_a_helper_that_only_the_program_has_does_not_decide(outcome):
             assert outcome(test, program, entry_point)[0] == "BAD_GOLD", test
 
 
+def test_what_tests_import_is_loaded_once_for_all_programs(outcome):
+    program = "def f(): return 1"
+    named = "import sys\nassert 'numpy' in sys.modules and f() == 1"
+    assert outcome(named, program) == ("CORRECT", "")
+    assert outcome(named.replace("'numpy'", "'num' + 'py'"), program)[0] == "WRONG"
+
+
 def test_the_candidate_of_a_method_is_that_method_of_a_new_object(outcome):
     program = "class Solution:\n    def f(self, a, b): return a + b"
     assert outcome(weak.CHECK, program, "Solution.f") == ("CORRECT", "")
