@@ -39,8 +39,17 @@ HOSTILE = (
 )
 
 
-def make_runs(directory, *, sets=SETS, samples=SAMPLES, hostile=False, seeds=(0,), details=False):
-    """``base``, ``dph_f`` and ``grpo`` in ``directory``, as a quickstart leaves them.
+def make_runs(
+    directory,
+    *,
+    sets=SETS,
+    samples=SAMPLES,
+    hostile=False,
+    seeds=(0,),
+    details=False,
+    methods=("dph_f", "grpo"),
+):
+    """``base`` and a run of each method in ``directory``, as a quickstart leaves them.
 
     With ``details`` the greedy answers of GRPO are kept token by token.
     """
@@ -53,7 +62,7 @@ def make_runs(directory, *, sets=SETS, samples=SAMPLES, hostile=False, seeds=(0,
         text = "".join(json.dumps(row) + "\n" for row in rows)
         write_text(directory / f"{name}.jsonl", text)
     base = write_evaluation(directory / "base", "base", problems, samples, None)
-    for method in ("dph_f", "grpo"):
+    for method in methods:
         for seed in seeds:
             run = directory / (method if len(seeds) == 1 else f"{method}_{seed}")
             write_evaluation(run, method, problems, samples, base, seed)
@@ -143,13 +152,13 @@ def answers(name, problem_id, method, samples, seed):
         ]
     place = int(problem_id[-4:])
     rng = np.random.default_rng([place, len(name), len(method), seed])
-    chance = {"base": 0.9, "dph_f": 0.95, "grpo": 1.0}[method] if place % 2 == 0 else 0.3
+    chance = {"base": 0.9, "dph_f": 0.95}.get(method, 1.0) if place % 2 == 0 else 0.3
     found = []
     for i in range(-1, samples):
         right = bool(rng.random() < chance)
         if problem_id == LOST:
             right = method != "grpo"
-        style = "cte" if method == "grpo" else STYLES[int(rng.integers(3))]
+        style = "cte" if method not in ("base", "dph_f") else STYLES[int(rng.integers(3))]
         found.append(graded(problem_id, i, statement(style, place, right), right, style))
     return found
 
@@ -184,7 +193,7 @@ def graded(problem_id, index, text, right, style):
 
 def write_log(path, method, seed, steps=40):
     rng = np.random.default_rng([len(method), seed])
-    fall = 0.9 if method == "grpo" else 0.1
+    fall = 0.1 if method == "dph_f" else 0.9
     rows = [
         {
             "step": step,

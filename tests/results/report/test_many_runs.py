@@ -15,6 +15,39 @@ TOPS = "found => new Set(found.map((one) => one.getBoundingClientRect().top)).si
 WIDTHS = "found => new Set(found.map((one) => Math.round(one.getBoundingClientRect().width))).size"
 
 
+METHODS = ("dph_f", "grpo", "dapo", "rkl", "dph_js", "dph_broad", "ucpo")
+CLIPPED = """() => [...document.querySelectorAll('main *, header *')].filter((one) => {
+    const style = getComputedStyle(one);
+    return one.checkVisibility() && !one.children.length && one.scrollWidth > one.clientWidth + 1
+        && style.overflowX === 'hidden' && style.textOverflow !== 'ellipsis'
+        && style.clipPath === 'none';
+}).map((one) => one.outerHTML.slice(0, 200))"""
+OVERLAPS = """() => {
+    const boxes = [...document.querySelectorAll(
+        'header label, header button, header select, nav a, main h2, main h3, figure, '
+        + '.verdicts li, #run-table > *, .filters > *, .counts')]
+        .filter((one) => one.checkVisibility() && !one.matches('.unseen'))
+        .map((one) => [
+            one, one.getBoundingClientRect(), one.closest('header'), one.closest('.runs')])
+        .filter(([, box]) => box.width && box.height);
+    const over = (x, y) => Math.min(x.right, y.right) - Math.max(x.left, y.left) > 1
+        && Math.min(x.bottom, y.bottom) - Math.max(x.top, y.top) > 1;
+    return boxes.flatMap(([a, x, top, runs]) => boxes
+        .filter(([b, y, other, others]) => a !== b && !a.contains(b) && !b.contains(a)
+            && top === other && runs === others && over(x, y))
+        .map(([b]) => `${a.outerHTML.slice(0, 80)} on ${b.outerHTML.slice(0, 80)}`));
+}"""
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory):
+    """Seven methods with seven seeds each, and the initial policy."""
+    sets = {"dev": 8, "test": 4}
+    out = tmp_path_factory.mktemp("fifty")
+    runs = make_runs(out / "runs", sets=sets, seeds=range(7), methods=METHODS)
+    return write_report(read_report([runs]), out / "fifty.html").path
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     return make_runs(tmp_path_factory.mktemp("many"), sets={"dev": 12}, seeds=range(5))
@@ -30,6 +63,93 @@ def look(path, address, width, seen):
         page, said = opened(context, path, address)
         seen(page)
         assert said == []
+
+
+def words(page, selector):
+    return page.eval_on_selector_all(selector, "found => found.map((one) => one.textContent)")
+
+
+def test_fifty_runs_are_a_line_and_a_switch_for_each_method_until_seeds_are_asked_for(fifty):
+    def seen(page):
+        assert page.locator("#runs label:visible").count() == 8
+        assert page.locator("#run-rows tbody tr").count() == 8
+        assert page.locator(".verdicts li").count() == 7
+        page.select_option("#seeds", "method")
+        assert page.locator("#runs label:visible").count() == 50
+        assert page.locator("#run-rows tbody tr:not(.heading)").count() == 50
+        assert len(words(page, "#run-rows .heading")) == 8
+        page.select_option("#seeds", "seed")
+        assert [word for word in words(page, "#run-rows .heading") if "6" in word] == ["seed 6"]
+        assert "seeds=seed" in page.url
+        page.reload()
+        page.wait_for_selector("html[data-ready=yes]")
+        assert page.locator("#run-rows .heading").count() == 8
+
+    look(fifty, "#/", 1440, seen)
+
+
+def test_a_group_is_switched_as_one_and_an_address_says_the_few_that_are_on(fifty):
+    def seen(page):
+        page.click("#runs label:has-text('GRPO')")
+        assert words(page, "#run-rows tbody th .run").count("GRPO (7 seeds)") == 0
+        assert len(page.url.partition("off=")[2].split("+")) == 7
+        for name in ("DAPO", "RKL", "DPH-JS", "DPH-broad", "UCPO", "DPH-F"):
+            page.click(f"#runs label:has-text('{name} (')")
+        assert page.url.endswith("only=r0")
+        page.reload()
+        page.wait_for_selector("html[data-ready=yes]")
+        assert words(page, "#run-rows tbody th .run") == ["Base model"]
+
+    look(fifty, "#/", 1440, seen)
+
+
+def test_lists_show_at_most_twelve_runs_and_turn_to_the_others(fifty):
+    def seen(page):
+        assert page.locator("#titles .cells .cell").count() == 12
+        page.click("#pages button[aria-label='runs after these']")
+        assert "runs 13 to 24 of 50" in page.inner_text("#pages")
+        assert "first=13" in page.url
+        page.click("#list .rows .row a")
+        page.wait_for_selector("#problem .answer")
+        assert page.locator("#problem .column").count() == 12
+        page.reload()
+        page.wait_for_selector("#problem .answer")
+        assert "runs 13 to 24 of 50" in page.inner_text("#problem .pages")
+
+    look(fifty, "#/problems", 1440, seen)
+
+
+def test_words_of_an_address_that_name_nothing_are_told(fifty):
+    def seen(page):
+        said = page.inner_text("#wrong")
+        for word in ("no page nowhere", "run zz", "seeds=no"):
+            assert word in said
+        assert page.is_visible("#overview")
+
+    look(fifty, "#/nowhere?off=zz&seeds=no", 390, seen)
+
+
+@pytest.fixture(scope="module")
+def one(place, tmp_path_factory):
+    path = tmp_path_factory.mktemp("one") / "one.html"
+    return write_report(read_report([place / "grpo_0"]), path).path
+
+
+@pytest.mark.parametrize("which", ["one", "four", "eleven", "fifty"])
+def test_nothing_is_cut_and_nothing_lies_on_anything_else(request, which):
+    path = request.getfixturevalue(which)
+
+    def seen(page):
+        for width in (390, 1024, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            for address in ("#/", "#/training", "#/diagnosis", "#/problems"):
+                page.evaluate("address => { location.hash = address }", address)
+                page.wait_for_selector(f"html[data-shown='{address}']")
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+                assert page.evaluate(CLIPPED) == [], (width, address)
+                assert page.evaluate(OVERLAPS) == [], (width, address)
+
+    look(path, "#/", 1440, seen)
 
 
 def test_with_eleven_runs_the_list_names_its_problems_and_its_runs(eleven):
@@ -52,13 +172,16 @@ def test_on_a_phone_counts_are_whole_and_bars_as_long_as_each_other(eleven):
     look(eleven, "#/problems", 390, seen)
 
 
-def test_four_columns_of_answers_stand_side_by_side(place, tmp_path):
+@pytest.fixture(scope="module")
+def four(place, tmp_path_factory):
     runs = [place / "base", place / "dph_f_0", place / "grpo_0", place / "grpo_1"]
-    path = write_report(read_report(runs), tmp_path / "four.html").path
+    return write_report(read_report(runs), tmp_path_factory.mktemp("f") / "four.html").path
 
+
+def test_four_columns_of_answers_stand_side_by_side(four):
     def seen(page):
         page.wait_for_selector("#problem .answer")
         assert page.locator("#problem .column").count() == 4
         assert page.eval_on_selector_all("#problem .column", TOPS) == 1
 
-    look(path, "#/problem/dev/dev-0000", 1440, seen)
+    look(four, "#/problem/dev/dev-0000", 1440, seen)

@@ -7,7 +7,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from dph.results.charts.palette import Look, band_opacity
-from dph.results.report.report_data import ReportRun
+from dph.results.over_seeds import mean_over_seeds
+from dph.results.report.report_data import ReportRun, SeedGroup
 from dph.results.vocabulary import STEP_AXIS, log_titles
 
 if TYPE_CHECKING:
@@ -222,57 +223,101 @@ def _near_rule(base: Any, keys: Sequence[str], x_title: str, exact: str) -> tupl
 
 MOST_POINTS = 400
 """Points of a line; a longer log is shown in means over neighbouring steps, and says so."""
+_MANY_RUNS = 12
+"""More runs than these share that many lines' points."""
 
 
-def training_charts(runs: Sequence[ReportRun]) -> list[Chart]:
-    """A chart for each metric that a run's log has and that is not always 0; then of after RL."""
-    looks = {run.key: run.look for run in runs}
+def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ()) -> list[Chart]:
+    """A chart for each metric that a run's log has and that is not always 0; then of after RL.
+
+    ``groups`` of seeds are lines too: means over seeds at the steps that all of them have, with
+    95% t-intervals over seeds.
+    """
+    logs = {run.key: run.log for run in runs if run.log}
+    after = {run.key: run.after_rl for run in runs if run.after_rl}
+    looks = {one.key: one.look for one in runs} | {one.key: one.look for one in groups}
     return [
-        *_log_charts("training", {run.key: run.log for run in runs if run.log}, looks),
-        *_log_charts("after_rl", {run.key: run.after_rl for run in runs if run.after_rl}, looks),
+        *_log_charts("training", logs, looks, groups),
+        *_log_charts("after_rl", after, looks, groups),
     ]
+
+
+Logs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _log_charts(
-    section: str, logs: Mapping[str, Sequence[Mapping[str, Any]]], looks: Mapping[str, Look]
+    section: str, logs: Logs, looks: Mapping[str, Look], groups: Sequence[SeedGroup]
 ) -> list[Chart]:
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
-    shown = {key: looks[key] for key in logs}
+    whole = [group for group in groups if all(key in logs for key in group.runs)]
+    shown = {key: looks[key] for key in (*logs, *(group.key for group in whole))}
     return [
         chart
         for name, titled in log_titles(names).items()
-        if (chart := _training_chart(section, name, titled, logs, shown)) is not None
+        if (chart := _training_chart(section, name, titled, logs, shown, whole)) is not None
     ]
+
+
+Points = list[tuple[float, ...]]
+"""Points of a line: step, value, and where there are intervals low and high."""
 
 
 def _training_chart(
     section: str,
     name: str,
     title_and_unit: tuple[str, str],
-    logs: Mapping[str, Sequence[Mapping[str, Any]]],
+    logs: Logs,
     looks: Mapping[str, Look],
+    groups: Sequence[SeedGroup],
 ) -> Chart | None:
     title, unit = title_and_unit
     banded = any(_is_number(row.get(f"{name}_lo")) for log in logs.values() for row in log)
-    parts = (name, f"{name}_lo", f"{name}_hi") if banded else (name,)
-    columns: dict[str, list[Any]] = {"run": [], "x": []}
-    columns |= {column: [] for column in ("value", "lo", "hi")[: len(parts)]}
+    most = MOST_POINTS * min(len(logs), _MANY_RUNS) // max(1, len(logs))
+    lines: dict[str, Points] = {}
     thinned = 1
     for key, log in logs.items():
-        absent = 0.0 if name.startswith("outcome_") else None  # a step names the outcomes it had
-        read = [(row["step"], *(row.get(part, absent) for part in parts)) for row in log]
-        points = [point for point in read if all(map(_is_number, point))]
-        width = -(-len(points) // MOST_POINTS)
+        points = _points_of(name, log, banded=banded)
+        width = max(1, -(-len(points) // most))
         thinned = max(thinned, width)
-        for step, *values in _means(points, max(width, 1)):
+        lines[key] = list(_means(points, width))
+    lines |= {group.key: over_seeds([lines[key] for key in group.runs]) for group in groups}
+    wide = banded or bool(groups)
+    columns: dict[str, list[Any]] = {"run": [], "x": [], "value": []}
+    columns |= {"lo": [], "hi": []} if wide else {}
+    for key, points in lines.items():
+        for point in points:
             columns["run"].append(key)
-            columns["x"].append(step)
-            for column, value in zip(("value", "lo", "hi"), values, strict=False):
+            values = [*point, None, None][: len(columns) - 1]
+            for column, value in zip(list(columns)[1:], values, strict=True):
                 columns[column].append(value)
     if not any(columns["value"]):
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
-    return line_chart(section, title, columns, looks, x_title=STEP_AXIS, unit=unit, caption=caption)
+    return line_chart(
+        section, title, columns, looks, x_title=STEP_AXIS, unit=unit, caption=caption, name=name
+    )
+
+
+def _points_of(name: str, log: Sequence[Mapping[str, Any]], *, banded: bool) -> Points:
+    parts = (name, f"{name}_lo", f"{name}_hi") if banded else (name,)
+    absent = 0.0 if name.startswith("outcome_") else None  # a step names the outcomes it had
+    read = [(row["step"], *(row.get(part, absent) for part in parts)) for row in log]
+    return [point for point in read if all(map(_is_number, point))]
+
+
+def over_seeds(lines: Sequence[Points]) -> Points:
+    """Mean and 95% t-interval over seeds at each step that every seed has.
+
+    >>> over_seeds([[(1, 0.5), (2, 0.0)], [(1, 0.5)]])
+    [(1, 0.5, 0.5, 0.5)]
+    """
+    by_step = [{point[0]: point[1] for point in line} for line in lines]
+    points: Points = []
+    for step in by_step[0]:
+        if all(step in one for one in by_step):
+            mean = mean_over_seeds([one[step] for one in by_step])
+            points.append((step, mean.mean, *(mean.interval() or (mean.mean, mean.mean))))
+    return points
 
 
 def _means(points: Sequence[tuple[float, ...]], width: int) -> Iterator[tuple[float, ...]]:

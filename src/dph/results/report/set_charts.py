@@ -20,7 +20,7 @@ from dph.runs.evaluate.comparison import ComparisonRow
 
 def report_charts(data: ReportData) -> list[Chart]:
     """Pass@k, fronts and training; none of what no run has."""
-    return [*set_charts(data), *training_charts(data.runs)]
+    return [*set_charts(data), *training_charts(data.runs, data.groups)]
 
 
 def set_charts(data: ReportData) -> Iterator[Chart]:

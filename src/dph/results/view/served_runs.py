@@ -233,5 +233,6 @@ class ServedRuns:
         """The training charts anew; the state is taken first, so that nothing is missed."""
         logs = self._logs_state()
         runs = [run.with_logs() for run in self.snapshot.runs]
-        self._training = [chart.document() for chart in training_charts(runs)]
+        charts = training_charts(runs, self.snapshot.groups)
+        self._training = [chart.document() for chart in charts]
         self.logs = logs

@@ -3,15 +3,33 @@
 
 const TITLE = document.title;
 
-/** The page that is shown; the overview where the address says nothing that there is. */
+const PAGES = ["overview", "training", "diagnosis", "problems", "problem"];
+
+/** The page that the address names; "" is the overview. */
+function pageAsked() {
+  return location.hash.replace(/^#\/?/, "").split(/[/?]/)[0];
+}
+
+/** The page that is shown; the overview where the address names none that there is. */
 function page() {
-  const name = location.hash.replace(/^#\/?/, "").split(/[/?]/)[0];
-  return ["training", "diagnosis", "problems", "problem"].find((one) => one === name && document.getElementById(one)) || "overview";
+  return PAGES.find((one) => one === pageAsked() && document.getElementById(one)) || "overview";
+}
+
+/** Say which words of the address name nothing that there is. */
+function tellWrong() {
+  const asked = pageAsked(), there = PAGES.filter((one) => document.getElementById(one) && one !== "problem");
+  const wrong = [
+    ...(asked === "" || page() === asked ? [] : [`There is no page ${asked} here, so this is the overview; there is ${there.join(", ")}.`]),
+    ...wrongSwitches(),
+    ...(page() === "overview" ? wrongTable() : []),
+  ];
+  byId("wrong").replaceChildren(...wrong.map((what) => make("p", { class: "empty wrong" }, ...visible(what))));
 }
 
 /** @param {boolean} [first] whether the page was just opened */
 async function showPage(first = false) {
   const asked = location.hash;
+  tellWrong();
   readSwitches();
   const name = page();
   for (const section of document.querySelectorAll("main > section")) {
@@ -31,6 +49,8 @@ async function showPage(first = false) {
     list.focus();
   }
   if (name === "problem") {
+    const words = location.hash.split("?")[1] || "", asks = filterOf(words);
+    if (filterAddress(asks)) filter = asks;
     const [set, id] = location.hash.split("?")[0].replace("#/problem/", "").split("/").map(readable);
     await showProblem(set || "", id || "");
     window.scrollTo(0, 0);

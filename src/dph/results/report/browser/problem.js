@@ -3,6 +3,8 @@
 
 /** @type {Opened | null} */
 let opened = null;
+let redrawColumns = () => {};
+onRunsChanged.push(() => redrawColumns());
 
 /**
  * Letters for the different answers to a problem, the most frequent first: A, B ... Z, A2, B2 ...
@@ -134,7 +136,14 @@ async function showProblem(setName, id) {
     return;
   }
   const letters = lettersOf(whole), { problem } = whole;
-  const columns = index.runs.filter((run) => whole.runs[run.key]).map((run) => runColumn(run, whole, letters));
+  const drawn = make("div", { class: "columns" }), pages = make("div", { class: "note" });
+  const drawColumns = () => {
+    const all = shownRuns().filter((run) => whole.runs[run.key]);
+    drawn.replaceChildren(...columnsOf(all).map((run) => runColumn(run, whole, letters)));
+    pages.replaceChildren(columnPages(all, drawColumns) || "");
+  };
+  drawColumns();
+  redrawColumns = drawColumns;
   page.replaceChildren(
     problemHead(whole),
     make("div", { class: "question" },
@@ -142,8 +151,7 @@ async function showProblem(setName, id) {
       problem.prompt === null ? make("p", { class: "note" }, "The file of problems is missing.") : textBlock(problem.prompt, problem.length),
       fieldList(problem)),
     Object.values(whole.runs).some(({ answers }) => answers.some((answer) => answer.detail)) ? colouringChoice() : "",
-    make("div", { class: "columns" }, ...columns));
-  for (const column of columns) column.hidden = hiddenRuns.has(column.dataset.run || "");
+    pages, drawn);
   document.title = `${id} – ${setName}`;
 }
 

@@ -12,12 +12,13 @@ function currentSet() {
 }
 
 /**
- * The address of a problem's page.
+ * The address of a problem's page, with the filter of the list that it is in.
  * @param {string} set
  * @param {string} id
  */
 function problemAddress(set, id) {
-  return `#/problem/${encodeURIComponent(set)}/${encodeURIComponent(id)}`;
+  const words = filterAddress({ ...filter, set: "" });
+  return `#/problem/${encodeURIComponent(set)}/${encodeURIComponent(id)}${words ? `?${words}` : ""}`;
 }
 
 /**
@@ -106,8 +107,8 @@ function problemRow(problem, row) {
   if (!problem) return make("div", { role: "row", class: "row waiting", "aria-busy": "true" }, "…");
   const link = make("a", { class: "id", href: problemAddress(set.set, problem.id) }, ...visible(problem.id));
   link.addEventListener("click", () => { list.current = row; });
-  const keys = shownRuns().map((run) => run.key).filter((key) => problem.runs[key]);
-  const cells = keys.map((key) => {
+  const shown = shownRuns().filter((run) => problem.runs[run.key]), keys = shown.map((run) => run.key);
+  const cells = columnsOf(shown).map((run) => run.key).map((key) => {
     const of = problem.runs[key];
     return make("div", { role: "cell", class: `cell of-${key}` }, shareBar(of),
       make("span", { class: "count" }, of.samples ? `${of.correct}/${of.samples}` : "–"),
@@ -157,7 +158,8 @@ async function showProblems() {
   const wrong = wrongWords(location.hash.split("?")[1] || "");
   const listing = await readListing(set, filter, shownRuns().map((run) => run.key));
   if (mine !== asked) return;
-  const runs = shownRuns().filter((run) => set.runs[run.key]);
+  const all = shownRuns().filter((run) => set.runs[run.key]), runs = columnsOf(all);
+  byId("pages").replaceChildren(columnPages(all, showProblems) || "");
   byId("titles").replaceChildren(
     sorter("id", "Problem"),
     make("div", { class: "cells", role: "presentation" }, ...runs.map((run) => sorter(run.key, run.label, run.key))),
@@ -191,7 +193,7 @@ function startProblems() {
   const scroller = make("div", { class: "scroller", tabindex: "0", role: "rowgroup" });
   table.append(make("div", { id: "titles", class: "row titles", role: "row" }), scroller);
   byId("problems").append(form,
-    make("p", { class: "note counts" }, make("span", { id: "counted", "aria-live": "polite" }), make("span", { id: "read" })), make("div", { id: "none", role: "status" }), table);
+    make("p", { class: "note counts" }, make("span", { id: "counted", "aria-live": "polite" }), make("span", { id: "read" }), make("span", { id: "pages" })), make("div", { id: "none", role: "status" }), table);
   list = new LongList(scroller, problemRow);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => {

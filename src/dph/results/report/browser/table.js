@@ -53,7 +53,7 @@ function chosenColumns() {
  * @param {string} key
  */
 function hiddenBehindGroup(key) {
-  return index.groups.some((group) => (folded ? group.runs.includes(key) : group.key === key));
+  return index.groups.some((group) => (isFolded() ? group.runs.includes(key) : group.key === key));
 }
 
 /** Lines that are shown, sorted: those of switched-on runs that have every word looked for. */
@@ -111,6 +111,26 @@ function tableCell({ kind }, cell) {
     said ? make("span", { class: "interval" }, ` (${said})`) : null);
 }
 
+/**
+ * Rows of the lines; where seeds are apart, under the heading of their method or seed.
+ * @param {{line: Line, at: number}[]} lines
+ * @param {(one: {line: Line, at: number}) => HTMLElement} row
+ * @param {number} width
+ */
+function headed(lines, row, width) {
+  const by = index.table.columns.find((column) => column.key === `run/${seeds}`);
+  if (!seeds || !by) return lines.map(row);
+  /** @type {Map<string, HTMLElement[]>} */
+  const parts = new Map();
+  for (const one of lines) {
+    const value = (by.values[one.at] || [null])[0];
+    const heading = value === null ? "initial policy" : seeds === "seed" ? `seed ${value}` : String(value);
+    parts.set(heading, [...(parts.get(heading) || []), row(one)]);
+  }
+  return [...parts].flatMap(([heading, rows]) => [
+    make("tr", { class: "heading" }, make("th", { scope: "rowgroup", colspan: width }, make("span", {}, heading))), ...rows]);
+}
+
 /** @param {Line} line */
 function lineName(line) {
   return make("th", { scope: "row", class: `of-${line.key}`, title: line.path || null },
@@ -148,12 +168,14 @@ function drawTable() {
     return headCell(column.key, column.title, word);
   });
   const first = new Set([...groups.values()].map(([column]) => column.key));
-  const rows = lines.map(({ line, at }) => make("tr", { "data-line": line.key }, lineName(line),
+  /** @param {{line: Line, at: number}} one */
+  const row = ({ line, at }) => make("tr", { "data-line": line.key }, lineName(line),
     ...columns.map((column) => {
       const cell = tableCell(column, column.values[at]);
       cell.classList.toggle("first", first.has(column.key));
       return cell;
-    })));
+    }));
+  const rows = headed(lines, row, columns.length + 1);
   const table = make("table", { class: `numbers runs-table${seen.intervals ? " with-intervals" : ""}`, "aria-label": "Runs" },
     make("thead", {},
       make("tr", {}, make("td", {}), ...[...groups].map(([group, of]) =>
@@ -189,9 +211,17 @@ function writeTable() {
   history.replaceState(null, "", withSwitches(`#/${said ? `?${said}` : ""}`));
 }
 
+/** A sentence for each word of the address about the table that names nothing there is. */
+function wrongTable() {
+  const words = addressWords(), known = index.table.columns.map((column) => column.key);
+  const asked = [...(words.get("columns") || "").split(" "), words.get("sort") || ""];
+  return asked.filter((key) => key && key !== "label" && !known.includes(key)).map((key) =>
+    `The address asks for the column ${key}, which is unknown and ignored.`);
+}
+
 /** Look at what the address says; an address that says nothing gets what is looked at. */
 function readTable() {
-  const words = new URLSearchParams(location.hash.split("?")[1] || "");
+  const words = addressWords();
   if (!["sort", "find", "columns", "intervals"].some((name) => words.has(name))) return writeTable();
   const known = index.table.columns.map((column) => column.key), columns = words.get("columns");
   seen.sort = words.get("sort") || "";
