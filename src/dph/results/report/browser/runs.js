@@ -32,7 +32,7 @@ const MOST_COLUMNS = 12;
 let firstColumn = 0; // of the runs that lists and problems show side by side
 
 /**
- * At most so many runs of those that are switched on: a page of them.
+ * A page of the runs that are switched on, at most MOST_COLUMNS of them.
  * @template {Run} T
  * @param {T[]} runs
  */
@@ -107,8 +107,8 @@ function readSwitches() {
 }
 
 function writeSwitches() {
-  const address = location.hash || "#/", wanted = withSwitches(address);
-  if (wanted !== address) history.replaceState(null, "", wanted);
+  const address = location.hash || "#/", said = withSwitches(address);
+  if (said !== address) history.replaceState(null, "", said);
 }
 
 /** A sentence for each word of the address about runs that names nothing there is. */
