@@ -229,7 +229,14 @@ _TRAINING: Mapping[str, tuple[str, str]] = {
     "refills": ("Draws again", ""),
     "ungradable": ("Groups that could not be graded", ""),
     "unlabelled_reward": ("Reward without labels", ""),
+    "learning_rate": ("Learning rate", ""),
     "seconds": ("Time of a step", "s"),
+    "seconds_sampling": ("Time of sampling", "s"),
+    "seconds_grading": ("Time of grading", "s"),
+    "seconds_update": ("Time of the update", "s"),
+    "tokens_per_second": ("Speed", "tokens a second"),
+    "tokens_computed": ("Tokens computed in the update", "tokens"),
+    "rows_skipped": ("Rows without signal", "rows"),
 }
 """Metrics of metrics.jsonl: title and unit. Weights, single terms and outcomes follow by name."""
 _MEASURED: Mapping[str, tuple[str, str]] = {
@@ -247,6 +254,37 @@ _BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "ac
 def log_titles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Title and unit of what a log's columns are drawn as, in the order of the page."""
     return {**_TRAINING, **_others(names)}
+
+
+LOG_PARTS = ("Outcome", "Diversity", "Optimiser", "Store", "System")
+_PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Diversity": ("effective_styles", "entropy", "zero_variance", "style_"),
+        "Optimiser": (
+            "policy_loss",
+            "kl_penalty",
+            "clipped_",
+            "grad_norm",
+            "learning_rate",
+            "sampler_gap",
+            "penalty_",
+            "reverse_kl",
+            "forward_kl",
+        ),
+        "Store": ("divergence", "anchor_", "eta_", "active_", "stored_"),
+        "System": ("seconds", "tokens_", "rows_", "refills", "ungradable"),
+    }
+)
+
+
+def log_part(name: str) -> str:
+    """The part of the page that a log's column is drawn in, one of ``LOG_PARTS``.
+
+    >>> log_part("grad_norm"), log_part("eval/dev/pass_at_8"), log_part("eval/dev/entropy")
+    ('Optimiser', 'Outcome', 'Diversity')
+    """
+    metric = name.rpartition("/")[2]
+    return next((part for part, starts in _PARTS.items() if metric.startswith(starts)), "Outcome")
 
 
 def _others(names: Sequence[str]) -> dict[str, tuple[str, str]]:

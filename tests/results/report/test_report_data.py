@@ -12,7 +12,7 @@ from dph.results.report import read_report
 from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html
 from dph.results.report.page_tables import verdict_lines
-from dph.results.report.report_data import changes_of
+from dph.results.report.report_data import SeedGroup, changes_of
 from dph.results.report.run_table import differing_settings, run_table
 from dph.results.report.set_charts import report_charts
 from report_runs import LOST, SAMPLES, SETS, make_runs
@@ -117,6 +117,34 @@ def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
     assert chart.columns["value"] == [0.25, 0.0]
 
 
+def test_of_charts_with_equal_values_one_is_drawn_that_names_the_other():
+    rows = [{"step": step, "reward": step / 8, "correct": step / 8} for step in (1, 2)]
+    (chart,) = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])
+    assert (chart.title, chart.caption) == ("Reward", "equal to correct answers")
+
+
+def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have():
+    logs = [[1.0, 2.0, 3.0], [3.0, 2.0]]
+    runs = [
+        SimpleNamespace(
+            key=f"r{i}",
+            log=[{"step": step, "reward": value} for step, value in enumerate(log, start=1)],
+            after_rl=[],
+            look=LOOK,
+        )
+        for i, log in enumerate(logs)
+    ]
+    group = SeedGroup(key="g0", label="GRPO (2 seeds)", runs=["r0", "r1"], look=LOOK)
+    columns = training_charts(runs, [group])[0].columns
+    line = [i for i, key in enumerate(columns["run"]) if key == "g0"]
+    assert [columns["x"][i] for i in line] == [1, 2]
+    assert [columns["value"][i] for i in line] == [2.0, 2.0]
+    low, high = t_interval([1.0, 3.0])
+    assert columns["lo"][line[0]] == pytest.approx(low)
+    assert columns["hi"][line[0]] == pytest.approx(high)
+    assert columns["lo"][0] is None  # of a run alone nothing is known
+
+
 def test_a_long_log_is_shown_in_means_and_says_so():
     rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
     chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])[0]
@@ -217,7 +245,10 @@ def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, place):
     found = read_report([run])
     assert found.sets == []
     assert found.notes == [f"{run}: not evaluated"]
-    assert [chart.section for chart in report_charts(found)] == ["training"] * 7
+    charts = report_charts(found)
+    assert {chart.section for chart in charts} == {"training"}
+    parts = list(dict.fromkeys(chart.part for chart in charts))
+    assert parts == ["Outcome", "Diversity", "Optimiser", "System"]
 
 
 def test_runs_on_other_problems_are_refused(tmp_path, place):

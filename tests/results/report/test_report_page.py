@@ -99,6 +99,27 @@ def test_pointing_at_a_chart_shows_every_runs_value(open_report):
     assert "GRPO" in said
 
 
+def test_charts_of_training_are_grouped_smoothed_and_zoomed_together(open_report):
+    page = open_report("#/training")
+    assert texts(page, "#training > .charts > h3")[:2] == ["Outcome", "Diversity"]
+    wait_until(page, "document.querySelectorAll('#training .chart svg.marks').length > 3")
+    page.select_option("[name=smooth]", "5")
+    page.fill("#chart-tools [name=from]", "10")
+    page.check("#chart-tools [name=log]")
+    assert page.url.endswith("#/training?smooth=5&log=1&from=10")
+    again = open_report("#" + page.url.partition("#")[2])
+    assert again.input_value("#chart-tools [name=from]") == "10"
+    wait_until(again, "document.querySelectorAll('#training .chart svg.marks').length > 3")
+    first = again.locator("#training .chart svg").first.bounding_box()
+    again.mouse.move(first["x"] + first["width"] / 2, first["y"] + 50)
+    wait_until(again, "document.querySelectorAll('.cross:not([hidden])').length > 3")
+
+
+def test_the_progress_of_runs_is_told(open_report):
+    page = open_report("#/training")
+    assert "step 40 of" in page.inner_text("#progress")
+
+
 def test_lost_problems_are_found_by_the_filter_and_the_address_tells_it(open_report):
     page = open_report("#/problems")
     assert page.inner_text("#counted") == f"{SETS['in_domain'] + 1} of 25 problems"

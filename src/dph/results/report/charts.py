@@ -1,7 +1,7 @@
 """Charts of a page: lines over steps or over k, and those of training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dph.results.charts.palette import Look, band_opacity
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.report_data import ReportRun, SeedGroup
-from dph.results.vocabulary import STEP_AXIS, log_titles
+from dph.results.vocabulary import LOG_PARTS, STEP_AXIS, log_part, log_titles
 
 if TYPE_CHECKING:
     import altair as alt
@@ -29,7 +29,8 @@ ROWS = "rows"
 class Chart:
     """``columns`` hold equally many values; ``section`` is the part of the page it belongs to.
 
-    ``name`` stays when the title, which may state a finding, changes.
+    ``name`` stays when the title, which may state a finding, changes. ``part`` is a heading in the
+    section that charts are gathered under.
     """
 
     section: str
@@ -38,6 +39,7 @@ class Chart:
     caption: str
     spec: Mapping[str, Any]
     columns: Mapping[str, Sequence[Any]]
+    part: str = ""
 
     def document(self) -> dict[str, Any]:
         """For the page's index."""
@@ -46,6 +48,7 @@ class Chart:
             "name": self.name,
             "title": self.title,
             "caption": self.caption,
+            "part": self.part,
             "spec": self.spec,
             "columns": self.columns,
         }
@@ -251,11 +254,25 @@ def _log_charts(
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
     whole = [group for group in groups if all(key in logs for key in group.runs)]
     shown = {key: looks[key] for key in (*logs, *(group.key for group in whole))}
-    return [
-        chart
+    made = [
+        replace(chart, part=log_part(name))
         for name, titled in log_titles(names).items()
         if (chart := _training_chart(section, name, titled, logs, shown, whole)) is not None
     ]
+    return sorted(_once(made), key=lambda chart: LOG_PARTS.index(chart.part))
+
+
+def _once(charts: Sequence[Chart]) -> list[Chart]:
+    """Of charts with equal values the first, whose caption names the others."""
+    kept: dict[str, Chart] = {}
+    for chart in charts:
+        values = str(sorted(chart.columns.items()))
+        if (first := kept.get(values)) is None:
+            kept[values] = chart
+        else:
+            caption = ", ".join(filter(None, (first.caption, f"equal to {chart.title.lower()}")))
+            kept[values] = replace(first, caption=caption)
+    return list(kept.values())
 
 
 Points = list[tuple[float, ...]]

@@ -18,9 +18,10 @@ from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.results.charts.palette import Look, on_dark
 from dph.results.charts.text_table import percent, with_code_points
+from dph.results.read.training_progress import training_progress
 from dph.results.report.answers import Limits, answer_blocks, packed
 from dph.results.report.page_tables import store_facts, verdict_lines
-from dph.results.report.report_data import ReportData
+from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.set_charts import report_charts
 from dph.results.vocabulary import DEFINITIONS, set_label
@@ -91,8 +92,16 @@ def _cache() -> Path:
     return (Path(chosen) if chosen else Path.home() / ".cache") / "dph-rl"
 
 
-_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "table.js", "filters.js")
-_LAST = ("list.js", "problems.js", "tokens.js", "problem.js", "keyboard.js", "main.js")
+_FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js")
+_LAST = (
+    "filters.js",
+    "list.js",
+    "problems.js",
+    "tokens.js",
+    "problem.js",
+    "keyboard.js",
+    "main.js",
+)
 FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
 """The scripts of a page that holds its data, in the order in which they are run."""
 SERVED_SCRIPTS = (*_FIRST, "served.js", "live.js", *_LAST)
@@ -144,7 +153,17 @@ def page_index(data: ReportData) -> dict[str, Any]:
             for of in data.groups
         ],
         "words": dict(DEFINITIONS),
+        "progress": progress_of(data.runs),
     }
+
+
+def progress_of(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
+    """Steps that each run has trained, a row a stage."""
+    return [
+        {"key": run.key, **one.document()}
+        for run in runs
+        for one in training_progress(run.path, run.recipe, run.log, run.after_rl)
+    ]
 
 
 def _environment() -> Environment:

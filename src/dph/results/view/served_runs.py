@@ -19,8 +19,8 @@ from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Fresh, Job
 from dph.errors import DphError
 from dph.results.report.charts import training_charts
-from dph.results.report.page import page_html, page_styles
-from dph.results.report.report_data import changes_of, read_report
+from dph.results.report.page import page_html, page_styles, progress_of
+from dph.results.report.report_data import ReportRun, changes_of, read_report
 from dph.results.report.run_table import run_table
 from dph.results.report.set_charts import set_charts
 from dph.results.view.snapshot import LOGS, Snapshot, answers_state, read_snapshot, state_of
@@ -113,6 +113,7 @@ class ServedRuns:
         self._analysis: Analysis | None = None
         self._reading: Iterator[None] | None = None
         self._training: list[dict[str, Any]] = []
+        self._logged: Sequence[ReportRun] = ()
         self.logs = ""
         self._thread = threading.Thread(target=self._keep_up, name="dph view", daemon=True)
         snapshot = read_snapshot(self._places)
@@ -155,6 +156,7 @@ class ServedRuns:
             or self._not_compared
             or ("comparing …" if self._analysis else ""),
             "texts": [texts.read, texts.parts],
+            "progress": progress_of(self._logged),
         }
 
     def styles(self) -> str:
@@ -235,4 +237,5 @@ class ServedRuns:
         runs = [run.with_logs() for run in self.snapshot.runs]
         charts = training_charts(runs, self.snapshot.groups)
         self._training = [chart.document() for chart in charts]
+        self._logged = runs
         self.logs = logs

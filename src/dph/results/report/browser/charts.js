@@ -67,7 +67,10 @@ async function draw(one) {
   one.drawn = true;
   vega = vega || readVega();
   await vega;
-  const spec = { ...one.chart.spec, datasets: { rows: rowsOf(one.chart.columns) } };
+  const rows = seenRows(one.chart), spec = { ...seenSpec(one.chart), datasets: { rows } };
+  one.figure.hidden = !rows.length;
+  one.drawn = rows.length > 0;
+  if (!one.drawn) return;
   const embedded = await /** @type {any} */ (window).vegaEmbed(one.place, spec, {
     ast: true, // no evaluation of text: the page's policy forbids it
     renderer: "svg",
@@ -77,6 +80,7 @@ async function draw(one) {
   });
   one.view = embedded.view;
   await one.view.signal("shown", shownSeries().map((one) => one.key)).runAsync();
+  if (one.chart.part) followPointer(one);
 }
 
 let drawing = false;
@@ -107,21 +111,45 @@ const seenCharts = new IntersectionObserver((entries) => {
  * @param {ChartDocument[]} charts
  */
 function placeCharts(section, charts) {
-  charts.forEach((chart, i) => {
-    const there = placed.get(chartKey(chart));
-    if (!there || JSON.stringify(there.chart.spec) !== JSON.stringify(chart.spec)) {
-      const place = make("div", { class: "chart", role: "img", "aria-label": `${chart.title}, a chart` });
-      const title = make("figcaption", {}, ...visible(chart.title), chart.caption ? make("small", {}, ` ${chart.caption}`) : null);
-      const figure = make("figure", {}, title, place);
-      if (there) there.figure.remove();
-      section.insertBefore(figure, section.children[i] || null);
-      placed.set(chartKey(chart), { chart, place, figure, view: null, drawn: false });
-      seenCharts.observe(place);
-    } else {
-      there.chart = chart;
-      if (there.view) there.view.data("rows", rowsOf(chart.columns)).runAsync();
-    }
-  });
+  const parts = [...new Set(charts.map((chart) => chart.part))];
+  for (const part of parts) {
+    const mine = part ? partOf(section, part) : section;
+    charts.filter((chart) => chart.part === part).forEach((chart, i) => placeChart(mine, chart, i));
+  }
+}
+
+/**
+ * The place of the charts under a heading.
+ * @param {Element} section
+ * @param {string} part
+ */
+function partOf(section, part) {
+  const there = section.querySelector(`[data-part="${part}"]`);
+  if (there) return there;
+  const charts = make("div", { class: "charts", "data-part": part });
+  section.append(make(section.matches("[data-charts=training]") ? "h3" : "h4", {}, part), charts);
+  return charts;
+}
+
+/**
+ * @param {Element} section
+ * @param {ChartDocument} chart
+ * @param {number} i its place in the section
+ */
+function placeChart(section, chart, i) {
+  const there = placed.get(chartKey(chart));
+  if (there && JSON.stringify(there.chart.spec) === JSON.stringify(chart.spec)) {
+    there.chart = chart;
+    showRows(there);
+    return;
+  }
+  const place = make("div", { class: "chart", role: "img", "aria-label": `${chart.title}, a chart` });
+  const title = make("figcaption", {}, ...visible(chart.title), chart.caption ? make("small", {}, ` ${chart.caption}`) : null);
+  const figure = make("figure", {}, title, place);
+  if (there) there.figure.remove();
+  section.insertBefore(figure, section.children[i] || null);
+  placed.set(chartKey(chart), { chart, place, figure, view: null, drawn: false });
+  seenCharts.observe(place);
 }
 
 /** Show the charts of the index. */

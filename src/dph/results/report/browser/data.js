@@ -2,12 +2,14 @@
 "use strict";
 
 /**
- * @typedef {{section: string, name: string, title: string, caption: string, spec: Record<string, any>,
+ * @typedef {{section: string, name: string, title: string, caption: string,
+ *   part: string, spec: Record<string, any>,
  *   columns: Record<string, any[]>}} ChartDocument
  * @typedef {{key: string, label: string, base: boolean}} Run
  * @typedef {{set: string, size: number, runs: Record<string, any>}} SetIndex a set and its runs
  * @typedef {{key: string, label: string, runs: string[]}} Group runs that differ in their seed alone
  * @typedef {{runs: Run[], groups: Group[], words: Record<string, string>, table: RunTable,
+ *   progress: Progress[],
  *   charts: ChartDocument[], sets: SetIndex[], outcomes: string[],
  *   seen: string[], styles: string[]}} Index `seen` are the outcomes that some answer has
  * @typedef {{samples: number, correct: number, greedy: number, change: string}} RunScore

@@ -2,7 +2,8 @@
 "use strict";
 
 /**
- * @typedef {{charts: string, answers: string, reading: string, texts: [number, number]}} State
+ * @typedef {{charts: string, answers: string, reading: string, texts: [number, number],
+ *   progress: Progress[]}} State
  *   names of what the charts and the answers are made of, what is being read (""), texts read
  */
 
@@ -18,6 +19,7 @@ async function takeIn(state) {
     whenIdle(drawShown);
   }
   if (state.answers !== document.documentElement.dataset.page) showFresh(state.answers);
+  if (!known || JSON.stringify(state.progress) !== JSON.stringify(known.progress)) showProgress(state.progress);
   byId("reading").textContent = state.reading;
   if (!known || String(state.texts) !== String(known.texts)) {
     for (const told of onRead) told(...state.texts);

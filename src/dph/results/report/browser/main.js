@@ -43,6 +43,7 @@ async function showPage(first = false) {
   byId("tip").hidden = true;
   document.title = TITLE;
   if (name === "overview") readTable();
+  if (name === "training") readLens();
   if (name === "problems") {
     filter = filterOf(location.hash.split("?")[1] || "");
     await showProblems();
@@ -84,6 +85,7 @@ async function start() {
   startRuns();
   startMeanings();
   startTable();
+  startTraining();
   if (index.sets.length) startProblems();
   startKeyboard();
   startCharts();
