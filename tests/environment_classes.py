@@ -371,3 +371,18 @@ class AnyNumber(HangsInReset):
 
 def not_a_class() -> None:
     """It cannot be an environment."""
+
+
+class Lookup:
+    """A question that nobody can answer without asking."""
+
+    def reset(self, key: str, value: str, **columns: Any) -> None:
+        self.key, self.value = key, value
+
+    def look(self, key: str) -> str:
+        """Look a key up.
+
+        Args:
+            key: The key.
+        """
+        return self.value if key == self.key else "nothing"
