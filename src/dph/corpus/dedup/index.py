@@ -44,7 +44,7 @@ _DROPPED = pa.schema(
     ]
 )
 _BAND = pa.schema([("band", pa.uint64()), ("number", pa.int64())])
-_AT_ONCE = 1 << 20
+_AT_ONCE, _AS_OBJECTS = 1 << 20, 1 << 10
 Numbers = NDArray[np.integer[Any]]
 
 LookCloser = Callable[[Iterator[dict[str, Any]]], Iterator[tuple[int, int, float]]]
@@ -130,7 +130,7 @@ class CopyIndex:
         copies = self._sorted("by-position", ["position", "number"])
         for table in self._with_kept_ids():
             copies.add(table)
-        rows = (row for block in copies.blocks() for row in block.to_pylist())
+        rows = _rows(copies.blocks())
         row = next(rows, None)
         for index, place in enumerate(places):
             _, high = position_range(index, len(places))
@@ -214,8 +214,7 @@ class CopyIndex:
             numbers = numbers[chosen]
             table = table.append_column("number", pa.array(numbers))
             groups.add(table.append_column("group", pa.array(self._near[numbers])))
-        for block in groups.blocks():
-            yield from block.to_pylist()
+        yield from _rows(groups.blocks())
 
     def _dropped(self) -> Iterator[pa.Table]:
         """The documents that go, by the number of the one that is kept in their place."""
@@ -258,6 +257,13 @@ class CopyIndex:
                 yield ready.append_column("kept_id", batch["id"].take(places))
                 left = waiting.slice(count)
                 waiting = left if len(left) else next(blocks, None)
+
+
+def _rows(blocks: Iterator[pa.Table]) -> Iterator[dict[str, Any]]:
+    """The rows of blocks, of which few are objects of Python at a time."""
+    for block in blocks:
+        for start in range(0, len(block), _AS_OBJECTS):
+            yield from block.slice(start, _AS_OBJECTS).to_pylist()
 
 
 def _words(column: pa.ChunkedArray | pa.Array) -> NDArray[np.uint64]:
