@@ -66,6 +66,8 @@ class SortedColumns:
             writer.add(table)
         self._runs.append(path)
         self._waiting, self._size = [], 0
+        del table
+        pa.default_memory_pool().release_unused()
 
 
 class BatchWriter:
@@ -114,7 +116,11 @@ def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Tab
     """The rows of a file, a row group at a time."""
     with pq.ParquetFile(path) as file:
         for group in range(file.metadata.num_row_groups):
-            if len(table := file.read_row_group(group, columns=columns and list(columns))):
+            if len(
+                table := file.read_row_group(
+                    group, columns=columns and list(columns), use_threads=False
+                )
+            ):
                 yield table
 
 
