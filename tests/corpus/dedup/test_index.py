@@ -100,6 +100,7 @@ def test_the_copies_of_all_shards_are_those_of_one(tmp_path_factory, rows):
             assert all(shard_of(row["id"], shards) == index for row in part)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=40))
 def test_numbers_are_joined_as_sets_are(pairs):
     parents = np.arange(20, dtype=np.uint32)
@@ -114,6 +115,7 @@ def test_numbers_are_joined_as_sets_are(pairs):
     assert found == [min(next(g for g in groups if number in g)) for number in range(20)]
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=60), st.integers(1, 300))
 def test_blocks_are_all_rows_in_order_with_equal_keys_together(tmp_path_factory, rows, run_bytes):
     directory = tmp_path_factory.mktemp("runs")
