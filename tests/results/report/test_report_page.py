@@ -321,9 +321,24 @@ def test_the_diagnosis_names_what_was_lost_and_leads_to_it(open_report):
     assert page.inner_text("#problem h2") == LOST
 
 
+def test_an_index_ranks_the_runs_and_sets_without_a_change_are_folded(open_report):
+    page = open_report("#/diagnosis")
+    rows = texts(page, "#diagnosis > .scroll tbody th .run")
+    assert rows == ["GRPO", "DPH-F"]
+    articles = page.eval_on_selector_all("article", "found => found.map(e => e.dataset.run)")
+    assert articles == ["r2", "r1"]
+    folded = texts(page, "article.of-r1 .unchanged summary")
+    assert folded[0].startswith("in domain")
+    assert "nothing that two draws of one model would not show" in folded[0]
+    page.click("#diagnosis .scroll a:has-text('DPH-F')")
+    wait_until(page, "location.hash.startsWith('#/diagnosis?run=r1')")
+    assert page.locator("article.of-r2 svg.draws").count() > 0
+
+
 def test_the_numbers_of_the_diagnosis_lead_to_their_problems(open_report):
     page = open_report("#/diagnosis")
     said = page.inner_text("article.of-r2")
+    assert "more than chance" in said or "two draws of one model" in said
     for part in ("styles that died", "certainty in the others", "moved between them"):
         assert part in said
     kept = page.locator("article.of-r2 section").first.locator("tr:has(a .change.kept)")

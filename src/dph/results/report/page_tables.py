@@ -1,9 +1,10 @@
 """Texts of the template in addition to the table of runs: a verdict on each run, and its stores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from dph.results.report.report_data import ReportData, ReportRun, SeedGroup, rows_over_seeds
 from dph.results.verdict import RunVerdict, VerdictPart, ways_left
@@ -39,6 +40,43 @@ def verdict_lines(data: ReportData) -> list[VerdictLine]:
         for key in ranked
         for runs, verdict in [found[key]]
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosedRun:
+    """A run of the index of diagnoses; ``changed`` are the sets on which anything was found."""
+
+    run: ReportRun
+    lost: int
+    gained: int
+    changed: Sequence[str]
+
+
+def diagnosed_runs(data: ReportData) -> list[DiagnosedRun]:
+    """The runs with a diagnosis: those that lost most first, those without any change last."""
+    found = [_diagnosed(data, run) for run in data.runs if run.key in data.diagnoses]
+    return sorted(found, key=lambda one: (not one.changed, -one.lost, -one.gained))
+
+
+def _diagnosed(data: ReportData, run: ReportRun) -> DiagnosedRun:
+    sets = data.diagnoses[run.key]["sets"]
+    counts = [of["counts"] for of in sets.values()]
+    return DiagnosedRun(
+        run=run,
+        lost=sum(of["lost"] for of in counts),
+        gained=sum(of["gained"] for of in counts),
+        changed=[name for name, of in sets.items() if _is_changed(of)],
+    )
+
+
+def _is_changed(of_set: Mapping[str, Any]) -> bool:
+    """Whether anything on a set is more than two draws of one model would show."""
+    counts, totals = of_set["counts"], of_set["totals"]
+    named = any(one["named"] for one in totals.values() if isinstance(one, Mapping))
+    died = any(style["died"] for style in of_set["styles"])
+    parts = (of_k["parts"]["total"] for of_k in of_set["pass_at_k"].values())
+    clear = any(not part["ci95"][0] <= 0 <= part["ci95"][1] for part in parts)
+    return bool(counts["lost"] or counts["gained"] or named or died or clear)
 
 
 def run_verdict(data: ReportData, run: ReportRun) -> RunVerdict:

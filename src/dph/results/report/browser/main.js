@@ -15,6 +15,15 @@ function page() {
   return PAGES.find((one) => one === pageAsked() && document.getElementById(one)) || "overview";
 }
 
+/** Open the diagnosis of the run that the address names. */
+function showDiagnosis() {
+  const article = document.getElementById(`diagnosis-${addressWords().get("run") || ""}`);
+  const details = article && article.querySelector("details");
+  if (!article || !details) return;
+  details.open = true;
+  window.setTimeout(() => article.scrollIntoView(), 0);
+}
+
 /** Say which words of the address name nothing that there is. */
 function tellWrong() {
   const asked = pageAsked(), there = PAGES.filter((one) => document.getElementById(one) && one !== "problem");
@@ -44,6 +53,7 @@ async function showPage(first = false) {
   document.title = TITLE;
   if (name === "overview") readTable();
   if (name === "training") readLens();
+  if (name === "diagnosis") showDiagnosis();
   if (name === "problems") {
     filter = filterOf(location.hash.split("?")[1] || "");
     await showProblems();
