@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -215,6 +216,37 @@ def test_a_deep_link_shows_prompt_gold_and_grouped_answers_of_the_runs(open_repo
     times = [int(t.rstrip(TIMES)) for t in texts(page, "#problem .column.of-r0 .times")]
     assert times == sorted(times, reverse=True)
     assert sum(times) == 8
+
+
+def test_two_answers_are_compared_word_by_word(open_report):
+    page = open_report(f"#/problem/in_domain/{LOST}")
+    page.wait_for_selector("#problem .answer")
+    page.click("#problem .column.of-r0 .answer >> nth=0 >> button:has-text('differs')")
+    page.click("#problem .column.of-r2 .answer >> nth=0 >> button:has-text('differs')")
+    difference = "#problem .column.of-r2 .difference"
+    first = texts(page, "#problem .column.of-r0 .answer pre")[0]
+    theirs = "found => found.map((one) => one.textContent).join('')"
+    assert page.eval_on_selector_all(f"{difference} del, {difference} span", theirs) == first
+    assert page.locator(f"{difference} ins").count() > 0
+
+
+def test_notes_and_tags_are_kept_and_exported(open_report):
+    page = open_report(f"#/problem/in_domain/{LOST}")
+    page.click("summary:has-text('Your notes')")
+    page.fill("[aria-label=Note]", "the gold is doubtful")
+    page.fill("[aria-label=Tags]", "gold check")
+    page.reload()
+    page.wait_for_selector("#problem .answer")
+    assert page.input_value("[aria-label=Note]") == "the gold is doubtful"
+    with page.expect_download() as started:
+        page.click("button:has-text('Export all notes')")
+    (note,) = json.loads(Path(started.value.path()).read_text())
+    assert note == {
+        "set": "in_domain",
+        "problem_id": LOST,
+        "note": "the gold is doubtful",
+        "tags": ["gold", "check"],
+    }
 
 
 def test_equal_answers_have_one_letter_and_are_marked_together(open_report):

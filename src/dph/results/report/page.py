@@ -98,6 +98,7 @@ _LAST = (
     "list.js",
     "problems.js",
     "tokens.js",
+    "reader.js",
     "problem.js",
     "keyboard.js",
     "main.js",

@@ -38,9 +38,13 @@ function answerCard(answer, letter, run) {
     make("span", { class: `outcome ${answer.outcome}` }, answer.outcome.replaceAll("_", " ").toLowerCase()),
     answer.style === null ? null : make("span", { class: "tag" }, ...visible(answer.style)),
     make("span", { class: "small" }, `${answer.tokens} tokens${answer.cut ? ", cut off" : ""}${answer.reward > 0 && answer.reward < 1 ? `, reward ${answer.reward.toFixed(2)}` : ""}`));
-  return make("li", { class: "answer", "data-letter": letter }, head,
+  const differs = make("button", { type: "button", class: "letter", title: "how this answer differs from another one" }, "differs");
+  head.append(differs);
+  const card = make("li", { class: "answer", "data-letter": letter }, head,
     answer.reason ? make("p", { class: "reason" }, ...visible(answer.reason)) : null,
     answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length, wholeText(answer, run)));
+  differs.addEventListener("click", () => compareAnswer(card, answer, letter));
+  return card;
 }
 
 /**
@@ -51,6 +55,27 @@ function answerCard(answer, letter, run) {
 function wholeText(answer, run) {
   const mine = opened, rest = readRest;
   return rest && mine ? () => rest.text(mine.set.set, mine.listed.id, run, answer.samples[0]) : null;
+}
+
+/** @type {{letter: string, text: string} | null} the answer that others are compared with */
+let comparedWith = null;
+
+/**
+ * Show how an answer differs from the one that was chosen first; the first choice is remembered.
+ * @param {HTMLElement} card
+ * @param {Answer} answer
+ * @param {string} letter
+ */
+function compareAnswer(card, answer, letter) {
+  const shown = card.querySelector(".difference");
+  if (shown) return shown.remove();
+  if (!comparedWith || comparedWith.letter === letter) {
+    comparedWith = { letter, text: answer.text };
+    return say(`answer ${letter} is remembered: choose "differs" at another one`);
+  }
+  card.append(make("p", { class: "small difference-head" }, `against ${comparedWith.letter}`), differenceBlock(answer.text, comparedWith.text));
+  const head = card.querySelector(".difference-head"), block = card.querySelector(".difference");
+  if (head && block) block.prepend(head);
 }
 
 /** @param {string} letter */
@@ -135,6 +160,7 @@ async function showProblem(setName, id) {
     page.replaceChildren(make("p", { class: "note" }, ...visible(`There is no problem ${id} in ${setName}.`)), make("a", { href: "#/problems" }, "All problems"));
     return;
   }
+  comparedWith = null;
   const letters = lettersOf(whole), { problem } = whole;
   const drawn = make("div", { class: "columns" }), pages = make("div", { class: "note" });
   const drawColumns = () => {
@@ -149,7 +175,7 @@ async function showProblem(setName, id) {
     make("div", { class: "question" },
       make("h3", {}, "Prompt"),
       problem.prompt === null ? make("p", { class: "note" }, "The file of problems is missing.") : textBlock(problem.prompt, problem.length),
-      fieldList(problem)),
+      fieldList(problem), noteForm(set ? set.set : "", id)),
     Object.values(whole.runs).some(({ answers }) => answers.some((answer) => answer.detail)) ? colouringChoice() : "",
     pages, drawn);
   document.title = `${id} – ${setName}`;

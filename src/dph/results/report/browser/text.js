@@ -30,6 +30,18 @@ function byId(id) {
 // Control and format characters (Cc, Cf), lone surrogates and line separators, but not \n and \t.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 const KEPT = new Set(["\n", "\t"]);
+// Emoji that are joined into one picture: the joiners between them are part of it.
+const JOINED = /(?<=\p{Extended_Pictographic}[\uFE0F\u{1F3FB}-\u{1F3FF}]?)\u200D(?=\p{Extended_Pictographic})/yu;
+
+/**
+ * Whether the joiner at `at` stands between emoji.
+ * @param {string} text
+ * @param {number} at
+ */
+function joinsEmoji(text, at) {
+  JOINED.lastIndex = at;
+  return JOINED.test(text);
+}
 
 /**
  * `text` in nodes, with every character that cannot be seen as a mark that can.
@@ -40,7 +52,7 @@ function visible(text) {
   const nodes = [];
   let end = 0;
   for (const match of text.matchAll(HIDDEN)) {
-    if (KEPT.has(match[0])) continue;
+    if (KEPT.has(match[0]) || (match[0] === "\u200D" && joinsEmoji(text, match.index))) continue;
     if (match.index > end) nodes.push(text.slice(end, match.index));
     const code = (match[0].codePointAt(0) || 0).toString(16).toUpperCase().padStart(4, "0");
     nodes.push(make("span", { class: "mark", title: "a character that cannot be seen" }, `U+${code}`));
@@ -98,6 +110,7 @@ const FIRST_SHOWN = 4000;
  * @returns {HTMLElement}
  */
 function textBlock(text, length = text.length, read = null) {
+  if (!text && !length) return make("p", { class: "note" }, "(empty)");
   const nodes = looksLikeSql(text) ? sqlNodes : looksLikeMaths(text) ? mathsNodes : visible;
   const block = make("pre", { tabindex: text.length > 600 ? "0" : null }, ...nodes(text.slice(0, FIRST_SHOWN)));
   const whole = make("div", { class: "text" }, block);
