@@ -21,7 +21,7 @@ METHODS = {
         anchors={
             "broad": {
                 "divergence": "distribution_kl",
-                "distributions": "broad",
+                "samples": "store:broad",
                 "weight": 0.15,
                 "per_step": 1,
             }

@@ -64,22 +64,22 @@ def test_stores_and_modules_of_own_terms_are_looked_for(errors, example, dph):
         "objective.advantage.kind=relative:relative",
         "objective.anchors.old.divergence=forward_kl",
         "objective.anchors.old.weight=0.1",
-        f"objective.anchors.old.store={example.parent / 'elsewhere'}",
+        f"objective.anchors.old.samples=pool:{example.parent / 'elsewhere'}",
     )
     flags = [word for override in words for word in ("--set", override)]
     code, out, _ = dph("recipe", "check", example, *flags, "--json")
     content = json.loads(out)
     assert code == 0
-    assert [n for n in content["notes"] if "objective.anchors.old.store does not exist" in n]
+    assert [n for n in content["notes"] if "objective.anchors.old.samples does not exist" in n]
     assert "the values that your terms compute: they need torch" in content["unchecked"]
     found = errors(
         example,
         *words[1:3],
-        f"objective.anchors.old.store={example.parent / 'empty'}",
+        f"objective.anchors.old.samples=pool:{example.parent / 'empty'}",
         "objective.advantage.kind=nowhere_at_all:relative",
     )
     assert [e.partition(":")[0] for e in found] == [
-        "objective.anchors.old.store",
+        "objective.anchors.old.samples",
         "objective.advantage.kind",
     ]
 

@@ -114,7 +114,7 @@ def test_check_opens_what_stores_name(dph, example, unlabelled):
         "stores.broad.only.part=others": "no row has the column 'part'",
         f"stores.broad.file={example.parent / 'problems.jsonl'}": "prompts of the evaluation set",
         "stores.broad.novel=true": "no prompt of",
-        "objective.anchors.broad.distributions=narrow": "'narrow' does not name a store",
+        "objective.anchors.broad.samples=store:narrow": "'store:narrow' does not name a store",
         "stores.broad.top=0": "broad.top: should be a whole number from 1, or 'all', got 0\n",
         "stores.broad.answers=1": "at least 2 answers a prompt, got answers=1",
         "data.verifier=mine:grade": "cannot compare two answers",

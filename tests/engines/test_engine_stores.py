@@ -64,8 +64,8 @@ def test_a_method_without_stores_reads_none():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (None, r"objective\.anchors\.broad\.distributions = 'broad' needs stores\.broad"),
-        ({"broad": {"tilt": 1.0}}, r"'broad' needs stores\.broad: the directory"),
+        (None, r"objective\.anchors\.broad\.samples = 'store:broad' needs stores\.broad"),
+        ({"broad": {"tilt": 1.0}}, r"'store:broad' needs stores\.broad: the directory"),
         ({"broad": "there", "more": "s"}, r"stores\.more: no anchor reads it.*: broad"),
         ({"broad": {"place": "there", "tilt": -1.0}}, r"stores\.broad: tilt"),
         ({"broad": {"place": "there", "tlt": 1.0}}, r"stores\.broad: tlt"),

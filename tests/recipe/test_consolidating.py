@@ -37,7 +37,7 @@ def test_a_method_without_one_gets_that_of_broad_rehearsal(asked, tmp_path, meth
 
 
 def test_what_the_recipe_says_wins_and_overrides_win_over_that(asked, tmp_path):
-    own = {"updates": 7, "store": "mine", "rate": 3.0}
+    own = {"updates": 7, "samples": "store:mine", "rate": 3.0}
     store = {"mine": {"file": "old.jsonl", "answers": 5, "tilt": 2.0, "place": "there"}}
     recipe = asked(consolidation=own, stores=store, overrides=["stores.mine.tilt=8"])
     assert recipe.consolidation == ConsolidationSettings(**own)
@@ -71,7 +71,7 @@ def test_the_whole_weights_of_an_exported_adapter_are_trained_without_it(asked):
         ("stores.after.values=correct", "that learns nothing from agreement"),
         ("stores.after.prompts=recombined", "--prompts gives the file of all prompts"),
         ("stores.after.tlit=1", "did you mean"),
-        ("consolidation.store=other", "does not name a store"),
+        ("consolidation.samples=store:other", "does not name a store"),
     ],
 )
 def test_what_is_no_consolidation_is_refused(asked, override, message):

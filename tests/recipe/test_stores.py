@@ -67,17 +67,17 @@ def test_columns_and_strengths_can_be_set_on_the_command_line(recipe_file):
         (
             {
                 "method": "dph_broad",
-                "objective": {"anchors": {"broad": {"distributions": "narrow"}}},
+                "objective": {"anchors": {"broad": {"samples": "store:narrow"}}},
             },
-            "'narrow' does not name a store; .* exists for: broad",
+            "'store:narrow' does not name a store; .* exists for: broad",
         ),
         ({"self_consistency": {"problems_per_step": 33}}, "at most train.problems_per_step=32"),
         (
             {"self_consistency": {"problems_per_step": 1, "reward": "consensus"}},
-            "needs self_consistency.store",
+            "needs self_consistency.samples = 'store:NAME'",
         ),
         ({"self_consistency": {"reward": "consensus", "file": "x"}}, "takes its prompts from its"),
-        ({"self_consistency": {"store": "s"}}, "reads no store"),
+        ({"self_consistency": {"samples": "store:s"}}, "reads no store"),
         (
             {"method": "consensus", "stores": {"broad": {"answers": 1}}},
             "a consensus needs at least 2 answers",

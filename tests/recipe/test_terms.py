@@ -61,17 +61,24 @@ def test_another_divergence_drops_what_the_method_set_of_its_own():
 
 def test_there_may_be_several_anchors_each_with_a_store_of_its_own():
     anchors = resolve(
-        anchors={"old": {"divergence": "alpha", "weight": 0.1, "store": "elsewhere", "per_step": 4}}
+        anchors={
+            "old": {
+                "divergence": "alpha",
+                "weight": 0.1,
+                "samples": "pool:elsewhere",
+                "per_step": 4,
+            }
+        }
     ).anchors
     assert list(anchors) == ["rehearsal", "old"]  # the method's own, and the recipe's
-    assert (anchors["old"].store.name, anchors["old"].per_step) == ("elsewhere", 4)
+    assert (anchors["old"].pool.name, anchors["old"].per_step) == ("elsewhere", 4)
 
 
 def test_a_run_whose_anchors_all_have_a_store_needs_no_pool_of_its_own():
-    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": "elsewhere"}
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "samples": "pool:elsewhere"}
     table = {**MINIMAL, "method": "grpo", "objective": {"anchors": {"old": anchor}}}
     assert not resolve_recipe(table).needs_pool
-    del anchor["store"]
+    anchor["samples"] = "pool"
     assert resolve_recipe(table).needs_pool
 
 
@@ -116,7 +123,7 @@ def test_a_term_needs_the_initial_policy_where_it_says_so_or_acts_on_new_samples
 
     assert reads(surrogate={"kind": f"{__name__}:Reading"})
     assert not reads(surrogate={"kind": f"{__name__}:resolve"})
-    anchor = {"weight": 0.1, "store": "elsewhere"}
+    anchor = {"weight": 0.1, "samples": "pool:elsewhere"}
     assert reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:OnPolicy"}})
     assert not reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:resolve"}})
 
@@ -140,13 +147,13 @@ def test_a_term_of_ones_own_takes_whatever_it_takes():
     assert settings.parameters == {"sharpness": 3}
 
 
-BROAD = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15}
+BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15}
 
 
 def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
     objective = ObjectiveSettings(anchors={"broad": {**BROAD, "floor": 0.4}})
     anchor = objective.anchors["broad"]
-    assert (anchor.distributions, anchor.parameters) == ("broad", {"floor": 0.4})
+    assert (anchor.store, anchor.parameters) == ("broad", {"floor": 0.4})
     assert objective.rehearses
     assert not objective.rehearses_pool
     assert not objective.needs_reference_model
@@ -155,9 +162,10 @@ def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"distributions": None}, "'distribution_kl' needs distributions: the name of a"),
-        ({"divergence": "forward_kl"}, "'forward_kl' takes no distributions: leave distributions"),
-        ({"store": "elsewhere"}, "store and distributions both name a source"),
+        ({"samples": "pool"}, "'distribution_kl' needs samples = 'store:NAME', the name of a"),
+        ({"divergence": "forward_kl"}, "'forward_kl' reads no distributions: leave samples = 'st"),
+        ({"samples": "pool:elsewhere"}, "needs samples = 'store:NAME'.*got samples = 'pool:else"),
+        ({"samples": "shop:broad"}, "samples: should be 'pool', 'pool:DIRECTORY', 'store:NAME' or"),
         ({"floor": 1.5}, "floor: .*less than or equal to 1, got 1.5"),
         ({"target": 0.0}, "target: .*greater than 0, got 0"),
         ({"target": 0.1, "weight": 20.0}, "weight must lie between weight_min = 0.01 and weight_m"),

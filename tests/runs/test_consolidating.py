@@ -30,7 +30,7 @@ MANY = tuple(
     for i in range(36)
 )
 """More than one chunk of a store."""
-SETTINGS = {"updates": 4, "store": "after", "rows": 16, "rate": 2.0, "checkpoint_every": 2}
+SETTINGS = {"updates": 4, "samples": "store:after", "rows": 16, "rate": 2.0, "checkpoint_every": 2}
 
 
 @pytest.fixture

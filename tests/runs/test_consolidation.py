@@ -37,7 +37,7 @@ def recipe(make_recipe, tmp_path):
             train={"steps": 2, "checkpoint_every": 2},
             consolidation={
                 "updates": updates,
-                "store": "after",
+                "samples": "store:after",
                 "rows": rows,
                 "rate": rate,
                 "final_rate": final_rate,
@@ -146,7 +146,7 @@ def test_the_learning_rate_falls_in_a_straight_line(recipe, tmp_path):
 def test_its_only_term_is_the_store_at_weight_one(recipe):
     follows = consolidation_recipe(recipe(rate=0.5), Path("rl"))
     (anchor,) = follows.objective.anchors.values()
-    assert (anchor.divergence, anchor.distributions) == ("distribution_kl", "after")
+    assert (anchor.divergence, anchor.store) == ("distribution_kl", "after")
     assert (anchor.weight, anchor.per_step) == (1.0, 16)
     assert follows.train.problems_per_step == 0
     assert follows.train.learning_rate == 0.5 * recipe().train.learning_rate
@@ -155,8 +155,11 @@ def test_its_only_term_is_the_store_at_weight_one(recipe):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"consolidation": {"updates": 3}}, "updates=3 needs store"),
-        ({"consolidation": {"updates": 3, "store": "x"}}, "'x' does not name a store"),
+        ({"consolidation": {"updates": 3}}, "updates=3 needs samples = 'store:NAME'"),
+        (
+            {"consolidation": {"updates": 3, "samples": "store:x"}},
+            "'store:x' does not name",
+        ),
         ({"train": {"problems_per_step": 0}}, "problems_per_step = 0 draws nothing"),
     ],
 )
@@ -168,7 +171,7 @@ def test_what_cannot_be_learnt_from_is_refused(make_recipe, change, message):
 def test_a_missing_file_of_prompts_is_named_before_anything_is_drawn(make_recipe, tmp_path):
     store = {"answers": 4, "agreement": "own_agreement:first_letter"}
     recipe = make_recipe(
-        "grpo", stores={"after": store}, consolidation={"updates": 2, "store": "after"}
+        "grpo", stores={"after": store}, consolidation={"updates": 2, "samples": "store:after"}
     )
     with pytest.raises(SettingsError, match=r"stores\.after\.file"):
         run(recipe, tmp_path / "run")

@@ -76,7 +76,7 @@ def open_it(make_recipe, planted, tmp_path):
         recipe = make_recipe(
             "grpo",
             stores={"after": after},
-            consolidation={"updates": 6, "store": "after", "rows": 32},
+            consolidation={"updates": 6, "samples": "store:after", "rows": 32},
             **settings,
         )
         follows = consolidation_recipe(recipe, planted)

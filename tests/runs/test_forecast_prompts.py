@@ -20,7 +20,7 @@ def asked(make_recipe, tmp_path):
         recipe = make_recipe(
             "grpo",
             stores={"after": {**after, "agreement": "own_agreement:first_letter", "seed": seed}},
-            consolidation={"updates": 2, "store": "after"},
+            consolidation={"updates": 2, "samples": "store:after"},
             **({"data": {"sets": sets["sets"]}} if sets else {}),
         )
         follows = consolidation_recipe(recipe, tmp_path / "model")

@@ -82,7 +82,11 @@ def test_exploration_leaves_out_what_is_rehearsed(make_recipe, tmp_path):
 def test_a_pool_that_is_only_explored_needs_no_stored_answer(make_recipe, tmp_path):
     with open_plan(make_recipe(), tmp_path / "other") as plan:
         presample_stage(plan, Silent())
-    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(tmp_path / "other" / "pool")}
+    anchor = {
+        "divergence": "forward_kl",
+        "weight": 0.1,
+        "samples": f"pool:{tmp_path / 'other' / 'pool'}",
+    }
     recipe = make_recipe(
         "grpo",
         objective={"anchors": {"old": anchor}},
@@ -97,7 +101,7 @@ def test_a_pool_that_is_only_explored_needs_no_stored_answer(make_recipe, tmp_pa
 
 def test_a_run_goes_on_whose_anchor_names_the_runs_own_pool(make_recipe, tmp_path):
     run = tmp_path / "run"
-    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(run / "pool")}
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "samples": f"pool:{run / 'pool'}"}
     for steps in (1, 2):
         recipe = make_recipe(
             "grpo",
@@ -109,7 +113,7 @@ def test_a_run_goes_on_whose_anchor_names_the_runs_own_pool(make_recipe, tmp_pat
 
 
 def test_a_store_that_is_missing_is_told_before_anything_is_sampled(make_recipe, tmp_path):
-    anchor = {"divergence": "forward_kl", "weight": 0.1, "store": str(tmp_path / "nowhere")}
+    anchor = {"divergence": "forward_kl", "weight": 0.1, "samples": f"pool:{tmp_path / 'nowhere'}"}
     recipe = make_recipe("dph_f", objective={"anchors": {"old": anchor}})
     with open_plan(recipe, tmp_path / "run") as plan, pytest.raises(PoolError, match="nowhere"):
         run_stages(plan, Silent())

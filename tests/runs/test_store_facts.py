@@ -34,7 +34,7 @@ def test_a_consolidation_has_its_own_store_and_one_that_is_gone_is_not_told(
 ):
     recipe = store_recipe(**stage.COMPARED)
     make_stores(recipe)
-    after = {"consolidation": {"updates": 1, "store": "after"}, "stores": stores_of(recipe)}
+    after = {"consolidation": {"updates": 1, "samples": "store:after"}, "stores": stores_of(recipe)}
     both = recipe.model_validate(recipe.model_dump() | after)
     assert [fact.name for fact in store_facts([run(both, tmp_path / "run")])] == ["broad"]
     place = tmp_path / "run" / "consolidation" / "stores"

@@ -50,7 +50,7 @@ def store_recipe(make_recipe, tmp_path):
                     "broad": {
                         "divergence": "distribution_kl",
                         "weight": 0.15,
-                        "distributions": "broad",
+                        "samples": "store:broad",
                         **(anchor or {}),
                     }
                 }

@@ -113,7 +113,7 @@ def test_the_file_of_a_term_of_ones_own_changes_it(make_recipe, tmp_path):
 
 def test_what_a_store_of_an_anchor_holds_changes_it_and_not_where_it_lies(make_recipe, tmp_path):
     def digest(store):
-        anchor = {"divergence": "alpha", "weight": 0.1, "store": store}
+        anchor = {"divergence": "alpha", "weight": 0.1, "samples": f"pool:{store}"}
         return digest_of(make_recipe(method="grpo", objective={"anchors": {"old": anchor}}))
 
     for name, content in (("a", "{}"), ("b", "{}"), ("c", "[]")):

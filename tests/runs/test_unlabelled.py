@@ -28,7 +28,7 @@ def recipe(make_recipe, tmp_path):
         if reward == "majority":
             own |= {"file": path, "agreement": "own_agreement:first_letter"}
         else:
-            own |= {"store": "broad"}
+            own |= {"samples": "store:broad"}
             sections["stores"] = {"broad": {"file": path, **STORE}}
         return make_recipe("grpo", self_consistency={**own, **changes}, **sections)
 

@@ -59,8 +59,8 @@ def _refuse_recent(objective: ObjectiveSettings) -> None:
     for name, anchor in objective.active_anchors.items():
         if anchor.recent is not None:
             raise SettingsError(
-                f"objective.anchors.{name}.recent={anchor.recent}: only `dph train` keeps the "
-                f"policy's own recent answers; here, name a pool to rehearse (store)"
+                f"objective.anchors.{name}.samples = {anchor.samples!r}: only `dph train` keeps "
+                f"the policy's own recent answers; here, name a pool or a store"
             )
 
 
@@ -176,17 +176,17 @@ def engine_stores(
         SettingsError: a store is not given a place, no anchor reads it, or a key is unknown.
     """
     tables = _tables(given)
-    named = {a.distributions for a in objective.anchors.values() if a.distributions is not None}
+    named = {a.store for a in objective.anchors.values() if a.store is not None}
     if unread := sorted(set(tables) - named):
         known = ", ".join(sorted(named)) or "none"
         raise SettingsError(f"stores.{unread[0]}: no anchor reads it; anchors read: {known}")
     said = _said(source, method)
     found = {}
     for anchor, settings in objective.active_anchors.items():
-        name = settings.distributions
+        name = settings.store
         if name is not None:
             table = {**said.get(name, {}), **tables.get(name, {})}
-            found[name] = _store(name, table, f"objective.anchors.{anchor}.distributions")
+            found[name] = _store(name, table, f"objective.anchors.{anchor}")
     return found
 
 
@@ -232,8 +232,8 @@ def _said(source: object, method: str | None) -> dict[str, dict[str, Any]]:
 def _store(name: str, table: Mapping[str, Any], reader: str) -> EngineStore:
     if "place" not in table:
         raise SettingsError(
-            f"{reader} = {name!r} needs stores.{name}: the directory of that store, written by "
-            f"`dph presample` (stores/<name> in a run directory)"
+            f"{reader}.samples = 'store:{name}' needs stores.{name}: the directory of that store, "
+            f"written by `dph presample` (stores/<name> in a run directory)"
         )
     try:
         return EngineStore.model_validate(dict(table))

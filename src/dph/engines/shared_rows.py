@@ -63,6 +63,12 @@ def _parameters_of(advantages: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def samples_row(key: str) -> Row:
+    """The row of an anchor's ``samples``: the engine reads pools and stores."""
+    why = f"it rehearses stored answers, not recent ones; {_OWN} keep those"
+    return to(key, never=("recent:*",), why=why)
+
+
 # Settings that mean the same whichever other engine trains: this package reads them itself.
 
 _EVALUATION, _STORES = "the evaluation stage", "stores of distributions"
@@ -104,12 +110,7 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
             for name in ("file", "only", "novel", "allow_overlap", "agreement", "prompts")
         },
         **{f"stores.*.{name}": ours(_STORES) for name in ("limit", "answers", "top", "seed")},
-        "objective.anchors.*.recent": ours(
-            "the objective",
-            only=(None,),
-            why=f"it rehearses stored answers, not recent ones; {_OWN} keep those",
-        ),
-        "objective.anchors.*.recent_capacity": under("objective.anchors.*.recent"),
+        "objective.anchors.*.recent_capacity": under("objective.anchors.*.samples"),
         "objective.anchors.*.target": ours(
             "the objective",
             only=(None,),
@@ -126,7 +127,7 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         **{
             f"self_consistency.{name}": under("self_consistency.problems_per_step")
-            for name in ("file", "only", "novel", "allow_overlap", "agreement", "reward", "store")
+            for name in ("file", "only", "novel", "allow_overlap", "agreement", "reward", "samples")
         },
         "train.engine": ours("the choice of the engine"),
         "train.shared_prompts": ours(
@@ -136,7 +137,7 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         "train.keep_samples_mb": under("train.keep_samples"),
         **{
             f"consolidation.{name}": ours(_ALONE)
-            for name in ("updates", "store", "rows", "rate", "final_rate", "checkpoint_every")
+            for name in ("updates", "samples", "rows", "rate", "final_rate", "checkpoint_every")
         },
         **{
             f"evaluate.{name}": ours(_EVALUATION)

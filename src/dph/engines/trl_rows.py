@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dph.engines.shared_rows import SHARED_ROWS, advantage_rows, others, ours, to, under
+from dph.engines.shared_rows import (
+    SHARED_ROWS,
+    advantage_rows,
+    others,
+    ours,
+    samples_row,
+    to,
+    under,
+)
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
 from dph.tasks.verifiers.table import verifier_settings
@@ -75,11 +83,12 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
             why="TRL gives log-probs of the initial policy to its own KL term only; "
             f"{_BOTH} use them",
         ),
+        "objective.anchors.*.samples": samples_row(_OBJECTIVE),
         "objective.anchors.*.per_step": to("rehearsal_per_step"),
         **{
             f"objective.anchors.*.{name}": to(_OBJECTIVE)
             for name in (
-                *("weight", "store", "distributions", "whole_prompts", "whole_schemas"),
+                *("weight", "whole_prompts", "whole_schemas"),
                 *("tokens_per_step", "form", "alpha", "floor"),
             )
         },

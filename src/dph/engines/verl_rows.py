@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dph.engines.shared_rows import SHARED_ROWS, advantage_rows, others, ours, to, under
+from dph.engines.shared_rows import (
+    SHARED_ROWS,
+    advantage_rows,
+    others,
+    ours,
+    samples_row,
+    to,
+    under,
+)
 from dph.recipe.data import SHOTS
 from dph.recipe.engines import Row
 from dph.tasks.verifiers.table import verifier_settings
@@ -89,10 +97,11 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         **{f"objective.penalties.*.{name}": to(_OBJECTIVE) for name in ("weight", "estimator")},
         "objective.penalties.*.share": under("objective.penalties.*.kind"),
+        "objective.anchors.*.samples": samples_row(_OBJECTIVE),
         **{
             f"objective.anchors.*.{name}": to(_OBJECTIVE)
             for name in (
-                *("divergence", "weight", "store", "distributions", "per_step", "whole_prompts"),
+                *("divergence", "weight", "per_step", "whole_prompts"),
                 *("whole_schemas", "tokens_per_step", "form", "alpha", "floor"),
             )
         },

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.recipe.methods import CONSOLIDATION
+from dph.recipe.methods import AFTER, CONSOLIDATION
 from dph.recipe.recipe import load_recipe, merged, recipe_of, recipe_toml
+from dph.recipe.samples import store_named
 from dph.recipe.schema import Recipe
 
 _CONSOLIDATION = "consolidation"
@@ -29,7 +30,7 @@ def consolidating_recipe(
     table = tomllib.loads(recipe_toml(recipe))
     table["model"].pop("adapter", None)  # the weights that follow are whole
     table = deepcopy(merged(table, _said(recipe)))  # or the method's own tables would change
-    store = table["stores"][table[_CONSOLIDATION]["store"]]
+    store = table["stores"][store_named(table[_CONSOLIDATION]["samples"])]
     store.pop("place", None)  # another model's answers may lie there
     store["file"] = str(prompts.resolve())
     found = recipe_of(table, beside=path.resolve().parent, overrides=overrides, seed=seed)
@@ -44,13 +45,13 @@ def _said(recipe: Recipe) -> dict[str, Any]:
     if recipe.method == _CONSOLIDATION:
         (anchor,) = recipe.objective.active_anchors.values()
         train = recipe.train  # its learning rate is that of the consolidation
-        said = {"store": anchor.distributions, "updates": train.steps, "rate": 1.0}
+        said = {"samples": anchor.samples, "updates": train.steps, "rate": 1.0}
         said |= {"rows": anchor.per_step, "final_rate": train.final_rate}
         said |= {"checkpoint_every": train.checkpoint_every}
-    elif own.store is None:
+    elif own.samples is None:
         said |= usual
-    name = said.get("store", own.store)
-    missing = {name: CONSOLIDATION["stores"][usual["store"]]} if name not in recipe.stores else {}
+    name = store_named(said.get("samples", own.samples))
+    missing = {name: CONSOLIDATION["stores"][AFTER]} if name not in recipe.stores else {}
     return {_CONSOLIDATION: said, "stores": missing}
 
 

@@ -26,7 +26,8 @@ class Row:
     ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
     around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
     that does not run. Values are as in JSON. With ``only`` no other value is allowed, with
-    ``never`` any but these; ``why`` ends the sentence that refuses one.
+    ``never`` any but these, and ``recent:*`` stands for all that begin so; ``why`` ends the
+    sentence that refuses one.
     """
 
     kind: Kind
@@ -37,7 +38,9 @@ class Row:
 
     def refuses(self, value: Any) -> bool:
         """Whether the engine cannot have ``value``."""
-        return value in self.never or (self.only is not None and value not in self.only)
+        form = f"{value.partition(':')[0]}:*" if isinstance(value, str) else None
+        never = value in self.never or form in self.never
+        return never or (self.only is not None and value not in self.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

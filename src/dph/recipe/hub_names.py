@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from pydantic import AfterValidator, Field, PlainSerializer
 
 from dph._base.import_path import is_import_path, module_file
+from dph.recipe.samples import with_directory
 from dph.recipe.section import FilePath
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -134,7 +135,7 @@ PATH_KEYS = (
 PLACES = (
     *PATH_KEYS,
     "data.sets.*.path",
-    "objective.anchors.*.store",
+    "objective.anchors.*.samples",
     "stores.*.file",
     "stores.*.place",
 )
@@ -164,13 +165,15 @@ def start_paths_at(table: Mapping[str, Any], directory: Path) -> None:
     stores = _inside(table, "stores")
     for tables, name in (
         (_sets(table), "path"),
-        (_named(table, "anchors"), "store"),
         (stores, "file"),
         (stores, "place"),
     ):
         for value in tables.values():
             if isinstance(value, dict) and isinstance(value.get(name), str):
                 value[name] = _absolute(directory, value[name])
+    for anchor in _named(table, "anchors").values():
+        if isinstance(anchor, dict) and isinstance(samples := anchor.get("samples"), str):
+            anchor["samples"] = with_directory(samples, lambda place: str(directory / place))
 
 
 def _absolute(directory: Path, value: str) -> str:

@@ -18,6 +18,7 @@ from dph.recipe.objective import (
     SurrogateSettings,
     TermSettings,
 )
+from dph.recipe.samples import replaced_key
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Section, section_in
 from dph.recipe.stores import StoreSettings
@@ -220,6 +221,9 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in flat(table):
         pattern = pattern_of(key)
+        if now := replaced_key(pattern, key, value):
+            yield now
+            continue
         if pattern in known or _is_own_parameter(table, key):
             continue
         if value is None and pattern in sections:

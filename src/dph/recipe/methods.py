@@ -41,7 +41,7 @@ _AFTER = {
 }
 CONSOLIDATION: dict[str, dict[str, Any]] = {
     "stores": _AFTER,
-    "consolidation": {"updates": 200, "store": AFTER, "rate": 5.0},
+    "consolidation": {"updates": 200, "samples": f"store:{AFTER}", "rate": 5.0},
 }
 """What ``dph_broad`` does after RL, and ``dph consolidate`` to any run."""
 
@@ -158,7 +158,11 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                     **_CLIP_HIGHER,
                     "anchors": {
                         # The paper's own weight and age are not known to us.
-                        "rehearsal": {"divergence": "jensen_shannon", "weight": 0.2, "recent": 4}
+                        "rehearsal": {
+                            "divergence": "jensen_shannon",
+                            "weight": 0.2,
+                            "samples": "recent:4",
+                        }
                     },
                 }
             },
@@ -167,7 +171,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             strength="objective.anchors.rehearsal.weight",
             formula=(
                 "clip-higher + weight * Jensen-Shannon's generator of u = pi / pi_then on own "
-                "right answers of the last `recent` steps"
+                "right answers of the last N steps (`recent:N`)"
             ),
             cost="stored rows' forward",
             stored="a buffer of recent right answers, in the checkpoint",
@@ -259,7 +263,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                         "broad": {
                             "divergence": "distribution_kl",
                             "weight": 0.15,
-                            "distributions": "broad",
+                            "samples": "store:broad",
                             "per_step": 96,
                             "whole_prompts": True,
                         }
@@ -292,7 +296,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                         "consolidation": {
                             "divergence": "distribution_kl",
                             "weight": 1.0,
-                            "distributions": AFTER,
+                            "samples": f"store:{AFTER}",
                             "per_step": 256,
                             "whole_prompts": True,
                         }
@@ -330,7 +334,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
         ),
         "consensus": Method(
             settings={
-                **_agreeing("consensus", store="broad"),
+                **_agreeing("consensus", samples="store:broad"),
                 "stores": {"broad": _NOVEL_PROMPTS},
             },
             label="Consensus",

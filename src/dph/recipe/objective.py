@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from dph.recipe.advantages import ADVANTAGES, reads
-from dph.recipe.section import Count, FilePath, Positive, Section
+from dph.recipe.samples import POOL, AnySamples, read_samples, replaced_key, store_named
+from dph.recipe.section import Count, Positive, Section
 from dph.recipe.terms import (
     DIVERGENCES,
     PENALTIES,
@@ -168,13 +169,11 @@ class AnchorSettings(TermSettings):
     selector = "divergence"
     divergence: str = Field(description=_choices(DIVERGENCES))
     weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
-    store: FilePath | None = Field(
-        None, description="directory of the pool with its stored samples; default: the run's pool"
-    )
-    distributions: str | None = Field(
-        None,
-        description="name of the [stores.<name>] table whose next-token distributions the anchor "
-        "keeps",
+    samples: AnySamples = Field(
+        POOL,
+        description="stored samples: those of the run's pool (pool), of another pool (pool:DIR), "
+        "with their next-token distributions of a store (store:NAME, a [stores.<name>]), or the "
+        "policy's own correct ones of the last N steps (recent:N)",
     )
     per_step: Positive | None = Field(
         None, description="stored samples a rollout; default: train.rehearsal_per_step"
@@ -192,10 +191,6 @@ class AnchorSettings(TermSettings):
         description="limit of computed tokens of stored samples per rollout (shared prefixes "
         "count once); at least one sample is drawn",
     )
-    recent: Positive | None = Field(
-        None,
-        description="number of steps whose correct samples of the policy replace stored samples",
-    )
     recent_capacity: Positive | None = Field(
         None, description="limit of recent samples, the newest first; default: all"
     )
@@ -210,22 +205,45 @@ class AnchorSettings(TermSettings):
     weight_min: float = Field(0.01, gt=0, description="lower bound of the adapted weight")
     weight_max: float = Field(10.0, gt=0, description="upper bound of the adapted weight")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_those_of_now(cls, data: Any) -> Any:
+        for key, value in data.items() if isinstance(data, dict) else ():
+            if now := replaced_key(f"objective.anchors.*.{key}", key, value):
+                raise ValueError(now)
+        return data
+
+    @property
+    def store(self) -> str | None:
+        """The name of the store whose distributions the anchor keeps."""
+        return store_named(self.samples)
+
+    @property
+    def pool(self) -> Path | None:
+        """The directory of another run's pool."""
+        kind, name = read_samples(self.samples)
+        return Path(name) if kind == POOL and name else None
+
+    @property
+    def recent(self) -> int | None:
+        """Number of steps whose correct samples of the policy are rehearsed."""
+        kind, name = read_samples(self.samples)
+        return int(name) if kind == "recent" else None
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         term = self.table.get(self.divergence)
         needs = term is not None and term.reads_distributions
-        if needs and self.distributions is None:
+        if needs and self.store is None:
             raise ValueError(
-                f"divergence {self.divergence!r} needs distributions: the name of a "
-                "[stores.<name>] table"
+                f"divergence {self.divergence!r} needs samples = 'store:NAME', the name of a "
+                f"[stores.<name>] table, got samples = {self.samples!r}"
             )
-        if self.distributions is not None and term is not None and not needs:
+        if self.store is not None and term is not None and not needs:
             raise ValueError(
-                f"divergence {self.divergence!r} takes no distributions: leave "
-                f"distributions = {self.distributions!r} out, or choose 'distribution_kl'"
+                f"divergence {self.divergence!r} reads no distributions: leave samples = "
+                f"{self.samples!r} out, or choose 'distribution_kl'"
             )
-        if self.distributions is not None and self.store is not None:
-            raise ValueError("store and distributions both name a source: leave one of them out")
         if self.whole_prompts and self.whole_schemas:
             raise ValueError(
                 "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
@@ -252,21 +270,13 @@ class AnchorSettings(TermSettings):
     @model_validator(mode="after")
     def _recent_samples_fit(self) -> Self:
         if self.recent_capacity is not None and self.recent is None:
-            raise ValueError("recent_capacity needs recent, the number of steps to look back")
-        if self.recent is None:
-            return self
-        if self.distributions is not None:
             raise ValueError(
-                f"recent={self.recent} excludes distributions = {self.distributions!r}"
-            )
-        if self.store is not None:
-            raise ValueError(
-                f"recent={self.recent} replaces a store, but store={str(self.store)!r} is also set"
+                f"recent_capacity needs samples = 'recent:STEPS', got samples = {self.samples!r}"
             )
         known = self.table.get(self.divergence)
-        if known is not None and known.reads_reference:
+        if self.recent is not None and known is not None and known.reads_reference:
             raise ValueError(
-                f"recent={self.recent} compares with the policy of earlier steps, and "
+                f"samples = {self.samples!r} compares with the policy of earlier steps, and "
                 f"{self.divergence} with the initial policy too: choose another divergence"
             )
         return self
@@ -323,16 +333,13 @@ class ObjectiveSettings(Section):
 
     @property
     def rehearses_pool(self) -> bool:
-        """Whether some of them come from the run's own pool, and not from an anchor's store."""
-        return any(
-            anchor.store is None and anchor.recent is None and anchor.distributions is None
-            for anchor in self.active_anchors.values()
-        )
+        """Whether some of them come from the run's own pool."""
+        return any(anchor.samples == POOL for anchor in self.active_anchors.values())
 
     @property
     def rehearses_distributions(self) -> bool:
         """Whether an anchor acts on stored next-token distributions."""
-        return any(a.distributions is not None for a in self.active_anchors.values())
+        return any(a.store is not None for a in self.active_anchors.values())
 
     @property
     def needs_reference_model(self) -> bool:

@@ -130,8 +130,8 @@ class Recipe(Section):
         if settings.active and settings.store not in self.stores:
             known = ", ".join(self.stores) or "none"
             raise ValueError(
-                f"consolidation.store = {settings.store!r} does not name a store; [stores.<name>] "
-                f"exists for: {known}"
+                f"consolidation.samples = {settings.samples!r} does not name a store; "
+                f"[stores.<name>] exists for: {known}"
             )
         return self
 

@@ -39,16 +39,13 @@ def wrong_stores(
     for name in stores:
         if not _NAME.fullmatch(name):
             return f"stores.{name}: a name is letters, digits, '.', '_' and '-', got {name!r}"
-    for name, anchor in objective.anchors.items():
-        if anchor.distributions is not None and anchor.store is not None:
-            return (
-                f"objective.anchors.{name} has distributions={anchor.distributions!r} and store="
-                f"{str(anchor.store)!r}: set only one of them"
-            )
     for reader, name in _readers(objective, consistency):
         if name not in stores:
             known = ", ".join(stores) or "none"
-            return f"{reader} = {name!r} does not name a store; [stores.<name>] exists for: {known}"
+            return (
+                f"{reader}.samples = 'store:{name}' does not name a store; [stores.<name>] exists "
+                f"for: {known}"
+            )
     return _wrong_consistency(stores, consistency)
 
 
@@ -84,12 +81,12 @@ _WHAT = (
 def _readers(
     objective: ObjectiveSettings, consistency: SelfConsistencySettings
 ) -> Iterator[tuple[str, str]]:
-    """The settings that name a store in use, and that name."""
+    """The tables whose ``samples`` name a store in use, and that name."""
     for name, anchor in objective.active_anchors.items():
-        if anchor.distributions is not None:
-            yield f"objective.anchors.{name}.distributions", anchor.distributions
+        if anchor.store is not None:
+            yield f"objective.anchors.{name}", anchor.store
     if consistency.active and consistency.store is not None:
-        yield "self_consistency.store", consistency.store
+        yield "self_consistency", consistency.store
 
 
 def _wrong_consistency(
@@ -100,13 +97,13 @@ def _wrong_consistency(
     if consistency.store is None:
         known = ", ".join(stores) or "none"
         return (
-            "self_consistency.reward = 'consensus' needs self_consistency.store, the name of a "
-            f"[stores.<name>]; these exist: {known}"
+            "self_consistency.reward = 'consensus' needs self_consistency.samples = 'store:NAME', "
+            f"a [stores.<name>]; these exist: {known}"
         )
     store = stores[consistency.store]
     if store.answers < 2 or store.prompts == "beginning":
         return (
-            f"self_consistency.store = {consistency.store!r}: a consensus needs at least 2 answers "
-            f"to each prompt, got prompts={store.prompts!r} with answers={store.answers}"
+            f"self_consistency.samples = {consistency.samples!r}: a consensus needs at least 2 "
+            f"answers to each prompt, got prompts={store.prompts!r} with answers={store.answers}"
         )
     return ""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from dph.recipe.samples import StoreSamples, store_named
 from dph.recipe.section import (
     Count,
     Device,
@@ -227,8 +228,8 @@ class SelfConsistencySettings(PromptFileSettings):
         description="majority: 1 for the largest class of the own group (TTRL); consensus: share "
         "of the stored answers that agree",
     )
-    store: str | None = Field(
-        None, description="name of the [stores.<name>] with the answers and prompts of consensus"
+    samples: StoreSamples | None = Field(
+        None, description="answers and prompts of consensus: store:NAME, a [stores.<name>]"
     )
 
     @model_validator(mode="after")
@@ -238,12 +239,17 @@ class SelfConsistencySettings(PromptFileSettings):
                 "reward='consensus' takes its prompts from its store: leave out file, and select "
                 "prompts by only and novel"
             )
-        if self.reward == "majority" and self.store is not None:
+        if self.reward == "majority" and self.samples is not None:
             raise ValueError(
                 f"reward='majority' compares a group with itself and reads no store, got "
-                f"store={self.store!r}; name a file, or set reward = 'consensus'"
+                f"samples={self.samples!r}; name a file, or set reward = 'consensus'"
             )
         return self
+
+    @property
+    def store(self) -> str | None:
+        """The name of the store."""
+        return store_named(self.samples)
 
     @property
     def active(self) -> bool:
@@ -255,8 +261,8 @@ class ConsolidationSettings(Section):
     """Updates on a store that the trained policy has filled; no answer is drawn in between."""
 
     updates: Count = Field(0, description="optimizer steps after RL; 0: off")
-    store: str | None = Field(
-        None, description="name of the [stores.<name>] that the trained policy fills"
+    samples: StoreSamples | None = Field(
+        None, description="answers of the trained policy: store:NAME, a [stores.<name>]"
     )
     rows: Positive = Field(256, description="stored answers an update, prompt by prompt")
     rate: float = Field(1.0, gt=0, description="learning rate, in units of train.learning_rate")
@@ -267,12 +273,17 @@ class ConsolidationSettings(Section):
 
     @model_validator(mode="after")
     def _has_a_store(self) -> Self:
-        if self.updates > 0 and self.store is None:
+        if self.updates > 0 and self.samples is None:
             raise ValueError(
-                f"updates={self.updates} needs store, the name of the [stores.<name>] that the "
-                "trained policy fills"
+                f"updates={self.updates} needs samples = 'store:NAME', the [stores.<name>] that "
+                "the trained policy fills"
             )
         return self
+
+    @property
+    def store(self) -> str | None:
+        """The name of the store that the trained policy fills."""
+        return store_named(self.samples)
 
     @property
     def active(self) -> bool:

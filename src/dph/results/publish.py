@@ -25,6 +25,7 @@ from dph.model.hub_cache import bars_for_people, said_plainly
 from dph.recipe import Recipe, load_recipe, recipe_toml
 from dph.recipe.hub_names import PLACES, hub_file, is_model_id
 from dph.recipe.keys import pattern_of
+from dph.recipe.samples import with_directory
 from dph.results.charts.tables import INTERVAL_NOTE, cost_document, cost_words, markdown_table
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import method_label, set_label
@@ -117,7 +118,9 @@ def _value(value: Any, key: str) -> Any:
 
 
 def _last(path: str) -> str:
-    return Path(path).name if Path(path).is_absolute() else path
+    if Path(path).is_absolute():
+        return Path(path).name
+    return with_directory(path, _last)
 
 
 FILE = "README.md"

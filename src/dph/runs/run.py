@@ -71,7 +71,7 @@ def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
     """The recipe of the run that follows ``recipe``'s, which ended with ``checkpoint``."""
     settings, named = recipe.consolidation, METHODS[METHOD]
     (anchor,) = named["objective"]["anchors"].values()
-    own = {**anchor, "distributions": settings.store, "per_step": settings.rows}
+    own = {**anchor, "samples": settings.samples, "per_step": settings.rows}
     train = {
         **named["train"],
         "engine": "own",

@@ -1,6 +1,6 @@
 """The stores of a run: made where they are missing, checked and kept where they are there."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ from dph.errors import ModelError, PoolError
 from dph.model.policies import load_policy
 from dph.recipe import StoreSettings
 from dph.recipe.objective import AnchorSettings
+from dph.recipe.samples import POOL
 from dph.recipe.store_use import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
@@ -37,7 +38,6 @@ from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_groups, siz
 from dph.runs.presample.stores.prompts import Known, store_prompts
 from dph.runs.presample.stores.store import load_store, read_groups, write_store
 from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
-from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from dph.runs.presampling_stage import answer_source, kept_or_made
 from dph.runs.progress import ProgressDisplay
 from dph.runs.scoring import scorer_of
@@ -55,8 +55,8 @@ def require_stores(plan: RunPlan) -> None:
         PoolError: it is missing, or is no pool.
     """
     for anchor in plan.anchors.values():
-        if anchor.store is not None and anchor.store.resolve() != plan.pool.resolve():
-            read_manifest(anchor.store, "pool")
+        if anchor.pool is not None and anchor.pool.resolve() != plan.pool.resolve():
+            read_manifest(anchor.pool, "pool")
 
 
 def stored_samples(
@@ -70,44 +70,37 @@ def stored_samples(
     Raises:
         PoolError: a store is missing, damaged, or another policy's.
     """
-    anchors = plan.anchors
-    named = {name: a.distributions for name, a in anchors.items() if a.distributions is not None}
-    pools = {name: anchor for name, anchor in anchors.items() if name not in named}
-    loaded: dict[str, tuple[DistributionSample, ...]] = {}  # anchors may share a store
-    for store in dict.fromkeys(named.values()):
-        path, settings = plan.stores[store].path, plan.stores[store].settings
-        require_policy_of(path, read_manifest(path, "store"), source, initial=initial)
-        loaded[store] = load_store(
-            path, tilt=settings.tilt, values=settings.values, targets=settings.targets
-        )
-    stores: dict[str, Sequence[StoredRow]] = dict(
-        anchor_stores(pools, pool, source, initial=initial)
-    )
-    return {**stores, **{name: loaded[store] for name, store in named.items()}}
-
-
-def anchor_stores(
-    anchors: Mapping[str, AnchorSettings], pool: Pool | None, source: Source, *, initial: bool
-) -> dict[str, Sequence[RehearsalSample]]:
-    """The samples of every anchor, by its name: of the store it names, or of the run's pool.
-
-    ``source`` is what this run would sample now; ``initial`` says that its weights are still those
-    that were sampled.
-
-    Raises:
-        PoolError: a store is missing, damaged, or another policy's.
-    """
-    stores: dict[str, Sequence[RehearsalSample]] = {}
-    for name, anchor in anchors.items():
+    stored: dict[str, Sequence[StoredRow]] = {}
+    loaded: dict[str, Sequence[StoredRow]] = {}  # anchors may share one
+    for name, anchor in plan.anchors.items():
         if anchor.recent is not None:
             continue  # the loop fills them
-        if anchor.store is not None:
-            own = load_pool(anchor.store)
-            require_policy_of(anchor.store, own.manifest, source, initial=initial)
-            stores[name] = own.rehearsal
-        elif pool is not None:
-            stores[name] = pool.rehearsal
-    return stores
+        if anchor.samples == POOL:
+            stored[name] = pool.rehearsal if pool else ()
+            continue
+        if anchor.samples not in loaded:
+            loaded[anchor.samples] = _loaded(plan, anchor, source, initial=initial)
+        stored[name] = loaded[anchor.samples]
+    return stored
+
+
+def _loaded(
+    plan: RunPlan, anchor: AnchorSettings, source: Source, *, initial: bool
+) -> Sequence[StoredRow]:
+    """The samples of another run's pool, or of a named store."""
+    if anchor.store is not None:
+        store = plan.stores[anchor.store]
+        require_policy_of(store.path, read_manifest(store.path, "store"), source, initial=initial)
+        return load_store(
+            store.path,
+            tilt=store.settings.tilt,
+            values=store.settings.values,
+            targets=store.settings.targets,
+        )
+    assert anchor.pool is not None
+    pool = load_pool(anchor.pool)
+    require_policy_of(anchor.pool, pool.manifest, source, initial=initial)
+    return pool.rehearsal
 
 
 # The values of a store's answers as a step of a run: found where they fit, else worked out.

@@ -11,6 +11,7 @@ from dph._base.import_path import is_import_path, source_fingerprint
 from dph.errors import SettingsError
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
+from dph.recipe.samples import with_directory
 from dph.runs.directory import MANIFEST, is_made
 from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.stores.store import GROUPS_FILE
@@ -60,12 +61,10 @@ _ADDED: Mapping[str, Any] = {
     "model.adapter": None,
 }
 _ADDED_TO_ANCHORS = {
-    "distributions": None,
     "target": None,
     "target_rate": 0.2,
     "weight_min": 0.01,
     "weight_max": 10.0,
-    "recent": None,
     "recent_capacity": None,
     "whole_prompts": False,
     "whole_schemas": False,
@@ -163,15 +162,18 @@ def _named_stores(recipe: Recipe, places: Mapping[str, Path]) -> Iterator[dict[s
 
 
 def _stores(recipe: Recipe) -> dict[str, Any]:
-    """The anchors, with the contents of their stores instead of the paths."""
+    """The anchors, with the contents of their pools instead of the paths."""
     anchors = {}
     for name, anchor in recipe.objective.anchors.items():
-        manifest = anchor.store / MANIFEST if anchor.store else None
-        held = sha256(manifest) if manifest and manifest.is_file() else ""
-        said = anchor.model_dump(mode="json", exclude={"store"}).items()
+        said = anchor.model_dump(mode="json").items()
         used = {key: value for key, value in said if _ADDED_TO_ANCHORS.get(key, ...) != value}
-        anchors[name] = {**used, "store": held}
+        anchors[name] = {**used, "samples": with_directory(anchor.samples, _held)}
     return anchors
+
+
+def _held(pool: str) -> str:
+    manifest = Path(pool) / MANIFEST
+    return sha256(manifest) if manifest.is_file() else ""
 
 
 def _counts(recipe: Recipe, key: str, value: Any) -> bool:

@@ -197,7 +197,7 @@ def test_every_anchor_has_answers_a_divergence_and_a_weight_of_its_own(directory
         "far": {
             "divergence": "jensen_shannon",
             "weight": 0.3,
-            "store": str(directory / "far"),
+            "samples": f"pool:{directory / 'far'}",
             "per_step": 5,
         },
     }

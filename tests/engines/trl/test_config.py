@@ -83,5 +83,5 @@ def test_an_anchor_without_a_store_of_its_own_needs_the_pool(tmp_path):
     anchors = {"far": {"divergence": "alpha", "weight": 0.2}}
     with pytest.raises(SettingsError, match=r"objective.anchors.far.weight=0.2 needs a pool"):
         make(tmp_path, pool="", objective={"anchors": anchors})
-    anchors["far"]["store"] = "somewhere"
+    anchors["far"]["samples"] = "pool:somewhere"
     assert make(tmp_path, pool="", objective={"anchors": anchors}).terms.rehearses

@@ -30,7 +30,7 @@ def store(tmp_path):
 
 
 def broad(**changes):
-    anchor = {"divergence": "distribution_kl", "distributions": "mine", "weight": WEIGHT}
+    anchor = {"divergence": "distribution_kl", "samples": "store:mine", "weight": WEIGHT}
     anchor |= {"per_step": 7, "whole_prompts": True}
     return {"anchors": {"broad": {**anchor, **changes}}}
 
@@ -182,7 +182,7 @@ def test_a_recipe_brings_the_tilt_of_its_stores_and_their_place(tmp_path, store)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"stores": None}, r"anchors.broad.distributions = 'mine' needs stores.mine"),
+        ({"stores": None}, r"anchors.broad.samples = 'store:mine' needs stores.mine"),
         ({"stores": {"mine": {"tilt": 1.0}}}, r"'mine' needs stores.mine: the directory"),
         ({"stores": {"mine": "s", "other": "s"}}, r"stores.other: no anchor reads it.*: mine"),
         ({"stores": {"mine": 3}}, r"stores.mine must be a directory, or a table .*, got 3"),

@@ -131,7 +131,7 @@ def test_a_store_of_an_anchor_is_compared_with_the_model_too(directory):
     write_small_pool(directory / "other", temperature=0.5)
     anchors = {
         "near": {"divergence": "forward_kl", "weight": 0.1},
-        "far": {"divergence": "alpha", "weight": 0.2, "store": str(directory / "other")},
+        "far": {"divergence": "alpha", "weight": 0.2, "samples": f"pool:{directory / 'other'}"},
     }
     with pytest.raises(PoolError, match=r"other.*temperature was 0.5, this run has 0.9"):
         make_trainer(make_config(directory, eta=None, objective={"anchors": anchors}))

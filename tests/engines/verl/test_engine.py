@@ -84,7 +84,7 @@ CASES |= {
                 "near": {"divergence": "forward_kl", "weight": ETA},
                 "broad": {
                     "divergence": "distribution_kl",
-                    "distributions": "broad",
+                    "samples": "store:broad",
                     "weight": BROAD,
                     "floor": floor,
                 },

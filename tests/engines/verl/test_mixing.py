@@ -200,7 +200,7 @@ def test_fields_that_policy_rows_have_beside_are_filled_for_stored_ones(queue, s
 
 def test_rows_of_distributions_bring_their_targets_and_ask_for_logits(queue, small_pool, batch):
     samples = rows.broad_samples(prompts=4)
-    broad = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15}
+    broad = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15}
     settings = TrainSettings(
         pool=small_pool,
         objective={"anchors": {"broad": {**broad, "per_step": 5, "whole_prompts": True}}},

@@ -185,7 +185,7 @@ def test_a_pool_without_problems_cannot_be_explored(config):
 
 
 def broad(config, store):
-    anchor = {"divergence": "distribution_kl", "distributions": "mine", "weight": 0.15}
+    anchor = {"divergence": "distribution_kl", "samples": "store:mine", "weight": 0.15}
     config.dph.objective = {"anchors": {"broad": anchor}}
     config.dph.stores = {"mine": {"place": str(store), "tilt": 4.0}}
     return config

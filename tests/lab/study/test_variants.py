@@ -3,7 +3,7 @@
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.study.candidates import Candidate, Variants
+from dph.lab.study.candidates import Candidate, Variants, as_in_ids
 from dph.lab.study.settings import BudgetSettings, MethodSettings
 from dph.lab.study.sites import Site
 from dph.lab.worlds import WORLDS, world_kind
@@ -67,3 +67,20 @@ def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
 def recipe_of(variant):
     values = nested({"method": variant.method, **variant.asked.dotted})
     return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))
+
+
+def test_ids_have_the_first_names_of_keys_so_that_rows_of_before_are_found():
+    now = {
+        "anchors": {"a": {"samples": "store:broad"}, "b": {"samples": "recent:4"}, "c": {"eta": 1}},
+        "consolidation": {"updates": 200, "samples": "store:after"},
+        "self_consistency.samples": "store:broad",
+        "objective.anchors.a.samples": "pool:there",
+        "evaluate.samples": 16,
+    }
+    assert as_in_ids(now) == {
+        "anchors": {"a": {"distributions": "broad"}, "b": {"recent": 4}, "c": {"eta": 1}},
+        "consolidation": {"updates": 200, "store": "after"},
+        "self_consistency.store": "broad",
+        "objective.anchors.a.store": "there",
+        "evaluate.samples": 16,
+    }

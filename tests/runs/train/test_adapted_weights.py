@@ -17,7 +17,7 @@ from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import first_weights, next_weights
 from stored_distributions import distribution_sample
 
-BROAD = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15, "per_step": 2}
+BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15, "per_step": 2}
 ANSWERS = [(2, 3, 4, 5, 1), (2, 4, 4, 6, 7, 1), (2, 5, 3, 1), (2, 3, 3, 8, 1)]
 
 

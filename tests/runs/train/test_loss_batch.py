@@ -20,7 +20,7 @@ from stored_distributions import distribution_sample
 ANSWERS = ((3, 4, 5, 6, 1), (3, 4, 7, 1), (3, 5, 5, 1), (3, 5, 8, 8, 8, 1))
 STORED = ((3, 8, 6, 1), (3, 7, 4, 4, 1), (3, 4, 5, 5, 6, 1))
 ADVANTAGES = (1.0, -1.0, 0.5, 0.0)
-BROAD = {"divergence": "distribution_kl", "distributions": "broad", "weight": 0.15}
+BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15}
 
 
 class Frozen(torch.optim.SGD):

@@ -88,7 +88,7 @@ def test_a_group_without_a_wrong_answer_enters_as_well():
 
 
 def test_before_the_first_step_there_is_nothing_to_rehearse():
-    assert filled([], replay=anchor(recent=2)).samples() == {"replay": ()}
+    assert filled([], replay=anchor(samples="recent:2")).samples() == {"replay": ()}
 
 
 @pytest.mark.parametrize(
@@ -98,21 +98,21 @@ def test_before_the_first_step_there_is_nothing_to_rehearse():
 def test_answers_leave_when_they_are_too_old_and_no_other_step_replaces_them(recent, after):
     steps = ["ab", "c", "", "de"]
     for count, expected in enumerate(after, start=1):
-        assert held(filled(steps[:count], replay=anchor(recent=recent))) == expected
+        assert held(filled(steps[:count], replay=anchor(samples=f"recent:{recent}"))) == expected
 
 
 def test_over_capacity_the_first_that_came_in_is_the_first_to_leave():
     steps = ["ab", "cd", "e", "fghij"]
     after = ["ab", "bcd", "cde", "hij"]
     for count, expected in enumerate(after, start=1):
-        recent = filled(steps[:count], replay=anchor(recent=9, recent_capacity=3))
+        recent = filled(steps[:count], replay=anchor(samples="recent:9", recent_capacity=3))
         assert held(recent) == expected
 
 
 def test_several_anchors_see_the_same_answers_through_windows_of_their_own():
     anchors = {
-        "short": anchor(recent=1),
-        "few": anchor(recent=3, recent_capacity=2),
+        "short": anchor(samples="recent:1"),
+        "few": anchor(samples="recent:3", recent_capacity=2),
         "pool": anchor(),
     }
     recent = filled(["ab", "cd", "e"], **anchors)
@@ -124,7 +124,10 @@ def test_several_anchors_see_the_same_answers_through_windows_of_their_own():
 
 
 def test_no_more_is_kept_than_the_most_demanding_anchor_sees():
-    capped = {"a": anchor(recent=2, recent_capacity=2), "b": anchor(recent=9, recent_capacity=1)}
+    capped = {
+        "a": anchor(samples="recent:2", recent_capacity=2),
+        "b": anchor(samples="recent:9", recent_capacity=1),
+    }
     assert len(filled(["abc", "de"], **capped)) == 2
 
 
@@ -138,7 +141,7 @@ def test_without_such_an_anchor_nothing_is_kept_counted_or_written(tmp_path):
 
 
 def test_a_checkpoint_brings_back_every_answer_with_its_age(tmp_path):
-    anchors = {"replay": anchor(recent=2)}
+    anchors = {"replay": anchor(samples="recent:2")}
     recent = filled(["ab", "c"], **anchors)
     recent.write(tmp_path)
     again = RecentAnswers(anchors)
@@ -155,7 +158,7 @@ def test_a_checkpoint_brings_back_every_answer_with_its_age(tmp_path):
 
 
 def test_an_empty_buffer_is_written_too(tmp_path):
-    anchors = {"replay": anchor(recent=2)}
+    anchors = {"replay": anchor(samples="recent:2")}
     filled([""], **anchors).write(tmp_path)
     again = RecentAnswers(anchors)
     again.read(tmp_path, step=1)
@@ -167,7 +170,7 @@ def test_a_checkpoint_without_its_answers_is_damaged(tmp_path, content):
     if content is not None:
         (tmp_path / "recent.parquet").write_bytes(content)
     with pytest.raises(CheckpointError, match="is damaged"):
-        RecentAnswers({"replay": anchor(recent=2)}).read(tmp_path, step=1)
+        RecentAnswers({"replay": anchor(samples="recent:2")}).read(tmp_path, step=1)
 
 
 def test_newest_keeps_the_order():
@@ -180,9 +183,9 @@ def test_newest_keeps_the_order():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"recent_capacity": 3}, "needs recent"),
-        ({"recent": 2, "store": "pool"}, "replaces a store"),
-        ({"recent": 0}, "greater than or equal to 1"),
+        ({"recent_capacity": 3}, "recent_capacity needs samples = 'recent:STEPS'"),
+        ({"samples": "recent:0"}, "'recent:STEPS', got 'recent:0'"),
+        ({"samples": "recent:few"}, "'recent:STEPS', got 'recent:few'"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes, said):
@@ -192,7 +195,7 @@ def test_settings_that_contradict_each_other_are_refused(changes, said):
 
 def test_a_divergence_that_reads_the_initial_policy_cannot_rehearse_recent_answers():
     with pytest.raises(ValueError, match="choose another divergence"):
-        AnchorSettings(divergence="jensen_shannon_definition", weight=1.0, recent=2)
+        AnchorSettings(divergence="jensen_shannon_definition", weight=1.0, samples="recent:2")
 
 
 def test_dyjr_is_a_jensen_shannon_divergence_to_recent_answers_and_needs_no_pool():
@@ -207,7 +210,7 @@ def test_dyjr_is_a_jensen_shannon_divergence_to_recent_answers_and_needs_no_pool
 
 
 def test_other_engines_refuse_it_by_name():
-    with pytest.raises(SettingsError, match=r"objective.anchors.rehearsal.recent=4: only"):
+    with pytest.raises(SettingsError, match=r"anchors.rehearsal.samples = 'recent:4': only"):
         engine_objective(None, method="dyjr")
     off = METHODS["dyjr"]["objective"] | {"anchors": {}}
     assert engine_objective(off) == ObjectiveSettings.model_validate(off)

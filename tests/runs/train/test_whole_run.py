@@ -46,7 +46,7 @@ CASES = [
     ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
     ("exact_rkl", "sequence_mean", {"penalties": {"exact_reverse_kl": {"weight": 0.6}}}, {}),
     ("exact_fkl", "token_mean", {"penalties": {"exact_forward_kl": {"weight": 0.6}}}, {}),
-    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent": 1}}}, {"steps": 3}),
+    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"samples": "recent:1"}}}, {"steps": 3}),
     ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent_capacity": 7}}}, {"steps": 3}),
 ]
 

@@ -204,7 +204,7 @@ def problems_to_explore(plan: RunPlan) -> Sequence[Problem]:
 
 def stores_read(recipe: Recipe, directory: Path) -> dict[str, dict[str, Any]]:
     """The stores that active anchors read: where each lies, and how it is tilted."""
-    named = {a.distributions for a in recipe.objective.active_anchors.values()}
+    named = {a.store for a in recipe.objective.active_anchors.values()}
     return {
         name: {
             "place": str(RunDirectory(directory).store(recipe, name)),

@@ -11,6 +11,7 @@ from dph.engines.trl.terms import DEFINITION, apply_terms
 from dph.errors import SettingsError
 from dph.recipe import ObjectiveSettings
 from dph.recipe.objective import REHEARSAL, SHORTHAND
+from dph.recipe.samples import POOL
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
 
     def _require_stores(self, settings: ObjectiveSettings) -> None:
         for name, anchor in settings.active_anchors.items():
-            if not (anchor.store or anchor.distributions or self.pool):
+            if anchor.samples == POOL and not self.pool:
                 short = name == REHEARSAL
                 what = "eta" if short else f"objective.anchors.{name}.weight"
                 raise SettingsError(

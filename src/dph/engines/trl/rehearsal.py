@@ -140,10 +140,8 @@ def open_anchors(
     settings = objective.active_anchors
     sources: dict[str, Path | EngineStore] = {}
     for name in terms.anchors:
-        distributions = settings[name].distributions
-        sources[name] = settings[name].store or Path(pool)
-        if distributions is not None:
-            sources[name] = stores[distributions]
+        store = settings[name].store
+        sources[name] = stores[store] if store else settings[name].pool or Path(pool)
     opened = {source: _open(source) for source in set(sources.values())}
     require_kinds(terms, {name: opened[source].samples for name, source in sources.items()})
     return tuple(

@@ -109,13 +109,13 @@ def open_stores(
         require_fitting_pool(settings, config, manifest, tokenizer)
     stores = {}
     for name, anchor in settings.objective.active_anchors.items():
-        if anchor.distributions is not None:
-            store = settings.stores[anchor.distributions]
+        if anchor.store is not None:
+            store = settings.stores[anchor.store]
             if store not in opened:
                 opened[store] = _distributions(store, config, tokenizer)
             stores[name] = opened[store]
             continue
-        path = anchor.store or settings.pool
+        path = anchor.pool or settings.pool
         if path not in opened:
             other, opened[path] = open_stored(path)
             _require_policy(path, other, config, tokenizer)

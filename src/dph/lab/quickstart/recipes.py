@@ -10,6 +10,7 @@ from dph.errors import SettingsError
 from dph.lab.worlds import UNLABELLED, World, WorldKind, newest_edition, world_kind
 from dph.recipe import METHODS, STRENGTHS, Recipe, merged, resolve_recipe
 from dph.recipe.keys import nested
+from dph.recipe.samples import store_named
 from dph.recipe.stores import FROM_FILE
 
 # What a world gives to methods that learn from its unlabelled prompts.
@@ -37,7 +38,7 @@ def unlabelled_tables(
     found: dict[str, Any] = {}
     for name, store in table.get("stores", {}).items():
         # What a trained policy answers is no other run's business.
-        own_answers = table.get("consolidation", {}).get("store") == name
+        own_answers = store_named(table.get("consolidation", {}).get("samples")) == name
         place = {} if own_answers else {"place": str(stores / name)}
         own = prompts if store.get("prompts", "unlabelled") in FROM_FILE else {}
         found.setdefault("stores", {})[name] = place | own

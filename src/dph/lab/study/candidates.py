@@ -12,6 +12,7 @@ from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFi
 from dph.lab.study.sites import RunRequest, Site, dotted, own_recipe, world_recipe
 from dph.lab.worlds import world_kind
 from dph.recipe import METHODS, Recipe, recipe_digest
+from dph.recipe.samples import read_samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,33 @@ class Variant:
         return f"{self.method}{strength}.lr{self.learning_rate:g}.n{self.steps}"
 
 
+def as_in_ids(table: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """Settings with the keys that ids of runs are made of, whatever recipes call them now.
+
+    Finished rows are found by their ids, so a key that is renamed keeps its first name there:
+    that of ``samples`` depended on the kind.
+
+    >>> as_in_ids({"anchors": {"broad": {"samples": "store:broad"}}})
+    {'anchors': {'broad': {'distributions': 'broad'}}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{place}.{key}"
+        before, _, last = key.rpartition(".")
+        if isinstance(value, Mapping):
+            found[key] = as_in_ids(value, path)
+        elif last == "samples" and isinstance(value, str):
+            kind, name = read_samples(value)
+            first = "distributions" if kind == "store" and "anchors" in path else _FIRST_NAMES[kind]
+            found[f"{before}.{first}".removeprefix(".")] = int(name) if name.isdecimal() else name
+        else:
+            found[key] = value
+    return found
+
+
+_FIRST_NAMES = {"pool": "store", "store": "store", "recent": "recent"}
+
+
 class Variants:
     """Makes variants of a study, each once; a bad setting is found here."""
 
@@ -211,12 +239,12 @@ class Variants:
                 site.identity,
                 self._evaluation(site),
                 {
-                    "method": {method.name: METHODS[method.name]},
+                    "method": as_in_ids({method.name: METHODS[method.name]}),
                     "strength": candidate.strength,
                     "learning_rate": recipe.train.learning_rate,
                     "eps": recipe.train.eps,
                     "steps": recipe.train.steps,
-                    "settings": dict(sorted(asked.settings.items())),
+                    "settings": as_in_ids(dict(sorted(asked.settings.items()))),
                 },
             ),
         )

@@ -136,8 +136,8 @@ def _check_module(recipe: Recipe, key: str, path: str, findings: Findings) -> No
 def check_objective(recipe: Recipe, findings: Findings) -> None:
     """Read the manifests of stores, and look for the modules of own terms, which may need torch."""
     for name, anchor in recipe.objective.active_anchors.items():
-        if anchor.store is not None:
-            _check_store(f"objective.anchors.{name}.store", anchor.store, findings)
+        if anchor.pool is not None:
+            _check_pool(f"objective.anchors.{name}.samples", anchor.pool, findings)
     own = [(key, term) for key, term in _terms(recipe) if is_import_path(term.chosen)]
     for key, term in own:
         try:
@@ -159,17 +159,17 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def _check_store(key: str, store: Path, findings: Findings) -> None:
-    if not store.exists():
-        findings.notes.append(f"{key} does not exist: {store}")
+def _check_pool(key: str, pool: Path, findings: Findings) -> None:
+    if not pool.exists():
+        findings.notes.append(f"{key} does not exist: {pool}")
         return
     try:
-        held = read_manifest(store, "pool").counts.rehearsal
+        held = read_manifest(pool, "pool").counts.rehearsal
     except DphError as error:
         findings.errors.append(f"{key}: {error}")
         return
     if not held:
-        findings.errors.append(f"{key}: the pool {store} has no rehearsal sample")
+        findings.errors.append(f"{key}: the pool {pool} has no rehearsal sample")
 
 
 def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:

@@ -196,7 +196,7 @@ def require_kinds(objective: Objective, stored: Mapping[str, Sequence[StoredRow]
             has = "log-probs of tokens alone" if wanted else "distributions"
             raise PoolError(
                 f"objective.anchors.{name}: the stored answers have {has}, but its divergence is "
-                f"{anchor.divergence!r}: 'distribution_kl' goes with distributions = <store>, the "
+                f"{anchor.divergence!r}: 'distribution_kl' goes with samples = 'store:NAME', the "
                 "others with a pool"
             )
 
