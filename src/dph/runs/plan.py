@@ -136,12 +136,7 @@ class RunPlan:
     @cached_property
     def grading(self) -> ValueSource:
         """Inputs that decide the verdicts of the pool."""
-        known = verifier_identity(self.verifier)
-        return ValueSource(
-            graded_by=known["name"],
-            graded_version=known["version"],
-            graded_settings=known["settings"],
-        )
+        return ValueSource.of(graded=verifier_identity(self.verifier))
 
     @cached_property
     def _training(self) -> TrainingKey:

@@ -16,7 +16,6 @@ from dph.errors import ModelError, PoolError
 from dph.model.policies import load_policy
 from dph.recipe import StoreSettings
 from dph.recipe.objective import AnchorSettings
-from dph.recipe.samples import POOL
 from dph.recipe.store_use import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
@@ -24,7 +23,7 @@ from dph.runs.comparers import comparer
 from dph.runs.directory import is_made
 from dph.runs.drawing import drawing, require_engine
 from dph.runs.plan import PlannedStore, RunPlan
-from dph.runs.presample.making import parts_of, require_free
+from dph.runs.presample.making import parts_of, read_pieces, require_free
 from dph.runs.presample.manifest import (
     Manifest,
     Source,
@@ -36,7 +35,7 @@ from dph.runs.presample.manifest import (
 from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_groups, sizes
 from dph.runs.presample.stores.prompts import Known, store_prompts
-from dph.runs.presample.stores.store import load_store, read_groups, write_store
+from dph.runs.presample.stores.store import GROUPS_FILE, load_store, write_store
 from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
 from dph.runs.presampling_stage import answer_source, kept_or_made
 from dph.runs.progress import ProgressDisplay
@@ -72,22 +71,20 @@ def stored_samples(
     """
     stored: dict[str, Sequence[StoredRow]] = {}
     loaded: dict[str, Sequence[StoredRow]] = {}  # anchors may share one
-    for name, anchor in plan.anchors.items():
+    # Pools before stores: the rows of a step lie in this order, and sums of floats depend on it.
+    for name, anchor in sorted(plan.anchors.items(), key=lambda item: item[1].store is not None):
         if anchor.recent is not None:
             continue  # the loop fills them
-        if anchor.samples == POOL:
-            stored[name] = pool.rehearsal if pool else ()
-            continue
         if anchor.samples not in loaded:
-            loaded[anchor.samples] = _loaded(plan, anchor, source, initial=initial)
+            loaded[anchor.samples] = _loaded(plan, pool, anchor, source, initial=initial)
         stored[name] = loaded[anchor.samples]
     return stored
 
 
 def _loaded(
-    plan: RunPlan, anchor: AnchorSettings, source: Source, *, initial: bool
+    plan: RunPlan, pool: Pool | None, anchor: AnchorSettings, source: Source, *, initial: bool
 ) -> Sequence[StoredRow]:
-    """The samples of another run's pool, or of a named store."""
+    """The samples of the run's pool, of another run's, or of a named store."""
     if anchor.store is not None:
         store = plan.stores[anchor.store]
         require_policy_of(store.path, read_manifest(store.path, "store"), source, initial=initial)
@@ -97,10 +94,10 @@ def _loaded(
             values=store.settings.values,
             targets=store.settings.targets,
         )
-    assert anchor.pool is not None
-    pool = load_pool(anchor.pool)
-    require_policy_of(anchor.pool, pool.manifest, source, initial=initial)
-    return pool.rehearsal
+    if anchor.pool is not None:
+        pool = load_pool(anchor.pool)
+        require_policy_of(anchor.pool, pool.manifest, source, initial=initial)
+    return pool.rehearsal if pool is not None else ()
 
 
 # The values of a store's answers as a step of a run: found where they fit, else worked out.
@@ -281,7 +278,7 @@ class _Making:
             with valuing or nullcontext():
                 take = valuing.take if valuing else lambda _index, _groups: None
                 if is_made(self.path):
-                    groups = read_groups(self.path)
+                    groups = read_pieces(self.path / GROUPS_FILE)
                     for index, chunk in enumerate(groups):
                         take(index, chunk)
                 else:

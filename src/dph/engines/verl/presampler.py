@@ -76,7 +76,9 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         problems = [problem_of_fields(row, settings) for row in self.train_dataset.dataframe]
         require_prompts_fit(problems, settings, self.config, tokenizer)
         draw = ClusterDraw(self, problems)
-        source, grading = _source(self.config, settings, problems, draw), _grading(settings)
+        source = _source(self.config, settings, problems, draw)
+        with closing(settings.make_verifier()) as verifier:
+            grading = ValueSource.of(graded=verifier_identity(verifier))
         if _is_done(_found(path, source, grading), settings):
             return
         with only_maker(path):
@@ -258,16 +260,6 @@ def _found(path: Path, source: Source, grading: ValueSource) -> Manifest | None:
 
 def _is_done(found: Manifest | None, settings: PresampleSettings) -> bool:
     return found is not None and found.rule == settings.rule
-
-
-def _grading(settings: PresampleSettings) -> ValueSource:
-    with closing(settings.make_verifier()) as made:
-        verifier = verifier_identity(made)
-    return ValueSource(
-        graded_by=verifier["name"],
-        graded_version=verifier["version"],
-        graded_settings=verifier["settings"],
-    )
 
 
 def _source(

@@ -134,6 +134,12 @@ def drawn_chunks(
     return tables
 
 
+def read_pieces(file: Path) -> list[pa.Table]:
+    """The tables of a file of ``write_answers``, in the pieces that they were made in."""
+    with pq.ParquetFile(file) as found:
+        return [found.read_row_group(index) for index in range(found.num_row_groups)]
+
+
 def write_answers(
     path: Path,
     kind: Kind,

@@ -68,6 +68,17 @@ class ValueSource(_Record):
     def _as_the_manifest_will_say_it(cls, value: Any) -> Any:
         return json.loads(json.dumps(dict(value)))
 
+    @classmethod
+    def of(
+        cls, *, graded: Mapping[str, Any], compared: Mapping[str, Any] | None = None
+    ) -> "ValueSource":
+        """Values that these verifiers give, by their identities (name, version, settings)."""
+        kinds = {"graded": graded} if compared is None else {"graded": graded, "compared": compared}
+        names = {"name": "by", "version": "version", "settings": "settings"}
+        return cls(
+            **{f"{kind}_{names[key]}": known[key] for kind, known in kinds.items() for key in names}
+        )
+
     def covers(self, wanted: "ValueSource") -> bool:
         """Whether these values are those that ``wanted`` asks for, or more."""
         have, want = self.model_dump(), wanted.model_dump()

@@ -12,12 +12,12 @@ from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dph.model.sampler.graded_table import graded_rows
 from dph.recipe.section import WrongFinal
 from dph.records import GradedCompletion, Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable, read_grades
+from dph.runs.presample.making import read_pieces
 from dph.runs.presample.manifest import Manifest, Rule, Source, ValueSource, require_whole
 from dph.runs.presample.pool import SAMPLES, write_pool
 from dph.runs.presample.tables import RehearsalSample
@@ -177,9 +177,7 @@ def split_again(
         PoolError: a file of the pool is missing or is not the one that was written.
     """
     require_whole(path, found)
-    with pq.ParquetFile(path / SAMPLES) as file:
-        pieces = [file.read_row_group(index) for index in range(file.num_row_groups)]
-    grading = found.values or ValueSource()
+    pieces, grading = read_pieces(path / SAMPLES), found.values or ValueSource()
     return split(
         problems, pieces, path, scored=scored, source=found.source, grading=grading, rule=rule
     )

@@ -112,12 +112,6 @@ def _chosen(
     return found
 
 
-def read_groups(path: Path) -> list[pa.Table]:
-    """The groups in the pieces that they were drawn in."""
-    with pq.ParquetFile(path / GROUPS_FILE) as file:
-        return [file.read_row_group(index) for index in range(file.num_row_groups)]
-
-
 def stored_groups(path: Path) -> list[StoredGroup]:
     """The prompts of a store with their answers."""
     return list(groups_of(pq.read_table(path / GROUPS_FILE, schema=GROUPS)))

@@ -157,14 +157,8 @@ class Judges:
 
     def source(self) -> ValueSource:
         """Inputs that the values will depend on."""
-        found: dict[str, Any] = {}
-        if self.comparer is not None:
-            known = self.comparer.identity
-            found |= {"compared_by": known["name"], "compared_version": known["version"]}
-            found |= {"compared_settings": known["settings"]}
-        known = verifier_identity(self.verifier)
-        found |= {"graded_by": known["name"], "graded_version": known["version"]}
-        return ValueSource(**found, graded_settings=known["settings"])
+        compared = self.comparer.identity if self.comparer is not None else None
+        return ValueSource.of(graded=verifier_identity(self.verifier), compared=compared)
 
 
 class Valuing:
