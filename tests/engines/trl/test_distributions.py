@@ -183,7 +183,7 @@ def test_a_recipe_brings_the_tilt_of_its_stores_and_their_place(tmp_path, store)
     ("changes", "message"),
     [
         ({"stores": None}, r"anchors.broad.samples = 'store:mine' needs stores.mine"),
-        ({"stores": {"mine": {"tilt": 1.0}}}, r"'mine' needs stores.mine: the directory"),
+        ({"stores": {"mine": {"tilt": 1.0}}}, r"'store:mine' needs stores.mine: the directory"),
         ({"stores": {"mine": "s", "other": "s"}}, r"stores.other: no anchor reads it.*: mine"),
         ({"stores": {"mine": 3}}, r"stores.mine must be a directory, or a table .*, got 3"),
         ({"stores": [1]}, r"stores must be a table of stores by name, got \[1\]"),
