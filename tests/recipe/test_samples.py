@@ -64,9 +64,12 @@ def test_an_engine_that_is_given_a_table_explains_it_too():
 
 
 @pytest.mark.parametrize("section", ["self_consistency", "consolidation"])
-def test_what_reads_a_store_alone_says_so(section):
-    with pytest.raises(SettingsError, match=f"{section}.samples: reads a store: .* got 'pool'"):
-        resolve_recipe({**MINIMAL, section: {"samples": "pool"}})
+@pytest.mark.parametrize("samples", ["pool", "after", "store:"])
+def test_what_reads_a_store_alone_says_so(section, samples):
+    with pytest.raises(SettingsError) as refused:
+        resolve_recipe({**MINIMAL, section: {"samples": samples}})
+    said = f"{section}.samples: reads a store: should be 'store:NAME', got {samples!r}"
+    assert str(refused.value) == said
 
 
 def test_a_directory_starts_at_the_recipe_and_a_typed_one_where_it_is_typed(tmp_path):

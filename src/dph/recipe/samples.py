@@ -47,7 +47,7 @@ def _well_formed(text: str) -> str:
 
 
 def _of_a_store(text: str) -> str:
-    if read_samples(text).kind != "store":
+    if not text.removeprefix("store:") or not text.startswith("store:"):
         raise ValueError(f"reads a store: should be 'store:NAME', got {text!r}")
     return text
 

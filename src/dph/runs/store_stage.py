@@ -230,19 +230,10 @@ class _Making:
         """Its settings."""
         return self.planned.settings
 
-    @property
-    def place(self) -> str:
-        """The setting that says where it lies."""
-        return f"{self.planned.key}.place"
-
-    @property
-    def name(self) -> str:
-        """Its name in the recipe."""
-        return self.planned.name
-
     def manifest(self, progress: ProgressDisplay) -> Manifest:
         """That of the finished store."""
-        require_free(self.path, "store", key=self.place)
+        key = f"{self.planned.key}.place"
+        require_free(self.path, "store", key=key)
         with judges_of(self.plan, self.planned) as judges:
             if found := self._found(judges):
                 return found
@@ -252,7 +243,7 @@ class _Making:
                 self.plan,
                 self.path,
                 "store",
-                key=self.place,
+                key=key,
                 found=lambda: self._found(judges),
                 make=lambda: self._make(judges, progress),
             )
@@ -300,7 +291,7 @@ class _Making:
         return manifest
 
     def _values(self, valuing: Valuing, answers: int, progress: ProgressDisplay) -> pa.Table:
-        with progress.task(f"store {self.name}: agreement", answers, "answers") as advance:
+        with progress.task(f"store {self.planned.name}: agreement", answers, "answers") as advance:
             return valuing.values(on_progress=lambda amount: advance(amount, ""))
 
     def _drawn(
@@ -312,7 +303,7 @@ class _Making:
         recipe, total = self.plan.recipe, len(self.problems) * self.store.answers
         with (
             drawing(self.plan, self.model, self.plan.initial) as draw,
-            progress.task(f"store {self.name}", total, "samples") as advance,
+            progress.task(f"store {self.planned.name}", total, "samples") as advance,
         ):
             chosen = StoreDraw(
                 model=self.model,
@@ -356,7 +347,7 @@ class _Making:
         begin = self.plan.prompts.tokenizer.bos_token_id
         if begin is None:
             raise ModelError(
-                f"stores.{self.name}.prompts = 'beginning' draws from the beginning-of-sequence "
+                f"{self.planned.key}.prompts = 'beginning' draws from the beginning-of-sequence "
                 "token, and the tokenizer has none: choose other prompts"
             )
         return lambda _: (int(begin),)

@@ -123,6 +123,7 @@ def test_the_pool_says_of_itself_what_dph_presample_would(pool, own_pool):
     assert theirs.pop("engine") == "verl dph_torch"
     assert theirs == ours
     assert pool.manifest.rule == own_pool.manifest.rule
+    assert pool.manifest.values == own_pool.manifest.values
     assert pool.manifest.counts.prompts == KNOWN + UNSURE
     assert pool.manifest.counts.rehearsal >= KNOWN - 3
 

@@ -13,7 +13,7 @@ from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
 from dph.runs.directory import is_made
 from dph.runs.preflight.data import Findings, NamedProblems
-from dph.runs.presample.manifest import read_manifest
+from dph.runs.presample.manifest import Kind, Manifest, read_manifest
 from dph.runs.presample.stores.prompts import (
     Known,
     file_prompts,
@@ -39,7 +39,8 @@ def check_stores(
         except DphError as error:
             findings.errors.append(str(error))
             continue
-        _check_place(f"stores.{name}.place", store, findings)
+        if store.place is not None and is_made(store.place):
+            _manifest(f"stores.{name}.place", store.place, "store", findings)
         compares = store.compares or recipe.self_consistency.store == name
         _check_agreement(recipe, f"stores.{name}", store, compares, findings)
         found += _prompts(recipe, f"stores.{name}", store, known, findings)
@@ -106,12 +107,12 @@ def _named(recipe: Recipe, key: str, problems: Sequence[Problem]) -> NamedProble
     )
 
 
-def _check_place(key: str, store: StoreSettings, findings: Findings) -> None:
-    if store.place is not None and is_made(store.place):
-        try:
-            read_manifest(store.place, "store")
-        except DphError as error:
-            findings.errors.append(f"{key}: {error}")
+def _manifest(key: str, place: Path, kind: Kind, findings: Findings) -> Manifest | None:
+    try:
+        return read_manifest(place, kind)
+    except DphError as error:
+        findings.errors.append(f"{key}: {error}")
+        return None
 
 
 def _check_agreement(
@@ -137,7 +138,13 @@ def check_objective(recipe: Recipe, findings: Findings) -> None:
     """Read the manifests of stores, and look for the modules of own terms, which may need torch."""
     for name, anchor in recipe.objective.active_anchors.items():
         if anchor.pool is not None:
-            _check_pool(f"objective.anchors.{name}.samples", anchor.pool, findings)
+            key = f"objective.anchors.{name}.samples"
+            if not anchor.pool.exists():
+                findings.notes.append(f"{key} does not exist: {anchor.pool}")
+            elif (found := _manifest(key, anchor.pool, "pool", findings)) and (
+                not found.counts.rehearsal
+            ):
+                findings.errors.append(f"{key}: the pool {anchor.pool} has no rehearsal sample")
     own = [(key, term) for key, term in _terms(recipe) if is_import_path(term.chosen)]
     for key, term in own:
         try:
@@ -157,19 +164,6 @@ def _is_there(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # one without a spec, such as the program itself
         return False
-
-
-def _check_pool(key: str, pool: Path, findings: Findings) -> None:
-    if not pool.exists():
-        findings.notes.append(f"{key} does not exist: {pool}")
-        return
-    try:
-        held = read_manifest(pool, "pool").counts.rehearsal
-    except DphError as error:
-        findings.errors.append(f"{key}: {error}")
-        return
-    if not held:
-        findings.errors.append(f"{key}: the pool {pool} has no rehearsal sample")
 
 
 def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:
