@@ -235,7 +235,7 @@ def test_two_anchors_on_distributions_keep_their_rows_and_weights_apart(models):
     samples = batch_of(model, reference).stored["broad"]
     stored = {"one": samples[:1], "two": samples[1:]}
     both = {
-        name: {**BROAD, "distributions": name, "weight": weight}
+        name: {**BROAD, "samples": f"store:{name}", "weight": weight}
         for name, weight in (("one", 0.2), ("two", 0.7))
     }
     together, _ = gradient(
