@@ -84,7 +84,7 @@ _REPLACED = {
 
 
 def replaced_key(pattern: str, key: str, value: object) -> str:
-    """What to write instead of a key of before; '' where ``pattern`` is none.
+    """Explanation of a key of before, with the key of now; '' where ``pattern`` is none.
 
     >>> replaced_key("consolidation.store", "consolidation.store", "after")
     "consolidation.store = 'after' is now consolidation.samples = 'store:after'"
