@@ -1,6 +1,9 @@
 """Memory and time of the search for copies, by the number of documents.
 
-    python -m benchmarks.dedup_memory --documents 100000,1000000 [--out FILE] [--figure FILE]
+    python -m benchmarks.dedup_memory --documents 100000,1000000
+    python -m benchmarks.dedup_memory --figure docs/pictures/dedup-memory.svg
+
+The first measures and writes ROWS, the second draws them.
 
 Signatures are made directly: random digests and bands, of which one document in ten is a copy and
 one in ten shares a band with another. Each number of documents is measured in a process of its own,
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +32,7 @@ from dph.corpus.sorting import BatchWriter, in_order
 
 _SHARD_DOCUMENTS = 50_000
 _DOCUMENT_BYTES = 5_000
+ROWS = Path(__file__).with_suffix(".csv")
 _COLUMNS = ("documents", "peak_mb", "cpu_seconds", "dropped")
 
 
@@ -89,7 +94,7 @@ def measure(documents: int) -> dict[str, float]:
 
 def draw(rows: list[dict[str, float]], path: Path) -> None:
     """Peak memory by documents, and what 0.85 kB a document would be."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - an extra
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - a process that measures has none of it
 
     figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
     counts = [row["documents"] for row in rows]
@@ -103,23 +108,28 @@ def draw(rows: list[dict[str, float]], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure each number of documents and print the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", default="100000,300000,1000000")
+    """Measure each number of documents, or draw the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--documents", default="", help="numbers to measure")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--out", type=Path, default=ROWS, help="rows, as csv")
+    parser.add_argument("--figure", type=Path, help="picture of the rows")
     options = parser.parse_args()
     if options.one:
-        print(
-            ",".join(
-                f"{value:g}" if value < 1e5 else f"{value:.0f}"
-                for value in measure(options.one).values()
-            )
-        )
+        print(",".join(f"{value:.10g}" for value in measure(options.one).values()))
         return
+    if options.documents:
+        write_rows(options.out, options.documents.split(","))
+    if options.figure:
+        with options.out.open(newline="", encoding="utf-8") as file:
+            rows = [{name: float(row[name]) for name in _COLUMNS} for row in csv.DictReader(file)]
+        draw(rows, options.figure)
+
+
+def write_rows(path: Path, counts: Sequence[str]) -> None:
+    """Measure, tell and write row after row, each in a process of its own."""
     rows: list[dict[str, float]] = []
-    for count in options.documents.split(","):
+    for count in counts:
         command = [sys.executable, "-m", "benchmarks.dedup_memory", "--one", count]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         rows.append(dict(zip(_COLUMNS, map(float, told.strip().split(",")), strict=True)))
@@ -132,13 +142,10 @@ def main() -> None:
             f"{row['dropped']:.0f} dropped",
             flush=True,
         )
-        if options.out:
-            with options.out.open("w", newline="") as file:
-                writer = csv.DictWriter(file, _COLUMNS)
-                writer.writeheader()
-                writer.writerows(rows)
-    if options.figure:
-        draw(rows, options.figure)
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, _COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 if __name__ == "__main__":
