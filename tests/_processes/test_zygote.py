@@ -70,3 +70,14 @@ def test_it_ends_by_itself_when_nobody_can_ask_any_more(zygote):
     start(zygote, "a")
     zygote.close(patience=30)
     assert zygote.process.returncode == 0
+
+
+def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one(zygote):
+    pid = start(zygote, "a", seconds=90)
+    zygote.control.settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        zygote.ask({"wait": pid, "seconds": 1})
+    zygote.control.settimeout(30)
+    with pytest.raises(OSError, match=r"^it ended|Broken pipe"):
+        zygote.ask({"wait": pid, "seconds": 0})
+    os.kill(pid, 9)

@@ -99,11 +99,17 @@ class Zygote:
         """Its answer.
 
         Raises:
-            OSError: it is gone, or has said nothing for as long as ``control`` waits.
+            OSError: it is gone, or has said nothing for as long as ``control`` waits: then it is
+                ended, because its answer would be taken for that to the next message.
         """
         with self._asking:
             socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
-            data = self.control.recv(_LARGEST)
+            try:
+                data = self.control.recv(_LARGEST)
+            except TimeoutError:
+                self.process.kill()
+                self.control.shutdown(socket.SHUT_RDWR)  # whoever asks next hears that it is gone
+                raise
         if not data:
             raise ConnectionResetError(f"it ended with code {self.process.wait()}")
         return json.loads(data)
