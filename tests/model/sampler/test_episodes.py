@@ -17,6 +17,7 @@ from dph.model.turns import TurnEncoder
 from dph.tasks.environments import Environment, EpisodeLimits
 from environment_classes import (
     BeginsApart,
+    BeginsAsItsCounter,
     Coding,
     Game,
     Hostile,
@@ -247,6 +248,14 @@ def test_a_group_that_does_not_begin_alike_is_refused(tokenizer):
         draw = make_draw(tokenizer, environment, lambda *_: "", verifier=Lengths())
         with pytest.raises(VerifierError, match="problem 'to 1' do not begin alike: reset said"):
             draw(problems(1), samples=2, seed=0)
+
+
+def test_a_group_whose_members_are_not_drawn_at_once_begins_alike_too(tokenizer, tmp_path):
+    problem = Problem(problem_id="p", prompt="?", answer={"path": str(tmp_path / "began")})
+    with Environment(BeginsAsItsCounter) as environment:
+        draw = make_draw(tokenizer, environment, lambda *_: "Done.", at_once=1)
+        with pytest.raises(VerifierError, match="reset said '1' and '2'"):
+            draw([problem], samples=2, seed=0)
 
 
 @pytest.mark.parametrize(

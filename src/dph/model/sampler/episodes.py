@@ -36,6 +36,11 @@ class _Row:
     """Of the last turn; none where it was the last of all."""
     verdict: Verdict | None = None
 
+    @property
+    def began(self) -> bool:
+        """Whether ``reset`` succeeded."""
+        return bool(self.token_ids) or self.episode.ending is None
+
     def take(self, completion: Completion) -> None:
         """Append a turn of the policy."""
         self.token_ids += completion.token_ids
@@ -44,7 +49,7 @@ class _Row:
         self.texts.append(completion.text)
 
     def read(self, ids: Sequence[int]) -> None:
-        """Append results, which nobody wrote of the policy's accord."""
+        """Append results, which the policy did not write."""
         self.token_ids += ids
         self.written += [False] * len(ids)
         self.texts += [f"[{result.tool or 'error'}] {result.text}" for result in self.results]
@@ -340,7 +345,7 @@ def _without_route(problem: Problem) -> Problem:
 def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
     """The prompt of a group: that of a member whose ``reset`` did not fail, if there is one."""
     group = [row for row in rows if row.problem == place]
-    return next((row.prompt for row in group if row.token_ids), group[0].prompt)
+    return next((row.prompt for row in group if row.began), group[0].prompt)
 
 
 def _graded(problem: Problem, row: _Row) -> GradedCompletion:
@@ -357,11 +362,10 @@ def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
     """
     said: dict[int, _Row] = {}
     for row in rows:
+        if not row.began:
+            continue
         first = said.setdefault(row.problem, row)
-        if row.episode.ending is None and row.prompt != first.prompt:
-            if first.episode.ending is not None:
-                said[row.problem] = row
-                continue
+        if row.prompt != first.prompt:
             raise VerifierError(
                 f"members of the group of problem {problems[row.problem].problem_id!r} do not "
                 f"begin alike: reset said {first.episode.said!r:.80} and "
