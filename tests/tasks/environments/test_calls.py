@@ -75,6 +75,16 @@ def test_a_faulty_json_call_is_one_with_a_reason(text, reason):
     assert len(found.reason) <= 300
 
 
+@pytest.mark.parametrize("deep", [65, 500, 900])
+def test_a_value_that_a_check_could_not_walk_through_is_no_call(deep):
+    value = "[" * deep + "]" * deep
+    faulty = (f'<tool_call>{{"name": "f", "arguments": {{"a": {value}}}}}</tool_call>', json_calls)
+    for text, read in (faulty, (f"CALL f({value})", plain_calls)):
+        (found,) = read(text)
+        assert isinstance(found, BadCall)
+        assert "nested too deeply" in found.reason
+
+
 def test_what_follows_a_faulty_call_is_read():
     text = call("{") + call('{"name": "f"}')
     assert [type(found) for found in json_calls(text)] == [BadCall, ToolCall]

@@ -29,6 +29,8 @@ _NAME = re.compile(r"(\w+)[ \t]*\([ \t]*")
 _KEY = re.compile(r"([A-Za-z_]\w*)[ \t]*=(?!=)[ \t]*")
 _REST_OF_LINE = re.compile(r"[ \t\r]*\Z")
 _SHOWN = 80
+_DEEPEST = 64
+"""Values inside values that a call may have: the checks of its types recurse into them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +152,23 @@ def _skip(blanks: re.Pattern[str], text: str, at: int) -> int:
 def _value(text: str, at: int) -> tuple[Any, int]:
     """A JSON value at ``at``, and where it ends."""
     try:
-        return _DECODER.raw_decode(text, at)
+        value, end = _DECODER.raw_decode(text, at)
+        _require_shallow(value)
+        return value, end
     except _CallError:
         raise
     except (ValueError, RecursionError) as error:  # not JSON, a number of 5,000 digits, depth
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise _CallError(f"the call is not JSON: {text[at : at + _SHOWN]}, {what}"[:200]) from error
+
+
+def _require_shallow(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        outer = [each for each in level if isinstance(each, dict | list)]
+        level = [one for e in outer for one in (e.values() if isinstance(e, dict) else e)]
+    if any(isinstance(each, dict | list) for each in level):
+        raise RecursionError
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
