@@ -109,6 +109,28 @@ def test_the_tool_that_submits_ends_the_trajectory_with_its_answer():
                 assert graded.reason == f"={answer}"
 
 
+def test_an_answer_is_text_that_every_verifier_can_write():
+    with Environment(Everything, submits="echo") as environment, environment.begin(EMPTY) as one:
+        assert one.step(call("echo", text="a\ud800b")) == []
+        assert one.answer == "a?b"
+
+
+def test_a_module_that_prints_and_reads_while_it_is_imported_is_in_nobodys_way(
+    tmp_path, monkeypatch, capfd
+):
+    (tmp_path / "loud.py").write_text(
+        "import sys\nfrom environment_classes import Increment\nprint('loud', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with (
+        Environment("loud:Increment", start_seconds=20) as environment,
+        environment.begin(EMPTY) as episode,
+    ):
+        assert "Increment the counter" in episode.said
+    assert "loud" not in capfd.readouterr().out
+
+
 FAULTS = [
     ("<tool_call>{", "not JSON"),
     (call("nothing"), "no tool is named 'nothing'"),

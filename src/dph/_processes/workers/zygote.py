@@ -42,12 +42,12 @@ class WorkerForks(ForkServer):
 def main() -> None:
     """Fork on request until whoever asks is gone; in a child, be a worker."""
     handler, options = json.loads(sys.argv[1])
-    with contextlib.suppress(Exception, SystemExit):  # the worker says what is wrong
-        load_callable(handler)(options)
     control = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)  # a handler's module may read it
     os.close(nothing)
+    with contextlib.suppress(Exception, SystemExit):  # the worker says what is wrong
+        load_callable(handler)(options)
     # A worker that dies of a signal is an everyday event, not one to dump core for.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     gc.freeze()  # collecting garbage writes to every object: children would copy what they share

@@ -16,7 +16,7 @@ from typing import Any
 from dph._base.import_path import load_callable
 from dph._processes.workers.handler import TellStage, limit_address_space
 from dph.errors import SettingsError
-from dph.tasks.environments.schema import tool_schema, tools_of
+from dph.tasks.environments.schema import clean, tool_schema, tools_of
 from dph.tasks.verifiers.function_handler import as_verdict, describe_crash
 
 _REASON_CHARACTERS = 500
@@ -88,7 +88,7 @@ class Instance:
             if isinstance(error, MemoryError):
                 raise
             text = f"{type(error).__name__}: {_safe(error)}"
-            return ["raised", _clean(text)[:_REASON_CHARACTERS]]
+            return ["raised", clean(text)[:_REASON_CHARACTERS]]
         return self._text(text, "result")
 
     def _end(self) -> list[Any]:
@@ -126,18 +126,13 @@ class Instance:
         """The text, cut at the limit; one that is far over it ends the trajectory."""
         if len(text) > self._options["most_characters"]:
             return ["over", f"a text of {len(text)} characters"]
-        text, limit = _clean(text), self._options["result_characters"]
+        text, limit = clean(text), self._options["result_characters"]
         cut = len(text) - limit
         return [kind, text if cut <= 0 else f"{text[:limit]}... ({cut} more characters)"]
 
 
 async def _awaited(value: Any) -> Any:
     return await value
-
-
-def _clean(text: str) -> str:
-    """Text that every tokenizer takes: halves of surrogate pairs become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _safe(error: BaseException) -> str:

@@ -30,7 +30,7 @@ from dph._processes.workers.process import (
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, with_names
-from dph.tasks.environments.schema import Schema, fault_of
+from dph.tasks.environments.schema import Schema, clean, fault_of
 
 _HANDLER = "dph.tasks.environments.child:make_instance"
 _SEEDS = 2**62
@@ -332,7 +332,7 @@ class Episode(Closing):
         self._count(call.name)
         if call.name == self._environment.submits:
             self._submitted = True
-            self.answer = " ".join(str(value) for value in call.arguments.values())
+            self.answer = clean(" ".join(str(value) for value in call.arguments.values()))
         return ToolResult(call.name, answer[1])
 
     def _count(self, tool: str) -> None:

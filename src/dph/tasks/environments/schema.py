@@ -152,6 +152,11 @@ def _choices(values: list[Any], place: str) -> Schema:
     return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
 
 
+def clean(text: str) -> str:
+    """Text that can be encoded: halves of surrogate pairs become question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 # A call against the schema of its tool.
 
 
