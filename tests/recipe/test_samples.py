@@ -72,6 +72,16 @@ def test_what_reads_a_store_alone_says_so(section, samples):
     assert str(refused.value) == said
 
 
+def test_a_pool_without_a_directory_is_refused_in_a_file_too(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        '[model]\npath = "m"\n[data]\ntrain = "t.jsonl"\n[objective.anchors.old]\n'
+        'divergence = "alpha"\nsamples = "pool:"\n'
+    )
+    with pytest.raises(SettingsError, match="'recent:STEPS', got 'pool:'"):
+        load_recipe(recipe)
+
+
 def test_a_directory_starts_at_the_recipe_and_a_typed_one_where_it_is_typed(tmp_path):
     recipe = tmp_path / "task" / "recipe.toml"
     recipe.parent.mkdir()

@@ -68,8 +68,8 @@ def with_directory(samples: str, change: Callable[[str], str]) -> str:
     >>> with_directory("pool:other", lambda place: f"/runs/{place}")
     'pool:/runs/other'
     """
-    kind, colon, place = samples.partition(":")
-    return f"{kind}:{change(place)}" if kind == POOL and colon else samples
+    kind, _, place = samples.partition(":")
+    return f"{kind}:{change(place)}" if kind == POOL and place else samples
 
 
 # Keys of before, which ``samples`` replaces.
