@@ -12,6 +12,15 @@ from enum import Enum
 from typing import Any, Literal
 
 
+def _write_to_every_pipe(line: bytes) -> str:
+    for number in range(3, 64):
+        try:
+            os.write(number, line)
+        except OSError:
+            continue
+    return "written"
+
+
 class Increment:
     """TRL's first example: it draws its own task."""
 
@@ -261,12 +270,13 @@ class Hostile:
         return "printed"
 
     def _writes_to_every_pipe(self):
-        for number in range(3, 64):
-            try:
-                os.write(number, b"garbage\n")
-            except OSError:
-                continue
-        return "written"
+        return _write_to_every_pipe(b"garbage\n")
+
+    def _answers_in_another_form(self):
+        return _write_to_every_pipe(b'["ok", {"kind": "result"}, 0.0]\n')
+
+    def _answers_another_request(self):
+        return _write_to_every_pipe(b'["ok", ["worth", "CORRECT", 1.0, ""], 0.0]\n')
 
     def _closes_every_pipe(self):
         os.closerange(0, 64)
@@ -337,6 +347,17 @@ class BeginsAsItsCounter:
         return str(os.path.getsize(path))  # noqa: PTH202
 
     def get_reward(self) -> float:
+        return 1.0
+
+
+class Forging:
+    """Answers for its process; the column ``line`` says what."""
+
+    def reset(self, line: str, **columns: Any) -> None:
+        self._line = line.encode()
+
+    def get_reward(self) -> float:
+        _write_to_every_pipe(self._line)
         return 1.0
 
 

@@ -11,6 +11,7 @@ from dph.records import Verdict
 from dph.tasks.environments import Environment, EpisodeLimits
 from environment_classes import (
     Everything,
+    Forging,
     HangsInReset,
     Hostile,
     Increment,
@@ -201,6 +202,8 @@ ENDS = [
     ("says_much", Outcome.OVER_LIMIT, "act: a text of 100000000 characters"),
     ("allocates", Outcome.OVER_LIMIT, "act: more than 500000000 bytes of memory"),
     ("writes_to_every_pipe", Outcome.CRASHED, "act: its process sent a malformed answer"),
+    ("answers_in_another_form", Outcome.CRASHED, "act: its process sent a malformed answer"),
+    ("answers_another_request", Outcome.CRASHED, "act: its process sent a malformed answer"),
     ("closes_every_pipe", Outcome.CRASHED, "act: the process died"),
 ]
 
@@ -302,6 +305,16 @@ def test_endless_calls_end_by_the_limits():
             assert episode.step(call("nothing")) == []
             assert episode.verdict().outcome is Outcome.INVALID
             assert episode.verdict().reason.startswith("more than 1 calls failed, the last: no")
+
+
+@pytest.mark.parametrize("worth", [("SPLENDID", 1.0), ("CORRECT", 7.0), ("CORRECT", "much")])
+def test_a_reward_in_another_form_costs_the_trajectory(worth):
+    line = json.dumps(["ok", ["worth", *worth, ""], 0.0]) + "\n"
+    problem = Problem(problem_id="p", prompt="", answer={"line": line})
+    with Environment(Forging) as environment, environment.begin(problem) as episode:
+        episode.step("Done.")
+        assert episode.verdict().outcome is Outcome.CRASHED
+        assert episode.verdict().reason == "get_reward: its process sent a malformed answer"
 
 
 @pytest.mark.parametrize(

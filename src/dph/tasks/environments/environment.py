@@ -246,7 +246,7 @@ class Episode(Closing):
         self.calls: Counter[str] = Counter()
         self.order: list[str] = []
         self.turns = self.failures = 0
-        answer = self._ask(reset, "reset")
+        answer = self._ask(reset, "reset", "said")
         if answer is not None:
             self.said = answer[1]
         elif self.ending is not None:  # before the policy did anything, whatever it was
@@ -298,7 +298,7 @@ class Episode(Closing):
                     f"the class {self._environment.name!r} has no method 'get_reward' and there "
                     "is no verifier: nothing says what a trajectory is worth"
                 )
-            found = self._ask(encode(["reward"]), "get_reward")
+            found = self._ask(encode(["reward"]), "get_reward", "worth")
             if found is not None:
                 _, outcome, reward, reason = found
                 self._end(Outcome(outcome), reason, reward)
@@ -324,7 +324,8 @@ class Episode(Closing):
             return self._failure("", call.reason if isinstance(call, BadCall) else "")
         if fault := fault_of(schema, call.arguments):
             return self._failure(call.name, fault)
-        answer = self._ask(encode(["call", call.name, dict(call.arguments)]), call.name)
+        request = encode(["call", call.name, dict(call.arguments)])
+        answer = self._ask(request, call.name, "result", "raised")
         if answer is None:
             return ToolResult(call.name, "", failed=True)
         if answer[0] == "raised":
@@ -348,11 +349,13 @@ class Episode(Closing):
             self._end(Outcome.INVALID, f"more than {allowed} calls failed, the last: {reason}")
         return ToolResult(tool, str({"error": reason}), failed=True)
 
-    def _ask(self, request: bytes, what: str) -> list[Any] | None:
-        """The child's answer; None where it ended the trajectory."""
+    def _ask(self, request: bytes, what: str, *kinds: str) -> list[Any] | None:
+        """The child's answer, of one of these kinds; None where it ended the trajectory."""
         try:
             reply = self._worker.exchange([request])[0]
-        except (ValueError, TypeError, IndexError):  # a class wrote into the pipe of its process
+            if reply.kind is ReplyKind.OK:
+                _require_form(reply.value, kinds)
+        except (ValueError, TypeError, LookupError):  # a class wrote into the pipe of its process
             reply = Reply(ReplyKind.CRASHED, reason="its process sent a malformed answer")
         if reply.kind is ReplyKind.OK and not self._worker.retired:
             answer: list[Any] = reply.value
@@ -373,3 +376,20 @@ class Episode(Closing):
     def _end(self, outcome: Outcome, reason: str, reward: float = 0.0) -> None:
         self.ending = Verdict(outcome=outcome, reward=reward, reason=reason)
         self.close()
+
+
+def _require_form(answer: Any, kinds: Sequence[str]) -> None:
+    """Refuse an answer that the child does not give.
+
+    Raises:
+        ValueError: it is of another kind or form.
+        TypeError: so are its values.
+    """
+    kind, *content = answer
+    if kind == "worth":
+        outcome, reward, reason = content
+        Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
+    elif [type(each) for each in content] != [str]:
+        raise ValueError(kind)
+    if kind not in (*kinds, "over", "crashed"):
+        raise ValueError(kind)
