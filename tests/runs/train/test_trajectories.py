@@ -103,6 +103,22 @@ def test_scores_without_gradient_and_whole_tables_leave_the_same_tokens_out(mode
     assert table.shape == (21, VOCABULARY)
 
 
+@pytest.mark.parametrize("sharing", ["never", "always"])
+def test_trajectories_that_never_began_have_no_scores(model, sharing):
+    scored = score_completions(
+        model,
+        [PROMPT] * 2,
+        [(), ()],
+        temperature=1.0,
+        pad_id=0,
+        token_budget=100,
+        dtype="float32",
+        sharing=sharing,
+        written=[(), ()],
+    )
+    assert scored == [(), ()]
+
+
 def test_a_row_that_does_not_say_of_every_token_who_wrote_it_is_refused(model):
     with pytest.raises(DataError, match="says it of every token"):
         completion_scores(model, [PROMPT], [(9, 1)], temperature=1.0, pad_id=0, written=[(True,)])

@@ -78,7 +78,7 @@ def _only_written(
     if [len(row) for row in flags] != [len(ids) for ids in completions]:
         raise DataError("a row that says who wrote its tokens says it of every token")
     device = layout.mask.device
-    kept = torch.tensor([flag for row in flags for flag in row], device=device)
+    kept = torch.tensor([flag for row in flags for flag in row], dtype=torch.bool, device=device)
     counts = torch.tensor([sum(row) for row in flags], device=device)
     columns = torch.arange(int(counts.max()), device=device)
     return replace(
