@@ -99,7 +99,7 @@ class Completion:
     the answer without special tokens.
 
     ``written`` is None for a text of one turn. In a trajectory it says of every token whether the
-    policy wrote it; the others are results of tools, and there is no log-prob of theirs.
+    policy wrote it; the others are results of tools and have no log-probs.
     """
 
     problem_id: str

@@ -1,7 +1,7 @@
 """The process of one trajectory: an instance of the user's class, its tools and its reward.
 
 Requests: ``["describe"]``, ``["reset", columns, seed, member]``, ``["call", name, arguments]`` and
-``["reward"]``. What the class raises is data here and no error of this process.
+``["reward"]``. What the class raises is data here, not an error of this process.
 """
 
 import asyncio
