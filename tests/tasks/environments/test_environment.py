@@ -289,6 +289,14 @@ def test_a_reset_that_fails_costs_the_trajectory(kind, outcome, reason):
         assert reason in episode.verdict().reason
 
 
+def test_too_many_calls_in_a_turn_buy_no_turn():
+    limits = EpisodeLimits(turns=2, calls=1)
+    with Environment(Everything, limits=limits) as environment, environment.begin(EMPTY) as episode:
+        assert len(episode.step(call("echo", text="a") * 3)) == 2
+        assert episode.step(call("echo", text="a") * 3) == []
+        assert episode.verdict().reason == "cut off after 2 turns"
+
+
 def test_endless_calls_end_by_the_limits():
     limits = EpisodeLimits(turns=3, calls=2, errors=1)
     with Environment(Everything, limits=limits) as environment:

@@ -267,11 +267,11 @@ class Episode(Closing):
             self.answer = text
             return []
         results: list[ToolResult] = []
-        for place, call in enumerate(calls):
-            if place >= limits.calls:
+        for call in calls[: limits.calls + 1]:
+            if len(results) == limits.calls:
                 result = self._failure("", f"at most {limits.calls} calls may stand in one turn")
-                return [*results, result] if self.ending is None else []
-            result = self._run(call)
+            else:
+                result = self._run(call)
             if self.ending is not None or self._submitted:
                 return []
             results.append(result)
