@@ -137,8 +137,14 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
             r"anchors.js.target: it adapts a weight.*; `dph train` can",
         ),
         ({"advantage": {"kind": "grupo"}}, r"there is no 'grupo'.*'group'"),
-        ({"advantage": {"kind": "bbg"}}, r"advantage = 'bbg': it reads the number of.*`dph train` can"),
-        ({"advantage": {"kind": "alpha_dpg"}}, r"'alpha_dpg': it reads the number of.*`dph train` can"),
+        (
+            {"advantage": {"kind": "bbg"}},
+            r"advantage = 'bbg': it reads the number of.*`dph train` can",
+        ),
+        (
+            {"advantage": {"kind": "alpha_dpg"}},
+            r"'alpha_dpg': it reads the number of.*`dph train` can",
+        ),
         (
             {"advantage": {"kind": "flowrl"}},
             r"'flowrl': it reads the initial policy's log-probs of",
