@@ -142,7 +142,8 @@ format: $(STAMP)
 clean:
 	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-vllm .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# $(call environment,DIRECTORY,WHAT TO INSTALL)
+# $(call environment,DIRECTORY,WHAT TO INSTALL), where $(comma) is a comma.
+comma := ,
 # torch goes first and alone: where an index offers several builds, the plain requirement decides.
 define environment
 	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
@@ -170,7 +171,7 @@ $(VERL_STAMP): pyproject.toml
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 $(INSPECT_STAMP): pyproject.toml
-	$(call environment,.venv-inspect,-e . "inspect_ai>=0.3.200,<0.4" \
+	$(call environment,.venv-inspect,-e . "inspect_ai>=0.3.200$(comma)<0.4" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 # torchvision and its like come as builds for CUDA, which cannot be loaded beside torch's build for CPUs;

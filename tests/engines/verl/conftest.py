@@ -16,7 +16,7 @@ else:
     # Before verl is imported: its platform for machines without an accelerator (cpu_platform).
     os.environ.update(
         VERL_PLATFORM="dph_cpu",
-        VERL_USE_EXTERNAL_MODULES="integrations.verl.cpu_platform",
+        VERL_USE_EXTERNAL_MODULES="engines.verl.cpu_platform",
         HF_HUB_OFFLINE="1",
         RAY_USAGE_STATS_ENABLED="0",
         RAY_AUTH_MODE="disabled",  # else Ray writes a token into the home directory

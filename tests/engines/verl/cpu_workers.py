@@ -28,4 +28,4 @@ if "cpu" not in EngineRegistry._engines["language_model"]["fsdp2"]:
     EngineRegistry.register("language_model", "fsdp2", device="cpu")(FSDPEngineWithLMHead)
 if (ROLLOUT, "async") not in base._ROLLOUT_REGISTRY:
     replica.RolloutReplicaRegistry.register(ROLLOUT, _load)
-    base._ROLLOUT_REGISTRY[ROLLOUT, "async"] = "integrations.verl.cpu_rollout.Pushed"
+    base._ROLLOUT_REGISTRY[ROLLOUT, "async"] = "engines.verl.cpu_rollout.Pushed"

@@ -64,7 +64,7 @@ def make_worker(model):
             model_type="language_model",
             model_config=HFModelConfig(
                 path=str(model),
-                external_lib="integrations.verl.cpu_workers",
+                external_lib="engines.verl.cpu_workers",
                 use_remove_padding=False,
                 override_config={"attn_implementation": "sdpa"},
             ),

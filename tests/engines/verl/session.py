@@ -12,7 +12,7 @@ import psutil
 
 FLOAT32 = "{param_dtype: fp32, reduce_dtype: fp32, buffer_dtype: fp32}"
 CPU = [
-    "actor_rollout_ref.model.external_lib=integrations.verl.cpu_workers",
+    "actor_rollout_ref.model.external_lib=engines.verl.cpu_workers",
     "actor_rollout_ref.model.use_remove_padding=False",
     "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",
     *(
