@@ -28,7 +28,8 @@ class RunVerdict:
 
     ``rows`` are the run's, of ``dph.compare``. ``ways`` has the effective number of styles, the
     run's and the baseline's, by set; ``lost`` the number of problems lost, by set. Both lack the
-    sets on which that is not known. With several ``seeds`` all are means over them.
+    sets on which that is not known. With several ``seeds`` all are means over them; ``planned`` is
+    the number of seeds with those that are not evaluated yet.
     """
 
     run: str
@@ -37,6 +38,7 @@ class RunVerdict:
     ways: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
     seeds: int = 1
+    planned: int = 1
 
     @property
     def sets(self) -> list[str]:
@@ -62,13 +64,17 @@ class RunVerdict:
 
         Of each only what differs by more than chance, with the sets on which it does.
         """
+        texts = [f"{self.seeds} of {self.planned} seeds evaluated"] * (self.seeds < self.planned)
+        lost: list[VerdictPart] = []
         if not self._compared:
-            return [VerdictPart(text=f"nothing to compare with {self.baseline}")]
-        if not self.is_told_apart:
-            tie = f"cannot be told from {self.baseline} on {_and(self.sets)}"
-            return [VerdictPart(text=tie), VerdictPart(text=self._widest())]
-        texts = [*(self._metric(metric) for metric in self._metrics), self._ways()]
-        return [*(VerdictPart(text=text) for text in texts if text), *self._problems()]
+            texts.append(f"nothing to compare with {self.baseline}")
+        elif not self.is_told_apart:
+            texts.append(f"cannot be told from {self.baseline} on {_and(self.sets)}")
+            texts.append(self._widest())
+        else:
+            texts += [*(self._metric(metric) for metric in self._metrics), self._ways()]
+            lost = self._problems()
+        return [*(VerdictPart(text=text) for text in texts if text), *lost]
 
     def sentence(self) -> str:
         """The verdict; differences are points of per cent with 95% intervals."""

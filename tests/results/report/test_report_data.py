@@ -11,10 +11,11 @@ from dph.results.over_seeds import t_interval
 from dph.results.report import read_report
 from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html
-from dph.results.report.page_tables import verdict_lines
+from dph.results.report.page_tables import of_seeds, verdict_lines
 from dph.results.report.report_data import SeedGroup, changes_of
 from dph.results.report.run_table import differing_settings, run_table
 from dph.results.report.set_charts import report_charts
+from dph.runs.evaluate.samples_file import read_samples, write_samples
 from report_runs import LOST, SAMPLES, SETS, make_runs
 
 LOOK = Look("#0072B2", "o")
@@ -94,6 +95,49 @@ def test_every_run_has_a_verdict_and_the_one_that_lost_problems_comes_first(repo
     assert lines[0].parts[-1].text == "1 problem lost"
     assert lines[0].parts[-1].lost == {"in_domain": 1}
     assert "cannot be told from Base model" in lines[1].parts[0].text
+
+
+def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):
+    place = make_runs(tmp_path)
+    shutil.rmtree(place / "base")
+    assert verdict_texts(read_report([place / "grpo"])) == {}
+    assert set(verdict_texts(read_report([place]))) == {"GRPO"}
+    page = page_html_of(read_report([place / "grpo"]))
+    assert "nothing to compare" not in page
+    assert 'data-charts="pass_at_k"' in page
+
+
+def test_seeds_that_are_not_evaluated_yet_are_left_out_and_told(tmp_path):
+    place = make_runs(tmp_path, seeds=(0, 1, 2))
+    (own,) = verdict_texts(read_report([place / "grpo_0"])).values()
+
+    def without(seed):
+        for name in ("evaluation.json", "samples.parquet"):
+            (place / f"grpo_{seed}" / name).unlink()
+        return verdict_texts(read_report([place])).get("GRPO (3 seeds)")
+
+    two = without(2)
+    assert two[0] == "2 of 3 seeds evaluated"
+    assert not any("nothing to compare" in text for text in two)
+    assert without(1) == ["1 of 3 seeds evaluated", *own]
+    assert without(0) is None
+
+
+def test_seeds_of_several_base_models_are_compared_each_with_its_own(tmp_path):
+    for seed in (0, 1):
+        made = make_runs(tmp_path / str(seed), methods=("grpo",), seeds=(seed, 9))
+        shutil.rmtree(made / "grpo_9")
+    base = made / "base" / "samples.parquet"
+    write_samples(base, read_samples(base), digest="another base model")
+    report = read_report([tmp_path / "0", tmp_path / "1"])
+    assert [run.is_base for run in report.runs] == [True, True, False, False]
+    verdict = of_seeds(report, "GRPO", report.runs[2:], planned=2)
+    assert verdict.baseline == "their initial policies"
+    assert verdict.planned == verdict.seeds == 2
+
+
+def verdict_texts(report):
+    return {line.label: [part.text for part in line.parts] for line in verdict_lines(report)}
 
 
 def test_the_planted_loss_is_found_and_shown(report):
@@ -290,3 +334,10 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
     assert table.column("run/seed").values["g1"].value == "0, 1, 2"
     assert {line.key for line in verdict_lines(report)} == {"g0", "g1"}
     assert len({run.look.colour for run in report.runs}) > 4  # runs of a method are told apart
+
+
+def test_a_recipe_that_is_not_valid_is_named_with_its_file(tmp_path):
+    recipe = make_runs(tmp_path) / "grpo" / "recipe.toml"
+    recipe.write_text(recipe.read_text() + "\n[unknown]\nkey = 1\n")
+    with pytest.raises(SettingsError, match=r"grpo/recipe.toml: .*unknown"):
+        read_report([tmp_path])

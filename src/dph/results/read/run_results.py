@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from dph.errors import DataError
-from dph.recipe import ModelSettings, Recipe, load_recipe
+from dph.errors import DataError, SettingsError
+from dph.recipe import ModelSettings, Recipe
 from dph.recipe.hub_names import is_model_id
+from dph.recipe.recipe import recipe_of
+from dph.recipe.section import read_table
 from dph.records import Problem
 from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory
 from dph.runs.evaluate.evaluated_runs import require_evaluated
@@ -48,10 +50,16 @@ class RunResults:
         """The recipe of the run, or of the run that the evaluation lies in.
 
         Raises:
-            SettingsError: it is not valid.
+            SettingsError: it is not valid; names the file, since there may be many.
         """
-        home = self._home
-        return None if home is None else load_recipe(home / RECIPE)
+        if self._home is None:
+            return None
+        path = self._home / RECIPE
+        table = read_table(path)
+        try:
+            return recipe_of(table, beside=path.resolve().parent)
+        except SettingsError as error:
+            raise SettingsError(f"{path}: {error}") from error
 
     @cached_property
     def evaluation(self) -> Mapping[str, Any] | None:

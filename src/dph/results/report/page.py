@@ -114,6 +114,7 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
 
     ``made`` is the time that the page gives [default: now].
     """
+    stores, unread = store_facts(data.runs)
     return (
         _environment()
         .get_template("report.html")
@@ -122,10 +123,10 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
             runs=data.runs,
             verdicts=verdict_lines(data),
             sets=list(data.comparison),
-            stores=store_facts(data.runs),
+            stores=stores,
             diagnoses=data.diagnoses,
             diagnosed=diagnosed_runs(data),
-            notes=data.notes,
+            notes=[*data.notes, *unread],
             made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
             version=version("dph-rl"),
             **parts,

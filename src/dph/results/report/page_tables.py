@@ -1,12 +1,13 @@
 """Texts of the template in addition to the table of runs: a verdict on each run, and its stores."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from dph.results.report.report_data import ReportData, ReportRun, SeedGroup, rows_over_seeds
+from dph.errors import PoolError
+from dph.results.report.report_data import ReportData, ReportRun, rows_over_seeds
 from dph.results.verdict import RunVerdict, VerdictPart, ways_left
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.presample.manifest import Counts, read_manifest
@@ -23,22 +24,24 @@ class VerdictLine:
 
 
 def verdict_lines(data: ReportData) -> list[VerdictLine]:
-    """A line for every run that began with an evaluated policy, ranked by what matters."""
+    """A line for every run with something to compare it with, ranked by what matters.
+
+    Seeds that are not evaluated yet are left out of their line, which says so.
+    """
     if not data.comparison:
         return []
-    grouped = {key: group for group in data.groups for key in group.runs}
-    found: dict[str, tuple[Sequence[str], RunVerdict]] = {}
-    for run in data.runs:
-        group = grouped.get(run.key)
-        if group is not None and group.key not in found:
-            found[group.key] = (group.runs, _of_seeds(data, group))
-        elif group is None and not run.is_base and run.scores:
-            found[run.key] = ([run.key], run_verdict(data, run))
-    ranked = sorted(found, key=lambda key: found[key][1].rank)
+    grouped = {group.key: group.runs for group in data.groups}
+    runs = {key: grouped.get(key, [key]) for key in data.folded}
+    labels = {key: label for key, (label, _) in data.drawn.items()}
+    found: dict[str, RunVerdict] = {}
+    for key, keys in runs.items():
+        evaluated = [run for run in data.runs if run.key in keys and run.scores and not run.is_base]
+        if evaluated and not any(_baseline(data, run).key in keys for run in evaluated):
+            found[key] = of_seeds(data, labels[key], evaluated, planned=len(keys))
+    ranked = sorted(found, key=lambda key: found[key].rank)
     return [
-        VerdictLine(key=key, label=verdict.run, runs=runs, parts=verdict.parts())
+        VerdictLine(key=key, label=labels[key], runs=runs[key], parts=found[key].parts())
         for key in ranked
-        for runs, verdict in [found[key]]
     ]
 
 
@@ -98,23 +101,33 @@ def _baseline(data: ReportData, run: ReportRun) -> ReportRun:
     return data.run(next(iter(data.comparison.values()))[0].run)
 
 
-def _of_seeds(data: ReportData, group: SeedGroup) -> RunVerdict:
-    """Means over seeds; intervals speak of another seed, so few seeds have wide ones."""
-    of_seed = [run_verdict(data, data.run(key)) for key in group.runs]
-    ways = {name for one in of_seed for name in one.ways}
-    ways = {name for name in ways if all(name in one.ways for one in of_seed)}
-    lost = dict.fromkeys(name for one in of_seed for name in one.lost)
+def of_seeds(
+    data: ReportData, label: str, evaluated: Sequence[ReportRun], *, planned: int
+) -> RunVerdict:
+    """Means over seeds; intervals speak of another seed, so few seeds have wide ones.
+
+    The verdict on a single run or seed is its own, with intervals over problems.
+    """
+    each = [run_verdict(data, run) for run in evaluated]
+    if len(each) == 1:
+        return replace(each[0], run=label, planned=planned)
+    baselines = {one.baseline for one in each}
+    ways = [name for name in each[0].ways if all(name in one.ways for one in each)]
+    lost = dict.fromkeys(name for one in each for name in one.lost)
     return RunVerdict(
-        run=group.label,
-        baseline=of_seed[0].baseline,
-        rows=rows_over_seeds(group.key, [one.rows for one in of_seed]),
+        run=label,
+        baseline=each[0].baseline if len(baselines) == 1 else "their initial policies",
+        rows=rows_over_seeds(label, [one.rows for one in each]),
         ways={
-            name: (fmean(one.ways[name][0] for one in of_seed), of_seed[0].ways[name][1])
-            for name in of_seed[0].ways
-            if name in ways
+            name: (
+                fmean(one.ways[name][0] for one in each),
+                fmean(one.ways[name][1] for one in each),
+            )
+            for name in ways
         },
-        lost={name: round(fmean(one.lost.get(name, 0) for one in of_seed)) for name in lost},
-        seeds=len(of_seed),
+        lost={name: round(fmean(one.lost.get(name, 0) for one in each)) for name in lost},
+        seeds=len(each),
+        planned=planned,
     )
 
 
@@ -131,20 +144,23 @@ class StoreFacts:
     counts: Counts
 
 
-def store_facts(runs: Sequence[ReportRun]) -> list[StoreFacts]:
-    """The stores that are still where their runs had them; a run does not need them afterwards.
+def store_facts(runs: Sequence[ReportRun]) -> tuple[list[StoreFacts], list[str]]:
+    """The stores that are still where their runs had them, and why others cannot be read.
 
-    Raises:
-        PoolError: a manifest is damaged.
+    A run does not need its stores afterwards, so a report is of use without them.
     """
-    return [
-        StoreFacts(
-            key=run.key, label=run.label, name=name, counts=read_manifest(place, "store").counts
-        )
-        for run in runs
-        for name, place in _stores(run)
-        if is_made(place)
-    ]
+    found, unread = [], dict[str, None]()
+    for run in runs:
+        for name, place in _stores(run):
+            if not is_made(place):
+                continue
+            try:
+                counts = read_manifest(place, "store").counts
+            except PoolError as error:
+                unread[f"no counts of the store {name!r}: {error}"] = None
+            else:
+                found.append(StoreFacts(key=run.key, label=run.label, name=name, counts=counts))
+    return found, list(unread)
 
 
 def _stores(run: ReportRun) -> Iterator[tuple[str, Path]]:
