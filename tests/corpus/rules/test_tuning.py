@@ -124,6 +124,21 @@ def test_what_cannot_be_tuned_is_bad_input(corpus, filtered, tmp_path, capsys):
     assert main(["corpus", "tune", str(tmp_path / "own")]) == 2
     assert "was filtered by the file own.toml: name it" in capsys.readouterr().err
     words = ["--preset", str(tmp_path / "own.toml"), "--save", str(tmp_path / "b.toml")]
+    words += ["--page", str(tmp_path / "b.html")]
     assert main(["corpus", "tune", str(tmp_path / "own"), *words]) == 2
     assert "thresholds are saved over a named preset" in capsys.readouterr().err
     assert not (tmp_path / "b.toml").exists()
+    assert not (tmp_path / "b.html").exists()
+
+
+def test_another_preset_is_looked_at_without_the_thresholds_of_the_filter(corpus, tmp_path, capsys):
+    run_stage(filter_spec("fixed", {LINES: "< 25"}), corpus, tmp_path / "out")
+    (tmp_path / "mine.toml").write_text('base = "fixed"\n')
+
+    def dropped(*words):
+        assert main(["corpus", "tune", str(tmp_path / "out"), "--json", *words]) == 0
+        return json.loads(capsys.readouterr().out)["dropped"]["after"]
+
+    plain = int(outcome_of(load_preset("fixed"), read_signals(tmp_path / "out")).dropped.sum())
+    assert dropped("--preset", str(tmp_path / "mine.toml")) == plain
+    assert dropped() == dropped("--preset", "fixed") > plain

@@ -95,10 +95,13 @@ def tune(
     after = with_thresholds(open_preset(name), {**settled, **asked})
     _require_rule(rule, after)
     outcomes = (outcome_of(before, columns), outcome_of(after, columns))
-    if page is not None:
-        write_text(page, histogram_page(after, columns))
+    files: dict[Path, str] = {}
     if save is not None:
-        write_text(save, preset_text(name, {**settled, **asked}))
+        files[save] = preset_text(name, {**settled, **asked})
+    if page is not None:
+        files[page] = histogram_page(after, columns)
+    for path, text in files.items():
+        write_text(path, text)
     changes = _changes(*outcomes)
     if as_json:
         typer.echo(json_text(_content(columns, outcomes, changes)))
@@ -110,13 +113,12 @@ def tune(
         limited = chosen & outcomes[what != "now kept"].drops[rule] if rule else chosen
         if asked or rule:
             _show_examples(what, limited, columns, source, rule, examples)
-    for path in (page, save):
-        if path is not None:
-            typer.echo(f"written: {path}")
+    for path in files:
+        typer.echo(f"written: {path}")
 
 
 def _filtered_by(directory: Path, preset: str | None) -> tuple[str, dict[str, str]]:
-    """The preset and thresholds of a filter's directory; a named preset has none yet."""
+    """The preset and thresholds of a filter's directory; another preset has none yet."""
     from dph.corpus.rules.presets import PRESETS
     from dph.corpus.shards import open_corpus
     from dph.errors import SettingsError
@@ -125,7 +127,8 @@ def _filtered_by(directory: Path, preset: str | None) -> tuple[str, dict[str, st
     name = settings["preset"]
     if preset is None and name not in PRESETS:
         raise SettingsError(f"{directory} was filtered by the file {name}.toml: name it, --preset")
-    return preset or name, dict(settings.get("thresholds", {}))
+    used = preset in (None, name) or Path(str(preset)).name == f"{name}.toml"
+    return preset or name, dict(settings.get("thresholds", {})) if used else {}
 
 
 def _require_rule(rule: str | None, preset: "Preset") -> None:
