@@ -80,7 +80,6 @@ async function draw(one) {
   });
   one.view = embedded.view;
   await one.view.signal("shown", shownSeries().map((one) => one.key)).runAsync();
-  if (one.chart.part) followPointer(one);
 }
 
 let drawing = false;
@@ -148,7 +147,9 @@ function placeChart(section, chart, i) {
   const figure = make("figure", {}, title, place);
   if (there) there.figure.remove();
   section.insertBefore(figure, section.children[i] || null);
-  placed.set(chartKey(chart), { chart, place, figure, view: null, drawn: false });
+  const one = { chart, place, figure, view: null, drawn: false };
+  placed.set(chartKey(chart), one);
+  if (chart.part) followPointer(one);
   seenCharts.observe(place);
 }
 

@@ -124,6 +124,7 @@ function followPointer(one) {
   let began = NaN;
   /** @param {MouseEvent} event */
   const stepAt = (event) => {
+    if (!one.view) return NaN;
     const inside = event.clientX - one.place.getBoundingClientRect().left - one.view.origin()[0];
     return Math.round(one.view.scale("x").invert(inside));
   };
