@@ -134,6 +134,11 @@ def test_seeds_of_several_base_models_are_compared_each_with_its_own(tmp_path):
     verdict = of_seeds(report, "GRPO", report.runs[2:], planned=2)
     assert verdict.baseline == "their initial policies"
     assert verdict.planned == verdict.seeds == 2
+    titles = {chart.title for chart in report_charts(report) if chart.section != "training"}
+    assert titles == {
+        *(f"{name}, Pass@8" for name in ("In domain", "Cross domain")),
+        *("In domain", "Cross domain"),
+    }
 
 
 def verdict_texts(report):

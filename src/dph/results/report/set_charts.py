@@ -1,6 +1,7 @@
 """Charts of sets, whose titles say what they show: Pass@k over k, first try against Pass@k."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dph.results.charts.palette import Look
@@ -24,17 +25,23 @@ def report_charts(data: ReportData) -> list[Chart]:
 
 
 def set_charts(data: ReportData) -> Iterator[Chart]:
-    """Pass@k and fronts of every set, of runs and of groups of seeds."""
+    """Pass@k and fronts of every set, of runs and of groups of seeds.
+
+    Rows are against the first run of a set. Where runs began with several policies that is not
+    what each began with, so titles state no finding.
+    """
     labels = {key: label for key, (label, _) in data.drawn.items()}
     looks = {key: look for key, (_, look) in data.drawn.items()}
     rows = {name: _with_groups(data, of) for name, of in data.comparison.items()}
+    several = len({run.baseline for run in data.runs} - {None}) > 1
     for name, of in rows.items():
-        yield pass_at_k_chart(name, of, labels, looks, data.folded)
+        chart = pass_at_k_chart(name, of, labels, looks, data.folded)
+        yield replace(chart, title=reach_finding(name, of, labels, ())) if several else chart
     for name, of in rows.items():
-        samples = max(_k_of(row) for row in of)
-        chart = front_chart(name, of, table_ks(samples)[-1], labels, looks, data.folded)
-        if chart is not None:
-            yield chart
+        k = table_ks(max(_k_of(row) for row in of))[-1]
+        front = front_chart(name, of, k, labels, looks, data.folded)
+        if front is not None:
+            yield replace(front, title=set_title(name)) if several else front
 
 
 def _with_groups(data: ReportData, rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
