@@ -1,9 +1,11 @@
 """The sampler on the real vLLM at other temperatures, and in bfloat16."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from dph.errors import ModelError
 from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from engines.vllm.drawing import (
@@ -47,6 +49,14 @@ def test_tokens_are_drawn_by_their_probabilities_at_the_temperature(cool, model,
     assert agrees_with_the_softmax(model, drawn, once)
 
 
+PROCESSOR = Path("/proc/cpuinfo")
+
+
+@pytest.mark.xfail(
+    PROCESSOR.is_file() and "amx_bf16" in PROCESSOR.read_text(),
+    raises=ModelError,
+    reason="vLLM 0.32 ends by an illegal instruction in a virtual machine that shows AMX",
+)
 def test_in_bfloat16_log_probs_are_off_by_its_rounding_and_not_more(start, model):
     with start(dtype="bfloat16") as sampler:
         results = sampler.sample(requests(128), PLAIN, seed=0)
