@@ -94,21 +94,9 @@ def measured(directory: Path, run: str) -> Iterator[Row]:
         }
 
 
-MOVED = {"dph.lab.cookbook.table_queries:write": "dph.cookbook.table_queries:write"}
-"""Functions that a recipe names, with the path of each when earlier rows were made."""
-
-
 def recipe_digest() -> str:
     """Of what the recipe says; its comments do not count."""
     return digest(tomllib.loads(RECIPE.read_text(encoding="utf-8")))
-
-
-def earlier_digest() -> str:
-    """The same, where the recipe names its functions as it did before the package was regrouped."""
-    text = RECIPE.read_text(encoding="utf-8")
-    for now, before in MOVED.items():
-        text = text.replace(f'"{now}"', f'"{before}"')
-    return digest(tomllib.loads(text))
 
 
 def read_rows() -> list[Row]:

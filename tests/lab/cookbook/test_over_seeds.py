@@ -51,12 +51,12 @@ def test_the_page_has_the_tables_of_the_committed_rows(script, rows):
 
 
 def test_all_rows_are_of_the_recipe_as_it_is(script, rows):
-    assert {row["recipe"] for row in rows} <= {script.recipe_digest(), script.earlier_digest()}
+    assert {row["recipe"] for row in rows} == {script.recipe_digest()}
 
 
 def test_several_seeds_and_two_kinds_of_kernels_are_in_it(script, rows):
     runs = {row["run"] for row in rows}
-    assert len({run.split()[0] for run in runs}) >= 3
+    assert len({run.split()[0] for run in runs}) >= 5
     assert len(script.kernels(sorted(runs))) >= 2
 
 
