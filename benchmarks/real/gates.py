@@ -1,6 +1,6 @@
 r"""Which tasks of the real world can decide anything, by the base model and GRPO alone.
 
-    python -m benchmarks.real.gates [--tasks real,real-largest] [--seeds 700,701,702] \
+    python -m benchmarks.real.gates [--tasks real,real-spider] [--seeds 700,701,702] \
         [--steps 40,120,300] [--problems 100] [--samples 16] [--write docs/real-world.md]
 
 Seeds are development seeds: no study reports on them. A row is a model's scores on one task and
@@ -32,7 +32,7 @@ from dph.lab.quickstart.recipes import (
     world_tables,
 )
 from dph.lab.worlds import WorldKind, world_kind
-from dph.lab.worlds.real.kind import REAL, RealSizes
+from dph.lab.worlds.real.kind import REAL
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.evaluation_stage import evaluate_stage
@@ -140,7 +140,7 @@ class Gate:
 
     def _recipe(self, kind: WorldKind, steps: int) -> Recipe:
         problems = self._sizes["problems"]
-        sizes = RealSizes(train=TRAIN, in_domain=problems, cross_domain=problems, unlabelled=1)
+        sizes = kind.sizes(train=TRAIN, in_domain=problems, cross_domain=problems, unlabelled=1)
         world = kind.build(self._directory / "world", seed=self._seed, sizes=sizes)
         base_model = self._directory / "base_model"
         kind.train_base_model(world, base_model, seed=self._seed, steps=kind.base_steps)

@@ -6,13 +6,14 @@ from dataclasses import fields
 from dph.errors import SettingsError
 from dph.lab.worlds.countdown.kind import COUNTDOWN
 from dph.lab.worlds.real.kind import REAL
+from dph.lab.worlds.spider.kind import SPIDER
 from dph.lab.worlds.sql.kind import HOSTILE, SQL
 from dph.lab.worlds.world import WorldKind
 
 WORLDS: Mapping[str, Mapping[int, WorldKind]] = {
     "sql": {2: SQL},
     "countdown": {1: COUNTDOWN},
-    **{task: {1: kind} for task, kind in {**HOSTILE, **REAL}.items()},
+    **{task: {1: kind} for task, kind in {**HOSTILE, **REAL, **SPIDER}.items()},
 }
 """By task and edition. The newest edition is the usual one."""
 

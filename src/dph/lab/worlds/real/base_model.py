@@ -42,14 +42,23 @@ def link_base_model(
         raise SettingsError(
             f"the base model of the task 'real' is not trained: leave out base_steps, got {steps}"
         )
-    source = require_model().resolve()
-    made_from = {"model": directory_fingerprint(source), "directory": str(source)}
-    if not is_trained(directory, made_from):
-        make_directory(directory.parent)
-        with atomic_path(directory) as temporary:
-            temporary.mkdir()
-            for file in sorted(source.iterdir()):
-                (temporary / file.name).symlink_to(file)
-            write_json(temporary / MADE_FROM, made_from)
+    link_model(require_model().resolve(), directory)
     if on_progress is not None:
         on_progress(steps)
+
+
+def link_model(source: Path, directory: Path) -> None:
+    """Make ``directory`` a folder of links to a model's files; one that is there is kept.
+
+    Raises:
+        ModelError: ``directory`` holds something else.
+    """
+    made_from = {"model": directory_fingerprint(source), "directory": str(source)}
+    if is_trained(directory, made_from):
+        return
+    make_directory(directory.parent)
+    with atomic_path(directory) as temporary:
+        temporary.mkdir()
+        for file in sorted(source.iterdir()):
+            (temporary / file.name).symlink_to(file)
+        write_json(temporary / MADE_FROM, made_from)

@@ -1,0 +1,115 @@
+"""The Spider world as a kind, known without torch, and the place of its data."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dph.errors import SettingsError
+from dph.lab.worlds.world import ByPath, World, WorldKind
+
+TASK = "real-spider"
+VARIABLE = "DPH_SPIDER"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpiderSizes:
+    """Number of problems in each set; ``unlabelled`` is that of each of its two parts.
+
+    ``fine_tuning`` are the questions with answers that the base model is made with.
+    """
+
+    fine_tuning: int = 300
+    train: int = 240
+    in_domain: int = 100
+    cross_domain: int = 100
+    unlabelled: int = 48
+
+    def __post_init__(self) -> None:
+        for name, size in asdict(self).items():
+            if size < 1:
+                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
+
+
+TINY = SpiderSizes(fine_tuning=8, train=16, in_domain=4, cross_domain=4, unlabelled=4)
+EPOCHS = 1
+"""Of the fine-tuning."""
+SETS = ("in_domain", "cross_domain")
+OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 2e-5})
+STRENGTHS: Mapping[str, float] = MappingProxyType({"dph_broad": 0.02})
+"""Of the anchor, as on the other worlds of this model (docs/real-world.md); nothing was chosen
+here."""
+MAX_TOKENS = 48
+AT_ONCE = 128
+CONSOLIDATION: Mapping[str, Any] = MappingProxyType(
+    {"updates": 20, "rows": 64, "checkpoint_every": 20}
+)
+BUDGET: Mapping[str, int] = MappingProxyType(
+    {"steps": 20, "problems_per_step": 8, "samples": 16, "checkpoint_every": 10}
+)
+
+
+def require_spider() -> Path:
+    """The directory of Spider, in its official form or in parquet.
+
+    Raises:
+        SettingsError: ``DPH_SPIDER`` does not name one.
+    """
+    named = os.environ.get(VARIABLE)
+    if named is None or not (Path(named) / "database").is_dir():
+        raise SettingsError(
+            f"the task {TASK!r} needs Spider's questions and databases: set {VARIABLE} to the "
+            "directory that holds train_spider.json (or train.parquet) and database/, got "
+            f"{named!r}"
+        )
+    return Path(named).absolute()
+
+
+def spider_settings(world: World) -> dict[str, dict[str, Any]]:
+    """Tables ``data``, ``sampling``, ``presample`` and ``train``."""
+    return {
+        "data": {
+            "train": str(world.problems_path("train")),
+            "sets": {name: {"path": str(world.problems_path(name))} for name in SETS},
+            "verifier": "sql",
+            "styles": "sql",
+            "databases": str(require_spider() / "database"),
+        },
+        "sampling": {
+            "max_tokens": MAX_TOKENS,
+            "max_rows": AT_ONCE,
+            "cache_tokens": AT_ONCE * 1024,
+        },
+        "presample": {"samples": 8, "threshold": 6},
+        "train": dict(OPTIMIZER),
+    }
+
+
+SPIDER: Mapping[str, WorldKind] = MappingProxyType(
+    {
+        TASK: WorldKind(
+            summary="Spider's questions on single tables, across on other databases; a real "
+            "language model after a short fine-tuning",
+            sets=SETS,
+            optimizer=OPTIMIZER,
+            strengths=STRENGTHS,
+            base_steps=EPOCHS,
+            sizes=SpiderSizes,
+            build=ByPath("dph.lab.worlds.spider.world:build_world"),
+            train_base_model=ByPath("dph.lab.worlds.spider.base_model:fine_tune_base_model"),
+            settings=spider_settings,
+            tiny=TINY,
+            tiny_steps=EPOCHS,
+            methods={
+                "dph_broad": {
+                    "consolidation": dict(CONSOLIDATION),
+                    "objective": {"anchors": {"broad": {"per_step": 48}}},
+                }
+            },
+            budget=BUDGET,
+            require=ByPath("dph.lab.worlds.spider.base_model:require_all"),
+        )
+    }
+)
