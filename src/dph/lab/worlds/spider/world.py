@@ -195,7 +195,7 @@ def _without_answers(drawn: Mapping[str, Sequence[Problem]]) -> Iterator[Problem
 
 
 def _near_duplicates(drawn: Mapping[str, Sequence[Problem]]) -> dict[str, int]:
-    """How many gold statements equal that of a test question but for constants, in each set."""
+    """The number of gold statements in each set that equal a test's but for constants."""
     tests = {_form(problem) for name in SETS for problem in drawn[name]}
     return {
         name: sum(_form(problem) in tests for problem in of_set)
