@@ -89,6 +89,14 @@ class Problem:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Text of a trajectory: of the policy (``by`` is ''), or the result of the tool ``by``."""
+
+    by: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """One sampled answer.
@@ -99,7 +107,8 @@ class Completion:
     the answer without special tokens.
 
     ``written`` is None for a text of one turn. In a trajectory it says of every token whether the
-    policy wrote it; the others are results of tools and have no log-probs.
+    policy wrote it; the others are results of tools and have no log-probs. A trajectory also has
+    the tokens of its own prompt (with what ``reset`` said), and its turns.
     """
 
     problem_id: str
@@ -109,6 +118,8 @@ class Completion:
     finished: bool
     text: str
     written: tuple[bool, ...] | None = None
+    prompt_ids: tuple[int, ...] | None = None
+    turns: tuple[Turn, ...] = ()
 
     @property
     def length(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.engines import Row
+from dph.recipe.environment import EnvironmentSettings
 from dph.recipe.terms import READ_IN_OWN_LOOP
 
 _OWN = "`--engine own` does"
@@ -128,6 +129,16 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         **{
             f"self_consistency.{name}": under("self_consistency.problems_per_step")
             for name in ("file", "only", "novel", "allow_overlap", "agreement", "reward", "samples")
+        },
+        "environment.path": ours(
+            "training",
+            only=(None,),
+            why=f"it draws answers of one turn; {_OWN} draw trajectories",
+        ),
+        **{
+            f"environment.{name}": under("environment.path")
+            for name in EnvironmentSettings.model_fields
+            if name != "path"
         },
         "train.engine": ours("the choice of the engine"),
         "train.shared_prompts": ours(

@@ -223,6 +223,9 @@ def _own_modules(table: Mapping[str, Any]) -> Iterator[str]:
             name = section.get(key) if isinstance(section, dict) else None
             if isinstance(name, str) and is_import_path(name):
                 yield name.partition(":")[0]
+    environment = _inside(table, "environment").get("path")
+    if isinstance(environment, str) and is_import_path(environment):
+        yield environment.partition(":")[0]
 
 
 def _sets(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
+from dph.recipe.environment import EnvironmentSettings, wrong_environment
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.section import Count, Section
@@ -47,6 +48,7 @@ class Recipe(Section):
     notes: str = Field("", description="free text, such as sources of the numbers and measurements")
     model: ModelSettings
     data: DataSettings
+    environment: EnvironmentSettings = EnvironmentSettings()
     sampling: SamplingSettings = SamplingSettings()
     vllm: VLLMSettings = VLLMSettings()
     presample: PresamplingSettings = PresamplingSettings()
@@ -80,10 +82,11 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _overlong_buffer_is_a_token_or_more(self) -> Self:
-        share, limit = self.objective.overlong_buffer, self.sampling.max_tokens
+        share, limit = self.objective.overlong_buffer, self.answer_tokens
         if share > 0 and round(share * limit) < 1:
+            key = "sampling.max_tokens" if self.environment.path is None else "environment.tokens"
             raise ValueError(
-                f"objective.overlong_buffer={share} of sampling.max_tokens={limit} is not even one "
+                f"objective.overlong_buffer={share} of {key}={limit} is not even one "
                 "token; set it to 0 to have no overlong penalty"
             )
         return self
@@ -105,6 +108,12 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _stores_fit(self) -> Self:
         if wrong := wrong_stores(self.stores, self.objective, self.self_consistency):
+            raise ValueError(wrong)
+        return self
+
+    @model_validator(mode="after")
+    def _environment_fits(self) -> Self:
+        if wrong := wrong_environment(self):
             raise ValueError(wrong)
         return self
 
@@ -165,6 +174,12 @@ class Recipe(Section):
                 f"{self.self_consistency.problems_per_step}, or choose another advantage"
             )
         return self
+
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens of an answer at most: of a turn, or of a trajectory with its results."""
+        acts = self.environment.path is not None
+        return self.environment.tokens if acts else self.sampling.max_tokens
 
     @property
     def labelled_per_step(self) -> int:

@@ -13,6 +13,7 @@ from dph.model.adapter import is_adapter
 from dph.model.policies import load_whole
 from dph.model.prompts import stop_token_ids
 from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import AnswerSampler, EpisodeSampler
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
@@ -20,6 +21,7 @@ from dph.recipe import Recipe
 from dph.runs.plan import RunPlan
 from dph.runs.scoring import scorer_of
 from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
+from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.styles import make_style
 
 
@@ -36,26 +38,44 @@ def torch_sampler(plan: RunPlan, model: PreTrainedModel) -> TorchSampler:
     )
 
 
-def graded_sampler(plan: RunPlan, model: PreTrainedModel) -> GradedSampler:
-    """Answers of these weights to training problems, drawn by our own sampler and graded."""
+def graded_sampler(plan: RunPlan, model: PreTrainedModel) -> AnswerSampler:
+    """Answers of these weights to training problems, drawn by our own sampler and graded.
+
+    Where the recipe has an ``[environment]``, they are trajectories in it.
+    """
     sampling, data = plan.recipe.sampling, plan.recipe.data
+    sampler = torch_sampler(plan, model)
+    parameters = SamplingParameters(
+        max_tokens=sampling.max_tokens,
+        stop_token_ids=stop_token_ids(plan.prompts.tokenizer, model, sampling.stop),
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+    )
+    if isinstance(plan.verifier, EnvironmentVerifier):
+        settings = plan.recipe.environment
+        return EpisodeSampler(
+            sampler=sampler,
+            environment=plan.verifier.environment,
+            encoder=plan.prompts.turns(plan.verifier.environment.tools),
+            parameters=parameters,
+            tokens=settings.tokens,
+            context=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+            verifier=plan.verifier.verifier,
+            crash_limit=data.verifier_crash_limit,
+            at_once=settings.processes,
+        )
     return GradedSampler(
-        sampler=torch_sampler(plan, model),
+        sampler=sampler,
         verifier=plan.verifier,
         encode=plan.prompts.encode,
-        parameters=SamplingParameters(
-            max_tokens=sampling.max_tokens,
-            stop_token_ids=stop_token_ids(plan.prompts.tokenizer, model, sampling.stop),
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-        ),
+        parameters=parameters,
         style=make_style(data.styles, data.modules),
         crash_limit=data.verifier_crash_limit,
     )
 
 
 @contextmanager
-def drawing(plan: RunPlan, model: PreTrainedModel, path: Path) -> Iterator[GradedSampler]:
+def drawing(plan: RunPlan, model: PreTrainedModel, path: Path) -> Iterator[AnswerSampler]:
     """``graded_sampler`` with the recipe's engine; the weights are those in ``path`` too.
 
     Raises:

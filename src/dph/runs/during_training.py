@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from transformers import PreTrainedModel
 
 from dph._base.randomness import generator
-from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe, recipe_digest
 from dph.records import Problem
 from dph.runs.drawing import torch_sampler
@@ -44,7 +44,7 @@ def is_measured(plan: RunPlan) -> bool:
 @contextmanager
 def evaluations(
     plan: RunPlan,
-    draw: GradedSampler,
+    draw: AnswerSampler,
     policy: PreTrainedModel,
     initial: PreTrainedModel | None,
 ) -> Iterator[Evaluations | None]:
@@ -101,7 +101,7 @@ def some_problems(
     return tuple(problems[i] for i in sorted(order[:count]))
 
 
-def _sets(plan: RunPlan, draw: GradedSampler, stack: ExitStack) -> list[EvaluationSet]:
+def _sets(plan: RunPlan, draw: AnswerSampler, stack: ExitStack) -> list[EvaluationSet]:
     recipe = plan.recipe
     during, data, seed = recipe.evaluate.during, recipe.data, recipe.evaluate.seed
     graders: dict[str, OneAtATime] = {}
@@ -123,7 +123,7 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
     A change of a grader is told, and accepted, by the run's checkpoint.
     """
     settings = recipe.evaluate
-    graders = [verifier_identity(chosen.draw.verifier) for chosen in sets]
+    graders = [verifier_identity(chosen.draw.graded_by) for chosen in sets]
     return recipe_digest(
         {
             "sets": [

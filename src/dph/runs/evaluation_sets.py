@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import AnswerSampler
 from dph.model.sampler.graded import GradedSampler
 from dph.recipe import SetSettings
 from dph.runs.evaluate.evaluate import EvaluationSet
@@ -15,19 +16,20 @@ from dph.tasks.verifiers.base import Verifier
 
 
 def evaluation_set(
-    plan: RunPlan, training: GradedSampler, name: str, verifier: Verifier
+    plan: RunPlan, training: AnswerSampler, name: str, verifier: Verifier
 ) -> EvaluationSet:
     """The set ``name`` of the recipe, graded by ``verifier``.
 
     ``training`` draws training problems; what is drawn for the set differs as ``[evaluate]`` says.
     """
     settings = plan.recipe.data.sets[name]
-    draw = replace(
-        training,
-        parameters=_parameters(plan, training.parameters),
-        verifier=verifier,
-        style=set_style(plan, settings),
-    )
+    draw: AnswerSampler
+    if isinstance(training, GradedSampler):
+        style = set_style(plan, settings)
+        parameters = _parameters(plan, training.parameters)
+        draw = replace(training, parameters=parameters, verifier=verifier, style=style)
+    else:  # the environment grades, and a trajectory's style is its tools
+        draw = replace(training, parameters=_parameters(plan, training.parameters))
     return EvaluationSet(name=name, problems=plan.sets[name], draw=draw)
 
 

@@ -22,7 +22,7 @@ from dph.runs.presample.manifest import Rule, ValueSource
 from dph.runs.prompts import RunPrompts
 from dph.runs.set_problems import SetProblems, recipe_shots, require_no_shown_test
 from dph.runs.training_digest import TrainingKey
-from dph.runs.verifier_maker import verifier_maker
+from dph.runs.verifier_maker import run_verifier
 from dph.tasks.problems import load_problems
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers.base import Verifier, verifier_identity
@@ -197,7 +197,7 @@ def open_plan(
     tests = sets or SetProblems(recipe)
     if shots is not None:
         require_no_shown_test(shots, [(name, tests[name]) for name in data.sets])
-    verifier = verifier_maker(recipe)(recipe.data.verifier)
+    verifier = run_verifier(recipe)
     try:
         yield RunPlan(
             recipe=recipe,

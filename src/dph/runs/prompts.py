@@ -1,13 +1,15 @@
 """The prompts of a run: how problems are put to the model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from dph.model.prompts import encode_prompt
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
+from dph.model.turns import TurnEncoder
 from dph.records import Problem
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.shots import Shots
@@ -37,6 +39,14 @@ class RunPrompts:
     def fingerprint(self, problems: Sequence[Problem]) -> str:
         """The fingerprint of problems as the model is asked them."""
         return problems_fingerprint(list(map(self.asked, problems)))
+
+    def turns(self, tools: Sequence[Mapping[str, Any]]) -> TurnEncoder:
+        """Encoder of prompts and results in an environment with these tools.
+
+        Raises:
+            ModelError: the chat template shows no results of tools.
+        """
+        return TurnEncoder(self.tokenizer, tools, chat=self.chat, system_prompt=self.system_prompt)
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """The tokens of the prompt as it is asked."""

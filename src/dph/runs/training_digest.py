@@ -223,4 +223,7 @@ def _changes_the_result(key: str) -> bool:
     section, _, rest = key.partition(".")
     setting = f"{section}.{rest.partition('.')[0]}"
     named = section in ("stores", "self_consistency") and not key.endswith((".place", ".file"))
-    return key == "seed" or named or (section in _SECTIONS and setting not in _WITHOUT_RESULT)
+    acts = section == "environment" and setting != "environment.processes"
+    return (
+        key == "seed" or named or acts or (section in _SECTIONS and setting not in _WITHOUT_RESULT)
+    )

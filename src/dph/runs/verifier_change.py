@@ -7,6 +7,7 @@ from dph.errors import CheckpointError, PoolError
 from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest, ValueSource
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
+from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.verifiers.base import Verifier
 
 
@@ -57,9 +58,10 @@ _HOW = (
 
 def _change(verifier: Verifier, was: str) -> str:
     source = getattr(verifier, "source", None)
+    kind = "environment" if isinstance(verifier, EnvironmentVerifier) else "verifier"
     if source is not None:
-        return f"the verifier file {source} (of {verifier.name!r}) changed"
-    return f"the verifier {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
+        return f"the {kind} file {source} (of {verifier.name!r}) changed"
+    return f"the {kind} {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
 
 
 def _versions_of_run(plan: RunPlan) -> set[str]:

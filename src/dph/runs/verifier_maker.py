@@ -1,9 +1,11 @@
-"""The verifiers of a recipe, without the parts that need torch."""
+"""The verifiers and the environment of a recipe, without the parts that need torch."""
 
 from collections.abc import Callable
 from functools import partial
 
-from dph.recipe import Recipe
+from dph.errors import SettingsError
+from dph.recipe import DataSettings, Recipe
+from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
 
@@ -19,3 +21,36 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
         modules=data.modules,
         **data.verifier_settings,
     )
+
+
+def run_verifier(recipe: Recipe) -> Verifier:
+    """The verifier of a run's training: that of ``[data]``, or of its ``[environment]``.
+
+    Raises:
+        SettingsError: it is unknown, the class cannot be used, or both a verifier and the class say
+            what a trajectory is worth.
+    """
+    name, settings = recipe.data.verifier, recipe.environment
+    if settings.path is None:
+        return verifier_maker(recipe)(name)
+    environment = Environment(
+        settings.path,
+        directories=recipe.data.modules,
+        form=settings.form,
+        limits=settings.limits,
+        submits=settings.submits,
+        hidden=settings.hidden,
+        columns=settings.columns,
+    )
+    try:
+        if not environment.rewards:
+            return EnvironmentVerifier(environment, verifier_maker(recipe)(name))
+        if name != DataSettings.model_fields["verifier"].default:
+            raise SettingsError(
+                f"data.verifier = {name!r}, and the class {settings.path!r} has 'get_reward': "
+                "which of them says what a trajectory is worth? Leave one out"
+            )
+        return EnvironmentVerifier(environment, None)
+    except BaseException:
+        environment.close()
+        raise

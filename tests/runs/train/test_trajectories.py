@@ -5,7 +5,7 @@ that came before it as its prompt. Single-turn rows have oracles of their own.
 """
 
 from dataclasses import replace
-from itertools import product
+from itertools import compress, product
 
 import pytest
 import torch
@@ -13,6 +13,7 @@ import torch
 from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
 from dph.loss.objectives import Anchor, Objective, make_objective, mixed_loss
+from dph.model.forward.compared import compared_tokens
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.over_vocabulary import next_tokens
 from dph.recipe import ObjectiveSettings
@@ -101,6 +102,17 @@ def test_scores_without_gradient_and_whole_tables_leave_the_same_tokens_out(mode
     assert [len(row) for row in scored] == [5, 6, 2, 8]
     torch.testing.assert_close(torch.tensor(sum(scored, ())), expected, atol=1e-6, rtol=1e-6)
     assert table.shape == (21, VOCABULARY)
+
+
+def test_two_models_are_compared_on_the_policys_tokens(model, reference):
+    forward = {"temperature": 1.0, "pad_id": 0, "token_budget": 64, "dtype": "float32"}
+    rows, written = zip(*map(joined, TURNS), strict=True)
+    whole = compared_tokens(model, reference, [PROMPT] * len(rows), rows, **forward)
+    mine = compared_tokens(model, reference, [PROMPT] * len(rows), rows, written=written, **forward)
+    for one, other, own in zip(whole, mine, written, strict=True):
+        for name in ("logprobs", "ref_logprobs", "entropy", "reverse_kl", "forward_kl"):
+            expected = list(compress(getattr(one, name), own))
+            assert getattr(other, name) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("sharing", ["never", "always"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.loss.divergences.elementwise import categorical_kl
+from dph.model.forward.layout import Written
 from dph.model.forward.over_vocabulary import NextTokens, blocks, next_tokens
 from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.loading import autocast
@@ -45,8 +47,11 @@ def compared_tokens(
     token_budget: int,
     dtype: str,
     sharing: Sharing = "auto",
+    written: Written = None,
 ) -> list[ComparedTokens]:
     """Compare two models on every token of some answers, answer by answer, in the order given.
+
+    Of rows that ``written`` describes, on the tokens that the policy wrote.
 
     Equation: entropy = -sum over v of pi(v) log pi(v); reverse_kl = sum of pi(v) log(pi(v) /
     ref(v)); forward_kl = sum of ref(v) log(ref(v) / pi(v)), each over the whole vocabulary, at the
@@ -65,16 +70,18 @@ def compared_tokens(
     for batch in plan_microbatches(
         policy, prompts, completions, token_budget=token_budget, sharing=sharing
     ):
-        chosen = [completions[row] for row in batch.rows]
+        asked = [completions[row] for row in batch.rows]
+        chosen = asked if written is None else [_own(completions, written, r) for r in batch.rows]
         with autocast(policy, dtype):
             mine, theirs = (
                 next_tokens(
                     model,
                     [prompts[row] for row in batch.rows],
-                    chosen,
+                    asked,
                     temperature=temperature,
                     pad_id=pad_id,
                     sharing=batch.sharing,
+                    written=None if written is None else [written[row] for row in batch.rows],
                 )
                 for model in (policy, reference)
             )
@@ -84,6 +91,14 @@ def compared_tokens(
         for row, part in zip(batch.rows, parts, strict=True):
             found[row] = _compared(part)
     return [found[row] for row in range(len(prompts))]
+
+
+def _own(
+    completions: Sequence[Sequence[int]], written: Sequence[Sequence[bool] | None], row: int
+) -> Sequence[int]:
+    """Tokens of a row that the policy wrote."""
+    mine = written[row]
+    return completions[row] if mine is None else list(compress(completions[row], mine))
 
 
 def _columns(

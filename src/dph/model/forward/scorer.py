@@ -60,6 +60,7 @@ class AnswerScorer:
         reference: PreTrainedModel,
         prompts: Sequence[Sequence[int]],
         completions: Sequence[Sequence[int]],
+        written: Written = None,
     ) -> list[ComparedTokens]:
         """Two models on every token of some answers (``compared_tokens``)."""
         return compared_tokens(
@@ -72,4 +73,5 @@ class AnswerScorer:
             token_budget=self.token_budget,
             dtype=self.dtype,
             sharing=self.sharing,
+            written=written,
         )

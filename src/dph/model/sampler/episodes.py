@@ -10,13 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
+from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.graded import CrashCount, Rollout
+from dph.model.sampler.graded import CrashCount, DrawnAnswers, GradedSampler, Rollout
 from dph.model.turns import TurnEncoder
-from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.tasks.environments import Environment, Episode, ToolResult
+from dph.records import Completion, GradedCompletion, Outcome, Problem, Turn, Verdict
+from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult
 from dph.tasks.verifiers.base import Verifier
 
 
@@ -31,7 +32,7 @@ class _Row:
     token_ids: list[int] = field(default_factory=list)
     written: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
     """Of the last turn; none where it was the last of all."""
     verdict: Verdict | None = None
@@ -46,24 +47,27 @@ class _Row:
         self.token_ids += completion.token_ids
         self.written += [True] * len(completion.token_ids)
         self.logprobs += completion.logprobs
-        self.texts.append(completion.text)
+        self.turns.append(Turn("", completion.text))
 
     def read(self, ids: Sequence[int]) -> None:
         """Append results, which the policy did not write."""
         self.token_ids += ids
         self.written += [False] * len(ids)
-        self.texts += [f"[{result.tool or 'error'}] {result.text}" for result in self.results]
+        self.turns += [Turn(result.tool or "error", result.text) for result in self.results]
 
     def completion(self, problem: Problem) -> Completion:
         """The whole trajectory; its text has the turns and the results in their order."""
+        said = self.episode.said
         return Completion(
             problem_id=problem.problem_id,
             sample_index=self.index,
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
             finished=self.verdict is not None and self.verdict.outcome is not Outcome.CUT_OFF,
-            text="\n".join(self.texts),
+            text="\n".join(f"[{t.by}] {t.text}" if t.by else t.text for t in self.turns),
             written=tuple(self.written),
+            prompt_ids=self.prompt,
+            turns=(*([Turn("reset", said)] if said else []), *self.turns),
         )
 
 
@@ -87,6 +91,7 @@ class EpisodeSampler:
         threads: tools that run at a time.
         crash_limit: as of ``GradedSampler``.
         at_once: trajectories whose processes live at a time.
+        crashes: as of ``GradedSampler``.
 
     Raises:
         SettingsError: nothing says what a trajectory is worth, both would, or a limit is too small.
@@ -102,6 +107,7 @@ class EpisodeSampler:
     threads: int = 8
     crash_limit: float = 1.0
     at_once: int = 128
+    crashes: CrashCount | None = None
 
     def __post_init__(self) -> None:
         if self.tokens < self.parameters.max_tokens:
@@ -109,19 +115,40 @@ class EpisodeSampler:
                 f"a trajectory of {self.tokens} tokens has no room for a turn of max_tokens = "
                 f"{self.parameters.max_tokens}"
             )
-        if (self.verifier is None) != self.environment.rewards:
-            name = self.environment.name
-            raise SettingsError(
-                f"the class {name!r} has no method 'get_reward' and there is no verifier: nothing "
-                "says what a trajectory is worth"
-                if self.verifier is None
-                else f"the class {name!r} has 'get_reward', and there is a verifier, too: which of "
-                "them says what a trajectory is worth? Leave one out"
-            )
+        EnvironmentVerifier(self.environment, self.verifier)
         if min(self.threads, self.at_once) < 1:
             raise SettingsError(
                 f"threads and at_once must be at least 1, got {self.threads} and {self.at_once}"
             )
+
+    @property
+    def graded_by(self) -> EnvironmentVerifier:
+        """The environment with its verifier, whose identity every artefact names."""
+        return EnvironmentVerifier(self.environment, self.verifier)
+
+    @property
+    def style(self) -> Callable[[str], str | None] | None:
+        """None: a trajectory's style is not read from a text."""
+        return None
+
+    def encode(self, problem: Problem) -> tuple[int, ...]:
+        """Tokens of a problem's prompt, without words of ``reset``."""
+        return self.encoder.prompt(problem)
+
+    def counted_together(self) -> "EpisodeSampler":
+        """As of ``GradedSampler``."""
+        return replace(self, crashes=self._crash_count())
+
+    def _crash_count(self) -> CrashCount:
+        return CrashCount(self.environment.name, self.crash_limit, kind="environment")
+
+    def begin(self, problems: Sequence[Problem], *, samples: int, seed: int) -> "DrawnTrajectories":
+        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns.
+
+        Raises:
+            DphError: as when it is called.
+        """
+        return DrawnTrajectories(self(problems, samples=samples, seed=seed))
 
     def __call__(
         self,
@@ -163,7 +190,7 @@ class EpisodeSampler:
             tuple(_graded(problem, row) for row in rows[samples * place : samples * (place + 1)])
             for place, problem in enumerate(problems)
         )
-        CrashCount(self.environment.name, self.crash_limit).add(groups)
+        (self.crashes or self._crash_count()).add(groups)
         return Rollout(
             problems=tuple(problems),
             prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
@@ -275,6 +302,27 @@ class EpisodeSampler:
         for row in rows:
             row.verdict = row.verdict or row.episode.ending
 
+
+class DrawnTrajectories(Closing):
+    """Trajectories that were drawn and graded; in the place of ``DrawnAnswers``."""
+
+    def __init__(self, rollout: Rollout) -> None:
+        self._rollout = rollout
+        self.problems, self.prompts = rollout.problems, rollout.prompts
+        self.completions = [[graded.completion for graded in group] for group in rollout.groups]
+        self.sampling_seconds = rollout.sampling_seconds
+
+    def rollout(self) -> Rollout:
+        """The graded trajectories."""
+        return self._rollout
+
+    def close(self) -> None:
+        """Nothing is left to end."""
+
+
+Drawn = DrawnAnswers | DrawnTrajectories
+AnswerSampler = GradedSampler | EpisodeSampler
+"""Draws problems' answers and says what they are worth, in one turn or in several."""
 
 ROUTE = "environment"
 """The column that names a problem's environment; ``reset`` does not get it."""

@@ -20,17 +20,18 @@ _REASON_CHARACTERS = 300
 
 
 class CrashCount:
-    """Counts answers over which a verifier crashed, and refuses more than a share of them.
+    """Counts answers over which a verifier (or environment) crashed; refuses more than a share.
 
     Answers that were cut off are not counted: no verifier has seen them.
 
     Args:
-        verifier: the verifier's name, for the message.
+        name: of the verifier or the environment, for the message.
+        kind: which of the two it is.
         limit: the largest share, in [0, 1], of the graded answers that may have crashed.
     """
 
-    def __init__(self, verifier: str, limit: float) -> None:
-        self._verifier, self._limit = verifier, limit
+    def __init__(self, name: str, limit: float, *, kind: str = "verifier") -> None:
+        self._name, self._limit, self._kind = name, limit, kind
         self._graded = self._crashed = 0
         self._example = ""
 
@@ -48,10 +49,10 @@ class CrashCount:
                 self._example = self._example or _example(graded)
         if self._crashed > self._limit * self._graded:
             raise VerifierError(
-                f"the verifier {self._verifier!r} crashed on {self._crashed} of {self._graded} "
+                f"the {self._kind} {self._name!r} crashed on {self._crashed} of {self._graded} "
                 f"graded answers, more than data.verifier_crash_limit = {self._limit:g} allows; "
-                f"for example on {self._example}; finished work is kept: fix the verifier and run "
-                f"the same command again (with --accept-verifier if its file changed)"
+                f"for example on {self._example}; finished work is kept: fix the {self._kind} and "
+                f"run the same command again (with --accept-verifier if its file changed)"
             )
 
 
@@ -187,6 +188,11 @@ class GradedSampler:
     style: Callable[[str], str | None] | None = None
     crash_limit: float = 1.0
     crashes: CrashCount | None = None
+
+    @property
+    def graded_by(self) -> Verifier:
+        """The verifier, whose identity every artefact names."""
+        return self.verifier
 
     def counted_together(self) -> "GradedSampler":
         """The same, with a count of crashes kept from call to call: those of one step."""

@@ -22,13 +22,25 @@ GRADED = pa.schema(
     ]
 )
 
+TRAJECTORIES = GRADED.append(pa.field("written", pa.list_(pa.bool_()))).append(
+    pa.field("prompt_ids", pa.list_(pa.int32()))
+)
+"""Columns where rows are trajectories: who wrote each token, and the prompt with reset's words."""
+
 _ROWS = 1024
 """Rows held as Python objects at a time: as such, a token takes ten times the memory."""
 
 
 def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
     """All completions of all groups."""
-    return pa.Table.from_pylist([_row(g) for group in groups for g in group], schema=GRADED)
+    rows = [_row(g) for group in groups for g in group]
+    acting = bool(rows) and rows[0]["written"] is not None
+    return pa.Table.from_pylist(rows, schema=TRAJECTORIES if acting else GRADED)
+
+
+def graded_schema(table: pa.Table) -> pa.Schema:
+    """Columns of a table of answers, or of one of trajectories."""
+    return TRAJECTORIES if "written" in table.schema.names else GRADED
 
 
 def graded_rows(table: pa.Table) -> Iterator[GradedCompletion]:
@@ -42,11 +54,17 @@ def graded_rows(table: pa.Table) -> Iterator[GradedCompletion]:
             logprobs=tuple(row["logprobs"]),
             finished=row["finished"],
             text=row["text"],
+            written=_tuple(row.get("written")),
+            prompt_ids=_tuple(row.get("prompt_ids")),
         )
         verdict = Verdict(
             outcome=Outcome(row["outcome"]), reward=row["reward"], reason=row["reason"]
         )
         yield GradedCompletion(completion=completion, verdict=verdict, style=row["style"])
+
+
+def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def _row(graded: GradedCompletion) -> dict[str, Any]:
@@ -62,4 +80,6 @@ def _row(graded: GradedCompletion) -> dict[str, Any]:
         "reward": verdict.reward,
         "reason": verdict.reason,
         "style": graded.style,
+        "written": completion.written,
+        "prompt_ids": completion.prompt_ids,
     }

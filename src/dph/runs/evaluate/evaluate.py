@@ -11,7 +11,7 @@ from dph._base.files import make_directory
 from dph._base.files.parts import TableParts
 from dph._base.import_path import code_fingerprint
 from dph.errors import DataError, SettingsError
-from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import recipe_digest
 from dph.records import Problem
 from dph.runs.evaluate.samples_file import (
@@ -38,7 +38,7 @@ class EvaluationSet:
 
     name: str
     problems: tuple[Problem, ...]
-    draw: GradedSampler
+    draw: AnswerSampler
 
     def __post_init__(self) -> None:
         if not self.problems:
@@ -142,7 +142,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
         {
             "name": chosen.name,
             "problems": problems_fingerprint(chosen.problems),
-            "verifier": verifier_identity(chosen.draw.verifier),
+            "verifier": verifier_identity(chosen.draw.graded_by),
             "style": style_name(chosen.draw.style),
             "parameters": asdict(chosen.draw.parameters),
             "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],

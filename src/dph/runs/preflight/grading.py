@@ -7,7 +7,8 @@ from dph.recipe import Recipe
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.presample.stores.prompts import GOLDS
-from dph.runs.verifier_maker import verifier_maker
+from dph.runs.verifier_maker import run_verifier, verifier_maker
+from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers import unknown_verifier
 from dph.tasks.verifiers.base import Verifier
@@ -31,6 +32,9 @@ def check_styles(recipe: Recipe, findings: Findings) -> None:
 def check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
     """Make each verifier once and let it grade a row of the first file that it is for."""
     data = recipe.data
+    if recipe.environment.path is not None:
+        check_environment(recipe, named, findings)
+        return
     sets = {f"data.sets.{name}.verifier": chosen.verifier for name, chosen in data.sets.items()}
     checked: set[str] = set()
     for key, name in {"data.verifier": data.verifier, **sets}.items():
@@ -56,6 +60,30 @@ def check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Fi
             _grade(key, verifier, own.problems if own else (), findings)
         finally:
             verifier.close()
+
+
+def check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+    """Make the class once and let it begin a trajectory of the first problem of each file."""
+    key = f"environment.path = {recipe.environment.path!r}"
+    try:
+        verifier = run_verifier(recipe)
+    except DphError as error:
+        findings.errors.append(f"{key}: {error}")
+        return
+    assert isinstance(verifier, EnvironmentVerifier)
+    with verifier:
+        for file in named:
+            for problem in file.problems[:1]:
+                if fault := _fault_of_beginning(verifier.environment, problem):
+                    findings.errors.append(f"{key}: problem {problem.problem_id!r}: {fault}")
+
+
+def _fault_of_beginning(environment: Environment, problem: Problem) -> str:
+    try:
+        with environment.begin(problem) as episode:
+            return _line(episode.ending) if episode.ending is not None else ""
+    except DphError as error:
+        return str(error)
 
 
 def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:

@@ -4,7 +4,7 @@
       manifest.json        what it was made from, counts, SHA-256 of every file
       exploration.parquet  problem_id, prompt, answer, correct
       rehearsal.parquet    problem_id, sample_index, prompt_ids, completion_ids, ref_logprobs,
-                           correct
+                           correct; of trajectories also written
       ungradable.parquet   problem_id, outcome, reason
       samples.parquet      every sample drawn with its verdict
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dph.model.sampler.graded_table import GRADED
+from dph.model.sampler.graded_table import GRADED, graded_schema
 from dph.records import Problem
 from dph.runs.presample.diagnosis import Ungradable
 from dph.runs.presample.making import require_free, write_answers
@@ -34,10 +34,11 @@ from dph.runs.presample.manifest import (
 )
 from dph.runs.presample.tables import (
     EXPLORATION,
-    REHEARSAL,
+    REHEARSAL_FILE,
     UNGRADABLE,
     RehearsalSample,
     exploration_table,
+    read_rehearsal,
     rehearsal_sample,
     rehearsal_table,
     ungradable_problem,
@@ -75,14 +76,15 @@ def write_pool(
     ``samples`` come in the pieces they were drawn in; ``counts`` are those of the split.
     """
     require_free(path)
+    stored = rehearsal_table(rehearsal)
     return write_answers(
         path,
         "pool",
         {
             "exploration.parquet": (EXPLORATION, [exploration_table(exploration)]),
-            "rehearsal.parquet": (REHEARSAL, [rehearsal_table(rehearsal)]),
+            REHEARSAL_FILE: (stored.schema, [stored]),
             "ungradable.parquet": (UNGRADABLE, [ungradable_table(ungradable)]),
-            SAMPLES: (GRADED, samples),
+            SAMPLES: (graded_schema(samples[0]) if samples else GRADED, samples),
         },
         source=source,
         values=grading,
@@ -110,11 +112,10 @@ def load_pool(path: str | Path) -> Pool:
     manifest = read_manifest(path, "pool")
     require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
-    rehearsal = pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL).to_pylist()
     ungradable = pq.read_table(path / "ungradable.parquet", schema=UNGRADABLE).to_pylist()
     return Pool(
         manifest=manifest,
         exploration=tuple(problem_of_columns(row) for row in exploration),
-        rehearsal=tuple(rehearsal_sample(row) for row in rehearsal),
+        rehearsal=tuple(map(rehearsal_sample, read_rehearsal(path).to_pylist())),
         ungradable=tuple(ungradable_problem(row) for row in ungradable),
     )

@@ -11,8 +11,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import EpisodeSampler
 from dph.model.sampler.graded import Rollout
-from dph.model.sampler.graded_table import GRADED, graded_table
+from dph.model.sampler.graded_table import GRADED, TRAJECTORIES, graded_table
 from dph.records import Problem
 from dph.runs.presample.making import drawn_chunks, parts_of
 from dph.runs.presample.manifest import Manifest, Rule, Source, ValueSource
@@ -23,7 +24,7 @@ CHUNK = 64
 
 
 class Draw(Protocol):
-    """Samples and grades with the initial policy; ``GradedSampler`` on one device."""
+    """Samples and grades with the initial policy, ``GradedSampler`` or ``EpisodeSampler``."""
 
     @property
     def parameters(self) -> SamplingParameters:
@@ -80,7 +81,7 @@ def presample(
         problems,
         drawn,
         parts,
-        schema=GRADED,
+        schema=TRAJECTORIES if isinstance(draw, EpisodeSampler) else GRADED,
         size=size,
         answers=answers,
         on_progress=on_progress,

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -95,18 +94,11 @@ _WHY = {
 }
 
 
-class Reference(Protocol):
-    """Log-probs of completions under the initial policy, by the forward that training uses."""
+Reference = Callable[..., Sequence[tuple[float, ...]]]
+"""Log-probs (nats) under the initial policy, by the forward that training uses.
 
-    def __call__(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        completions: Sequence[tuple[int, ...]],
-        *,
-        temperature: float,
-    ) -> Sequence[tuple[float, ...]]:
-        """Nats, one for each token of every completion."""
-        ...
+It takes prompts and completions as tokens, ``temperature``, and of trajectories ``written``.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,9 +214,13 @@ def _kept_samples(
 def _rehearsal_samples(
     chosen: Sequence[tuple[Problem, GradedCompletion, int]], scored: StoredForm
 ) -> list[RehearsalSample]:
-    prompts = [scored.encode(problem) for problem, _, _ in chosen]
+    prompts = [
+        graded.completion.prompt_ids or scored.encode(problem) for problem, graded, _ in chosen
+    ]
     completions = [graded.completion.token_ids for _, graded, _ in chosen]
-    scores = scored.reference(prompts, completions, temperature=scored.temperature)
+    written = [graded.completion.written for _, graded, _ in chosen]
+    acting = {} if all(row is None for row in written) else {"written": written}
+    scores = scored.reference(prompts, completions, temperature=scored.temperature, **acting)
     return [
         RehearsalSample(
             problem_id=problem.problem_id,
@@ -233,6 +229,7 @@ def _rehearsal_samples(
             completion_ids=graded.completion.token_ids,
             ref_logprobs=logprobs,
             correct=correct,
+            written=graded.completion.written,
         )
         for (problem, graded, correct), prompt, logprobs in zip(
             chosen, prompts, scores, strict=True

@@ -5,9 +5,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dph.errors import PoolError
 from dph.records import Outcome, Problem
@@ -61,6 +63,7 @@ REHEARSAL = pa.schema(
 )
 WRITTEN = pa.field("written", pa.list_(pa.bool_()))
 """Of trajectories alone: for each token whether the policy wrote it."""
+REHEARSAL_FILE = "rehearsal.parquet"
 UNGRADABLE = pa.schema(
     [("problem_id", pa.string()), ("outcome", pa.string()), ("reason", pa.string())]
 )
@@ -105,6 +108,13 @@ def rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
     schema = REHEARSAL.append(WRITTEN) if acting else REHEARSAL
     plain = [{name: getattr(row, name) for name in schema.names} for row in rows]
     return pa.Table.from_pylist(plain, schema=schema)
+
+
+def read_rehearsal(pool: Path) -> pa.Table:
+    """The stored samples of a pool, with ``written`` where they are trajectories."""
+    file = pool / REHEARSAL_FILE
+    acting = WRITTEN.name in pq.read_schema(file).names
+    return pq.read_table(file, schema=REHEARSAL.append(WRITTEN) if acting else REHEARSAL)
 
 
 def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:

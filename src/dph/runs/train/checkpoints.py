@@ -233,7 +233,7 @@ class RunCheckpoints:
         """Write a checkpoint, unless there is one of this step."""
         if self.newest is not None and self.saved_step == progress.step:
             return self.newest
-        verifier = self._actors.draw.verifier
+        verifier = self._actors.draw.graded_by
         self.newest = save_checkpoint(
             self._directory,
             progress,

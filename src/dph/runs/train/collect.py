@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from dph._base.randomness import derived_seed
 from dph.errors import TrainingError
-from dph.model.sampler.graded import GradedSampler, Rollout
+from dph.model.sampler.episodes import AnswerSampler
+from dph.model.sampler.graded import Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.train.order import Position, next_problems
@@ -59,7 +60,7 @@ class Collected:
 
 def collect(
     problems: Sequence[Problem],
-    draw: GradedSampler,
+    draw: AnswerSampler,
     position: Position,
     *,
     step: int,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.model.forward.compared import ComparedTokens
 from dph.runs.evaluate.progress_file import BaseDistance
+from dph.runs.presample.tables import WRITTEN
 from dph.runs.train.loss_batch import TrainingForward
 
 # Answers of the initial policy, drawn once and kept: where later policies are compared with it.
@@ -26,8 +28,18 @@ _COLUMNS = pa.schema(
 )
 _DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
-Answers = Mapping[str, Sequence[Sequence[tuple[int, ...]]]]
-"""By set, for each of its problems in order, the tokens of some answers."""
+
+class AnswerTokens(NamedTuple):
+    """Tokens of an answer; of a trajectory also which of them the policy wrote."""
+
+    token_ids: tuple[int, ...]
+    written: tuple[bool, ...] | None = None
+
+
+Group = Sequence[AnswerTokens]
+"""Some answers to one problem."""
+Answers = Mapping[str, Sequence[Group]]
+"""By set, for each of its problems in order, some answers."""
 
 
 def write_initial_answers(
@@ -37,13 +49,15 @@ def write_initial_answers(
 
     ``digest`` names what they were drawn with.
     """
-    schema = _COLUMNS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
     rows = [
-        {"set": name, "problem_id": problem, "sample_index": index, "token_ids": ids}
+        {"set": name, "problem_id": problem, "sample_index": index, **answer._asdict()}
         for name, groups in answers.items()
         for problem, group in zip(problem_ids[name], groups, strict=True)
-        for index, ids in enumerate(group)
+        for index, answer in enumerate(group)
     ]
+    acting = any(row["written"] is not None for row in rows)
+    columns = _COLUMNS.append(WRITTEN) if acting else _COLUMNS
+    schema = columns.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
     with atomic_path(path) as temporary:
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), temporary, compression="zstd")
 
@@ -62,9 +76,11 @@ def read_initial_answers(
         table = pq.read_table(path)
         if (table.schema.metadata or {}).get(_DIGEST) != digest.encode():
             return None
-        found: dict[tuple[str, str], list[tuple[int, ...]]] = {}
+        found: dict[tuple[str, str], list[AnswerTokens]] = {}
         for row in table.to_pylist():
-            found.setdefault((row["set"], row["problem_id"]), []).append(tuple(row["token_ids"]))
+            mine = row.get(WRITTEN.name)
+            answer = AnswerTokens(tuple(row["token_ids"]), None if mine is None else tuple(mine))
+            found.setdefault((row["set"], row["problem_id"]), []).append(answer)
         return {
             name: [found[name, problem] for problem in problems]
             for name, problems in problem_ids.items()
@@ -73,16 +89,12 @@ def read_initial_answers(
         raise DataError(f"{path} is damaged: {error}; remove it to continue") from error
 
 
-Group = Sequence[Sequence[int]]
-"""Tokens of some answers to one problem."""
-
-
 def drift(
     forward: TrainingForward,
     prompts: Sequence[Sequence[int]],
     new: Sequence[Group],
     stored: Sequence[Group] | None,
-) -> list[BaseDistance]:
+) -> list[BaseDistance | None]:
     """Entropy and both divergences for each problem, means over the tokens of its answers.
 
     ``new`` are answers that the policy drew just now. Their reverse KL is an unbiased estimate of
@@ -90,7 +102,7 @@ def drift(
     answers of the initial policy, of which the same holds for the forward KL. The other two are
     taken where the other policy goes: they say how far the policies are apart there, and are no
     estimate of a divergence of whole answers. ``stored`` None: the new ones are the initial
-    policy's own.
+    policy's own. None where no answer has a token of the policy.
 
     ``forward`` says how the policy is scored, and holds the initial policy as its reference.
 
@@ -114,12 +126,13 @@ def _scored(
             "comparing the policy with the initial policy needs the initial policy, "
             "which is not loaded"
         )
-    rows = [(i, ids) for i, group in enumerate(groups) for ids in group]
+    rows = [(i, answer) for i, group in enumerate(groups) for answer in group]
     found = forward.compared(
         forward.model,
         forward.reference,
         [prompts[i] for i, _ in rows],
-        [ids for _, ids in rows],
+        [answer.token_ids for _, answer in rows],
+        [answer.written for _, answer in rows],
     )
     scored: list[list[ComparedTokens]] = [[] for _ in groups]
     for (i, _), tokens in zip(rows, found, strict=True):
@@ -127,7 +140,9 @@ def _scored(
     return scored
 
 
-def _joined(new: Sequence[ComparedTokens], stored: Sequence[ComparedTokens]) -> BaseDistance:
+def _joined(new: Sequence[ComparedTokens], stored: Sequence[ComparedTokens]) -> BaseDistance | None:
+    if not (any(map(len, new)) and any(map(len, stored))):
+        return None
     return BaseDistance(
         entropy=fmean(value for tokens in new for value in tokens.entropy),
         reverse_kl=fmean(value for tokens in new for value in tokens.reverse_kl),

@@ -22,7 +22,7 @@ from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import CheckpointError
 from dph.model.sampler.base import Sampler
-from dph.model.sampler.graded import DrawnAnswers
+from dph.model.sampler.episodes import Drawn
 from dph.recipe import EvaluationSettings
 from dph.records import GradedCompletion
 from dph.runs.directory import RunDirectory
@@ -43,6 +43,7 @@ from dph.runs.evaluate.progress_file import (
 )
 from dph.runs.train.drift import (
     Answers,
+    AnswerTokens,
     drift,
     read_initial_answers,
     write_initial_answers,
@@ -68,8 +69,8 @@ class StepEvaluation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DrawnSet:
     name: str
-    sampled: DrawnAnswers
-    greedy: DrawnAnswers | None
+    sampled: Drawn
+    greedy: Drawn | None
     compared: Sequence[BaseDistance | None]
 
 
@@ -223,13 +224,13 @@ class Evaluations(Closing):
         if instead is not None:
             draw = replace(draw, sampler=instead.sampler)
         seed = derived_seed(self._settings.seed, "evaluation during training")
-        sampled = stack.enter_context(
-            draw.begin(chosen.problems, samples=during.samples, seed=seed)
-        )
-        greedy = None
+        sampled: Drawn = draw.begin(chosen.problems, samples=during.samples, seed=seed)
+        stack.enter_context(sampled)
+        greedy: Drawn | None = None
         if during.greedy:
             likeliest = replace(draw, parameters=replace(draw.parameters, greedy=True))
-            greedy = stack.enter_context(likeliest.begin(chosen.problems, samples=1, seed=seed))
+            greedy = likeliest.begin(chosen.problems, samples=1, seed=seed)
+            stack.enter_context(greedy)
         return _DrawnSet(
             name=chosen.name,
             sampled=sampled,
@@ -238,7 +239,7 @@ class Evaluations(Closing):
         )
 
     def _compared(
-        self, name: str, drawn: DrawnAnswers, step: int, instead: InitialPolicy | None
+        self, name: str, drawn: Drawn, step: int, instead: InitialPolicy | None
     ) -> Sequence[BaseDistance | None]:
         if self._initial is None:
             return [None] * len(drawn.problems)
@@ -248,9 +249,12 @@ class Evaluations(Closing):
         stored = self._stored[name] if step and self._stored is not None else None
         return drift(forward, drawn.prompts, self._first(drawn), stored)
 
-    def _first(self, drawn: DrawnAnswers) -> list[list[tuple[int, ...]]]:
+    def _first(self, drawn: Drawn) -> list[list[AnswerTokens]]:
         count = self._settings.during.compared
-        return [[c.token_ids for c in group[:count]] for group in drawn.completions]
+        return [
+            [AnswerTokens(c.token_ids, c.written) for c in group[:count]]
+            for group in drawn.completions
+        ]
 
     def _keep_initial(self, pending: _Pending) -> None:
         if pending.step == 0 and self._initial is not None:

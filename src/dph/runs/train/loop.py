@@ -25,7 +25,7 @@ from dph._base.files import only_writer
 from dph._base.randomness import derived_seed, generator
 from dph.errors import TrainingError
 from dph.loss.objectives import Objective, make_objective
-from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
@@ -149,7 +149,7 @@ def _sample_and_grade(learner: Learner, position: Position, number: int) -> Coll
     return collect(
         learner.problems,
         # Another draw (verl's, a test's) grades by itself and counts no crashes.
-        draw.counted_together() if isinstance(draw, GradedSampler) else draw,
+        draw.counted_together() if isinstance(draw, AnswerSampler) else draw,
         position,
         step=number,
         seed=recipe.seed,

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from dph.errors import PoolError, SettingsError
 from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import Objective
-from dph.model.sampler.graded import GradedSampler
+from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.presample.tables import DistributionSample
@@ -35,7 +35,7 @@ class Actors:
     policy: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     reference: PreTrainedModel | None
-    draw: GradedSampler
+    draw: AnswerSampler
     self_consistency: SelfConsistency | None = None
     evaluations: Evaluations | None = None
 
@@ -153,7 +153,7 @@ def training_forward(recipe: Recipe, actors: Actors, objective: Objective) -> Tr
     return TrainingForward(
         model=actors.policy,
         **asdict(scorer_of(recipe, actors.tokenizer)),
-        max_tokens=recipe.sampling.max_tokens,
+        max_tokens=recipe.answer_tokens,
         reference=actors.reference if objective.reads_reference_tables else None,
     )
 

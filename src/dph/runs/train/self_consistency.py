@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from dph._base.randomness import derived_seed, generator
 from dph.model.sampler.base import SampleRequest
-from dph.model.sampler.graded import CUT_OFF, GradedSampler, Rollout
+from dph.model.sampler.episodes import AnswerSampler
+from dph.model.sampler.graded import CUT_OFF, Rollout
 from dph.records import GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.stores.prompts import require_unlabelled
 from dph.tasks.agreement.base import Classes, Comparer, largest_class
@@ -82,7 +83,7 @@ class SelfConsistency:
         start = block * self.per_step
         return [self.problems[i] for i in order[start : start + self.per_step]]
 
-    def roll_out(self, draw: GradedSampler, step: int, *, samples: int) -> Rollout:
+    def roll_out(self, draw: AnswerSampler, step: int, *, samples: int) -> Rollout:
         """Groups of the step's prompts with the verdicts of agreement.
 
         Raises:

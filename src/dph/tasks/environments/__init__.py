@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dph.tasks.environments.calls import FORMS, BadCall, ToolCall
     from dph.tasks.environments.environment import (
         Environment,
+        EnvironmentVerifier,
         Episode,
         EpisodeLimits,
         ToolResult,
@@ -18,6 +19,7 @@ __all__ = [
     "FORMS",
     "BadCall",
     "Environment",
+    "EnvironmentVerifier",
     "Episode",
     "EpisodeLimits",
     "ToolCall",
@@ -31,6 +33,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "BadCall": "dph.tasks.environments.calls",
         "Environment": "dph.tasks.environments.environment",
+        "EnvironmentVerifier": "dph.tasks.environments.environment",
         "Episode": "dph.tasks.environments.environment",
         "EpisodeLimits": "dph.tasks.environments.environment",
         "FORMS": "dph.tasks.environments.calls",

@@ -31,6 +31,7 @@ from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, with_names
 from dph.tasks.environments.schema import Schema, clean, fault_of
+from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 _HANDLER = "dph.tasks.environments.child:make_instance"
 _SEEDS = 2**62
@@ -214,6 +215,64 @@ class Environment(Closing):
             raise SettingsError(f"the environment {self.name!r} cannot be used: {reason}")
         _, schemas, rewards = reply.value
         return schemas, rewards
+
+
+class EnvironmentVerifier(Closing):
+    """Worth of trajectories as a ``Verifier``: an environment, and a verifier of its answers.
+
+    Its identity names both, so every artefact that names its verifier depends on the class, its
+    limits and its settings, too.
+
+    Args:
+        environment: where trajectories act.
+        verifier: grades the answer where the class has no ``get_reward``.
+
+    Raises:
+        SettingsError: nothing says what a trajectory is worth, or both would.
+    """
+
+    def __init__(self, environment: Environment, verifier: Verifier | None) -> None:
+        name = environment.name
+        if verifier is None and not environment.rewards:
+            raise SettingsError(
+                f"the class {name!r} has no method 'get_reward' and there is no verifier: nothing "
+                "says what a trajectory is worth"
+            )
+        if verifier is not None and environment.rewards:
+            raise SettingsError(
+                f"the class {name!r} has 'get_reward', and there is a verifier, too: which of them "
+                "says what a trajectory is worth? Leave one out"
+            )
+        self.environment, self.verifier = environment, verifier
+        self.source = environment.source
+        self.name = name if verifier is None else f"{name} {verifier.name}"
+        own = environment.version
+        self.version = own if verifier is None else f"{own}, {verifier.version}"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Those of the environment, and of the verifier if there is one."""
+        graded = {} if self.verifier is None else verifier_identity(self.verifier)["settings"]
+        own = self.environment.settings
+        return {**{f"environment.{key}": value for key, value in own.items()}, **graded}
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """Refuse: a trajectory is graded where it acts, and a text does not tell what it did.
+
+        Raises:
+            SettingsError: always.
+        """
+        del problems, responses
+        raise SettingsError(
+            f"[environment] {self.environment.name!r}: trajectories are graded while they act; "
+            "texts of their answers cannot be graded again"
+        )
+
+    def close(self) -> None:
+        """End the processes of both."""
+        self.environment.close()
+        if self.verifier is not None:
+            self.verifier.close()
 
 
 @dataclass(frozen=True, slots=True)

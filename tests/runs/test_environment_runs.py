@@ -1,0 +1,222 @@
+"""Runs whose recipe has an ``[environment]``: pools, training, evaluations and resumption."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import dph
+from asking_policy import TURN, initial_policy, make_tokenizer, problems
+from dph import SettingsError
+from dph.errors import CheckpointError, PoolError
+from dph.recipe import load_recipe, resolve_recipe, save_recipe
+from dph.runs.plan import open_plan
+from dph.runs.preflight import preflight
+from dph.runs.presample.pool import load_pool
+from dph.runs.presampling_stage import presample_stage
+from dph.runs.progress import Silent
+from dph.runs.training_stage import train_stage
+from dph.tasks.environments import Environment
+from dph.tasks.problems import save_problems
+
+CLASS = '''
+from environment_classes import Lookup
+
+
+class Look(Lookup):
+    """The same in a file of the user's."""
+'''
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A model that sometimes asks, problems and a class of the user's."""
+    place = tmp_path_factory.mktemp("asking")
+    tokenizer = make_tokenizer()
+    initial_policy(tokenizer).save_pretrained(place / "model")
+    tokenizer.save_pretrained(place / "model")
+    save_problems(place / "train.jsonl", problems())
+    save_problems(place / "dev.jsonl", problems()[:6])
+    return place
+
+
+@pytest.fixture
+def make_recipe(place, tmp_path):
+    (tmp_path / "look.py").write_text(CLASS)
+
+    def make(method="dph_f", **sections):
+        table = {
+            "method": method,
+            "model": {"path": str(place / "model"), "device": "cpu", "threads": 1},
+            "data": {
+                "train": str(place / "train.jsonl"),
+                "sets": {"dev": str(place / "dev.jsonl")},
+                "modules": [str(tmp_path), str(Path(__file__).parents[1])],
+            },
+            "environment": {
+                "path": "look:Look",
+                "form": "plain",
+                "hidden": ["answer"],
+                "tokens": 4 * TURN,
+                "turns": 4,
+            },
+            "sampling": {"max_tokens": TURN},
+            "presample": {"samples": 4, "threshold": 1},
+            "train": {
+                "steps": 2,
+                "problems_per_step": 4,
+                "samples_per_problem": 4,
+                "rehearsal_per_step": 4,
+                "learning_rate": 1e-3,
+            },
+            "evaluate": {"samples": 4, "retention_k": 2},
+        }
+        for name, values in sections.items():
+            table[name] = {**table.get(name, {}), **values}
+        return resolve_recipe(table)
+
+    return make
+
+
+def digests(directory):
+    files = [f for f in directory.rglob("*") if f.suffix in (".parquet", ".safetensors")]
+    return {
+        str(f.relative_to(directory)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files
+    }
+
+
+def test_a_run_in_an_environment_stores_what_its_tools_answered(tmp_path, make_recipe):
+    dph.run(make_recipe(), tmp_path / "run")
+    pool = load_pool(tmp_path / "run" / "pool")
+    # The checks of the records hold: log-probs of the policy's tokens alone.
+    asked = [sample for sample in pool.rehearsal if not all(sample.written)]
+    assert asked
+    assert all(len(s.ref_logprobs) == sum(s.written) for s in pool.rehearsal)
+    samples = pq.read_table(tmp_path / "run" / "pool" / "samples.parquet").to_pylist()
+    assert all(len(row["written"]) == len(row["token_ids"]) for row in samples)
+    assert {row["style"] for row in samples} >= {None, "look"}
+    rows = pq.read_table(tmp_path / "run" / "samples.parquet").to_pylist()
+    assert len(rows) == 6 * 5
+    metrics = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in metrics] == [1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["grpo", "dph_js", "dyjr", "rkl"])
+def test_a_run_that_stops_goes_on_to_the_bit(tmp_path, make_recipe, method):
+    during = {"every": 2, "during": {"samples": 2, "k": [1]}}
+
+    def recipe(steps):
+        train = make_recipe().train.model_dump() | {"steps": steps, "checkpoint_every": 1}
+        return make_recipe(method, train=train, evaluate=during)
+
+    dph.run(recipe(3), tmp_path / "whole")
+    for steps in (1, 3):
+        dph.run(recipe(steps), tmp_path / "parts")
+    whole, parts = digests(tmp_path / "whole"), digests(tmp_path / "parts")
+    assert whole == {name: parts[name] for name in whole}
+
+
+def forbid_episodes(monkeypatch):
+    def begin(*_, **__):
+        raise AssertionError("a tool would run")
+
+    monkeypatch.setattr(Environment, "begin", begin)
+
+
+@pytest.mark.parametrize("method", ["dph_f", "dph_js"])
+def test_rehearsal_runs_no_tool(tmp_path, make_recipe, monkeypatch, method):
+    recipe = make_recipe(method)
+    place = {"pool": str(tmp_path / "pool"), **recipe.presample.model_dump(include={"samples"})}
+    alone = recipe.train.model_dump() | {"problems_per_step": 0}
+    recipe = make_recipe(method, presample={**place, "threshold": 1}, train=alone)
+    with open_plan(recipe, tmp_path / "run") as plan:
+        presample_stage(plan, Silent())
+        forbid_episodes(monkeypatch)
+        done = train_stage(plan, Silent())
+    assert done.step == 2
+
+
+def test_a_finished_pool_is_split_again_without_drawing(tmp_path, make_recipe, monkeypatch):
+    def pool(threshold):
+        recipe = make_recipe(presample={"threshold": threshold})
+        with open_plan(recipe, tmp_path / "run") as plan:
+            presample_stage(plan, Silent())
+        return load_pool(tmp_path / "run" / "pool")
+
+    first = pool(1)
+    forbid_episodes(monkeypatch)
+    assert len(pool(2).rehearsal) < len(first.rehearsal)
+    assert pool(1) == first
+
+
+def test_a_class_that_changed_is_told_as_an_environment(tmp_path, make_recipe):
+    recipe = make_recipe()
+    dph.run(recipe, tmp_path / "run")
+    (tmp_path / "look.py").write_text(CLASS + "\n# another rule\n")
+    more = make_recipe(train=recipe.train.model_dump() | {"steps": 3})
+    with pytest.raises((CheckpointError, PoolError), match=r"the environment file .*look\.py"):
+        dph.run(more, tmp_path / "run")
+    with open_plan(more, tmp_path / "run", accept_verifier=True) as plan:
+        assert train_stage(plan, Silent()).step == 3
+
+
+def test_limits_are_part_of_what_a_pool_is_made_from(tmp_path, make_recipe):
+    pool = {"pool": str(tmp_path / "pool")}
+    dph.run(make_recipe(presample=pool), tmp_path / "a")
+    fewer = make_recipe().environment.model_dump() | {"turns": 3}
+    with pytest.raises(PoolError, match=r"verifier environment\.turns was 4, this run has 3"):
+        dph.run(make_recipe(presample=pool, environment=fewer), tmp_path / "b")
+
+
+def test_the_recipe_of_a_run_reads_back(tmp_path, make_recipe):
+    recipe = make_recipe()
+    save_recipe(recipe, tmp_path / "recipe.toml")
+    assert load_recipe(tmp_path / "recipe.toml") == recipe
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"sampling": {"engine": "vllm"}}, r"sampling\.engine = 'vllm'"),
+        ({"train": {"engine": "trl"}}, r"environment\.path = 'look:Look'.*'trl'"),
+        ({"train": {"engine": "verl"}}, r"environment\.path = 'look:Look'.*'verl'"),
+        ({"data": {"styles": "sql"}}, r"data\.styles = 'sql'"),
+        ({"data": {"shots": {"count": 2}}}, r"data\.shots\.count = 2"),
+        ({"evaluate": {"token_details": 1}}, r"evaluate\.token_details = 1"),
+        ({"environment": {"tokens": 3}}, r"environment\.tokens=3 has no room"),
+        ({"environment": {"path": "look"}}, "'module:Class', got 'look'"),
+        ({"environment": {"form": "xml"}}, r"environment\.form"),
+    ],
+)
+def test_parts_that_do_not_know_trajectories_refuse_the_section(make_recipe, more, message):
+    def merged(name, values):
+        base = make_recipe().model_dump(mode="json", exclude_none=True)[name]
+        return {**base, **values}
+
+    sections = {name: merged(name, values) for name, values in more.items()}
+    with pytest.raises(SettingsError, match=message):
+        make_recipe("grpo", **sections)
+
+
+def test_a_check_begins_a_trajectory_of_each_file(tmp_path, make_recipe):
+    assert not preflight(make_recipe()).errors
+    (tmp_path / "look.py").write_text(CLASS + "    def reset(self, **columns):\n        1 / 0\n")
+    errors = preflight(make_recipe()).errors
+    assert len(errors) == 2
+    assert all("ZeroDivisionError" in error for error in errors)
+    broken = make_recipe().environment.model_dump() | {"path": "look:Nobody"}
+    [error] = preflight(make_recipe(environment=broken)).errors
+    assert error.startswith("environment.path = 'look:Nobody': ")
+
+
+def test_a_class_with_a_reward_and_a_verifier_are_one_too_many(tmp_path, make_recipe):
+    (tmp_path / "look.py").write_text(CLASS + "    def get_reward(self):\n        return 1.0\n")
+    named = make_recipe().data.model_dump(mode="json", exclude_none=True) | {"verifier": "math"}
+    with (
+        pytest.raises(SettingsError, match=r"data\.verifier = 'math'.*'get_reward'"),
+        open_plan(make_recipe(data=named), tmp_path / "run"),
+    ):
+        pass
