@@ -1,16 +1,12 @@
-"""The settings of ``[environment]``, and the parts of a recipe that cannot have one yet."""
+"""The settings of ``[environment]``."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from dph._base.import_path import is_import_path
 from dph.recipe.section import Count, Phrase, Positive, Section
 from dph.tasks.environments import EpisodeLimits
-
-if TYPE_CHECKING:
-    from dph.recipe.schema import Recipe
 
 _LIMITS = EpisodeLimits()
 
@@ -22,7 +18,7 @@ class EnvironmentSettings(Section):
         None, description="your module:Class with the tools; default: none, answers of one turn"
     )
     form: Literal["json", "plain"] = Field(
-        "json", description="how calls are written: json as chat templates do, or plain lines CALL"
+        "json", description="form of calls: json as chat templates write it, or plain lines CALL"
     )
     submits: str = Field(
         "",
@@ -85,51 +81,3 @@ class EnvironmentSettings(Section):
             most_characters=self.most_characters,
             memory_bytes=self.memory_bytes,
         )
-
-
-def wrong_environment(recipe: "Recipe") -> str:
-    """The parts of a recipe that do not know trajectories; '' if there are none."""
-    settings, turn = recipe.environment, recipe.sampling.max_tokens
-    if settings.path is None:
-        return ""
-    if settings.most_characters < settings.result_characters:
-        return (
-            f"environment.most_characters={settings.most_characters} is below "
-            f"environment.result_characters={settings.result_characters}"
-        )
-    longest = max(turn, recipe.evaluate.max_tokens or 0)
-    if settings.tokens < longest:
-        return (
-            f"environment.tokens={settings.tokens} has no room for one turn of {longest} tokens "
-            "(sampling.max_tokens, evaluate.max_tokens)"
-        )
-    refused = [f"{key} = {value!r}" for key, value in _without_turns(recipe)]
-    return (
-        f"[environment] is not possible with {', '.join(refused)}: these do not know trajectories "
-        "yet; leave them out, or leave out environment.path"
-        if refused
-        else ""
-    )
-
-
-def _without_turns(recipe: "Recipe") -> Iterator[tuple[str, Any]]:
-    """Settings of a recipe that ask for a part that knows answers of one turn alone."""
-    data = recipe.data
-    if recipe.sampling.engine != "torch":
-        yield "sampling.engine", recipe.sampling.engine
-    if recipe.self_consistency.active:
-        yield "self_consistency.problems_per_step", recipe.self_consistency.problems_per_step
-    if recipe.consolidation.active:
-        yield "consolidation.updates", recipe.consolidation.updates
-    for name in recipe.used_stores:
-        yield f"stores.{name}", recipe.stores[name].targets
-    if data.shots is not None:
-        yield "data.shots.count", data.shots.count
-    if data.styles is not None:
-        yield "data.styles", data.styles
-    for name, chosen in data.sets.items():
-        for key in ("verifier", "styles"):
-            if (value := getattr(chosen, key)) is not None:
-                yield f"data.sets.{name}.{key}", value
-    if recipe.evaluate.token_details:
-        yield "evaluate.token_details", recipe.evaluate.token_details

@@ -3,6 +3,7 @@
 The descriptions are what ``dph recipe show`` prints, so they are one line each.
 """
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
-from dph.recipe.environment import EnvironmentSettings, wrong_environment
+from dph.recipe.environment import EnvironmentSettings
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.section import Count, Section
@@ -113,7 +114,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _environment_fits(self) -> Self:
-        if wrong := wrong_environment(self):
+        if wrong := _wrong_environment(self):
             raise ValueError(wrong)
         return self
 
@@ -207,3 +208,54 @@ class Recipe(Section):
             or self.objective.rehearses_pool
             or (advantage is not None and BASE_CORRECT in advantage.reads)
         )
+
+
+# Trajectories and the parts of a recipe that do not know them yet.
+
+
+def _wrong_environment(recipe: Recipe) -> str:
+    """The parts of a recipe that do not know trajectories; '' if there are none."""
+    settings, turn = recipe.environment, recipe.sampling.max_tokens
+    if settings.path is None:
+        return ""
+    if settings.most_characters < settings.result_characters:
+        return (
+            f"environment.most_characters={settings.most_characters} is below "
+            f"environment.result_characters={settings.result_characters}"
+        )
+    longest = max(turn, recipe.evaluate.max_tokens or 0)
+    if settings.tokens < longest:
+        return (
+            f"environment.tokens={settings.tokens} has no room for one turn of {longest} tokens "
+            "(sampling.max_tokens, evaluate.max_tokens)"
+        )
+    refused = [f"{key} = {value!r}" for key, value in _without_turns(recipe)]
+    return (
+        f"[environment] is not possible with {', '.join(refused)}: these do not know trajectories "
+        "yet; leave them out, or leave out environment.path"
+        if refused
+        else ""
+    )
+
+
+def _without_turns(recipe: Recipe) -> Iterator[tuple[str, Any]]:
+    """Settings of a recipe that ask for a part that knows answers of one turn alone."""
+    data = recipe.data
+    if recipe.sampling.engine != "torch":
+        yield "sampling.engine", recipe.sampling.engine
+    if recipe.self_consistency.active:
+        yield "self_consistency.problems_per_step", recipe.self_consistency.problems_per_step
+    if recipe.consolidation.active:
+        yield "consolidation.updates", recipe.consolidation.updates
+    for name in recipe.used_stores:
+        yield f"stores.{name}", recipe.stores[name].targets
+    if data.shots is not None:
+        yield "data.shots.count", data.shots.count
+    if data.styles is not None:
+        yield "data.styles", data.styles
+    for name, chosen in data.sets.items():
+        for key in ("verifier", "styles"):
+            if (value := getattr(chosen, key)) is not None:
+                yield f"data.sets.{name}.{key}", value
+    if recipe.evaluate.token_details:
+        yield "evaluate.token_details", recipe.evaluate.token_details
