@@ -14,7 +14,9 @@ GAIN, GAIN_SEEDS = 4.0, 3
 """GRPO gains at least that many standard errors of greedy, over that many seeds."""
 FALL = 2.0
 """And loses at least that many of Pass@16 or Pass@64, after some number of steps."""
-SET = "in_domain"
+SETS = ("in_domain", "cross_domain")
+SET = SETS[0]
+"""The gates are of this set."""
 
 Row = Mapping[str, Any]
 
@@ -36,7 +38,7 @@ def gates_table(rows: Sequence[Row]) -> str:
     """One line for each task and size of test, as markdown."""
     lines = [
         "| task | problems x samples | base: greedy / mean@1 / pass@16 | across | GRPO's steps | "
-        "greedy | pass@16 | pass@64 | gates |",
+        "greedy: in domain / across | pass@16 | pass@64 | gates |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
     keys = dict.fromkeys((row["task"], row["problems"], row["samples"]) for row in rows)
@@ -45,8 +47,8 @@ def gates_table(rows: Sequence[Row]) -> str:
         lines += _lines(key, of_task)
     lines.append("")
     lines.append(
-        "In per cent; changes are GRPO minus base in points, ± their standard error over (so many) "
-        "development seeds."
+        "In per cent. Changes are GRPO minus base in points, in domain / across, ± their standard "
+        "error over (so many) development seeds."
     )
     return "\n".join(lines) + "\n"
 
@@ -54,17 +56,17 @@ def gates_table(rows: Sequence[Row]) -> str:
 def _lines(key: tuple[str, int, int], rows: Sequence[Row]) -> Iterator[str]:
     task, problems, samples = key
     base = [row for row in rows if not row["steps"]]
-    shown = [" / ".join(_percent(base, name, m) for m in _BASE) for name in (SET, "cross_domain")]
+    shown = [" / ".join(_percent(base, name, m) for m in _BASE) for name in SETS]
     steps = sorted({row["steps"] for row in rows} - {0})
     verdict = said_gates(rows)
     for number in steps or [0]:
-        changes = [change_of(rows, number, metric) for metric in ("greedy", "pass@16", "pass@64")]
+        changes = [_changes(rows, number, metric) for metric in ("greedy", "pass@16", "pass@64")]
         cells = [
             f"`{task}`",
             f"{problems} x {samples}",
             *shown,
             str(number) if number else "-",
-            *("-" if change is None else str(change) for change in changes),
+            *changes,
             verdict,
         ]
         yield f"| {' | '.join(cells)} |"
@@ -73,18 +75,24 @@ def _lines(key: tuple[str, int, int], rows: Sequence[Row]) -> Iterator[str]:
 _BASE = ("greedy", "mean", "pass@16")
 
 
+def _changes(rows: Sequence[Row], steps: int, metric: str) -> str:
+    """The changes in domain and across, as a cell."""
+    found = [change_of(rows, steps, metric, of_set=name) for name in SETS]
+    return "-" if None in found else " / ".join(map(str, found))
+
+
 def _percent(rows: Sequence[Row], name: str, metric: str) -> str:
     found = [row["sets"][name][metric] for row in rows if metric in row["sets"][name]]
     return f"{100 * fmean(found):.0f}" if found else "-"
 
 
-def change_of(rows: Sequence[Row], steps: int, metric: str) -> Change | None:
-    """GRPO after ``steps`` minus base in domain, paired by seed; None where no seed has both."""
+def change_of(rows: Sequence[Row], steps: int, metric: str, *, of_set: str = SET) -> Change | None:
+    """GRPO after ``steps`` minus base, paired by seed; None where no seed has both."""
     base, trained = (
         {
-            row["seed"]: row["sets"][SET][metric]
+            row["seed"]: row["sets"][of_set][metric]
             for row in rows
-            if row["steps"] == number and metric in row["sets"][SET]
+            if row["steps"] == number and metric in row["sets"][of_set]
         }
         for number in (0, steps)
     )

@@ -58,10 +58,14 @@ def test_the_table_has_a_line_for_each_task_and_number_of_steps():
     trained = [row(1, 40, 0.5, 0.6), row(1, 120, 0.6, 0.5)]
     lines = gates_table([*BASE, *trained, row(1, 0, 0.05, 0.1, "real-gcd")]).splitlines()
     assert lines[2] == (
-        "| `real` | 100 x 16 | 40 / 20 / 70 | 40 / 20 / 70 | 40 | +10.0 (1) | -10.0 (1) | - | "
+        "| `real` | 100 x 16 | 40 / 20 / 70 | 40 / 20 / 70 | 40 | +10.0 (1) / +10.0 (1) | "
+        "-10.0 (1) / -10.0 (1) | - | "
         "open: gain, fall |"
     )
-    assert lines[3].split(" | ")[4:7] == ["120", "+20.0 (1)", "-20.0 (1)"]
+    assert lines[3].split(" | ")[4:7] == [
+        "120",
+        *(f"{c} (1) / {c} (1)" for c in ("+20.0", "-20.0")),
+    ]
     assert lines[4].startswith("| `real-gcd` | 100 x 16 | 5 / 2 / 10 |")
 
 

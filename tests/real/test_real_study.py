@@ -29,4 +29,4 @@ def test_every_arm_tries_as_many_values_or_takes_another_s_choice():
         if method.learning_rate_of is None
     }
     assert set(tried.values()) == {3}
-    assert STUDY.file.settings["evaluate.k"] == [1, 4, 16, 64]
+    assert STUDY.file.settings["evaluate.k"] == [1, 4, 16, 32]
