@@ -228,7 +228,10 @@ def test_filtered_groups_the_definition_form_an_own_advantage_and_colocate_async
     for step in (1, 2):
         # No group of equal rewards is left, so rewards are neither all 0 nor all 1.
         assert 0 < metrics[step]["critic/rewards/mean"] < 1
-        assert metrics[step]["actor/dph/stored_rows_min"] == STORED / 2
+        # The pool may hold fewer near-perfect problems than a step asks for.
+        stored = len(rehearsal_of_step(own_pool.rehearsal, STORED, step, seed=0))
+        assert metrics[step]["actor/dph/stored_rows_min"] == stored // 2
+        assert metrics[step]["actor/dph/stored_rows_max"] == -(-stored // 2)
         assert metrics[step]["actor/grad_norm"] > 0
         # (0 - mean) / mean is -1 for every wrong answer, whatever the mean of its group.
         assert metrics[step]["critic/advantages/min"] == pytest.approx(-1, abs=1e-6)

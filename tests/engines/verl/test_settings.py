@@ -82,7 +82,7 @@ def test_the_configuration_of_pre_sampling_names_every_setting(composed):
         ({"eta": -1.0}, "eta"),
         ({"divergence": "none"}, "needs a divergence"),
         ({"divergence": "jensen"}, "there is no 'jensen'"),
-        ({"objective": {"eta": 0.1}, "eta": 0.2}, "is 0.1, and 0.2 beside it"),
+        ({"objective": {"eta": 0.1}, "eta": 0.2}, "is 0.1, and also 0.2: set it only once"),
         ({"objective": {"etha": 0.1}}, "etha"),
         ({"method": "dhp_f"}, "method must be one of grpo"),
         ({"overlong_buffer": 1.5}, "overlong_buffer"),
@@ -177,5 +177,5 @@ def test_the_stores_of_a_method_need_a_place_and_bring_their_tilt(composed):
     table = ("+dph.stores.broad.place=there", "+dph.stores.broad.tilt=2.0")
     found = settings.train_settings(composed("dph_train", *words, *table))
     assert found.stores["broad"].tilt == 2.0
-    with pytest.raises(SettingsError, match=r"dph\.anchors|dph\..*'broad' needs stores\.broad"):
+    with pytest.raises(SettingsError, match=r"dph\..*'store:broad' needs stores\.broad"):
         settings.train_settings(composed("dph_train", *words))

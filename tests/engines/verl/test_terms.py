@@ -121,10 +121,10 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
         ),
         (
             ("+dph.objective.advantage.kind=bbg",),
-            "advantage.kind=bbg reads how many answers of the initial policy.*`dph train` can",
+            "advantage.kind=bbg reads the number of the initial policy's.*`dph train` can",
         ),
-        (("dph.method=bbg",), "advantage.kind=bbg reads how many"),
-        (("dph.method=alpha_dpg",), "advantage.kind=alpha_dpg reads how many"),
+        (("dph.method=bbg",), "advantage.kind=bbg reads the number"),
+        (("dph.method=alpha_dpg",), "advantage.kind=alpha_dpg reads the number"),
         (("dph.method=flowrl",), "advantage.kind=flowrl reads the initial policy's log-probs of"),
         (
             (f"+dph.objective.advantage.kind={COMPARING}",),
