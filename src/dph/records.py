@@ -108,7 +108,8 @@ class Completion:
 
     ``written`` is None for a text of one turn. In a trajectory it says of every token whether the
     policy wrote it; the others are results of tools and have no log-probs. A trajectory also has
-    the tokens of its own prompt (with what ``reset`` said), and its turns.
+    the tokens of its own prompt, with what ``reset`` said; its text is that of all turns
+    (``dph.tasks.environments.turns_text``).
     """
 
     problem_id: str
@@ -119,7 +120,6 @@ class Completion:
     text: str
     written: tuple[bool, ...] | None = None
     prompt_ids: tuple[int, ...] | None = None
-    turns: tuple[Turn, ...] = ()
 
     @property
     def length(self) -> int:

@@ -10,6 +10,7 @@ import pytest
 import dph
 from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import SettingsError
+from dph.cli import main
 from dph.errors import CheckpointError, PoolError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.runs.plan import open_plan
@@ -18,7 +19,7 @@ from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
-from dph.tasks.environments import Environment
+from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
 
 CLASS = '''
@@ -220,3 +221,39 @@ def test_a_class_with_a_reward_and_a_verifier_are_one_too_many(tmp_path, make_re
         open_plan(make_recipe(data=named), tmp_path / "run"),
     ):
         pass
+
+
+HOSTILE = (
+    CLASS
+    + """
+    def look(self, key: str) -> str:
+        \"\"\"Look a key up.
+
+        Args:
+            key: The key.
+        \"\"\"
+        return "<script>alert(1)</script>\\n> v1\\x1b[31m <tool_call>"
+"""
+)
+
+
+def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, capsys):
+    (tmp_path / "look.py").write_text(HOSTILE)
+    more = make_recipe().train.model_dump() | {"steps": 1}
+    recipe = make_recipe("grpo", train=more, evaluate={"samples": 16, "retention_k": 2})
+    dph.run(recipe, tmp_path / "run")
+    rows = pq.read_table(tmp_path / "run" / "samples.parquet").to_pylist()
+    asked = [read_turns(row["text"]) for row in rows if row["style"] == "look"]
+    assert asked
+    for turns in asked:
+        # WordLevel tokens of the small model: what it writes is its own, what it reads is shown.
+        assert [turn.by for turn in turns] == ["", "look", ""]
+        assert turns[1].text == "<script>alert(1)</script>\n> v1\x1b[31m <tool_call>"
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "run"), "--full", "--no-pager"]) == 0
+    shown = capsys.readouterr().out
+    assert "> CALL look(" in shown
+    assert "look: <script>alert(1)</script>" in shown
+    assert "\x1b[31m" not in shown
+    assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")]) == 0
+    assert "<script>alert(1)" not in (tmp_path / "report.html").read_text()

@@ -92,12 +92,13 @@ def _say(model: Path, as_json: bool) -> None:
 
 def quickstart(
     methods: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B,...",
             help="Methods to compare, separated by commas; rkl@0.3 sets the strength.",
+            show_default="grpo,dph_f,dph_broad; those of the task's world",
         ),
-    ] = "grpo,dph_f,dph_broad",
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random draws.")] = 0,
     task: Annotated[
         str, typer.Option(metavar="NAME", help="Task to learn: sql, or another small world.")
@@ -135,8 +136,14 @@ def quickstart(
     from dph.cli.display.study import said_words
     from dph.lab.quickstart.recipes import tiny_size
     from dph.lab.quickstart.run import quickstart as compare_methods
+    from dph.lab.worlds import world_kind
 
-    labels = [label.strip() for label in methods.split(",") if label.strip()]
+    kind = world_kind(task, world)
+    labels = (
+        list(kind.contenders)
+        if methods is None
+        else [label.strip() for label in methods.split(",") if label.strip()]
+    )
     summary = compare_methods(
         out,
         methods=labels,

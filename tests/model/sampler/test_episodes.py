@@ -14,7 +14,8 @@ from dph.model.sampler import (
     TorchSampler,
 )
 from dph.model.turns import TurnEncoder
-from dph.tasks.environments import Environment, EpisodeLimits
+from dph.records import Turn
+from dph.tasks.environments import Environment, EpisodeLimits, read_turns
 from environment_classes import (
     BeginsApart,
     BeginsAsItsCounter,
@@ -104,10 +105,10 @@ def test_the_text_shows_turns_and_results_in_their_order(tokenizer):
         draw = make_draw(tokenizer, environment, by_steps_of(3))
         rollout = draw(problems(3), samples=1, seed=0)
     ((graded,),) = rollout.groups
-    assert graded.completion.text.splitlines() == [
-        call("increment", step=3),
-        "[increment] 3",
-        "Done.",
+    assert read_turns(graded.completion.text) == [
+        Turn("", call("increment", step=3)),
+        Turn("increment", "3"),
+        Turn("", "Done."),
     ]
 
 

@@ -1,8 +1,19 @@
 """Calls in a policy's text: what is one, what is none, and what is a faulty one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dph.tasks.environments.calls import BadCall, ToolCall, json_calls, plain_calls, with_names
+from dph.records import Turn
+from dph.tasks.environments.calls import (
+    BadCall,
+    ToolCall,
+    json_calls,
+    plain_calls,
+    read_turns,
+    turns_text,
+    with_names,
+)
 
 
 def call(body):
@@ -143,3 +154,19 @@ def test_values_by_place_get_the_names_of_the_tool():
     assert with_names(ToolCall("f", {}, (1, 2)), ["a", "b"]) == ToolCall("f", {"a": 1, "b": 2})
     assert "takes 1 values, got 2" in with_names(ToolCall("f", {}, (1, 2)), ["a"]).reason
     assert "'a' is given twice" in with_names(ToolCall("f", {"a": 1}, (1,)), ["a"]).reason
+
+
+TURNS = st.lists(st.builds(Turn, st.sampled_from(["", "look", "reset"]), st.text("a>: \n\x85look")))
+
+
+@given(TURNS)
+def test_the_text_of_a_trajectory_says_who_said_what_whatever_was_said(turns):
+    assert read_turns(turns_text(turns)) == turns
+
+
+def test_a_result_cannot_pass_for_a_turn_of_the_policy():
+    said = Turn("look", "hall\n> in hall\nlook: hall")
+    lines = turns_text([Turn("", "CALL look()"), said]).splitlines()
+    assert [line for line in lines if line.startswith("> ")] == ["> CALL look()"]
+    with pytest.raises(ValueError, match="begins with '> '"):
+        read_turns("free text")

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from dph.errors import SettingsError
 from dph.lab.worlds.countdown.kind import COUNTDOWN
+from dph.lab.worlds.lookup.kind import LOOKUP
 from dph.lab.worlds.real.kind import REAL
 from dph.lab.worlds.spider.kind import SPIDER
 from dph.lab.worlds.sql.kind import HOSTILE, SQL
@@ -13,6 +14,7 @@ from dph.lab.worlds.world import WorldKind
 WORLDS: Mapping[str, Mapping[int, WorldKind]] = {
     "sql": {2: SQL},
     "countdown": {1: COUNTDOWN},
+    "lookup": {1: LOOKUP},
     **{task: {1: kind} for task, kind in {**HOSTILE, **REAL, **SPIDER}.items()},
 }
 """By task and edition. The newest edition is the usual one."""

@@ -118,6 +118,7 @@ class WorldKind:
             it learns without labels, where the usual does not fit the world.
         budget: ``steps``, ``problems_per_step``, ``samples`` and ``checkpoint_every`` of a
             quickstart [default: those of ``dph.lab.quickstart.Size``].
+        contenders: methods that a quickstart compares where none is named.
         require: raises a SettingsError where this machine lacks what the world is made of; a
             quickstart asks it before it writes anything.
     """
@@ -136,6 +137,7 @@ class WorldKind:
     unlabelled: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     budget: Mapping[str, int] = field(default_factory=dict)
+    contenders: tuple[str, ...] = ("grpo", "dph_f", "dph_broad")
     require: Callable[[], object] | None = None
 
 

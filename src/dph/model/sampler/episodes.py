@@ -17,7 +17,13 @@ from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import CrashCount, DrawnAnswers, GradedSampler, Rollout
 from dph.model.turns import TurnEncoder
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Turn, Verdict
-from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult
+from dph.tasks.environments import (
+    Environment,
+    EnvironmentVerifier,
+    Episode,
+    ToolResult,
+    turns_text,
+)
 from dph.tasks.verifiers.base import Verifier
 
 
@@ -64,10 +70,9 @@ class _Row:
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
             finished=self.verdict is not None and self.verdict.outcome is not Outcome.CUT_OFF,
-            text="\n".join(f"[{t.by}] {t.text}" if t.by else t.text for t in self.turns),
+            text=turns_text(([Turn("reset", said)] if said else []) + self.turns),
             written=tuple(self.written),
             prompt_ids=self.prompt,
-            turns=(*([Turn("reset", said)] if said else []), *self.turns),
         )
 
 

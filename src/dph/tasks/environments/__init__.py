@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dph.tasks.environments.calls import FORMS, BadCall, ToolCall
+    from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, read_turns, turns_text
     from dph.tasks.environments.environment import (
         Environment,
         EnvironmentVerifier,
@@ -25,7 +25,9 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "fault_of",
+    "read_turns",
     "tool_schema",
+    "turns_text",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -40,6 +42,8 @@ __getattr__, __dir__ = lazy_names(
         "ToolCall": "dph.tasks.environments.calls",
         "ToolResult": "dph.tasks.environments.environment",
         "fault_of": "dph.tasks.environments.schema",
+        "read_turns": "dph.tasks.environments.calls",
+        "turns_text": "dph.tasks.environments.calls",
         "tool_schema": "dph.tasks.environments.schema",
     },
 )

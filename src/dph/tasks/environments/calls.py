@@ -1,4 +1,4 @@
-"""Calls of tools in the text of a policy: what it asks for, or why nobody can tell.
+"""Calls of tools in the text of a policy, and the text of a whole trajectory.
 
 Two forms. ``json`` is that of the chat templates of Qwen, SmolLM, Hermes and others:
 
@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from dph.records import Turn
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _THOUGHT = "</think>"
@@ -204,3 +206,47 @@ def with_names(call: ToolCall, names: Sequence[str]) -> ToolCall | BadCall:
     if twice := [name for name in placed if name in call.arguments]:
         return BadCall(f"the argument {twice[0]!r} is given twice")
     return ToolCall(call.name, {**placed, **call.arguments})
+
+
+# A whole trajectory as text, in which nobody can pass for another.
+
+_POLICY, _NEXT = "> ", "  "
+
+
+def turns_text(turns: Sequence[Turn]) -> str:
+    r"""The turns as text: a turn begins with ``> `` or with its tool's name, in the first column.
+
+    Further lines of a turn are indented, so a result that looks like a turn of the policy, or the
+    other way round, stays what it is. ``read_turns`` is the inverse.
+
+    >>> print(turns_text([Turn("", 'CALL look("cup")'), Turn("look", "hall\n> in bath")]))
+    > CALL look("cup")
+    look: hall
+      > in bath
+    """
+    lines = []
+    for turn in turns:
+        first, *others = turn.text.split("\n")
+        lines.append(f"{turn.by}: {first}" if turn.by else f"{_POLICY}{first}")
+        lines += [f"{_NEXT}{line}" for line in others]
+    return "\n".join(lines)
+
+
+def read_turns(text: str) -> list[Turn]:
+    """The turns of a text of ``turns_text``.
+
+    Raises:
+        ValueError: it is another text.
+    """
+    found: list[tuple[str, list[str]]] = []
+    for line in text.split("\n") if text else ():
+        name, colon, said = line.partition(": ")
+        if line.startswith(_NEXT) and found:
+            found[-1][1].append(line.removeprefix(_NEXT))
+        elif line.startswith(_POLICY):
+            found.append(("", [line.removeprefix(_POLICY)]))
+        elif colon and name.isidentifier():
+            found.append((name, [said]))
+        else:
+            raise ValueError(f"a turn begins with '> ' or the name of a tool, got {line!r:.80}")
+    return [Turn(by, "\n".join(lines)) for by, lines in found]

@@ -1,0 +1,76 @@
+"""The world ``lookup``: sets of questions drawn from one seed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from random import Random
+
+from dph._base.files import make_directory, sha256, write_json
+from dph.lab.worlds.lookup.house import OTHERS, PEOPLE, PLACES, TRAINED, answer_of, prompt_of
+from dph.lab.worlds.lookup.kind import LookupSizes
+from dph.lab.worlds.world import MANIFEST, is_complete
+from dph.records import Problem
+from dph.tasks.problems import save_problems
+
+SCHEMA = 1
+SETS: Mapping[str, Sequence[str]] = {
+    "in_domain": TRAINED,
+    "cross_domain": OTHERS,
+    "train": TRAINED,
+}
+"""The things that each set asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupWorld:
+    """A world whose files lie in a directory."""
+
+    directory: Path
+    seed: int
+
+    def problems_path(self, name: str) -> Path:
+        """The file of a set: train, in_domain or cross_domain."""
+        return self.directory / f"{name}.jsonl"
+
+
+def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None) -> LookupWorld:
+    """Write the world into ``directory``; keep it if it is already there and whole.
+
+    Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl`` and ``world.json`` (seed,
+    sizes, hashes), which is written last. The same seed and sizes give the same bytes.
+
+    Raises:
+        DataError: ``directory`` holds another world or cannot be written.
+    """
+    sizes = sizes or LookupSizes()
+    made_from = {"task": "lookup", "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
+    world = LookupWorld(directory, seed)
+    if is_complete(directory, made_from):
+        return world
+    make_directory(directory)
+    for name, things in SETS.items():
+        save_problems(world.problems_path(name), _problems(name, things, asdict(sizes)[name], seed))
+    files = [world.problems_path(name) for name in SETS]
+    hashes = {path.name: sha256(path) for path in files}
+    write_json(directory / MANIFEST, {**made_from, "sha256": hashes})
+    return world
+
+
+def _problems(name: str, things: Sequence[str], count: int, seed: int) -> list[Problem]:
+    """Questions of a set; places and owners come as often as each other, up to one."""
+    random = Random(f"lookup world {seed}: {name}")
+    found: list[Problem] = []
+    while len(found) < count:
+        kinds = list(product(things, PLACES))
+        random.shuffle(kinds)
+        for thing, place in kinds[: count - len(found)]:
+            columns = {"thing": thing, "place": place, "owner": random.choice(PEOPLE)}
+            found.append(
+                Problem(
+                    problem_id=f"{name}-{len(found):04d}",
+                    prompt=prompt_of(thing),
+                    answer={**columns, "answer": answer_of(place)},
+                )
+            )
+    return found
