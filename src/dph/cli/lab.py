@@ -138,15 +138,10 @@ def quickstart(
     from dph.lab.quickstart.run import quickstart as compare_methods
     from dph.lab.worlds import world_kind
 
-    kind = world_kind(task, world)
-    labels = (
-        list(kind.contenders)
-        if methods is None
-        else [label.strip() for label in methods.split(",") if label.strip()]
-    )
+    usual = ",".join(world_kind(task, world).contenders)
     summary = compare_methods(
         out,
-        methods=labels,
+        methods=[label.strip() for label in (methods or usual).split(",") if label.strip()],
         seed=seed,
         progress=open_progress(),
         task=task,
