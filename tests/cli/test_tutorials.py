@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 import dph as package
+from dph.lab.worlds.lookup.base_model import train_base_model
+from dph.lab.worlds.lookup.world import build_world
 from report_runs import make_runs
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +91,25 @@ def test_a_method_is_one_file(follow, tmp_path, speller, monkeypatch):
     ]
     example = doctest.DocTestParser().get_doctest(shown, {}, "own-method", None, 0)
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_an_agent_comes_from_nothing(follow, tmp_path):
+    page = "../howto/environments"
+    world = build_world(tmp_path / "world", seed=0)
+    train_base_model(world, tmp_path / "quickstart/base_model", seed=0, steps=60)
+    checked, _, shown = follow(page)
+    assert "valid, method grpo" in checked
+    assert "where is cup ?" in shown
+    assert re.search(r"base \d/8, agent \d/8", shown)
+    lines = [
+        line
+        for block in blocks(page)
+        if block["title"] or (block["language"] == "sh" and "quickstart" not in block["body"])
+        for line in block["body"].splitlines()
+        if line.strip()
+    ]
+    assert f"{len(lines)} lines" in (TUTORIALS / f"{page}.md").read_text(encoding="utf-8")
+    assert len(lines) <= 40
 
 
 def test_a_recipe_for_one_gpu_is_checked(follow):

@@ -141,7 +141,11 @@ def quickstart(
     usual = ",".join(world_kind(task, world).contenders)
     summary = compare_methods(
         out,
-        methods=[label.strip() for label in (methods or usual).split(",") if label.strip()],
+        methods=[
+            label.strip()
+            for label in (usual if methods is None else methods).split(",")
+            if label.strip()
+        ],
         seed=seed,
         progress=open_progress(),
         task=task,

@@ -118,7 +118,7 @@ def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False)
 
     All prompts begin with the same ``common`` tokens (examples, a template), which are run once.
     """
-    train, answer = recipe.train, recipe.sampling.max_tokens
+    train, answer = recipe.train, recipe.answer_tokens
     groups = -(-train.problems_per_step // train.minibatches)
     rows = groups * train.samples_per_problem
     stored = -(-_stored(recipe) // train.minibatches)

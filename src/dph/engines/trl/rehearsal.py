@@ -24,7 +24,7 @@ from dph.recipe import ObjectiveSettings
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.stores.store import load_store
-from dph.runs.presample.tables import DistributionSample
+from dph.runs.presample.tables import DistributionSample, require_one_turn
 from dph.runs.train.loss_batch import bucket_statistics, target_buckets
 from dph.runs.train.order import Drawing, drawing_of, stored_of_step
 from dph.runs.train.preparation import require_kinds
@@ -164,6 +164,7 @@ def stores_of(anchors: Sequence[StoredAnchor]) -> list[OpenStore]:
 def _open(source: Path | EngineStore) -> OpenStore:
     if isinstance(source, Path):
         pool = load_pool(source)
+        require_one_turn(source)
         return OpenStore(directory=source, manifest=pool.manifest, samples=pool.rehearsal)
     return OpenStore(
         directory=source.place,
