@@ -138,14 +138,10 @@ def quickstart(
     from dph.lab.quickstart.run import quickstart as compare_methods
     from dph.lab.worlds import world_kind
 
-    usual = ",".join(world_kind(task, world).contenders)
+    named = ",".join(world_kind(task, world).contenders) if methods is None else methods
     summary = compare_methods(
         out,
-        methods=[
-            label.strip()
-            for label in (usual if methods is None else methods).split(",")
-            if label.strip()
-        ],
+        methods=[label.strip() for label in named.split(",") if label.strip()],
         seed=seed,
         progress=open_progress(),
         task=task,

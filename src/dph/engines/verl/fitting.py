@@ -58,7 +58,8 @@ def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
     """The manifest of the pool in ``path`` and its stored answers, after comparing every hash.
 
     Raises:
-        PoolError: there is no pool, a file is not the one that was written, or it holds trajectories.
+        PoolError: there is no pool, a file is not the one that was written, or its answers are
+            trajectories.
     """
     manifest = read_manifest(path, "pool")
     require_whole(path, manifest)
