@@ -99,7 +99,7 @@ def test_a_run_in_an_environment_stores_what_its_tools_answered(tmp_path, make_r
     samples = pq.read_table(tmp_path / "run" / "pool" / "samples.parquet").to_pylist()
     assert all(len(row["written"]) == len(row["token_ids"]) for row in samples)
     assert {row["style"] for row in samples} >= {None, "look"}
-    with pytest.raises(PoolError, match="trajectories of an .environment.*own"):
+    with pytest.raises(PoolError, match=r"trajectories of an .environment.*own"):
         require_one_turn(tmp_path / "run" / "pool")
     rows = pq.read_table(tmp_path / "run" / "samples.parquet").to_pylist()
     assert len(rows) == 6 * 5
