@@ -94,21 +94,21 @@ class Gate:
 
     def run(self, steps: Sequence[int]) -> None:
         """The base model, then GRPO after each number of steps, as far as rows are missing."""
-        missing = [n for n in (0, *sorted(steps)) if not self._is_measured(n)]
-        if not missing:
-            return
         kind = world_kind(self._task)
+        rate = kind.optimizer["learning_rate"]
+        missing = [n for n in (0, *sorted(steps)) if not self._is_measured(n, rate)]
         for number in missing:
             self._measure(kind, number)
 
-    def _is_measured(self, steps: int) -> bool:
+    def _is_measured(self, steps: int, rate: float) -> bool:
         key = {"task": self._task, "seed": self._seed, "steps": steps, **self._sizes}
+        key["learning_rate"] = rate if steps else None
         return any(key.items() <= row.items() for row in read_gate_rows(self._rows))
 
     def _measure(self, kind: WorldKind, steps: int) -> None:
         recipe = self._recipe(kind, max(steps, 1))
         started, place = time.process_time(), self._directory / f"after_{steps}"
-        with open_plan(recipe, self._directory / "grpo") as plan:
+        with open_plan(recipe, self._directory / f"grpo_{recipe.train.learning_rate:g}") as plan:
             model, base = plan.initial, None
             if steps:
                 trained = train_stage(plan, Silent())

@@ -57,17 +57,18 @@ def _lines(key: tuple[str, int, int], rows: Sequence[Row]) -> Iterator[str]:
     task, problems, samples = key
     base = [row for row in rows if not row["steps"]]
     shown = [" / ".join(_percent(base, name, m) for m in _BASE) for name in SETS]
-    steps = sorted({row["steps"] for row in rows} - {0})
-    verdict = said_gates(rows)
-    for number in steps or [0]:
-        changes = [_changes(rows, number, metric) for metric in ("greedy", "pass@16", "pass@64")]
+    trained = sorted({(row["learning_rate"], row["steps"]) for row in rows if row["steps"]})
+    for rate, number in trained or [(None, 0)]:
+        of_rate = [row for row in rows if row["learning_rate"] in (None, rate)]
+        metrics = ("greedy", "pass@16", "pass@64")
+        changes = [_changes(of_rate, number, metric) for metric in metrics]
         cells = [
             f"`{task}`",
             f"{problems} x {samples}",
             *shown,
-            str(number) if number else "-",
+            f"{number} at {rate:g}" if number else "-",
             *changes,
-            verdict,
+            said_gates(of_rate),
         ]
         yield f"| {' | '.join(cells)} |"
 

@@ -1,5 +1,6 @@
 """The gates of the real world's tasks: what rows say, and that they survive a kill."""
 
+import json
 from argparse import Namespace
 from math import sqrt
 
@@ -17,6 +18,7 @@ def row(seed, steps, greedy, many, task="real"):
         "steps": steps,
         "problems": 100,
         "samples": 16,
+        "learning_rate": 5e-6 if steps else None,
         "sets": {"in_domain": scores, "cross_domain": scores},
     }
 
@@ -58,14 +60,11 @@ def test_the_table_has_a_line_for_each_task_and_number_of_steps():
     trained = [row(1, 40, 0.5, 0.6), row(1, 120, 0.6, 0.5)]
     lines = gates_table([*BASE, *trained, row(1, 0, 0.05, 0.1, "real-gcd")]).splitlines()
     assert lines[2] == (
-        "| `real` | 100 x 16 | 40 / 20 / 70 | 40 / 20 / 70 | 40 | +10.0 (1) / +10.0 (1) | "
+        "| `real` | 100 x 16 | 40 / 20 / 70 | 40 / 20 / 70 | 40 at 5e-06 | +10.0 (1) / +10.0 (1) | "
         "-10.0 (1) / -10.0 (1) | - | "
         "open: gain, fall |"
     )
-    assert lines[3].split(" | ")[4:7] == [
-        "120",
-        *(f"{c} (1) / {c} (1)" for c in ("+20.0", "-20.0")),
-    ]
+    assert lines[3].split(" | ")[4:6] == ["120 at 5e-06", "+20.0 (1) / +20.0 (1)"]
     assert lines[4].startswith("| `real-gcd` | 100 x 16 | 5 / 2 / 10 |")
 
 
@@ -74,7 +73,8 @@ def test_rows_that_exist_are_not_measured_again_and_a_line_cut_off_by_a_kill_is(
 ):
     rows = tmp_path / "rows.jsonl"
     rows.write_text(
-        '{"task": "real", "seed": 7, "steps": 0, "problems": 5, "samples": 16}\n'
+        '{"task": "real", "seed": 7, "steps": 0, "problems": 5, "samples": 16, '
+        '"learning_rate": null}\n'
         '{"task": "real", "seed": 7, "steps": 40, "pro'
     )
     assert len(read_gate_rows(rows)) == 1
@@ -87,3 +87,15 @@ def test_rows_that_exist_are_not_measured_again_and_a_line_cut_off_by_a_kill_is(
     measured.clear()
     Gate("real", 7, Namespace(**{**vars(asked), "samples": 64})).run([])
     assert measured == [0]
+
+
+def test_rows_of_another_learning_rate_do_not_count(tmp_path, monkeypatch):
+    base = {"task": "real", "seed": 7, "steps": 0, "problems": 5, "samples": 16}
+    rates = {0: None, 40: 2e-5, 120: 5e-6}
+    lines = [{**base, "steps": steps, "learning_rate": rate} for steps, rate in rates.items()]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    measured = []
+    monkeypatch.setattr(Gate, "_measure", lambda _, kind, steps: measured.append(steps))  # noqa: ARG005
+    Gate("real", 7, Namespace(rows=rows, work=tmp_path, problems=5, samples=16)).run([40, 120])
+    assert measured == [40]

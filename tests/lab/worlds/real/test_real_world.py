@@ -135,7 +135,7 @@ def test_a_recipe_asks_by_examples_and_ends_an_answer_at_its_line(world, tmp_pat
         "shown",
     )
     assert (found.sampling.stop, found.sampling.max_rows) == (("\n",), 64)
-    assert (found.train.problems_per_step, found.train.learning_rate) == (8, 2e-5)
+    assert (found.train.problems_per_step, found.train.learning_rate) == (8, 5e-6)
     assert not found.consolidation.active
 
 

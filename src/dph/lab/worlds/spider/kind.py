@@ -37,7 +37,7 @@ TINY = SpiderSizes(fine_tuning=8, train=16, in_domain=4, cross_domain=4, unlabel
 EPOCHS = 1
 """Of the fine-tuning."""
 SETS = ("in_domain", "cross_domain")
-OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 2e-5})
+OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-6})
 STRENGTHS: Mapping[str, float] = MappingProxyType({"dph_broad": 0.02})
 """Of the anchor, as on the other worlds of this model (docs/real-world.md); nothing was chosen
 here."""
