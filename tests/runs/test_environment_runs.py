@@ -189,7 +189,6 @@ def test_the_recipe_of_a_run_reads_back(tmp_path, make_recipe):
         ({"train": {"engine": "verl"}}, r"environment\.path = 'look:Look'.*'verl'"),
         ({"data": {"styles": "sql"}}, r"data\.styles = 'sql'"),
         ({"data": {"shots": {"count": 2}}}, r"data\.shots\.count = 2"),
-        ({"evaluate": {"token_details": 1}}, r"evaluate\.token_details = 1"),
         ({"environment": {"tokens": 3}}, r"environment\.tokens=3 has no room"),
         ({"environment": {"path": "look"}}, "'module:Class', got 'look'"),
         ({"environment": {"form": "xml"}}, r"environment\.form"),
@@ -243,7 +242,8 @@ HOSTILE = (
 def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, capsys):
     (tmp_path / "look.py").write_text(HOSTILE)
     more = make_recipe().train.model_dump() | {"steps": 1}
-    recipe = make_recipe("grpo", train=more, evaluate={"samples": 16, "retention_k": 2})
+    details = {"samples": 16, "retention_k": 2, "token_details": 16}
+    recipe = make_recipe("grpo", train=more, evaluate=details)
     dph.run(recipe, tmp_path / "run")
     rows = pq.read_table(tmp_path / "run" / "samples.parquet").to_pylist()
     asked = [read_turns(row["text"]) for row in rows if row["style"] == "look"]
@@ -252,6 +252,14 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
         # WordLevel tokens of the small model: what it writes is its own, what it reads is shown.
         assert [turn.by for turn in turns] == ["", "look", ""]
         assert turns[1].text == "<script>alert(1)</script>\n> v1\x1b[31m <tool_call>"
+    tokens = pq.read_table(tmp_path / "run" / "tokens.parquet").to_pylist()
+    assert len(tokens) == len(rows)  # drawn again, all of them are the same
+    read = [
+        [piece for piece, value in zip(row["pieces"], row["entropy"], strict=True) if value is None]
+        for row in tokens
+    ]
+    assert sum(map(bool, read)) == len(asked)
+    assert {pieces[0] for pieces in read if pieces} == {"RESULT"}
     capsys.readouterr()
     assert main(["show", str(tmp_path / "run"), "--full", "--no-pager"]) == 0
     shown = capsys.readouterr().out

@@ -257,5 +257,3 @@ def _without_turns(recipe: Recipe) -> Iterator[tuple[str, Any]]:
         for key in ("verifier", "styles"):
             if (value := getattr(chosen, key)) is not None:
                 yield f"data.sets.{name}.{key}", value
-    if recipe.evaluate.token_details:
-        yield "evaluate.token_details", recipe.evaluate.token_details

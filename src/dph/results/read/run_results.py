@@ -291,13 +291,18 @@ def token_detail(row: Mapping[str, Any]) -> Mapping[str, list[Any]]:
     """A row of ``tokens.parquet`` as pages show it."""
     return {
         "pieces": row["pieces"],
-        "logprob": [round(value, _DIGITS) for value in row["logprobs"]],
-        "entropy": [round(value, _DIGITS) for value in row["entropy"]],
+        "logprob": [_rounded(value) for value in row["logprobs"]],
+        "entropy": [_rounded(value) for value in row["entropy"]],
         "ratio": [
-            round(mine - theirs, _DIGITS)
+            None if mine is None else _rounded(mine - theirs)
             for mine, theirs in zip(row["logprobs"], row["ref_logprobs"], strict=True)
         ],
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    """None: a token of a tool's result, which the policy did not write."""
+    return None if value is None else round(value, _DIGITS)
 
 
 # The problems of the sets that runs were evaluated on: prompts and gold answers.

@@ -1,5 +1,7 @@
 """``tokens.parquet`` next to ``samples.parquet``: the tokens of some answers, one by one.
 
+Of a trajectory, tokens of results have no values: the policy read them and wrote others.
+
 The answers are those of ``samples.parquet``: they are drawn again, which costs their share of the
 evaluation, because an answer's text does not tell its tokens. A sample depends on (seed, problem,
 index) alone, up to rounding where two tokens are equally likely; an answer that came out otherwise
@@ -19,6 +21,7 @@ from dph._base.files import atomic_path
 from dph._base.files.parts import TableParts
 from dph.model.forward.compared import ComparedTokens
 from dph.model.sampler.base import SampleRequest
+from dph.model.sampler.episodes import EpisodeSampler
 from dph.records import Completion
 from dph.runs.evaluate.evaluate import EvaluationSet, chunks
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, ROWS_A_GROUP, SCHEMA, VERSION
@@ -39,8 +42,11 @@ TOKENS = pa.schema(
 )
 _DIGEST = b"dph.digest"
 
-Compare = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[ComparedTokens]]
-"""Prompts and completions, as tokens, to what the policy and the base say of each token."""
+Compare = Callable[..., list[ComparedTokens]]
+"""Prompts and completions, as tokens, to what the policy and the base say of each token.
+
+Of trajectories it also takes ``written``, and says it of the tokens that the policy wrote.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +97,13 @@ def keep_token_details(
 def _drawn(chunk: EvaluationSet, *, samples: int, seed: int) -> list[list[Completion]]:
     """The greedy answer and the first samples of every problem, not graded."""
     draw = chunk.draw
-    found = []
+    found: list[Sequence[Sequence[Completion]]] = []
     for count, greedy in ((1, True), (samples, False)):
+        if isinstance(draw, EpisodeSampler):
+            acting = replace(draw, parameters=replace(draw.parameters, greedy=greedy))
+            groups = acting(chunk.problems, samples=count, seed=seed).groups
+            found.append([[graded.completion for graded in group] for group in groups])
+            continue
         requests = [
             SampleRequest(problem_id=p.problem_id, prompt_ids=draw.encode(p), samples=count)
             for p in chunk.problems
@@ -113,8 +124,12 @@ def _table(
     flat = [
         (problem, c) for problem, group in zip(chunk.problems, drawn, strict=True) for c in group
     ]
+    written = [c.written for _, c in flat]
+    acting = {} if all(row is None for row in written) else {"written": written}
     compared = reader.compare(
-        [chunk.draw.encode(problem) for problem, _ in flat], [c.token_ids for _, c in flat]
+        [c.prompt_ids or chunk.draw.encode(problem) for problem, c in flat],
+        [c.token_ids for _, c in flat],
+        **acting,
     )
     rows = [
         {
@@ -123,14 +138,22 @@ def _table(
             "sample_index": completion.sample_index,
             "token_ids": completion.token_ids,
             "pieces": [piece(token) for token in completion.token_ids],
-            "logprobs": tokens.logprobs,
-            "ref_logprobs": tokens.ref_logprobs,
-            "entropy": tokens.entropy,
+            "logprobs": _spread(tokens.logprobs, completion),
+            "ref_logprobs": _spread(tokens.ref_logprobs, completion),
+            "entropy": _spread(tokens.entropy, completion),
             "text": completion.text,
         }
         for (_, completion), tokens in zip(flat, compared, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=TOKENS.append(pa.field("text", pa.string())))
+
+
+def _spread(values: Sequence[float], completion: Completion) -> Sequence[float | None]:
+    """A value for each token, None for those that the policy did not write."""
+    if completion.written is None:
+        return values
+    own = iter(values)
+    return [next(own) if mine else None for mine in completion.written]
 
 
 def _graded_alone(table: pa.Table, graded: Mapping[tuple[object, ...], object]) -> pa.Table:

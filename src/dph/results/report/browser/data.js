@@ -20,7 +20,8 @@
  * @typedef {{prompt: string | null, length?: number, fields: Record<string, any>}} Problem
  * @typedef {{text: string, length: number, outcome: string, reason: string, style: string | null,
  *   reward: number, tokens: number, cut: boolean, samples: number[], detail: TokenDetail | null}} Answer
- * @typedef {{pieces: string[], logprob: number[], entropy: number[], ratio: number[]}} TokenDetail
+ * @typedef {{pieces: string[], logprob: (number|null)[], entropy: (number|null)[],
+ *   ratio: (number|null)[]}} TokenDetail
  * @typedef {{answers: Answer[], different: number}} RunAnswers
  * @typedef {{set: SetIndex, listed: Listed, problem: Problem, runs: Record<string, RunAnswers>,
  *   at: number, of: number, previous: string | null, next: string | null}} Opened

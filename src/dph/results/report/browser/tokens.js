@@ -11,10 +11,12 @@ let colouring = "logprob";
 
 /**
  * How a token is coloured: more of the colour for more surprise, uncertainty or distance.
- * @param {number} value in nats
+ * A token that the policy did not write, but read, has no value and no colour.
+ * @param {number|null} value in nats
  * @param {{most: number, sign: number}} by
  */
 function tokenColour(value, { most, sign }) {
+  if (value === null) return "";
   const amount = Math.min(1, Math.abs(value) / most);
   const colour = sign === 0 && value < 0 ? "var(--bad)" : "var(--accent)";
   // Up to 40%: more would leave less contrast than 4.5 on the dark page.
@@ -25,7 +27,8 @@ function tokenColour(value, { most, sign }) {
 function tokenBlock(detail) {
   const block = make("pre", { class: "tokens", tabindex: "0" });
   detail.pieces.forEach((text, i) => {
-    const values = `log-prob ${detail.logprob[i]}, entropy ${detail.entropy[i]}, log-ratio ${detail.ratio[i]} (nats)`;
+    const values = detail.logprob[i] === null ? "read, not written: part of a tool's result"
+      : `log-prob ${detail.logprob[i]}, entropy ${detail.entropy[i]}, log-ratio ${detail.ratio[i]} (nats)`;
     const token = make("span", { class: "token", title: values, "data-at": String(i) }, ...visible(text));
     block.append(token);
   });
