@@ -1,13 +1,15 @@
 """The settings of ``[environment]``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dph._base.import_path import is_import_path
 from dph.recipe.section import Count, Phrase, Positive, Section
 from dph.tasks.environments import EpisodeLimits
 
+SQL = "sql"
+"""The environment that comes with the package (``dph.tasks.sql.sql_environment``)."""
 _LIMITS = EpisodeLimits()
 
 
@@ -15,7 +17,8 @@ class EnvironmentSettings(Section):
     """A class whose tools the policy calls in turns before it answers."""
 
     path: str | None = Field(
-        None, description="your module:Class with the tools; default: none, answers of one turn"
+        None,
+        description="sql, or your module:Class with the tools; default: none, answers of one turn",
     )
     form: Literal["json", "plain"] = Field(
         "json", description="form of calls: json as chat templates write it, or plain lines CALL"
@@ -61,9 +64,16 @@ class EnvironmentSettings(Section):
     @field_validator("path")
     @classmethod
     def _names_a_class(cls, path: str | None) -> str | None:
-        if path is not None and not is_import_path(path):
-            raise ValueError(f"should name a class as 'module:Class', got {path!r}")
+        if path not in (None, SQL) and not is_import_path(str(path)):
+            raise ValueError(f"should be 'sql' or name a class as 'module:Class', got {path!r}")
         return path
+
+    @model_validator(mode="after")
+    def _sql_is_whole(self) -> Self:
+        given = [name for name in ("submits", "columns") if getattr(self, name)]
+        if self.path == SQL and given:
+            raise ValueError(f"path='sql' sets {given[0]} itself, got {getattr(self, given[0])!r}")
+        return self
 
     @property
     def limits(self) -> EpisodeLimits:

@@ -5,7 +5,9 @@ from functools import partial
 
 from dph.errors import SettingsError
 from dph.recipe import DataSettings, Recipe
+from dph.recipe.environment import SQL
 from dph.tasks.environments import Environment, EnvironmentVerifier
+from dph.tasks.sql import sql_environment
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
 
@@ -23,6 +25,25 @@ def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
     )
 
 
+def _environment(path: str, recipe: Recipe) -> Environment:
+    settings, databases = recipe.environment, recipe.data.databases
+    if path == SQL:
+        if databases is None:
+            raise SettingsError("environment.path = 'sql' needs data.databases, their directory")
+        return sql_environment(
+            databases, form=settings.form, limits=settings.limits, hidden=settings.hidden
+        )
+    return Environment(
+        path,
+        directories=recipe.data.modules,
+        form=settings.form,
+        limits=settings.limits,
+        submits=settings.submits,
+        hidden=settings.hidden,
+        columns=settings.columns,
+    )
+
+
 def run_verifier(recipe: Recipe) -> Verifier:
     """The verifier of a run's training: that of ``[data]``, or of its ``[environment]``.
 
@@ -33,15 +54,7 @@ def run_verifier(recipe: Recipe) -> Verifier:
     name, settings = recipe.data.verifier, recipe.environment
     if settings.path is None:
         return verifier_maker(recipe)(name)
-    environment = Environment(
-        settings.path,
-        directories=recipe.data.modules,
-        form=settings.form,
-        limits=settings.limits,
-        submits=settings.submits,
-        hidden=settings.hidden,
-        columns=settings.columns,
-    )
+    environment = _environment(settings.path, recipe)
     try:
         if not environment.rewards:
             return EnvironmentVerifier(environment, verifier_maker(recipe)(name))

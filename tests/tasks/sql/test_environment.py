@@ -1,14 +1,19 @@
 """The environment ``sql``: a policy that looks before it answers is right, a hostile one is not."""
 
 import json
+import shutil
 
 import pytest
 
-from dph import DataError, Outcome, Problem, make_verifier
+from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.model.sampler import EpisodeSampler, SamplingParameters
 from dph.model.turns import TurnEncoder
+from dph.recipe import resolve_recipe
+from dph.runs.verifier_maker import run_verifier
 from dph.tasks.environments import EpisodeLimits
+from dph.tasks.problems import save_problems
 from dph.tasks.sql import load_spider, sql_environment
+from dph.tasks.verifiers.base import verifier_identity
 from dph.tasks.verifiers.sql.verifier import databases_fingerprint
 from scripted_policy import END, START, ScriptedSampler, byte_tokenizer
 from shared_data import SOME_AND_ALL, shared_data
@@ -199,3 +204,44 @@ def test_columns_that_are_set_twice_are_refused(databases):
         pytest.raises(DataError, match="has the column 'databases', which the environment"),
     ):
         environment.begin(problem)
+
+
+def sql_recipe(databases, tmp_path, **environment):
+    save_problems(tmp_path / "train.jsonl", [PROBLEM])
+    return resolve_recipe(
+        {
+            "method": "grpo",
+            "model": {"path": "m"},
+            "data": {
+                "train": str(tmp_path / "train.jsonl"),
+                "verifier": "sql",
+                "databases": str(databases),
+            },
+            "environment": {"path": "sql", **environment},
+        }
+    )
+
+
+def test_a_recipe_names_it_and_its_identity_does_not_depend_on_where_databases_lie(
+    databases, tmp_path
+):
+    moved = tmp_path / "moved"
+    shutil.copytree(databases, moved)
+    identities = []
+    for place in (databases, moved):
+        with run_verifier(sql_recipe(place, tmp_path)) as verifier:
+            identities.append(verifier_identity(verifier))
+            with verifier.environment.begin(PROBLEM) as episode:
+                assert episode.step(call("tables"))[0].text == "item"
+    assert identities[0] == identities[1]
+    with sql_environment(databases) as environment:
+        assert environment.columns["databases"] == str(databases)
+
+
+def test_what_a_recipe_of_it_lacks_or_sets_twice_is_named(databases, tmp_path):
+    with pytest.raises(SettingsError, match="path='sql' sets submits itself, got 'query'"):
+        sql_recipe(databases, tmp_path, submits="query")
+    recipe = sql_recipe(databases, tmp_path)
+    nowhere = recipe.model_copy(update={"data": recipe.data.model_copy(update={"databases": None})})
+    with pytest.raises(SettingsError, match=r"needs data\.databases"):
+        run_verifier(nowhere)

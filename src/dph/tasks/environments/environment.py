@@ -88,6 +88,8 @@ class Environment(Closing):
         hidden: columns of a problem that ``reset`` does not get, such as the gold answer that a
             verifier compares with: the process of the class never sees them.
         columns: columns that every ``reset`` gets next to those of its problem; JSON.
+        places: those of ``columns`` that say where something lies: they are not in ``settings``,
+            so that what was made does not depend on it.
         start_seconds: time that a process may take to import the module.
 
     Attributes:
@@ -111,6 +113,7 @@ class Environment(Closing):
         submits: str = "",
         hidden: Sequence[str] = (),
         columns: Mapping[str, Any] = MappingProxyType({}),
+        places: Sequence[str] = (),
         start_seconds: float = 120.0,
     ) -> None:
         if form not in FORMS:
@@ -118,7 +121,7 @@ class Environment(Closing):
         self.name = path if isinstance(path, str) else import_path_of(path)
         self.limits = limits or EpisodeLimits()
         self.form, self.submits, self.hidden = form, submits, tuple(hidden)
-        self.columns = dict(columns)
+        self.columns, self._places = dict(columns), frozenset(places)
         require_one_module(self.name, directories)
         module = self.name.partition(":")[0]
         self.source = source_file(module, directories)
@@ -145,7 +148,8 @@ class Environment(Closing):
     def settings(self) -> Mapping[str, Any]:
         """Inputs other than the class that decide what comes of a trajectory, as JSON."""
         own: dict[str, Any] = {"form": self.form, "submits": self.submits}
-        own |= {"hidden": list(self.hidden), "columns": self.columns}
+        columns = {key: self.columns[key] for key in self.columns if key not in self._places}
+        own |= {"hidden": list(self.hidden), "columns": columns}
         return {"source": self.source.name if self.source else "", **own, **asdict(self.limits)}
 
     def begin(self, problem: Problem, *, seed: int = 0, member: int = 0) -> "Episode":

@@ -103,4 +103,5 @@ def sql_environment(
         submits="answer",
         hidden=["gold_sql", *hidden],
         columns={"databases": str(databases.absolute())},
+        places=["databases"],  # the verifier's settings say what they hold
     )
