@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import zipfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,8 @@ from dph import SettingsError
 from dph.cli import main
 from dph.errors import CheckpointError, PoolError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
+from dph.results.inspect import write_inspect_logs
+from dph.runs.comparers import comparer
 from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
@@ -260,6 +263,15 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
     ]
     assert sum(map(bool, read)) == len(asked)
     assert {pieces[0] for pieces in read if pieces} == {"RESULT"}
+    logs, _ = write_inspect_logs(tmp_path / "run", tmp_path / "logs")
+    with zipfile.ZipFile(logs[0].path) as log:
+        samples = [json.loads(log.read(n)) for n in log.namelist() if n.startswith("samples/")]
+    acted = [s["messages"] for s in samples if len(s["messages"]) > 2]
+    assert acted
+    for _, call, told, answer in acted:
+        assert (call["role"], told["role"], answer["role"]) == ("assistant", "tool", "assistant")
+        assert told["function"] == "look"
+        assert told["content"].startswith("<script>")
     capsys.readouterr()
     assert main(["show", str(tmp_path / "run"), "--full", "--no-pager"]) == 0
     shown = capsys.readouterr().out
@@ -268,3 +280,12 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
     assert "\x1b[31m" not in shown
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")]) == 0
     assert "<script>alert(1)" not in (tmp_path / "report.html").read_text()
+
+
+def test_answers_of_trajectories_are_not_compared(tmp_path, make_recipe):
+    with (
+        open_plan(make_recipe(), tmp_path / "run") as plan,
+        pytest.raises(SettingsError, match=r"votes: answers in the \[environment\] 'look:Look'"),
+        comparer(plan, None, key="votes", instead="leave out budget.votes"),
+    ):
+        pass

@@ -22,6 +22,7 @@ from dph.recipe import Recipe, recipe_digest
 from dph.records import Outcome, Problem
 from dph.results.read.run_results import RunResults, read_set_problems
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_digest
+from dph.tasks.environments import read_turns
 from dph.tasks.verl import GROUND_TRUTH_FIELDS
 
 # The JSON documents that a log of Inspect is made of (its log format, version 2).
@@ -38,7 +39,8 @@ class LogHead:
     """Values common to all samples of a log.
 
     ``task`` is the set, ``when`` an ISO date with its zone, ``digest`` names the evaluation;
-    ``metrics`` are the set's scores (fractions), ``ci95`` their intervals where there are any.
+    ``metrics`` are the set's scores (fractions), ``ci95`` their intervals where there are any;
+    ``acts`` says that answers are trajectories in an environment.
     """
 
     task: str
@@ -52,6 +54,7 @@ class LogHead:
     ci95: Mapping[str, Any]
     generation: Mapping[str, Any]
     metadata: Mapping[str, Any]
+    acts: bool = False
 
 
 def log_header(head: LogHead, *, scored: int, unscored: int) -> dict[str, Any]:
@@ -119,14 +122,15 @@ def log_sample(
     A problem that cannot be graded (BAD_GOLD) has no score: it says nothing about the model.
     """
     asked = _messages(problem)
-    answer = {"role": "assistant", "content": row["text"], "source": "generate"}
+    said = _turns(row["text"]) if head.acts else [_assistant(row["text"])]
+    answer = next((m for m in reversed(said) if m["role"] == "assistant"), _assistant(""))
     usage = {"input_tokens": 0, "output_tokens": row["tokens"], "total_tokens": row["tokens"]}
     return {
         "id": row["problem_id"],
         "epoch": epoch,
         "input": asked,
         "target": target_of(problem),
-        "messages": [*asked, answer],
+        "messages": [*asked, *said],
         "output": {
             "model": head.model,
             "choices": [
@@ -186,6 +190,21 @@ def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
     score = {"value": _CORRECT if right else _INCORRECT, "answer": row["text"]}
     score["explanation"] = ": ".join(filter(None, (row["outcome"], row["reason"])))
     return {SCORER: score}
+
+
+def _assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, "source": "generate"}
+
+
+def _turns(text: str) -> list[dict[str, Any]]:
+    """Messages of a trajectory: words of ``reset`` are the user's, those of tools their own."""
+    messages = []
+    for turn in read_turns(text):
+        told = {"role": "tool", "content": turn.text, "function": turn.by}
+        reset = {"role": "user", "content": turn.text, "source": "input"}
+        other = reset if turn.by == "reset" else told
+        messages.append(other if turn.by else _assistant(turn.text))
+    return messages
 
 
 def _messages(problem: Problem | None) -> list[dict[str, Any]]:
@@ -308,6 +327,7 @@ def _head(
         ci95=ci95,
         generation=_generation(recipe, greedy=greedy),
         metadata={} if recipe is None else {"method": recipe.method, "seed": recipe.seed},
+        acts=recipe is not None and recipe.environment.path is not None,
     )
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dph.errors import SettingsError
 from dph.runs.plan import RunPlan
 from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compares
+from dph.tasks.environments import EnvironmentVerifier
 
 
 @contextmanager
@@ -22,6 +23,11 @@ def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) ->
         SettingsError: the verifier cannot compare answers, or the function cannot be used.
     """
     data = plan.recipe.data
+    if isinstance(plan.verifier, EnvironmentVerifier):
+        raise SettingsError(
+            f"{key}: answers in the [environment] {plan.recipe.environment.path!r} cannot be "
+            f"compared yet: {instead}"
+        )
     if agreement is not None:
         with KeyComparer(
             agreement,
