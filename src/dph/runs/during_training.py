@@ -21,7 +21,7 @@ from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import shown_answers
 from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.problems import problems_fingerprint
-from dph.tasks.verifiers.base import OneAtATime, verifier_identity
+from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
 
 
 def compares_with_initial(recipe: Recipe) -> bool:
@@ -104,7 +104,9 @@ def some_problems(
 def _sets(plan: RunPlan, draw: AnswerSampler, stack: ExitStack) -> list[EvaluationSet]:
     recipe = plan.recipe
     during, data, seed = recipe.evaluate.during, recipe.data, recipe.evaluate.seed
-    graders: dict[str, OneAtATime] = {}
+    graders: dict[str, Verifier] = {}
+    if recipe.environment.path is not None:  # trajectories are graded while they are drawn
+        graders[data.verifier] = plan.verifier
     sets = []
     for name in recipe.evaluate.during_sets(data.sets):
         verifier = data.sets[name].verifier or data.verifier
