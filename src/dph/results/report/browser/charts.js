@@ -1,4 +1,4 @@
-// Charts by Vega-Lite, drawn when they come into view and then when there is nothing else to do.
+// Charts by Vega-Lite, drawn when there is nothing else to do, those in view first.
 // Expressions are interpreted, never compiled.
 "use strict";
 
@@ -84,12 +84,13 @@ async function draw(one) {
 
 let drawing = false;
 
-/** Draw the charts of the page that is shown, one after the other. */
+/** Draw the charts of the page that is shown, one after the other, those in view first. */
 async function drawShown() {
   if (drawing) return;
   drawing = true;
   for (;;) {
-    const one = [...placed.values()].find((other) => !other.drawn && other.place.offsetParent !== null);
+    const left = [...placed.values()].filter((one) => !one.drawn && one.place.offsetParent !== null);
+    const one = left.find((other) => inView.has(other.place)) || left[0];
     if (!one) break;
     await draw(one);
     await new Promise((resolve) => setTimeout(resolve, 0)); // let the page answer in between
@@ -97,11 +98,14 @@ async function drawShown() {
   drawing = false;
 }
 
+/** @type {Set<Element>} places that are in view, or nearly */
+const inView = new Set();
 const seenCharts = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    const one = [...placed.values()].find((other) => other.place === entry.target);
-    if (entry.isIntersecting && one) draw(one);
+  for (const { isIntersecting, target } of entries) {
+    if (isIntersecting) inView.add(target);
+    else inView.delete(target);
   }
+  if (inView.size) whenIdle(drawShown); // after verdicts and tables
 }, { rootMargin: "300px" });
 
 /**
