@@ -24,5 +24,6 @@ def test_a_cookbook_that_cannot_be_run_ends_with_code_2(tmp_path, capsys, text, 
 
 def test_options_of_an_ablation_are_settings_of_it_with_their_defaults():
     options = asdict(AblationOptions())
-    options["models"] = tuple(options["models"].split(","))
+    for name in ("models", "heldout_languages"):
+        options[name] = tuple(options[name].split(",")) if options[name] else ()
     assert options == {name: getattr(AblationSettings(), name) for name in options}

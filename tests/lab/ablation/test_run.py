@@ -7,11 +7,13 @@ import pytest
 from dph._base.files import read_json
 from dph.corpus.opening import open_input
 from dph.errors import DataError
-from dph.lab.ablation.run import ARMS, ablate
+from dph.lab.ablation.arms import FAMILIES
+from dph.lab.ablation.run import ablate, read_rows
 from dph.lab.ablation.settings import AblationSettings
 from dph.runs.progress import Silent
 from lab.cookbook.test_run import function
 
+ARMS = FAMILIES["cleaning"].arms
 SETTINGS = {
     "tokens": 512,
     "seeds": 2,
@@ -46,15 +48,15 @@ def run(corpora, out, **changes):
 
 def test_every_arm_learns_as_many_tokens_and_differences_are_paired_by_seed(corpora, tmp_path):
     found = run(corpora, tmp_path / "a", copies=0.6)
-    arms = {arm: found["arms"][arm]["documents"] for arm in ARMS}
+    arms = {arm: found["pools"][arm]["documents"] for arm in ARMS}
     assert arms["raw"] > arms["dedup"] == 28 > arms["both"] == 20
     assert arms["raw"] > arms["filter"] > arms["both"]
-    assert found["heldout"]["repeated"] == 2
+    assert found["heldout"]["code"]["repeated"] == 2
     for model in ("ngram", "transformer"):
-        raw = found["models"][model]["raw"]
+        raw = found["models"][model]["raw"]["code"]
         assert raw["difference"] == {"mean": 0.0, "ci95": [0.0, 0.0]}
         for arm in ARMS:
-            one = found["models"][model][arm]
+            one = found["models"][model][arm]["code"]
             assert len(one["bits_per_byte"]) == 2
             pairs = zip(one["bits_per_byte"], raw["bits_per_byte"], strict=True)
             assert one["difference"]["mean"] == pytest.approx(sum(a - b for a, b in pairs) / 2)
@@ -71,9 +73,9 @@ def test_every_arm_learns_as_many_tokens_and_differences_are_paired_by_seed(corp
 
 def test_arms_of_the_same_documents_are_measured_once(corpora, tmp_path):
     found = run(corpora, tmp_path / "a", models=["ngram"])
-    assert found["arms"]["raw"]["content"] == found["arms"]["dedup"]["content"]
+    assert found["rule"]["texts"]["raw"] == found["rule"]["texts"]["dedup"]
     assert len(list((tmp_path / "a" / "cells").iterdir())) == 4
-    assert found["models"]["ngram"]["dedup"]["difference"]["mean"] == 0.0
+    assert found["models"]["ngram"]["dedup"]["mean"]["difference"]["mean"] == 0.0
 
 
 def test_heldout_code_that_the_corpus_has_too_does_not_count(corpora, tmp_path):
@@ -84,3 +86,20 @@ def test_heldout_code_that_the_corpus_has_too_does_not_count(corpora, tmp_path):
 def test_fewer_tokens_than_a_step_are_refused():
     with pytest.raises(ValueError, match="need tokens >= context"):
         AblationSettings(tokens=100)
+
+
+def test_the_rule_is_locked_with_its_power_before_the_seeds_of_the_table(corpora, tmp_path):
+    small = {"models": ["ngram"], "copies": 0.6, "arms": "deduplication", "development": 3}
+    found = run(corpora, tmp_path / "a", **small)
+    lock = read_json(tmp_path / "a" / "rule.lock.json")
+    assert lock["rule_sha256"] == found["rule_sha256"]
+    assert (lock["seeds_development"], lock["seeds_report"]) == ([1000, 1001, 1002], [0, 1])
+    assert lock["power"]["ngram"]["file minus none"]["seeds"] == 3
+    rows = read_rows(tmp_path / "a" / "rows.jsonl")
+    first = [row["split"] for row in rows].index("report")
+    assert first == 3 * 6
+    assert {row["rule_sha256"] for row in rows[:first]} == {None}
+    assert {row["rule_sha256"] for row in rows[first:]} == {found["rule_sha256"]}
+    with pytest.raises(DataError, match="the rule changed after runs on the report seeds"):
+        run(corpora, tmp_path / "a", **small | {"margin": 0.5})
+    assert run(corpora, tmp_path / "a", **small) == found

@@ -32,9 +32,17 @@ HeldoutOption = Annotated[
 class AblationOptions:
     """The settings of an ablation that are options (``dph.lab.ablation.settings`` has them all)."""
 
+    arms: str = option("cleaning", "Arms to compare: cleaning, deduplication, filtering.", "NAME")
     models: str = option("ngram,transformer", "Models to use: ngram, transformer.", "A,B")
     tokens: int = option(120_000, "Tokens that each model is trained on.", "N")
     seeds: int = option(3, "Number of seeds; each draws sequences and initial weights.", "N")
+    development: int = option(0, "Number of other seeds to run first, for the power.", "N")
+    margin: float = option(0.01, "Difference in bits per byte that counts as none.", "BITS")
+    heldout_languages: str = option(
+        "", "Held-out languages to measure separately; without any, all code together.", "A,B"
+    )
+    width: int = option(96, "Width of the transformer.", "N")
+    layers: int = option(2, "Layers of the transformer.", "N")
     megabytes: float = option(1.0, "Maximum megabytes of the input; a sample is taken.", "N")
     copies: float = option(
         0.0,
@@ -57,9 +65,9 @@ def ablate(
 ) -> None:
     """Measure what cleaning is worth on held-out code.
 
-    The input is learnt raw, deduplicated, filtered and both. Every arm gives the same models the
-    same number of tokens, with the same seeds. The table says bits a byte of held-out code and the
-    paired difference to raw; below 0 cleaning has helped.
+    By default the input is learnt raw, deduplicated, filtered and both. Every arm gives the same
+    models the same number of tokens, with the same seeds. The table says bits a byte of held-out
+    code and the paired difference to the first arm; below 0 cleaning has helped.
     """
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.cli.display.progress import open_progress
@@ -68,7 +76,8 @@ def ablate(
     from dph.lab.ablation.settings import AblationSettings
     from dph.recipe.section import checked
 
-    chosen = asdict(settings) | {"models": [name.strip() for name in settings.models.split(",")]}
+    lists = {name: _names(getattr(settings, name)) for name in ("models", "heldout_languages")}
+    chosen = asdict(settings) | lists
     told = checked(AblationSettings, chosen, beside=Path(), place="the options")
     count = workers or default_workers()
     corpus = open_input(source, out, workers=count)
@@ -79,6 +88,10 @@ def ablate(
 
     found = run_ablation(corpus, code, out, told, open_progress(), workers=count)
     typer.echo(json_text(dict(found)) if as_json else (out / TABLE).read_text(encoding="utf-8"))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def run(

@@ -5,6 +5,7 @@ with one discount an order, as in Chen and Goodman, "An empirical study of smoot
 language modeling" (1999), sections 2.7 and 3.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from dph.corpus import Corpus
 from dph.lab.ablation.settings import AblationSettings
@@ -29,21 +31,25 @@ _TOGETHER = 16
 def transformer_bits(
     pool: Corpus,
     tokenizer: Path,
-    heldout: NDArray[np.int64],
+    heldout: Mapping[str, NDArray[np.int64]],
     settings: AblationSettings,
     seed: int,
     directory: Path,
     tokens: Path,
     progress: ProgressDisplay,
-) -> float:
-    """Mean bits a held-out token of a transformer that has learnt ``pool`` with ``seed``."""
+) -> dict[str, float]:
+    """Mean bits a held-out token, by language, of a transformer that learnt ``pool``."""
     recipe = recipe_of(pool, tokenizer, settings, seed, name=directory.name)
     path = train_base(recipe, directory, progress, replace=True, tokens=tokens)
     model = load_model(path, device="cpu")
+    return {name: _mean_bits(model, sequences) for name, sequences in heldout.items()}
+
+
+def _mean_bits(model: PreTrainedModel, sequences: NDArray[np.int64]) -> float:
     bits: list[float] = []
     with torch.inference_mode():
-        for begin in range(0, len(heldout), _TOGETHER):
-            ids = torch.from_numpy(heldout[begin : begin + _TOGETHER])
+        for begin in range(0, len(sequences), _TOGETHER):
+            ids = torch.from_numpy(sequences[begin : begin + _TOGETHER])
             logits = model(input_ids=ids).logits[:, :-1].float()
             losses = torch.nn.functional.cross_entropy(
                 logits.transpose(1, 2), ids[:, 1:], reduction="none"

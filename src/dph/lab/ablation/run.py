@@ -1,191 +1,34 @@
 """The ablation: every arm, model and seed at equal tokens, and what it says."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
-from dph._base.randomness import generator
-from dph.corpus import Corpus, Document, DocumentOutcome, run_stage
-from dph.corpus.dedup.presets import preset
-from dph.corpus.dedup.run import dedup
-from dph.corpus.documents import position
-from dph.corpus.rules.spec import filter_spec
-from dph.corpus.shard_work import write_shard
-from dph.corpus.shards import digest, shard_name
-from dph.corpus.stage_run import finish_stage, made_once
+from dph._base.provenance import code_commit, versions
+from dph.corpus import Corpus
+from dph.corpus.shards import digest
 from dph.corpus.steps import Workers
 from dph.errors import DataError
+from dph.lab.ablation.arms import FAMILIES, make_pools
 from dph.lab.ablation.kneser_ney import KneserNey, transformer_bits
+from dph.lab.ablation.outcome import DEVELOPMENT, REPORT, Row, outcome, power_of, tables
 from dph.lab.ablation.settings import NGRAM, AblationSettings
 from dph.lab.ablation.texts import Heldout, heldout_sequences, learnt_sequences, shared_tokenizer
+from dph.lab.study.rule_lock import held_lock
 from dph.model.fingerprint import tokenizer_fingerprint
-from dph.results.charts.text_table import markdown_rows
-from dph.results.over_seeds import t_interval
 from dph.runs.progress import ProgressDisplay
 
-# The four arms of an ablation: the same raw text, as it is, deduplicated, filtered, and both.
-
-VERSION = 1
-"""Counts up when the same corpus and settings give other pools."""
-RAW, DEDUP, FILTER, BOTH = ARMS = ("raw", "dedup", "filter", "both")
-
-
-def make_pools(
-    source: Corpus,
-    out: Path,
-    settings: AblationSettings,
-    progress: ProgressDisplay,
-    *,
-    workers: Workers,
-) -> Mapping[str, Corpus]:
-    """The corpora of the arms, in ``out``; what is finished is kept.
-
-    ``both`` is deduplicated first, then filtered, in OpenCoder's order.
-
-    Raises:
-        DataError: no document is left of an arm.
-        StageError: a stage failed.
-    """
-    nearness, spec = preset(settings.dedup, None), filter_spec(settings.filter)
-    with progress.task("arms", len(ARMS), "arms") as advance:
-        pools = {RAW: _raw(source, out / RAW, settings)}
-        advance(1, RAW)
-        pools[DEDUP] = dedup(pools[RAW], out / DEDUP, nearness=nearness, workers=workers)
-        advance(1, DEDUP)
-        for arm, before in ((FILTER, RAW), (BOTH, DEDUP)):
-            pools[arm] = run_stage(spec, pools[before], out / arm, workers=workers)
-            advance(1, arm)
-    if empty := [arm for arm in ARMS if not pools[arm].manifest.documents]:
-        raise DataError(f"no document is left of {empty[0]} in {pools[empty[0]].directory}")
-    return pools
-
-
-def _raw(source: Corpus, out: Path, settings: AblationSettings) -> Corpus:
-    chosen = {name: getattr(settings, name) for name in ("megabytes", "copies", "language", "seed")}
-    step = {"stage": "pool", "version": VERSION, "settings": chosen}
-    history = [*source.manifest.history, step | {"input": source.manifest.content}]
-
-    def make() -> Corpus:
-        documents = sorted(_with_copies(source, settings), key=lambda d: (position(d.id), d.id))
-        if not documents:
-            named = settings.language or "any language"
-            raise DataError(f"{source.directory} has no document of {named}")
-        outcomes = ((document, DocumentOutcome(document)) for document in documents)
-        summary = write_shard(outcomes, "pool", out, shard_name(0, 1))
-        return finish_stage(out, "pool", [shard_name(0, 1)], [summary], history=history)
-
-    return made_once([source], out, history=history, shards=1, make=make)
-
-
-def _with_copies(source: Corpus, settings: AblationSettings) -> Iterator[Document]:
-    """The first documents of the corpus, each with as many copies as a geometric law gives it.
-
-    A share c of copies is the mean 1 / (1 - c) of files with the same text; the law is declared,
-    not measured: what is copied most on the web follows another.
-    """
-    size = 0.0
-    for document in source.documents():
-        if settings.language and document.language != settings.language:
-            continue
-        size += document.bytes
-        if size > settings.megabytes * 1e6:
-            return
-        yield document
-        draw = generator(settings.seed, "copies", document.id)
-        for number in range(1, int(draw.geometric(1 - settings.copies))):
-            yield replace(document, id=f"copy {number} of {document.id}")
-
-
-# What an ablation found: bits a byte by arm, differences to raw paired by seed, as a table.
-
-SCHEMA = 1
-
-Cells = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
-"""By model and arm, seed by seed."""
-
-
-def outcome(
-    settings: AblationSettings, pools: Mapping[str, Corpus], heldout: Heldout, cells: Cells
-) -> dict[str, Any]:
-    """All that was measured, as JSON.
-
-    ``bits_per_byte`` are of held-out code, a list over the seeds; ``difference`` is the arm's minus
-    that of raw with the same seed, its mean and 95% t-interval over the seeds: below 0 the arm is
-    better.
-    """
-    return {
-        "schema": SCHEMA,
-        "settings": settings.model_dump(mode="json"),
-        "heldout": {
-            "documents": heldout.documents,
-            "repeated": heldout.repeated,
-            "tokens": heldout.sequences.size,
-            "bytes_per_token": heldout.bytes_per_token,
-        },
-        "arms": {
-            arm: {
-                "documents": pool.manifest.documents,
-                "bytes": pool.manifest.bytes,
-                "content": pool.manifest.content,
-                "tokens": next(iter(cells.values()))[arm][0]["pool_tokens"],
-            }
-            for arm, pool in pools.items()
-        },
-        "models": {name: _model(arms, heldout.bytes_per_token) for name, arms in cells.items()},
-    }
-
-
-def _model(
-    arms: Mapping[str, Sequence[Mapping[str, Any]]], bytes_per_token: float
-) -> dict[str, Any]:
-    bits = {
-        arm: [cell["bits_per_token"] / bytes_per_token for cell in cells]
-        for arm, cells in arms.items()
-    }
-    return {arm: _arm(values, bits[RAW]) for arm, values in bits.items()}
-
-
-def _arm(values: Sequence[float], raw: Sequence[float]) -> dict[str, Any]:
-    differences = [one - other for one, other in zip(values, raw, strict=True)]
-    low, high = t_interval(differences)
-    return {
-        "bits_per_byte": list(values),
-        "mean": fmean(values),
-        "difference": {"mean": fmean(differences), "ci95": [low, high]},
-    }
-
-
-def table(result: Mapping[str, Any]) -> str:
-    """The outcome as Markdown: a row an arm."""
-    models = list(result["models"])
-    header = ["arm", "documents", "MB", "passes"]
-    for name in models:
-        header += [f"{name}, bits a byte", "minus raw [95%]"]
-    learnt = result["settings"]["tokens"]
-    rows = []
-    for arm, pool in result["arms"].items():
-        row = [arm, str(pool["documents"]), f"{pool['bytes'] / 1e6:.2f}"]
-        row.append(f"{learnt / pool['tokens']:.2f}")
-        for name in models:
-            row += _cells(arm, result["models"][name][arm])
-        rows.append(row)
-    return markdown_rows(header, rows, left=len(header))
-
-
-def _cells(arm: str, found: Mapping[str, Any]) -> list[str]:
-    difference = found["difference"]
-    low, high = difference["ci95"]
-    paired = "" if arm == RAW else f"{difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]"
-    return [f"{found['mean']:.3f}", paired]
-
-
+VERSION = 2
 """Counts up when the same corpora and settings give other numbers."""
-RESULT, TABLE = "ablation.json", "ablation.md"
+RESULT, TABLE, ROWS, LOCK = "ablation.json", "ablation.md", "rows.jsonl", "rule.lock.json"
+_OF_REPORT = {"models", "seeds", "development", "margin", "arms"}
+"""Settings that no single measurement depends on."""
 
 
 def ablate(
@@ -197,46 +40,44 @@ def ablate(
     *,
     workers: Workers = 1,
 ) -> Mapping[str, Any]:
-    """Learn raw, deduplicated, filtered and twice cleaned text, and measure all on held-out code.
+    """Learn the text of every arm and measure all on held-out text.
 
     Every arm gives the same number of tokens to the same models with the same seeds; a seed
-    decides the sequences that are drawn and the first weights. Differences to raw are paired by
-    seed. Leaves the arms, ``ablation.json`` and ``ablation.md``; a run that was killed goes on
-    with the model it was in.
+    decides the sequences that are drawn and the first weights. Differences are paired by seed.
+    Development seeds come first; then ``rule.lock.json`` says what is compared and with which
+    power, and is not changed once there is a row of a report seed. Leaves the arms, ``rows.jsonl``,
+    ``ablation.json`` and ``ablation.md``; a run that was killed continues with the model that it
+    was in.
 
     Args:
         source: raw documents.
-        heldout: code of other repositories. What the raw pool has too is left out.
+        heldout: text of other repositories. What the raw pool has too is left out.
         out: the directory to write.
         settings: how much.
         progress: told of arms and models.
         workers: processes of the stages of the corpus.
 
     Returns:
-        What ``ablation.json`` holds (``dph.lab.ablation.run``).
+        Content of ``ablation.json`` (``dph.lab.ablation.outcome``).
 
     Raises:
-        DataError: an arm or the held-out code has too little text, or ``out`` is held by another
-            process.
+        DataError: an arm or the held-out text has too little text, the rule changed after rows of
+            report seeds, or ``out`` is held by another process.
         StageError: a stage failed.
     """
     with only_writer(make_directory(out)):
         pools = make_pools(source, out / "pools", settings, progress, workers=workers)
-        tokenizer = shared_tokenizer(pools[RAW], out, settings)
-        known = {document.sha256 for document in pools[RAW].documents()}
-        cells = _Cells(
-            out,
-            settings,
-            pools,
-            tokenizer,
-            heldout_sequences(heldout, tokenizer, settings, known),
-            heldout.manifest.content,
-            progress,
-        )
-        found = cells.measure()
-        result = outcome(settings, pools, cells.heldout, found)
+        raw = pools[FAMILIES[settings.arms].reference]
+        tokenizer = shared_tokenizer(raw, out, settings)
+        known = {document.sha256 for pool in pools.values() for document in pool.documents()}
+        told = heldout_sequences(heldout, tokenizer, settings, known)
+        content = heldout.manifest.content
+        cells = _Cells(out, settings, pools, tokenizer, told, content, progress)
+        lock = cells.lock()
+        cells.measure(REPORT, lock["rule_sha256"])
+        result = outcome(lock, cells.rows)
         write_json(out / RESULT, result)
-        write_text(out / TABLE, table(result) + "\n")
+        write_text(out / TABLE, tables(result) + "\n")
     return result
 
 
@@ -248,25 +89,73 @@ class _Cells:
     settings: AblationSettings
     pools: Mapping[str, Corpus]
     tokenizer: PreTrainedTokenizerBase
-    heldout: Heldout
+    heldout: Mapping[str, Heldout]
     heldout_content: str
     progress: ProgressDisplay
+    rows: list[Row] = field(default_factory=list)
 
-    def measure(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
-        """Measurements, by model and arm, seed by seed."""
-        seeds = range(self.settings.seed, self.settings.seed + self.settings.seeds)
-        names = self.settings.models
-        found: dict[str, dict[str, list[dict[str, Any]]]] = {
-            name: {arm: [] for arm in ARMS} for name in names
+    def lock(self) -> dict[str, Any]:
+        """The rule and its power, written before the first row of a report seed.
+
+        Raises:
+            DataError: it changed after rows of report seeds.
+        """
+        place = self.out / LOCK
+        rule = self._rule()
+        seeds = {
+            "seeds_development": list(self.settings.development_seeds),
+            "seeds_report": list(self.settings.report_seeds),
         }
-        total = len(names) * len(seeds) * len(ARMS)
-        with self.progress.task("ablation", total, "models") as advance:
+        found = read_json(place) if place.exists() else {}
+        reported = {row["rule_sha256"] for row in read_rows(self.out / ROWS)} - {None}
+        held = held_lock(found, digest(rule), reported, seeds, "give another directory (--out)")
+        self.measure(DEVELOPMENT, None)
+        document = {
+            "schema": VERSION,
+            "rule_sha256": held.sha256,
+            "replaces": list(held.replaces),
+            **seeds,
+            "rule": rule,
+            "heldout": {name: of.facts() for name, of in self.heldout.items()},
+            "pools": self._pool_facts(),
+            "power": power_of(self.rows, rule),
+        }
+        write_json(place, document)
+        return document
+
+    def _rule(self) -> dict[str, Any]:
+        """All that the numbers of the table depend on, and how they are read."""
+        family = FAMILIES[self.settings.arms]
+        return self.settings.model_dump(mode="json") | {
+            "comparisons": [asdict(each) for each in family.comparisons],
+            "texts": {arm: pool.manifest.content for arm, pool in self.pools.items()},
+            "heldout_text": self.heldout_content,
+            "tokenizer": tokenizer_fingerprint(self.tokenizer),
+        }
+
+    def _pool_facts(self) -> dict[str, Any]:
+        return {
+            arm: {
+                "documents": pool.manifest.documents,
+                "bytes": pool.manifest.bytes,
+                "tokens": self._learnt(arm, self.settings.seed)[1],
+            }
+            for arm, pool in self.pools.items()
+        }
+
+    def measure(self, split: str, rule: str | None) -> None:
+        """Measure all models of a split, and leave a row for each."""
+        seeds = self.settings.report_seeds if rule else self.settings.development_seeds
+        names = self.settings.models
+        total = len(names) * len(seeds) * len(self.pools)
+        with self.progress.task(f"models, {split}", total, "models") as advance:
             for name in names:
                 for seed in seeds:
-                    for arm in ARMS:
-                        found[name][arm].append(self._cell(name, arm, seed))
+                    for arm in self.pools:
+                        cell = {"model": name, "arm": arm, "seed": seed, "split": split}
+                        self.rows.append(cell | self._cell(name, arm, seed) | {"rule_sha256": rule})
                         advance(1, f"{name} {arm} seed {seed}")
-        return found
+                    write_text(self.out / ROWS, "".join(json.dumps(r) + "\n" for r in self.rows))
 
     def _cell(self, model: str, arm: str, seed: int) -> dict[str, Any]:
         """Measured once for arms of the same documents, as where there is no copy to drop."""
@@ -275,38 +164,69 @@ class _Cells:
         key = digest(
             {
                 "version": VERSION,
-                "settings": self.settings.model_dump(mode="json", exclude={"models", "seeds"}),
+                "settings": self.settings.model_dump(mode="json", exclude=_OF_REPORT),
                 "pool": content,
                 "tokenizer": tokenizer_fingerprint(self.tokenizer),
-                "heldout": self.heldout_content,
+                "heldout": [self.heldout_content, {n: h.facts() for n, h in self.heldout.items()}],
                 "cell": [model, seed],
             }
         )
         if path.is_file() and (note := read_json(path)).get("key") == key:
             return dict(note["cell"])
-        cell = self._measured(model, arm, seed)
+        cell = {
+            "bits_per_byte": self._bits_per_byte(model, arm, seed),
+            "commit": code_commit(),
+            "versions": versions(torch.backends.cpu.get_cpu_capability()),
+        }
         write_json(make_directory(path.parent) / path.name, {"key": key, "cell": cell})
         return cell
 
-    def _measured(self, model: str, arm: str, seed: int) -> dict[str, Any]:
-        pool = self.pools[arm]
-        name = pool.manifest.content[:16]
-        tokens = self.out / "tokens" / name
-        learnt, available = learnt_sequences(pool, self.tokenizer, tokens, self.settings, seed)
+    def _bits_per_byte(self, model: str, arm: str, seed: int) -> dict[str, float]:
+        heldout = {name: of.sequences for name, of in self.heldout.items()}
         if model == NGRAM:
             grams = KneserNey.learn(
-                learnt, order=self.settings.order, vocabulary=len(self.tokenizer)
+                self._learnt(arm, seed)[0],
+                order=self.settings.order,
+                vocabulary=len(self.tokenizer),
             )
-            bits = float(grams.bits(self.heldout.sequences).mean())
+            bits = {name: float(grams.bits(of).mean()) for name, of in heldout.items()}
         else:
+            pool = self.pools[arm]
             bits = transformer_bits(
                 pool,
                 Path(self.tokenizer.name_or_path),
-                self.heldout.sequences,
+                heldout,
                 self.settings,
                 seed,
-                self.out / "models" / f"{name}-{seed}",
-                tokens,
+                self.out / "models" / f"{pool.manifest.content[:16]}-{seed}",
+                self._tokens(pool),
                 self.progress,
             )
-        return {"bits_per_token": bits, "pool_tokens": available}
+        return {name: value / self.heldout[name].bytes_per_token for name, value in bits.items()}
+
+    def _learnt(self, arm: str, seed: int) -> tuple[Any, int]:
+        pool = self.pools[arm]
+        return learnt_sequences(pool, self.tokenizer, self._tokens(pool), self.settings, seed)
+
+    def _tokens(self, pool: Corpus) -> Path:
+        return self.out / "tokens" / pool.manifest.content[:16]
+
+
+def read_rows(path: Path) -> Sequence[Row]:
+    """The rows of an ablation, none where it has not begun.
+
+    Raises:
+        DataError: a line is not a JSON object.
+    """
+    return list(_rows(path)) if path.is_file() else []
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}:{number} is not JSON: {error}") from error
+        if not isinstance(row, dict) or "rule_sha256" not in row:
+            raise DataError(f"{path}:{number} is not a row of an ablation: {line:.80}")
+        yield row

@@ -7,11 +7,16 @@ from pydantic import Field, model_validator
 from dph.recipe.section import Count, Positive, Section
 
 NGRAM = "ngram"
+DEVELOPMENT_FROM = 1000
+"""Distance of the development seeds from the seeds of the table."""
 
 
 class AblationSettings(Section):
-    """Amount of text, number of seeds, and models."""
+    """Arms, amount of text, number of seeds, and models."""
 
+    arms: Literal["cleaning", "deduplication", "filtering"] = Field(
+        "cleaning", description="family of arms to compare"
+    )
     megabytes: Annotated[float, Field(gt=0)] = Field(
         1.0,
         description="megabytes of the corpus, a uniform sample of its documents, not "
@@ -35,6 +40,15 @@ class AblationSettings(Section):
     seeds: Annotated[int, Field(ge=2)] = Field(
         3, description="number of seeds; each draws sequences and weights"
     )
+    development: Annotated[int, Field(ge=0)] = Field(
+        0, description="number of other seeds run before them, for the power; 0: no power is stated"
+    )
+    margin: Annotated[float, Field(gt=0)] = Field(
+        0.01, description="difference, in bits per byte, below which two arms count as equal"
+    )
+    heldout_languages: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (), description="languages to measure separately; without any, all code together"
+    )
     vocabulary: Annotated[int, Field(ge=261)] = Field(2048, description="of the tokenizer")
     context: Annotated[int, Field(ge=8)] = Field(256, description="tokens of a sequence")
     order: Annotated[int, Field(ge=2, le=5)] = Field(4, description="tokens of an n-gram")
@@ -53,6 +67,23 @@ class AblationSettings(Section):
                 f"context={self.context}, sequences_per_step={self.sequences_per_step}"
             )
         return self
+
+    @model_validator(mode="after")
+    def _power_needs_two(self) -> Self:
+        if self.development == 1:
+            raise ValueError("need development = 0, or at least 2 seeds for a spread, got 1")
+        return self
+
+    @property
+    def report_seeds(self) -> tuple[int, ...]:
+        """The seeds of the table."""
+        return tuple(range(self.seed, self.seed + self.seeds))
+
+    @property
+    def development_seeds(self) -> tuple[int, ...]:
+        """Seeds that only tell how much a seed matters."""
+        first = self.seed + DEVELOPMENT_FROM
+        return tuple(range(first, first + self.development))
 
     @property
     def steps(self) -> int:

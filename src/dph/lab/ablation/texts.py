@@ -1,6 +1,6 @@
 """Token sequences of an ablation: what the arms are learnt from, and held-out code."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +16,15 @@ from dph.lab.base.recipes import TokenizerSettings
 from dph.lab.base.tokens import Blocks, Curriculum, corpus_tokens, tokenizer_for
 from dph.model.loading import load_tokenizer
 
+ALL_CODE = "code"
+"""Held-out text of every programming language."""
 CORPUS = "corpus"
 """What `dph base` calls the mixture of its constant rate: both models learn the same sequences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heldout:
-    """Sequences of held-out code.
+    """Sequences of held-out text of one language, or of all code.
 
     Args:
         sequences: token ids, (sequences, context).
@@ -35,6 +37,15 @@ class Heldout:
     documents: int
     repeated: int
     bytes_per_token: float
+
+    def facts(self) -> dict[str, float]:
+        """What a table says of it."""
+        return {
+            "documents": self.documents,
+            "repeated": self.repeated,
+            "tokens": self.sequences.size,
+            "bytes_per_token": self.bytes_per_token,
+        }
 
 
 def shared_tokenizer(
@@ -72,35 +83,55 @@ def heldout_sequences(
     tokenizer: PreTrainedTokenizerBase,
     settings: AblationSettings,
     known: Collection[str],
-) -> Heldout:
-    """The first code of ``source``, by the order of a corpus, whose text is not ``known``.
+) -> Mapping[str, Heldout]:
+    """The first texts of ``source``, by the order of a corpus, that are not ``known``.
 
     Args:
         source: code of other repositories than the pools'.
         tokenizer: that of the arms.
-        settings: how much.
+        settings: how much; each of its ``heldout_languages`` gets an equal share of the tokens.
         known: SHA-256 of the texts of the raw pool.
 
+    Returns:
+        By language, or by ``code`` for all code where no language is named.
+
     Raises:
-        DataError: it does not fill one sequence.
+        DataError: a language does not fill one sequence.
     """
+    languages = settings.heldout_languages or (settings.language or ALL_CODE,)
+    most = settings.heldout_tokens // len(languages)
+    return {
+        name: _heldout(source, tokenizer, settings.context, most, name, known) for name in languages
+    }
+
+
+def _heldout(
+    source: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    context: int,
+    most: int,
+    language: str,
+    known: Collection[str],
+) -> Heldout:
     ids: list[int] = []
     documents, repeated, size = 0, 0, 0
     for document in source.documents():
-        if document.doc_type != DocType.CODE or settings.language not in ("", document.language):
+        of_code = language == ALL_CODE and document.doc_type == DocType.CODE
+        if not of_code and document.language != language:
             continue
         if document.sha256 in known:
             repeated += 1
             continue
         ids += [*tokenizer(document.text)["input_ids"], tokenizer.eos_token_id]
         documents, size = documents + 1, size + document.bytes
-        if len(ids) >= settings.heldout_tokens:
+        if len(ids) >= most:
             break
-    count = min(len(ids), settings.heldout_tokens) // settings.context
+    count = min(len(ids), most) // context
     if not count:
+        named = "code" if language == ALL_CODE else f"the language {language}"
         raise DataError(
-            f"{source.directory} has {documents} files of code that are not in the corpus, "
-            f"{len(ids)} tokens: too few for one sequence of {settings.context}"
+            f"{source.directory} has {documents} files of {named} that are not in the corpus, "
+            f"{len(ids)} tokens: too few for one sequence of {context}"
         )
-    kept = np.array(ids[: count * settings.context], dtype=np.int64)
+    kept = np.array(ids[: count * context], dtype=np.int64)
     return Heldout(kept.reshape(count, -1), documents, repeated, size / len(ids))
