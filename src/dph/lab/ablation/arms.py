@@ -28,7 +28,7 @@ rules for any text and code, and these with the rules for single languages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ArmComparison:
     """One arm against another.
 
     ``paper`` says what OpenCoder (arXiv:2411.04905) found of it; '' where it reports nothing.
@@ -41,11 +41,11 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ArmFamily:
     """Arms that are compared: the steps of each, the first arm is the reference."""
 
     arms: Mapping[str, Sequence[str]]
-    comparisons: Sequence[Comparison] = ()
+    comparisons: Sequence[ArmComparison] = ()
 
     @property
     def reference(self) -> str:
@@ -53,11 +53,11 @@ class Family:
         return next(iter(self.arms))
 
 
-FAMILIES: Mapping[str, Family] = {
-    "cleaning": Family(
+FAMILIES: Mapping[str, ArmFamily] = {
+    "cleaning": ArmFamily(
         {"raw": (), "dedup": (FILE,), "filter": (CODE,), "both": (FILE, CODE)},
     ),
-    "deduplication": Family(
+    "deduplication": ArmFamily(
         {
             "none": (),
             "exact": (EXACT,),
@@ -67,16 +67,20 @@ FAMILIES: Mapping[str, Family] = {
             "file, repository": (FILE, REPOSITORY),
         },
         (
-            Comparison("file", "repository", "files are better than repositories (figure 8)"),
-            Comparison("file", "none", "duplicates harm"),
-            Comparison("exact", "none"),
-            Comparison("repository", "none"),
-            Comparison("file", "exact"),
+            ArmComparison("file", "repository", "files are better than repositories (figure 8)"),
+            ArmComparison("file", "none", "duplicates harm"),
+            ArmComparison("exact", "none"),
+            ArmComparison("repository", "none"),
+            ArmComparison("file", "exact"),
         ),
     ),
-    "filtering": Family(
+    "filtering": ArmFamily(
         {"none": (FILE,), "general": (FILE, GENERAL), "code": (FILE, CODE)},
-        (Comparison("general", "none"), Comparison("code", "none"), Comparison("code", "general")),
+        (
+            ArmComparison("general", "none"),
+            ArmComparison("code", "none"),
+            ArmComparison("code", "general"),
+        ),
     ),
 }
 """``filtering`` begins with what deduplication leaves, in OpenCoder's order."""

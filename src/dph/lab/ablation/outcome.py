@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from dph.lab.ablation.arms import FAMILIES, Comparison
+from dph.lab.ablation.arms import FAMILIES, ArmComparison
 from dph.results.charts.text_table import markdown_rows
 from dph.results.over_seeds import t_interval, t_quantile
 
@@ -97,7 +97,7 @@ def power_of(rows: Sequence[Row], settings: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def name_of(comparison: Comparison) -> str:
+def name_of(comparison: ArmComparison) -> str:
     """Name of a comparison in files and tables."""
     return f"{comparison.arm} minus {comparison.against}"
 
@@ -125,7 +125,7 @@ def verdict(low: float, high: float, margin: float, paper: str) -> str:
 
 
 def _finding(
-    comparison: Comparison,
+    comparison: ArmComparison,
     bits: Bits,
     seeds: Sequence[int],
     lock: Mapping[str, Any],
@@ -149,7 +149,7 @@ def _whole_seeds(bits: Bits, arms: Mapping[str, Any]) -> list[int]:
     return sorted(set.intersection(*(set(bits[arm][MEAN]) for arm in arms)))
 
 
-def _differences(comparison: Comparison, bits: Bits, seeds: Sequence[int]) -> list[float]:
+def _differences(comparison: ArmComparison, bits: Bits, seeds: Sequence[int]) -> list[float]:
     arm, against = bits[comparison.arm][MEAN], bits[comparison.against][MEAN]
     return [arm[seed] - against[seed] for seed in seeds]
 
