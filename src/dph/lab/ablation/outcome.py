@@ -103,7 +103,7 @@ def name_of(comparison: ArmComparison) -> str:
 
 
 def verdict(low: float, high: float, margin: float, paper: str) -> str:
-    """What an interval of ``arm - against`` in bits per byte says of the paper's finding.
+    """Verdict on the paper's finding, by an interval of ``arm - against`` in bits per byte.
 
     The paper's arm is better if the whole interval is below 0. If it is above 0, or all of it is
     within ``margin`` of 0, the finding is not reproduced; otherwise nothing is decided.

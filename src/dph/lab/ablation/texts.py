@@ -39,7 +39,7 @@ class Heldout:
     bytes_per_token: float
 
     def facts(self) -> dict[str, float]:
-        """What a table says of it."""
+        """Its size as JSON."""
         return {
             "documents": self.documents,
             "repeated": self.repeated,
