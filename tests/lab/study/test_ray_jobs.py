@@ -8,7 +8,7 @@ import study_stub
 from dph._processes.jobs.processes import Job
 from dph.lab.study import execute as execution
 from dph.lab.study import ray_jobs
-from dph.lab.study.rows import read_row_files
+from dph.lab.study.rows import read_row_files, read_rows
 from fake_ray import FakeRay
 from lab.study.test_real import finish, study_in
 
@@ -38,5 +38,5 @@ def test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores(tmp_path, mo
         there = finish(planner, places, ray_jobs.study_ray_jobs(2))
     finally:
         importlib.import_module("ray").shutdown()
-    assert len(read_row_files(places.rows)) == 7  # of 7: base, grpo, two strengths; of 8: one
+    assert len(read_rows(places)) == 7  # of 7: base, grpo, two strengths; of 8: one
     assert there == here

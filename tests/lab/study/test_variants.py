@@ -7,8 +7,10 @@ from dph.lab.study.candidates import Candidate, Variants, as_in_ids
 from dph.lab.study.settings import BudgetSettings, MethodSettings
 from dph.lab.study.sites import Site
 from dph.lab.worlds import WORLDS, world_kind
+from dph.lab.worlds.spider.kind import TASK, VARIABLE
 from dph.recipe import merged, resolve_recipe
 from dph.recipe.keys import nested
+from shared_data import shared_data
 
 GRPO = MethodSettings(name="grpo", label="GRPO")
 
@@ -27,8 +29,10 @@ def test_without_a_rate_a_run_has_that_of_its_world(place):
 
 
 @pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
-def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, place):
+def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, place, monkeypatch):
     kind = world_kind(*place)
+    if place[0] == TASK:
+        monkeypatch.setenv(VARIABLE, str(shared_data("spider")))
     settings = kind.settings(kind.build(tmp_path, seed=0))
     assert settings["train"] == kind.optimizer
     assert tuple(settings["data"]["sets"]) == kind.sets

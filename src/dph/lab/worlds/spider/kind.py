@@ -12,6 +12,8 @@ from dph.lab.worlds.world import ByPath, World, WorldKind
 
 TASK = "real-spider"
 VARIABLE = "DPH_SPIDER"
+DATABASES = "database"
+"""Spider's folder of databases, and a world's link to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ def require_spider() -> Path:
         SettingsError: ``DPH_SPIDER`` does not name one.
     """
     named = os.environ.get(VARIABLE)
-    if named is None or not (Path(named) / "database").is_dir():
+    if named is None or not (Path(named) / DATABASES).is_dir():
         raise SettingsError(
             f"the task {TASK!r} needs Spider's questions and databases: set {VARIABLE} to the "
             "directory that holds train_spider.json (or train.parquet) and database/, got "
@@ -75,7 +77,7 @@ def spider_settings(world: World) -> dict[str, dict[str, Any]]:
             "sets": {name: {"path": str(world.problems_path(name))} for name in SETS},
             "verifier": "sql",
             "styles": "sql",
-            "databases": str(require_spider() / "database"),
+            "databases": str(world.directory / DATABASES),
         },
         "sampling": {
             "max_tokens": MAX_TOKENS,

@@ -10,7 +10,7 @@ from random import Random
 from dph._base.files import make_directory, sha256, write_json, write_text
 from dph.errors import SettingsError
 from dph.lab.worlds.near_duplicates import without_constants
-from dph.lab.worlds.spider.kind import SETS, TASK, SpiderSizes, require_spider
+from dph.lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider
 from dph.lab.worlds.world import MANIFEST, UNLABELLED, is_complete
 from dph.records import Problem
 from dph.tasks.problems import save_problems
@@ -37,7 +37,7 @@ _TABLE = re.compile(r'\bfrom\s+"?(\w+)')
 
 @dataclass(frozen=True, slots=True)
 class SpiderWorld:
-    """A world whose files lie in a directory; the databases stay where they are."""
+    """A world whose files lie in a directory, with a link to Spider's databases."""
 
     directory: Path
     seed: int
@@ -64,8 +64,12 @@ def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None)
     made_from = {"task": TASK, "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
     if is_complete(directory, made_from):
         return world
-    drawn = _draw_sets(single_table_problems(require_spider()), seed, sizes)
+    spider = require_spider()
+    drawn = _draw_sets(single_table_problems(spider), seed, sizes)
     make_directory(directory)
+    link = directory / DATABASES
+    link.unlink(missing_ok=True)
+    link.symlink_to(spider / DATABASES)
     _save(world, drawn)
     found = {
         "near_duplicates": _near_duplicates(drawn),
@@ -105,7 +109,7 @@ def single_table_problems(spider: Path) -> dict[str, list[Problem]]:
             seen.add(key)
             asked.append(question)
             prompts.append((prompt, gold))
-    with GoldChecker(databases=spider / "database") as checker:
+    with GoldChecker(databases=spider / DATABASES) as checker:
         checks = checker.check(asked)
     found: dict[str, list[Problem]] = {}
     for question, (prompt, gold), check in zip(asked, prompts, checks, strict=True):
@@ -119,7 +123,7 @@ def single_table_problems(spider: Path) -> dict[str, list[Problem]]:
 
 def _tables(spider: Path, db_id: str) -> dict[str, str]:
     """By name in lower case, each table as a prompt shows it; none where there is no database."""
-    path = spider / "database" / database_file(db_id)
+    path = spider / DATABASES / database_file(db_id)
     if not path.is_file():
         return {}
     return {
