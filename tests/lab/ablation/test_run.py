@@ -103,3 +103,22 @@ def test_the_rule_is_locked_with_its_power_before_the_seeds_of_the_table(corpora
     with pytest.raises(DataError, match="the rule changed after runs on the report seeds"):
         run(corpora, tmp_path / "a", **small | {"margin": 0.5})
     assert run(corpora, tmp_path / "a", **small) == found
+
+
+def test_rows_of_report_seeds_stay_while_a_run_goes_through_development_again(
+    corpora, tmp_path, monkeypatch
+):
+    small = {"models": ["ngram"], "arms": "filtering", "development": 2}
+    run(corpora, tmp_path / "a", **small)
+    rows = read_rows(tmp_path / "a" / "rows.jsonl")
+    with monkeypatch.context() as patch:
+        patch.setattr("dph.lab.ablation.run.power_of", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(corpora, tmp_path / "a", **small)
+    assert read_rows(tmp_path / "a" / "rows.jsonl") == rows
+    with pytest.raises(DataError, match="the rule changed after runs on the report seeds"):
+        run(corpora, tmp_path / "a", **small | {"margin": 0.5})
+
+
+def stop(*_):
+    raise KeyboardInterrupt

@@ -1,7 +1,7 @@
 """The ablation: every arm, model and seed at equal tokens, and what it says."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
+from dph._base.files.rows import json_rows
 from dph._base.provenance import code_commit, versions
 from dph.corpus import Corpus
 from dph.corpus.shards import digest
@@ -69,7 +70,7 @@ def ablate(
         pools = make_pools(source, out / "pools", settings, progress, workers=workers)
         raw = pools[FAMILIES[settings.arms].reference]
         tokenizer = shared_tokenizer(raw, out, settings)
-        known = {document.sha256 for pool in pools.values() for document in pool.documents()}
+        known = {document.sha256 for document in raw.documents()}  # arms only leave out
         told = heldout_sequences(heldout, tokenizer, settings, known)
         content = heldout.manifest.content
         cells = _Cells(out, settings, pools, tokenizer, told, content, progress)
@@ -93,6 +94,8 @@ class _Cells:
     heldout_content: str
     progress: ProgressDisplay
     rows: list[Row] = field(default_factory=list)
+    reported: list[Row] = field(default_factory=list)
+    """Rows of report seeds of a run before, which stay in the file until they are here again."""
 
     def lock(self) -> dict[str, Any]:
         """The rule and its power, written before the first row of a report seed.
@@ -107,7 +110,8 @@ class _Cells:
             "seeds_report": list(self.settings.report_seeds),
         }
         found = read_json(place) if place.exists() else {}
-        reported = {row["rule_sha256"] for row in read_rows(self.out / ROWS)} - {None}
+        self.reported.extend(row for row in read_rows(self.out / ROWS) if row["rule_sha256"])
+        reported = {row["rule_sha256"] for row in self.reported}
         held = held_lock(found, digest(rule), reported, seeds, "give another directory (--out)")
         self.measure(DEVELOPMENT, None)
         document = {
@@ -155,7 +159,12 @@ class _Cells:
                         cell = {"model": name, "arm": arm, "seed": seed, "split": split}
                         self.rows.append(cell | self._cell(name, arm, seed) | {"rule_sha256": rule})
                         advance(1, f"{name} {arm} seed {seed}")
-                    write_text(self.out / ROWS, "".join(json.dumps(r) + "\n" for r in self.rows))
+                    self._write_rows()
+
+    def _write_rows(self) -> None:
+        measured = sum(row["split"] == REPORT for row in self.rows)
+        rows = [*self.rows, *self.reported[measured:]]
+        write_text(self.out / ROWS, "".join(json.dumps(row) + "\n" for row in rows))
 
     def _cell(self, model: str, arm: str, seed: int) -> dict[str, Any]:
         """Measured once for arms of the same documents, as where there is no copy to drop."""
@@ -218,15 +227,8 @@ def read_rows(path: Path) -> Sequence[Row]:
     Raises:
         DataError: a line is not a JSON object.
     """
-    return list(_rows(path)) if path.is_file() else []
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}:{number} is not JSON: {error}") from error
+    rows = [*json_rows(path)] if path.is_file() else []
+    for place, row in rows:
         if not isinstance(row, dict) or "rule_sha256" not in row:
-            raise DataError(f"{path}:{number} is not a row of an ablation: {line:.80}")
-        yield row
+            raise DataError(f"{place}: not a row of an ablation: {row!r:.80}")
+    return [row for _, row in rows]
