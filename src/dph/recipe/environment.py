@@ -1,5 +1,6 @@
 """The settings of ``[environment]``."""
 
+from dataclasses import fields
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -82,12 +83,4 @@ class EnvironmentSettings(Section):
         Raises:
             SettingsError: most_characters is below result_characters.
         """
-        return EpisodeLimits(
-            turns=self.turns,
-            calls=self.calls,
-            errors=self.errors,
-            seconds=self.seconds,
-            result_characters=self.result_characters,
-            most_characters=self.most_characters,
-            memory_bytes=self.memory_bytes,
-        )
+        return EpisodeLimits(**{each.name: getattr(self, each.name) for each in fields(_LIMITS)})

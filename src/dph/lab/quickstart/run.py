@@ -26,13 +26,12 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import run_cost
 
 SCHEMA = 3
-DEFAULT_METHODS = ("grpo", "dph_f", "dph_broad")
 
 
 def quickstart(
     directory: Path,
     *,
-    methods: Sequence[str] = DEFAULT_METHODS,
+    methods: Sequence[str] | None = None,
     seed: int,
     progress: ProgressDisplay,
     size: Size | None = None,
@@ -47,8 +46,8 @@ def quickstart(
     any moment and started again with the same arguments it goes on and ends with the same weights
     and metrics.
 
-    ``edition`` of the task's world [default: the newest]; ``jobs`` processes share the work, which
-    decides nothing but time.
+    ``methods`` [default: the world's contenders]; ``edition`` of the task's world [default: the
+    newest]; ``jobs`` processes share the work, which decides nothing but time.
 
     Raises:
         SettingsError: a method, a task or an edition is unknown, a method is named twice, or a
@@ -58,7 +57,7 @@ def quickstart(
     """
     kind = world_kind(task, edition)
     size = size or Size(**kind.budget)
-    contenders = _contenders(methods, kind.strengths)
+    contenders = _contenders(kind.contenders if methods is None else methods, kind.strengths)
     _require_settings(contenders, seed, size)
     if kind.require is not None:
         kind.require()

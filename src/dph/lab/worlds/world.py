@@ -4,14 +4,15 @@ A world is a small task of our own whose effects show on a CPU in minutes. Every
 from one seed.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from dph._base.files import read_json, sha256
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 
 MANIFEST = "world.json"
 UNLABELLED = "unlabelled"
@@ -39,6 +40,18 @@ class World(Protocol):
     def problems_path(self, name: str) -> Path:
         """The file of a set: ``train``, ``unlabelled``, or one of the evaluation sets."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedWorld:
+    """A ``World`` that is no more than its files."""
+
+    directory: Path
+    seed: int
+
+    def problems_path(self, name: str) -> Path:
+        """The file of a set."""
+        return self.directory / f"{name}.jsonl"
 
 
 class Build(Protocol):
@@ -139,6 +152,22 @@ class WorldKind:
     budget: Mapping[str, int] = field(default_factory=dict)
     contenders: tuple[str, ...] = ("grpo", "dph_f", "dph_broad")
     require: Callable[[], object] | None = None
+
+
+def require_sizes(sizes: Any, of: str = "problem") -> None:
+    """Refuse an empty set; ``sizes`` is a record of how many problems each set holds.
+
+    Raises:
+        SettingsError: a number is below 1.
+    """
+    for name in (each.name for each in fields(sizes)):
+        if (size := getattr(sizes, name)) < 1:
+            raise SettingsError(f"the set {name} needs at least 1 {of}, got {size}")
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A file of rows."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def fingerprint(world: World) -> str:

@@ -2,9 +2,10 @@
 
 import json
 
-from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
+from dph.lab.worlds.sql.problem_rows import sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import gold_sql
 from dph.lab.worlds.sql.sums import Sum
+from dph.lab.worlds.world import json_lines
 
 
 def test_a_question_without_its_answer_is_the_row_with_it_and_less(world, questions):

@@ -1,12 +1,11 @@
 """Countdown as a kind of world: four small numbers in domain, three larger ones across."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from dph.errors import SettingsError
-from dph.lab.worlds.world import ByPath, World, WorldKind
+from dph.lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +18,7 @@ class CountdownSizes:
     unlabelled: int = 600
 
     def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 puzzle, got {size}")
+        require_sizes(self, "puzzle")
 
 
 STEPS = 1000

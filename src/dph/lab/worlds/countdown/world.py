@@ -18,7 +18,7 @@ from dph.lab.worlds.countdown.puzzles import (
     draw_puzzles,
     parse_prompt,
 )
-from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
+from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, PlacedWorld, is_complete
 from dph.records import Problem
 from dph.tasks.problems import save_problems
 
@@ -28,15 +28,8 @@ SETS: Mapping[str, PuzzleDomain] = {"in_domain": TRAINED, "cross_domain": OTHERS
 
 
 @dataclass(frozen=True, slots=True)
-class CountdownWorld:
-    """A world whose files lie in a directory."""
-
-    directory: Path
-    seed: int
-
-    def problems_path(self, name: str) -> Path:
-        """The file of a set: train, in_domain, cross_domain or unlabelled."""
-        return self.directory / f"{name}.jsonl"
+class CountdownWorld(PlacedWorld):
+    """A world whose prompts are puzzles."""
 
     def puzzles(self, name: str) -> list[Puzzle]:
         """The puzzles of a set, read from its prompts."""

@@ -19,7 +19,6 @@ from dph.lab.worlds.lookup.house import (
     turns_of,
 )
 from dph.lab.worlds.lookup.kind import STEPS
-from dph.lab.worlds.lookup.world import LookupWorld
 from dph.lab.worlds.small_model import (
     NO_TARGET,
     SPECIAL,
@@ -28,7 +27,7 @@ from dph.lab.worlds.small_model import (
     train_once,
     word_tokenizer,
 )
-from dph.lab.worlds.world import Progress, fingerprint
+from dph.lab.worlds.world import Progress, World, fingerprint
 
 ASKED = 0.25
 """Share of the base model's answers that ask first; its likeliest answer is a guess."""
@@ -87,7 +86,7 @@ class Demonstrations:
 
 
 def train_base_model(
-    world: LookupWorld,
+    world: World,
     directory: Path,
     *,
     seed: int,

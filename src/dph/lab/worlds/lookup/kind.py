@@ -1,12 +1,11 @@
 """The world ``lookup`` as a kind of world: things of training in domain, other things across."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from dph.errors import SettingsError
-from dph.lab.worlds.world import ByPath, World, WorldKind
+from dph.lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +17,7 @@ class LookupSizes:
     cross_domain: int = 60
 
     def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
+        require_sizes(self)
 
 
 STEPS = 400

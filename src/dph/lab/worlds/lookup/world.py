@@ -1,7 +1,7 @@
 """The world ``lookup``: sets of questions drawn from one seed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -9,7 +9,7 @@ from random import Random
 from dph._base.files import make_directory, sha256, write_json
 from dph.lab.worlds.lookup.house import OTHERS, PEOPLE, PLACES, TRAINED, answer_of, prompt_of
 from dph.lab.worlds.lookup.kind import LookupSizes
-from dph.lab.worlds.world import MANIFEST, is_complete
+from dph.lab.worlds.world import MANIFEST, PlacedWorld, is_complete
 from dph.records import Problem
 from dph.tasks.problems import save_problems
 
@@ -22,19 +22,7 @@ SETS: Mapping[str, Sequence[str]] = {
 """The things that each set asks for."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookupWorld:
-    """A world whose files lie in a directory."""
-
-    directory: Path
-    seed: int
-
-    def problems_path(self, name: str) -> Path:
-        """The file of a set: train, in_domain or cross_domain."""
-        return self.directory / f"{name}.jsonl"
-
-
-def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None) -> LookupWorld:
+def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None) -> PlacedWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
     Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl`` and ``world.json`` (seed,
@@ -45,7 +33,7 @@ def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None)
     """
     sizes = sizes or LookupSizes()
     made_from = {"task": "lookup", "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
-    world = LookupWorld(directory, seed)
+    world = PlacedWorld(directory, seed)
     if is_complete(directory, made_from):
         return world
     make_directory(directory)

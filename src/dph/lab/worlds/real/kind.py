@@ -1,14 +1,13 @@
 """The real world as kinds: one for each task, known without torch."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from dph.errors import SettingsError
 from dph.lab.worlds.real.tasks import TASKS, RealTask
-from dph.lab.worlds.world import ByPath, World, WorldKind
+from dph.lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +24,7 @@ class RealSizes:
     shots: int = 4
 
     def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
+        require_sizes(self)
 
 
 TINY = RealSizes(train=16, in_domain=4, cross_domain=4, unlabelled=4)

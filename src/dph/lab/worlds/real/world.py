@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ from dph.errors import SettingsError
 from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.real.kind import SETS, RealSizes
 from dph.lab.worlds.real.tasks import TASKS, GymKind, Kind
-from dph.lab.worlds.world import MANIFEST, UNLABELLED, is_complete
+from dph.lab.worlds.world import MANIFEST, UNLABELLED, PlacedWorld, is_complete
 from dph.records import Problem
 from dph.tasks.gym import GymMaker
 from dph.tasks.problems import save_problems
@@ -24,21 +24,9 @@ PARTS = ("across", "neither")
 """Of the unlabelled prompts: of the kind that is tested across, and of the third kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class RealWorld:
-    """A world whose files lie in a directory."""
-
-    directory: Path
-    seed: int
-
-    def problems_path(self, name: str) -> Path:
-        """The file of a set: shots, train, in_domain, cross_domain or unlabelled."""
-        return self.directory / f"{name}.jsonl"
-
-
 def build_world(
     directory: Path, *, seed: int, task: str, sizes: RealSizes | None = None
-) -> RealWorld:
+) -> PlacedWorld:
     """Write the world of a task into ``directory``; keep it if it is already there and whole.
 
     Leaves a ``.jsonl`` file a set and ``world.json`` (task, seed, sizes, near-duplicates of test
@@ -49,7 +37,7 @@ def build_world(
         SettingsError: reasoning-gym is missing, or a task has fewer different questions.
     """
     sizes = sizes or RealSizes()
-    world = RealWorld(directory, seed)
+    world = PlacedWorld(directory, seed)
     made_from = {
         "task": "real",
         "questions": task,

@@ -3,7 +3,6 @@
 It is the same for every seed. It lies beside the language model, so that it is made once.
 """
 
-from hashlib import sha256 as hash_of
 from pathlib import Path
 
 from dph._base.files import held, sha256
@@ -14,6 +13,7 @@ from dph.lab.worlds.spider.kind import require_spider
 from dph.lab.worlds.spider.world import FINE_TUNING
 from dph.lab.worlds.world import Progress, World
 from dph.model.fingerprint import directory_fingerprint
+from dph.recipe import recipe_digest
 from dph.runs.progress import Silent
 
 STAGE = "spider"
@@ -64,8 +64,15 @@ def fine_tune_base_model(
     """
     language_model = require_model().resolve()
     rows = world.problems_path(FINE_TUNING)
-    made_from = f"{directory_fingerprint(language_model)} {sha256(rows)} {steps} {SETTINGS}"
-    place = language_model.parent / f"spider-{hash_of(made_from.encode()).hexdigest()[:16]}"
+    made_from = recipe_digest(
+        {
+            "model": directory_fingerprint(language_model),
+            "rows": sha256(rows),
+            "epochs": steps,
+            **SETTINGS,
+        }
+    )
+    place = language_model.parent / f"spider-{made_from}"
     recipe = SFTRecipe.model_validate(
         {
             "kind": "sft",

@@ -1,14 +1,19 @@
-"""The Spider world as a kind, known without torch, and the place of its data."""
+"""The Spider world as a kind, known without torch, and the place of its data.
+
+Its model is that of the other real worlds, and so are rate, strengths and consolidation: nothing
+was chosen here.
+"""
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.lab.worlds.world import ByPath, World, WorldKind
+from dph.lab.worlds.real.kind import CONSOLIDATION, OPTIMIZER, STRENGTHS
+from dph.lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 TASK = "real-spider"
 VARIABLE = "DPH_SPIDER"
@@ -30,24 +35,15 @@ class SpiderSizes:
     unlabelled: int = 48
 
     def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
+        require_sizes(self)
 
 
 TINY = SpiderSizes(fine_tuning=8, train=16, in_domain=4, cross_domain=4, unlabelled=4)
 EPOCHS = 1
 """Of the fine-tuning."""
 SETS = ("in_domain", "cross_domain")
-OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-6})
-STRENGTHS: Mapping[str, float] = MappingProxyType({"dph_broad": 0.02})
-"""Of the anchor, as on the other worlds of this model (docs/real-world.md); nothing was chosen
-here."""
 MAX_TOKENS = 48
 AT_ONCE = 128
-CONSOLIDATION: Mapping[str, Any] = MappingProxyType(
-    {"updates": 20, "rows": 64, "checkpoint_every": 20}
-)
 BUDGET: Mapping[str, int] = MappingProxyType(
     {"steps": 20, "problems_per_step": 8, "samples": 16, "checkpoint_every": 10}
 )

@@ -1,9 +1,8 @@
 """The files of the Spider world: questions on single tables, no gold statement in two sets."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -11,7 +10,7 @@ from dph._base.files import make_directory, sha256, write_json, write_text
 from dph.errors import SettingsError
 from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider
-from dph.lab.worlds.world import MANIFEST, UNLABELLED, is_complete
+from dph.lab.worlds.world import MANIFEST, UNLABELLED, PlacedWorld, is_complete, json_lines
 from dph.records import Problem
 from dph.tasks.problems import save_problems
 from dph.tasks.sql.data_sets import SQLQuestion, load_spider
@@ -35,19 +34,7 @@ _SEVERAL = re.compile(
 _TABLE = re.compile(r'\bfrom\s+"?(\w+)')
 
 
-@dataclass(frozen=True, slots=True)
-class SpiderWorld:
-    """A world whose files lie in a directory, with a link to Spider's databases."""
-
-    directory: Path
-    seed: int
-
-    def problems_path(self, name: str) -> Path:
-        """The file of a set: fine_tuning, train, in_domain, cross_domain or unlabelled."""
-        return self.directory / f"{name}.jsonl"
-
-
-def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None) -> SpiderWorld:
+def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None) -> PlacedWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
     Leaves a ``.jsonl`` file a set and ``world.json``, which is written last. Groups of databases
@@ -60,7 +47,7 @@ def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None)
         SettingsError: Spider is missing, or it has fewer questions of the kind.
     """
     sizes = sizes or SpiderSizes()
-    world = SpiderWorld(directory, seed)
+    world = PlacedWorld(directory, seed)
     made_from = {"task": TASK, "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
     if is_complete(directory, made_from):
         return world
@@ -79,13 +66,12 @@ def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None)
     return world
 
 
-def _save(world: SpiderWorld, drawn: Mapping[str, Sequence[Problem]]) -> None:
+def _save(world: PlacedWorld, drawn: Mapping[str, Sequence[Problem]]) -> None:
     rows = [
         {"prompt": problem.prompt, "response": f" {problem.answer['gold_sql']}"}
         for problem in drawn[FINE_TUNING]
     ]
-    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    write_text(world.problems_path(FINE_TUNING), lines)
+    write_text(world.problems_path(FINE_TUNING), json_lines(rows))
     for name in ("train", *SETS):
         save_problems(world.problems_path(name), drawn[name])
     save_problems(world.problems_path(UNLABELLED), [*_without_answers(drawn)])

@@ -1,7 +1,7 @@
 """The text-to-SQL world as a kind, and its hostile relatives (docs/hostile-world.md)."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dph.errors import SettingsError
 from dph.lab.worlds.sql.sums import all_sums
-from dph.lab.worlds.world import ByPath, World, WorldKind
+from dph.lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,7 @@ class SQLWorldSizes:
     unlabelled: int = 600
 
     def __post_init__(self) -> None:
-        for name, size in asdict(self).items():
-            if size < 1:
-                raise SettingsError(f"the set {name} needs at least 1 problem, got {size}")
+        require_sizes(self)
         if self.arithmetic > len(all_sums()):
             raise SettingsError(
                 f"there are {len(all_sums())} different sums, got arithmetic={self.arithmetic}"

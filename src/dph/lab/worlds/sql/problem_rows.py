@@ -1,7 +1,6 @@
 """The rows of a text-to-SQL world's files."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dph.lab.worlds.sql.question_sets import gold_sql
@@ -43,8 +42,3 @@ def sum_row(problem_id: str, item: Sum) -> dict[str, Any]:
         "answer": str(item.answer),
         "kind": "arithmetic",
     }
-
-
-def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A file of rows."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -13,11 +13,11 @@ from dph.lab.worlds.sql.annotators import Annotator, draw_knowledge, knowing_mor
 from dph.lab.worlds.sql.databases import Database, draw_database
 from dph.lab.worlds.sql.domains import DOMAINS
 from dph.lab.worlds.sql.kind import SQLWorldSizes
-from dph.lab.worlds.sql.problem_rows import json_lines, sql_row, sum_row, unlabelled_row
+from dph.lab.worlds.sql.problem_rows import sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
 from dph.lab.worlds.sql.sums import all_sums
-from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete
+from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete, json_lines
 
 DATABASES = "databases"
 DOMAINS_PER_SIDE = 3
