@@ -19,8 +19,8 @@ from statistics import fmean
 import pyarrow.parquet as pq
 
 from dph.recipe import resolve_recipe
-from dph.runs.comparers import comparer
 from dph.runs.plan import RunPlan, open_plan
+from dph.runs.verifier_use import comparer
 from dph.tasks.agreement.base import Classes
 
 

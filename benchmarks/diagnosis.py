@@ -22,7 +22,7 @@ from dph.results.diagnosis.changes import (
 from dph.results.diagnosis.decomposition import between, pass_at_k_parts, shapley_values
 from dph.results.diagnosis.style_counts import StyleCounts, style_changes
 from dph.results.diagnosis.totals import set_totals
-from dph.runs.evaluate.pass_at_k import pass_at_k_curve
+from dph.runs.evaluate.metrics import pass_at_k_curve
 from dph.runs.evaluate.scores import SetScores
 
 PROBLEMS, STYLES, K = 300, 4, 8

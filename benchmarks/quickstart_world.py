@@ -20,7 +20,7 @@ from dph.lab.worlds.sql.databases import Database
 from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import design_world
-from dph.runs.evaluate.pass_at_k import pass_at_k
+from dph.runs.evaluate.metrics import pass_at_k
 from dph.tasks.verifiers.sql.extraction import extract_sql
 
 SEEDS, QUESTIONS, SAMPLES = (0, 1, 2), 150, 32

@@ -29,7 +29,7 @@ from dph.model.loading import load_model
 from dph.recipe import ObjectiveSettings
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.order import Drawing, stored_of_step
+from dph.runs.train.rows import Drawing, stored_of_step
 
 STEPS = 1000
 WAYS: dict[str, tuple[int, Drawing]] = {

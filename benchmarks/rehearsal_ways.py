@@ -27,8 +27,7 @@ from dph.loss.objectives import make_objective
 from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
 from dph.recipe import ObjectiveSettings
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.order import Drawing, stored_of_step
-from dph.runs.train.rows import Minibatch, StoredRow
+from dph.runs.train.rows import Drawing, Minibatch, StoredRow, stored_of_step
 from dph.runs.train.updating import update
 
 SHAPES = {"stops": STOPS, "long": LONG}

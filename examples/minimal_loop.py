@@ -26,7 +26,7 @@ from dph.model.forward.logprobs import completion_scores
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.order import Position, next_problems, rehearsal_of_step
+from dph.runs.train.rows import Position, next_problems, rehearsal_of_step
 from dph.tasks.verifiers import Verifier
 
 SEED, STEPS, PROBLEMS, SAMPLES, REHEARSED, MINIBATCHES = 0, 3, 32, 8, 32, 2

@@ -19,8 +19,8 @@ from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_s
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import SQLWorld, design_world
 from dph.results.over_seeds import SeedMean, mean_over_seeds
+from dph.runs.presample.stores.store import Vote, vote
 from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
-from dph.runs.presample.stores.vote import Vote, vote
 
 ANSWERS = 16
 QUESTIONS = 250

@@ -30,9 +30,8 @@ from dph.runs.presample.stores.making import KeptTokens, kept_distributions
 from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from dph.runs.train.collect import Collected, collect
 from dph.runs.train.optimizer import make_optimizer
-from dph.runs.train.order import Position
 from dph.runs.train.policy_rows import Scorers, policy_rows
-from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
+from dph.runs.train.rows import Minibatch, PolicyRow, Position, StoredRow, split_minibatches
 from dph.runs.train.updating import TrainingForward, update
 
 GRPO = ObjectiveSettings()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dph.results.diagnosis import diagnose
     from dph.results.notebook import load_run, report
     from dph.runs.evaluate.evaluated_runs import compare
-    from dph.runs.evaluate.pass_at_k import pass_at_k
+    from dph.runs.evaluate.metrics import pass_at_k
     from dph.runs.presample.pool import load_pool
     from dph.runs.run import evaluate, presample, run
     from dph.tasks.grading.answers import grade_code, grade_math, grade_sql
@@ -114,7 +114,7 @@ __getattr__, __dir__ = lazy_names(
         "load_run": "dph.results.notebook",
         "make_divergence": "dph.loss.divergences",
         "make_verifier": "dph.tasks.verifiers",
-        "pass_at_k": "dph.runs.evaluate.pass_at_k",
+        "pass_at_k": "dph.runs.evaluate.metrics",
         "plot": "dph.results.plot",
         "presample": "dph.runs.run",
         "report": "dph.results.notebook",

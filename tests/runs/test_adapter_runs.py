@@ -12,13 +12,11 @@ from dph.model.loading import load_model
 from dph.model.policies import load_policy
 from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.export import export
-from dph.runs.interpolation import interpolated
 from dph.runs.plan import open_plan
-from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
+from dph.runs.written_models import export, interpolated
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
 KINDS = ("lora", "dora")
@@ -40,7 +38,7 @@ def with_adapter(kind):
 def train(recipe, run):
     """Train, on a pool of the run's own where the method needs one."""
     with open_plan(recipe, run) as plan:
-        if needs_pool(recipe):
+        if recipe.reads_pool():
             presample_stage(plan, Silent())
         return train_stage(plan, Silent())
 
@@ -86,7 +84,7 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
 
     recipe = make_recipe(method, model=ADAPTER, evaluate={"every": 1})
     with open_plan(recipe, tmp_path / "run") as plan:
-        if needs_pool(recipe):
+        if recipe.reads_pool():
             presample_stage(plan, Silent())
         monkeypatch.setattr("dph.model.policies.load_model", counted)
         train_stage(plan, Silent())

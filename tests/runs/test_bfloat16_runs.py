@@ -9,8 +9,8 @@ from safetensors.torch import load_file
 
 from dph.model.loading import load_model
 from dph.runs.directory import latest_checkpoint
-from dph.runs.export import export
 from dph.runs.run import run
+from dph.runs.written_models import export
 
 NARROW = {"dtype": "bfloat16", "weights": "bfloat16"}
 LORA = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}

@@ -14,9 +14,9 @@ from dph.recipe import (
 )
 from dph.recipe.consolidating import consolidating_recipe
 from dph.records import Problem
-from dph.runs.consolidating import consolidate_stage, consolidation_forecast
-from dph.runs.consolidation_source import consolidation_source
+from dph.runs.consolidation import consolidate_stage, consolidation_forecast
 from dph.runs.evaluate import evaluate
+from dph.runs.finished_models import consolidation_source
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages

@@ -12,10 +12,9 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from dph.errors import DataError
-from dph.runs import consolidation_forecast
-from dph.runs.consolidation_forecast import forecast_stage
+from dph.runs import consolidation
+from dph.runs.consolidation import SmallConsolidation, forecast_stage, planned_cost
 from dph.runs.plan import open_plan
-from dph.runs.planned_cost import SmallConsolidation, planned_cost
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe
 from dph.runs.set_problems import SetProblems
@@ -156,7 +155,7 @@ def test_nothing_of_it_goes_to_trackers_and_an_interruption_ends_it(open_it, tmp
         seen.append(own.recipe.track.to)
         return Trained(checkpoint=own.directory.path, step=1, stopped=True)
 
-    monkeypatch.setattr(consolidation_forecast, "train_stage", interrupted)
+    monkeypatch.setattr(consolidation, "train_stage", interrupted)
     with open_it(track={"to": ["wandb"]}) as opened, pytest.raises(KeyboardInterrupt):
         forecast_stage(opened, Silent(), prompts=2)
     assert seen == [()]

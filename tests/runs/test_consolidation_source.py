@@ -3,7 +3,7 @@
 import pytest
 
 from dph.errors import CheckpointError, ModelError, SettingsError
-from dph.runs.consolidation_source import consolidation_source
+from dph.runs.finished_models import consolidation_source
 
 
 def model_in(place):

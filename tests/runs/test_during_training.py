@@ -9,11 +9,11 @@ from dph.errors import CheckpointError
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.during_training import some_problems
-from dph.runs.ends import ends_of
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluate.samples_file import read_token_details
 from dph.runs.evaluate.scores import read_kept_problems
 from dph.runs.evaluation_stage import evaluate_stage
+from dph.runs.finished_models import ends_of
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages

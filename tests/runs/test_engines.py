@@ -6,8 +6,7 @@ import pytest
 
 from dph.recipe import resolve_recipe
 from dph.recipe.section import Engine
-from dph.runs.engines import stages_of
-from dph.runs.run import consolidation_recipe
+from dph.runs.run import consolidation_recipe, stages_of
 
 MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
 

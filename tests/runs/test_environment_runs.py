@@ -15,7 +15,6 @@ from dph.cli import main
 from dph.errors import CheckpointError, PoolError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.inspect import write_inspect_logs
-from dph.runs.comparers import comparer
 from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
@@ -23,6 +22,7 @@ from dph.runs.presample.tables import require_one_turn
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
+from dph.runs.verifier_use import comparer
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
 

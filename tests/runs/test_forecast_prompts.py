@@ -3,7 +3,7 @@
 import pytest
 
 from dph.errors import DataError
-from dph.runs.forecast_prompts import prompts_asked
+from dph.runs.consolidation import prompts_asked
 from dph.runs.plan import open_plan
 from dph.runs.run import consolidation_recipe
 from dph.runs.set_problems import SetProblems

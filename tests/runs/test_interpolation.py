@@ -9,7 +9,7 @@ from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.recipe import save_recipe
 from dph.runs.directory import latest_checkpoint
-from dph.runs.interpolation import interpolated
+from dph.runs.written_models import interpolated
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_half_a_model_is_never_there(run, monkeypatch):
     def fail(*_args, **_kwargs):
         raise OSError("no space left")
 
-    monkeypatch.setattr("dph.runs.interpolation.write_json", fail)
+    monkeypatch.setattr("dph.runs.written_models.write_json", fail)
     with pytest.raises(OSError, match="no space"):
         interpolated(run, 0.5)
     assert list((run / "interpolated").iterdir()) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.runs.planned_cost import SmallConsolidation, planned_cost
+from dph.runs.consolidation import SmallConsolidation, planned_cost
 
 
 def small(*, answers=80, tokens=4000, store_seconds=8.0, update_seconds=3.0):

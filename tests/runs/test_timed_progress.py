@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dph.runs.timed_progress import TimedProgress
+from dph.runs.progress import TimedProgress
 
 
 class Told:

@@ -71,7 +71,7 @@ def consolidate(
     from dph.cli.request import require_writable
     from dph.cli.run import end_interrupted
     from dph.recipe.consolidating import consolidating_recipe
-    from dph.runs.consolidation_source import consolidation_source
+    from dph.runs.finished_models import consolidation_source
 
     source = consolidation_source(run, recipe)
     asked = consolidating_recipe(source.recipe, prompts, overrides=overrides or (), seed=seed)
@@ -79,7 +79,7 @@ def consolidate(
     source.require_beside(directory)
     require_writable(directory)
     quiet_libraries()
-    from dph.runs.consolidating import consolidate_stage, consolidation_forecast
+    from dph.runs.consolidation import consolidate_stage, consolidation_forecast
     from dph.runs.plan import open_plan
     from dph.runs.run import consolidation_recipe
     from dph.runs.set_problems import SetProblems

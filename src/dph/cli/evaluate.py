@@ -8,7 +8,7 @@ import typer
 from dph.cli.options import JsonOption, OutOption, RecipeArgument, SeedOption, SetOption
 
 if TYPE_CHECKING:
-    from dph.runs.interpolation import Interpolations
+    from dph.runs.written_models import Interpolations
 
 
 # ``dph export``: a run's result as a plain model directory.
@@ -33,14 +33,14 @@ def export(
     from dph.cli.display.output import json_text, quiet_libraries
     from dph.errors import SettingsError
     from dph.recipe.section import Precision
-    from dph.runs.ends import ends_of, require_free
+    from dph.runs.finished_models import ends_of, require_free
 
     if weights not in get_args(Precision):
         raise SettingsError(f'--weights is "float32" or "bfloat16", got {weights!r}')
     require_free(out)
     ends_of(run)
     quiet_libraries()
-    from dph.runs.export import export as export_run
+    from dph.runs.written_models import export as export_run
 
     path = export_run(run, out, weights="bfloat16" if weights == "bfloat16" else "float32")
     typer.echo(json_text({"model": str(path), "weights": weights}) if as_json else f"model: {path}")
@@ -79,7 +79,7 @@ def interpolate(
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
     from dph.runs.directory import RunDirectory
-    from dph.runs.ends import ends_of, require_weights
+    from dph.runs.finished_models import ends_of, require_weights
 
     wanted = _numbers(weights)
     require_weights(wanted, extrapolate=extrapolate)
@@ -87,9 +87,9 @@ def interpolate(
     request.require_sets()
     ends_of(run)
     quiet_libraries()
-    from dph.runs.interpolation import interpolation_stage
     from dph.runs.plan import open_plan
     from dph.runs.set_problems import SetProblems
+    from dph.runs.written_models import interpolation_stage
 
     with open_plan(request.recipe, run, sets=SetProblems(request.recipe)) as plan:
         request.say_what_was_taken()
@@ -174,7 +174,7 @@ def evaluate(
     from dph.cli.display.output import json_text, quiet_libraries, table_text
     from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
-    from dph.runs.measured_model import measured_model
+    from dph.runs.finished_models import measured_model
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     measured = measured_model(request.recipe, request.directory, model)

@@ -72,7 +72,7 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
     {
         "own": EngineEntry(
             title="dph",
-            check="dph.runs.engines:nothing_to_check",
+            check="dph.runs.run:nothing_to_check",
             train="dph.runs.training_stage:train_stage",
         ),
         "trl": EngineEntry(

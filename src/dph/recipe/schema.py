@@ -209,6 +209,22 @@ class Recipe(Section):
             or (advantage is not None and BASE_CORRECT in advantage.reads)
         )
 
+    def reads_base_counts(self) -> bool:
+        """Whether the advantage reads how many answers of the initial policy were right.
+
+        Raises:
+            SettingsError: a user-defined advantage cannot be imported.
+        """
+        return BASE_CORRECT in self.objective.advantage_reads(self.data.modules)
+
+    def reads_pool(self) -> bool:
+        """Whether training reads a pool, user-defined advantages included.
+
+        Raises:
+            SettingsError: a user-defined advantage cannot be imported.
+        """
+        return self.needs_pool or self.reads_base_counts()
+
 
 # Trajectories and the parts of a recipe that do not know them yet.
 

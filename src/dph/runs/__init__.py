@@ -6,10 +6,10 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.runs.directory import RunDirectory
-    from dph.runs.interpolation import interpolated
     from dph.runs.plan import RunPlan, open_plan
     from dph.runs.progress import ProgressDisplay, Silent
     from dph.runs.run import RunResult, run_stages
+    from dph.runs.written_models import interpolated
 
 __all__ = [
     "ProgressDisplay",
@@ -30,7 +30,7 @@ __getattr__, __dir__ = lazy_names(
         "RunResult": "dph.runs.run",
         "Silent": "dph.runs.progress",
         "RunPlan": "dph.runs.plan",
-        "interpolated": "dph.runs.interpolation",
+        "interpolated": "dph.runs.written_models",
         "open_plan": "dph.runs.plan",
         "run_stages": "dph.runs.run",
     },

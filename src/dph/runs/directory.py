@@ -14,6 +14,7 @@
       forecast.json                                   of a run that `dph consolidate` made
 """
 
+import json
 import platform
 import re
 from collections.abc import Mapping
@@ -283,3 +284,30 @@ def read_software(directory: Path) -> list[dict[str, Any]]:
 def _packages(recipe: Recipe) -> Mapping[str, str]:
     engine = () if recipe.train.engine == "own" else (recipe.train.engine,)
     return {name: version(name) for name in ("torch", "transformers", *engine)}
+
+
+# metrics.jsonl, read back. Apart from what writes it, so that reading a log loads no torch.
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a ``metrics.jsonl``; a last line that a kill cut off is left out.
+
+    Raises:
+        DataError: any other line is damaged.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return [_parsed(line, number, path) for number, line in enumerate(lines[:-1], 1)]
+
+
+def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
+    try:
+        metrics: dict[str, Any] = json.loads(line)
+        int(metrics["step"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            f"{path}, line {number} is damaged: {line!r:.60}; "
+            "move the file away to continue without it"
+        ) from error
+    return metrics

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.model.adapter import is_adapter
+from dph.model.forward.scorer import AnswerScorer
 from dph.model.policies import load_whole
 from dph.model.prompts import stop_token_ids
 from dph.model.sampler.base import SamplingParameters
@@ -19,10 +20,24 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
 from dph.recipe import Recipe
 from dph.runs.plan import RunPlan
-from dph.runs.scoring import scorer_of
 from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.styles import make_style
+
+# The scorer of a recipe.
+
+
+def scorer_of(
+    recipe: Recipe, tokenizer: PreTrainedTokenizerBase, *, temperature: float | None = None
+) -> AnswerScorer:
+    """Scorer of a run, at the temperature of training unless another is named."""
+    return AnswerScorer(
+        pad_id=int(tokenizer.pad_token_id),
+        temperature=recipe.sampling.temperature if temperature is None else temperature,
+        dtype=recipe.model.dtype,
+        token_budget=recipe.train.microbatch_tokens,
+        sharing=recipe.train.shared_prompts,
+    )
 
 
 def torch_sampler(plan: RunPlan, model: PreTrainedModel) -> TorchSampler:

@@ -10,12 +10,11 @@ from dph._base.randomness import generator
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe, recipe_digest
 from dph.records import Problem
-from dph.runs.drawing import torch_sampler
+from dph.runs.drawing import scorer_of, torch_sampler
 from dph.runs.evaluate.evaluate import EvaluationSet, style_name
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
-from dph.runs.evaluation_sets import evaluation_set
+from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.plan import RunPlan
-from dph.runs.scoring import scorer_of
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import shown_answers

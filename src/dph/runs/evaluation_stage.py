@@ -1,8 +1,9 @@
 """The evaluation stage of a run: samples.parquet and evaluation.json of one model."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from dph.errors import SettingsError
 from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint, weight_fingerprint
 from dph.model.loading import load_config
 from dph.model.policies import load_policy
-from dph.recipe import recipe_digest
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import AnswerSampler
+from dph.model.sampler.graded import GradedSampler
+from dph.recipe import SetSettings, recipe_digest
 from dph.runs.directory import EvaluationDirectory, step_of
-from dph.runs.drawing import drawing, require_engine
+from dph.runs.drawing import drawing, require_engine, scorer_of
 from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
 from dph.runs.evaluate.progress_file import step_metrics_of
 from dph.runs.evaluate.samples_file import (
@@ -28,12 +32,59 @@ from dph.runs.evaluate.samples_file import (
 )
 from dph.runs.evaluate.scores import evaluation_document, keep_problems
 from dph.runs.evaluate.token_details import TokenReader, keep_token_details
-from dph.runs.evaluation_sets import evaluation_set, set_style, set_verifier
 from dph.runs.plan import RunPlan
 from dph.runs.progress import ProgressDisplay
-from dph.runs.scoring import scorer_of
 from dph.runs.train.kept_samples import stored_table
 from dph.runs.train.tracking import open_trackers, shown_answers
+from dph.runs.verifier_maker import verifier_maker
+from dph.tasks.styles import make_style
+from dph.tasks.verifiers.base import Verifier
+
+# The evaluation sets of a recipe, each with its own verifier and style classifier.
+
+
+def evaluation_set(
+    plan: RunPlan, training: AnswerSampler, name: str, verifier: Verifier
+) -> EvaluationSet:
+    """The set ``name`` of the recipe, graded by ``verifier``.
+
+    ``training`` draws training problems; what is drawn for the set differs as ``[evaluate]`` says.
+    """
+    settings = plan.recipe.data.sets[name]
+    draw: AnswerSampler
+    if isinstance(training, GradedSampler):
+        style = set_style(plan, settings)
+        parameters = _parameters(plan, training.parameters)
+        draw = replace(training, parameters=parameters, verifier=verifier, style=style)
+    else:  # the environment grades, and a trajectory's style is its tools
+        draw = replace(training, parameters=_parameters(plan, training.parameters))
+    return EvaluationSet(name=name, problems=plan.sets[name], draw=draw)
+
+
+def set_verifier(plan: RunPlan, settings: SetSettings, stack: ExitStack) -> Verifier:
+    """The set's own verifier, which ``stack`` stops, or the run's."""
+    if settings.verifier is None:
+        return plan.verifier
+    verifier = verifier_maker(plan.recipe)(settings.verifier)
+    stack.callback(verifier.close)
+    return verifier
+
+
+def set_style(plan: RunPlan, settings: SetSettings) -> Callable[[str], str | None] | None:
+    """The set's own style classifier, or that of all data; None where there is none."""
+    data = plan.recipe.data
+    return make_style(settings.styles if settings.styles is not None else data.styles, data.modules)
+
+
+def _parameters(plan: RunPlan, training: SamplingParameters) -> SamplingParameters:
+    settings = plan.recipe.evaluate
+    return replace(
+        training,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens or training.max_tokens,
+    )
+
 
 # An evaluation in the trackers of a recipe: scores and some answers, as a run of its own.
 

@@ -16,7 +16,7 @@ from dph.model.hub import uses_hub
 from dph.model.policies import load_policy
 from dph.recipe import Recipe, save_recipe
 from dph.runs.directory import RunDirectory, is_made
-from dph.runs.drawing import drawing, graded_sampler, require_engine
+from dph.runs.drawing import drawing, graded_sampler, require_engine, scorer_of
 from dph.runs.plan import RunPlan
 from dph.runs.presample.making import POOL_KEY, only_maker, require_free
 from dph.runs.presample.manifest import (
@@ -29,12 +29,10 @@ from dph.runs.presample.manifest import (
     require_source,
     require_whole,
 )
-from dph.runs.presample.presample import presample
-from dph.runs.presample.splitting import Reference, StoredForm, split_again
+from dph.runs.presample.presample import Reference, StoredForm, presample, split_again
 from dph.runs.progress import ProgressDisplay
-from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
-from dph.runs.verifier_change import accepted_grading
+from dph.runs.verifier_use import accepted_grading
 
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
 

@@ -5,16 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
 from dph.errors import SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
+from dph.recipe.engines import ENGINES
 from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
 from dph.runs.directory import RunDirectory
-from dph.runs.engines import stages_of
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
-from dph.runs.measured_model import EvaluatedModel, claimed, measured_model
+from dph.runs.finished_models import EvaluatedModel, claimed, measured_model
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage
@@ -26,8 +27,67 @@ from dph.runs.store_stage import (
     require_stores,
     store_stage,
 )
-from dph.runs.train.loop import Trained
+from dph.runs.train.preparation import Trained
 from dph.runs.training_stage import steps_done, train_stage
+
+# Functions that check, pre-sample and train: this package's own, or those of another engine.
+#
+# ``dph.recipe.engines`` names them by import path, because the others lie above this package; they
+# are loaded where a recipe asks for them.
+
+
+class Check(Protocol):
+    """Refuses what the engine cannot do, before anything is written."""
+
+    def __call__(self, plan: RunPlan) -> None:
+        """Raise DphError where the engine is missing or cannot have the recipe."""
+        ...
+
+
+class Presample(Protocol):
+    """Makes the pool, or takes the one that is there."""
+
+    def __call__(
+        self,
+        plan: RunPlan,
+        progress: ProgressDisplay,
+        *,
+        may_split_again: bool = True,
+    ) -> Manifest:
+        """Return the pool's manifest."""
+        ...
+
+
+class Train(Protocol):
+    """Trains, or continues where a run was stopped."""
+
+    def __call__(self, plan: RunPlan, progress: ProgressDisplay) -> Trained:
+        """Return where the checkpoint is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The stages that an engine does in its own way."""
+
+    check: Check
+    presample: Presample
+    train: Train
+
+
+def stages_of(recipe: Recipe) -> Stages:
+    """The stages of the engine that ``train.engine`` names."""
+    row = ENGINES[recipe.train.engine]
+    return Stages(
+        check=resolve_name(row.check),
+        presample=resolve_name(row.presample),
+        train=resolve_name(row.train),
+    )
+
+
+def nothing_to_check(plan: RunPlan) -> None:
+    """Our own engine can do whatever a recipe can say."""
+
 
 # All stages of a recipe, one after another, each skipped where it is done.
 

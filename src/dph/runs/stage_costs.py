@@ -12,10 +12,8 @@ from pathlib import Path
 
 from dph._base.files import read_json, write_json
 from dph.recipe import Recipe
-from dph.runs.directory import RunDirectory, is_made
-from dph.runs.pool_need import needs_pool
+from dph.runs.directory import RunDirectory, is_made, read_metrics
 from dph.runs.presample.manifest import Kind, read_manifest
-from dph.runs.train.metrics_file import read_metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +111,7 @@ def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
 
 def _may_read_pool(recipe: Recipe) -> bool:
     """Whether a pool was drawn for this run; user-defined functions are not imported for it."""
-    return ":" in recipe.objective.advantage.kind or needs_pool(recipe)
+    return ":" in recipe.objective.advantage.kind or recipe.reads_pool()
 
 
 def _stores(run: Path, recipe: Recipe) -> Iterator[StageCost]:

@@ -19,9 +19,8 @@ from dph.recipe.objective import AnchorSettings
 from dph.recipe.store_use import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
-from dph.runs.comparers import comparer
 from dph.runs.directory import is_made
-from dph.runs.drawing import drawing, require_engine
+from dph.runs.drawing import drawing, require_engine, scorer_of
 from dph.runs.plan import PlannedStore, RunPlan
 from dph.runs.presample.making import parts_of, read_pieces, require_free
 from dph.runs.presample.manifest import (
@@ -39,9 +38,9 @@ from dph.runs.presample.stores.store import GROUPS_FILE, load_store, write_store
 from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
 from dph.runs.presampling_stage import answer_source, kept_or_made
 from dph.runs.progress import ProgressDisplay
-from dph.runs.scoring import scorer_of
 from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
+from dph.runs.verifier_use import comparer
 from dph.tasks.agreement.verified import GOLDS, labelled
 
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.

@@ -1,6 +1,7 @@
 """The training stage of a run: from the pool, or from all problems, to a checkpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from dph.errors import CheckpointError, PoolError
 from dph.model.adapter import has_adapter, without_adapter
 from dph.model.policies import load_policy
 from dph.recipe import EvaluationSettings
+from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.directory import best_place, is_made, note_beginning
 from dph.runs.drawing import graded_sampler
@@ -20,20 +22,81 @@ from dph.runs.during_training import (
     is_measured,
 )
 from dph.runs.plan import RunPlan
-from dph.runs.pool_need import reads_base_counts
-from dph.runs.presample.base_counts import BaseCounts, read_base_counts
 from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Source, require_fit
-from dph.runs.presample.pool import Pool, load_pool
+from dph.runs.presample.manifest import Source, read_manifest, require_fit, require_policy_of
+from dph.runs.presample.pool import BaseCounts, Pool, load_pool, read_base_counts
+from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
+from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import require_made, stored_samples
+from dph.runs.store_stage import known_problems, require_made, stored_samples
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.loop import Actors, Trained, train
+from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
 from dph.runs.train.tracking import Metrics
 from dph.runs.training_digest import what_changed
-from dph.runs.unlabelled import self_consistency
-from dph.runs.verifier_change import accepted_grading, require_same_verifier
+from dph.runs.verifier_use import accepted_grading, comparer, require_same_verifier
+
+# The unlabelled prompts that a run learns from, and who rewards answers to them.
+
+
+@contextmanager
+def self_consistency(
+    plan: RunPlan, source: Source, *, initial: bool
+) -> Iterator[SelfConsistency | None]:
+    """Sources that ``[self_consistency]`` asks for; None where it is off.
+
+    ``source`` is what this run would sample now; ``initial`` says that its weights are still the
+    initial policy's, whose answers a consensus is of.
+
+    Raises:
+        DataError: the prompts cannot be read, none is left, or some are those of a test.
+        PoolError: the answers of the store were not compared, or are another policy's.
+        SettingsError: nobody can compare answers, or there are too few prompts.
+    """
+    settings = plan.unlabelled
+    if settings is None:
+        yield None
+        return
+    if settings.store is not None:
+        path = plan.stores[settings.store].path
+        require_policy_of(path, read_manifest(path, "store"), source, initial=initial)
+    problems, consensus = _prompts(plan, settings)
+    agreement = settings.agreement
+    if settings.store is not None and agreement is None:
+        agreement = plan.stores[settings.store].settings.agreement
+    with comparer(
+        plan, agreement, key="self_consistency", instead="set problems_per_step = 0"
+    ) as known:
+        yield SelfConsistency(
+            problems=problems,
+            per_step=settings.problems_per_step,
+            comparer=known,
+            consensus=consensus,
+            seed=plan.recipe.seed,
+        )
+
+
+def _prompts(
+    plan: RunPlan, settings: SelfConsistencySettings
+) -> tuple[tuple[Problem, ...], Mapping[str, Consensus] | None]:
+    known = known_problems(plan)
+    if settings.store is None:
+        return file_prompts("self_consistency", settings, known), None
+    path = plan.stores[settings.store].path
+    values = stored_values(path)
+    groups = stored_groups(path)
+    consensus = {
+        group.problem.problem_id: consensus_of(
+            group.answered,
+            tuple(value.answer_class for value in values[group.problem.problem_id]),
+        )
+        for group in groups
+    }
+    problems = only_rows("self_consistency", [group.problem for group in groups], settings)
+    if settings.novel:
+        problems = with_new_words(problems, known.train)
+    return tuple(problems), consensus
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
@@ -192,7 +255,7 @@ def _fitting_pool(plan: RunPlan, expected: Source, *, initial: bool) -> Pool | N
 
 
 def _base_counts(plan: RunPlan, pool: Pool | None) -> BaseCounts | None:
-    if pool is None or not reads_base_counts(plan.recipe):
+    if pool is None or not plan.recipe.reads_base_counts():
         return None
     return read_base_counts(plan.pool, pool.manifest)
 

@@ -3,7 +3,7 @@
 import json
 
 from dph.engines.stages.engine_log import LogReader, StepLog
-from dph.runs.train.metrics_file import read_metrics
+from dph.runs.directory import read_metrics
 from dph.runs.train.tracking import MetricsLog, Trackers
 
 

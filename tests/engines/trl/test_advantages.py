@@ -10,7 +10,7 @@ from dph.engines.trl import DPHTrainer
 from dph.loss.objectives import GroupSamples, graded_advantages, make_objective
 from dph.recipe import ObjectiveSettings
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.order import rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.by_hand import _logprobs, _rows, gradient_by_hand, record, relative_error
 from engines.trl.processes import run_two_processes
 from engines.trl.small import (

@@ -7,7 +7,7 @@ import torch
 
 from dph.errors import PoolError, SettingsError
 from dph.runs.presample.stores.store import load_store
-from dph.runs.train.order import Drawing, prompts_of_step
+from dph.runs.train.rows import Drawing, prompts_of_step
 from engines.trl.by_hand import (
     Step,
     logprobs_over_vocabulary,

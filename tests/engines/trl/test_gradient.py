@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.order import rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.by_hand import TEXTBOOK, Step, gradient_by_hand, record, relative_error
 from engines.trl.processes import run_two_processes
 from engines.trl.small import TEMPERATURE, make_config, make_trainer

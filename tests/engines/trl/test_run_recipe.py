@@ -16,9 +16,9 @@ from dph.engines.trl.run_recipe import main, make_trainer
 from dph.engines.trl_rows import TRL_ROWS
 from dph.model.policies import load_policy
 from dph.recipe import load_recipe
+from dph.runs.directory import read_metrics
 from dph.runs.plan import open_plan
 from dph.runs.presampling_stage import pool_source
-from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import save_problems
 from small_pools import write_pool_of
 from tiny_models import build_tokenizer

@@ -2,7 +2,7 @@ import pytest
 
 from dph.engines.trl.rehearsal import MicroStep, MicroSteps, rehearsal_share
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.order import Drawing, rehearsal_of_step
+from dph.runs.train.rows import Drawing, rehearsal_of_step
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from dph.engines.trl.checks import require_pool_of_model
 from dph.engines.trl.trainer import METRICS
 from dph.errors import CheckpointError, ModelError, PoolError, SettingsError
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.order import rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.small import (
     make_config,
     make_small_model,

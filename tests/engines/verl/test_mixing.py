@@ -12,7 +12,7 @@ from dph.engines.verl.distributions import SWITCH, TARGETS, answer_rows
 from dph.engines.verl.fitting import open_stored
 from dph.engines.verl.mixing import MixingActors, stored_digest
 from dph.engines.verl.settings import TrainSettings
-from dph.runs.train.order import prompts_of_step, rehearsal_of_step
+from dph.runs.train.rows import prompts_of_step, rehearsal_of_step
 from engines.verl import rows
 from engines.verl.fake_queue import FakeQueue
 

@@ -21,7 +21,7 @@ from dph.engines.verl.settings import presample_settings, train_settings
 from dph.engines.verl.terms import apply_terms
 from dph.engines.verl_rows import VERL_ROWS
 from dph.recipe import load_recipe, save_recipe
-from dph.runs.train.metrics_file import read_metrics
+from dph.runs.directory import read_metrics
 from engines.verl.session import CPU, Session
 from engines.verl.small_world import MAX_TOKENS, build_small_world
 

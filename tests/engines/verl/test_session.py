@@ -13,7 +13,7 @@ from dph.model.loading import load_model
 from dph.model.sampler.graded_table import graded_rows
 from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.order import rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 from engines.verl.session import Session
 from engines.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small_world
 from own_advantage import RELATIVE

@@ -5,7 +5,7 @@ import pytest
 from dph.engines.verl.fitting import open_stored
 from dph.errors import PoolError
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.order import rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 
 
 def test_they_are_the_samples_of_the_pool(small_pool):

@@ -3,7 +3,7 @@
 import math
 import random
 
-from dph.runs.evaluate.retention import effective_styles
+from dph.runs.evaluate.metrics import effective_styles
 
 STYLES = ("plain", "cte", "nested", "alias", "steps")
 SETS = ("in_domain", "cross_domain", "arithmetic")

@@ -6,10 +6,10 @@ from dph.errors import ModelError, SettingsError
 from dph.model.hub_cache import model_snapshot
 from dph.recipe import resolve_recipe, save_recipe
 from dph.results.publish import push, read_finished_run
-from dph.runs.export import export
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
+from dph.runs.written_models import export
 from dph.tasks.problems import save_problems
 from finished_runs import TOKENS, WEIGHTS, measure
 

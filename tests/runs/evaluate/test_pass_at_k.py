@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.pass_at_k import pass_at_k, pass_at_k_curve
+from dph.runs.evaluate.metrics import pass_at_k, pass_at_k_curve
 
 
 @pytest.mark.parametrize("correct", range(7))
@@ -66,12 +66,12 @@ def test_more_correct_samples_than_samples_are_refused(correct):
     "statements",
     [
         "from dph.runs.evaluate import pass_at_k",
-        "from dph.runs.evaluate.pass_at_k import pass_at_k",
-        "import dph.runs.evaluate.pass_at_k; from dph.runs.evaluate import pass_at_k",
-        "from dph.runs.evaluate.pass_at_k import pass_at_k as f\n"
+        "from dph.runs.evaluate.metrics import pass_at_k",
+        "import dph.runs.evaluate.metrics; from dph.runs.evaluate import pass_at_k",
+        "from dph.runs.evaluate.metrics import pass_at_k as f\n"
         "from dph.runs.evaluate import pass_at_k",
         "from dph.runs.evaluate import pass_at_k as f\n"
-        "from dph.runs.evaluate.pass_at_k import pass_at_k",
+        "from dph.runs.evaluate.metrics import pass_at_k",
         "import dph.runs.evaluate.rewards_file; from dph.runs.evaluate import pass_at_k",
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.runs.evaluate.pass_at_k import pass_at_k
+from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.progress_file import (
     PROGRESS,
     BaseDistance,

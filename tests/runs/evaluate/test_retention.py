@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.retention import Retention, retention
+from dph.runs.evaluate.metrics import Retention, retention
 
 NOTHING = Retention(keep=None, explore=None, keep_null=None, explore_null=None)
 

@@ -3,7 +3,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.intervals import bootstrap_mean
-from dph.runs.evaluate.pass_at_k import pass_at_k
+from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.scores import metric_values, require_same_problems, set_summary
 
 ROWS = [[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]

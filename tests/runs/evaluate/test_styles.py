@@ -3,7 +3,7 @@ from math import exp, log
 import pytest
 
 from dph.errors import DataError
-from dph.runs.evaluate.retention import effective_styles, style_shares
+from dph.runs.evaluate.metrics import effective_styles, style_shares
 
 
 def test_shares_are_fractions_in_alphabetical_order():

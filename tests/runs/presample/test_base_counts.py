@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import PoolError
-from dph.runs.presample.base_counts import BaseCounts, read_base_counts
-from dph.runs.presample.pool import load_pool
+from dph.runs.presample.pool import BaseCounts, load_pool, read_base_counts
 from dph.runs.presample.presample import presample
 from letter_task import GRADING
 

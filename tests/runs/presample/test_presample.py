@@ -10,8 +10,7 @@ from dph.model.forward.logprobs import score_completions
 from dph.records import Outcome, Verdict
 from dph.runs.presample.manifest import require_fit
 from dph.runs.presample.pool import load_pool
-from dph.runs.presample.presample import presample
-from dph.runs.presample.splitting import histogram, partition
+from dph.runs.presample.presample import histogram, partition, presample
 from letter_task import GRADING
 
 

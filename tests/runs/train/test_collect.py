@@ -5,7 +5,7 @@ from dph.model.sampler.graded import Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.train.collect import collect
-from dph.runs.train.order import Position
+from dph.runs.train.rows import Position
 
 RIGHT, WRONG, BAD, CRASHED = (
     Verdict(outcome=Outcome.CORRECT, reward=1.0),

@@ -11,7 +11,7 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import resolve_recipe
 from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluate.evaluate import EvaluationSet
-from dph.runs.evaluate.pass_at_k import pass_at_k
+from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file, rows_of_step
 from dph.runs.train import evaluations, loop
 from dph.runs.train.evaluations import Evaluations, InitialPolicy

@@ -8,7 +8,7 @@ import torch
 from dph.errors import PoolError
 from dph.loss.objectives import AlphaDPG, BayesianBoundaryGate, GroupAdvantage, UniformCorrect
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.runs.presample.base_counts import BaseCounts
+from dph.runs.presample.pool import BaseCounts
 from dph.runs.train.collect import Group
 from dph.runs.train.policy_rows import group_samples
 from dph.runs.train.rows import PolicyRow

@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import DataError
-from dph.runs.train.drift import AnswerTokens, read_initial_answers, write_initial_answers
+from dph.runs.train.evaluations import AnswerTokens, read_initial_answers, write_initial_answers
 
 IDS = {"dev": ["a", "b"], "test": ["a"]}
 ANSWERS = {

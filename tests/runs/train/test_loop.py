@@ -18,8 +18,7 @@ from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError,
 from dph.recipe import resolve_recipe
 from dph.records import Completion, Outcome, Verdict
 from dph.runs.directory import latest_checkpoint
-from dph.runs.presample.base_counts import read_base_counts
-from dph.runs.presample.pool import load_pool
+from dph.runs.presample.pool import load_pool, read_base_counts
 from dph.runs.presample.presample import presample
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, save_checkpoint

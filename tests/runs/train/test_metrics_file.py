@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from dph.errors import DataError
-from dph.runs.train.metrics_file import read_metrics
+from dph.runs.directory import read_metrics
 
 
 def test_lines_are_read_back_and_one_that_a_kill_cut_off_is_left_out(tmp_path):
@@ -22,6 +22,6 @@ def test_a_damaged_line_is_named(tmp_path):
 
 
 def test_reading_a_log_loads_no_torch():
-    code = "import sys, dph.runs.train.metrics_file; print('torch' in sys.modules)"
+    code = "import sys, dph.runs.directory; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.order import (
+from dph.runs.train.rows import (
     Drawing,
     Position,
     drawing_of,

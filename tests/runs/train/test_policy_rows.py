@@ -8,7 +8,7 @@ from dph.loss.objectives import boundary_gate, make_objective
 from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.runs.presample.base_counts import BaseCounts
+from dph.runs.presample.pool import BaseCounts
 from dph.runs.train import policy_rows as module
 from dph.runs.train.collect import Group
 from dph.runs.train.policy_rows import Scorers, policy_rows

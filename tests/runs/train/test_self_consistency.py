@@ -10,7 +10,7 @@ from dph.model.sampler.graded import GradedSampler, Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.train.collect import collect
-from dph.runs.train.order import Position
+from dph.runs.train.rows import Position
 from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
 from dph.runs.train.tracking import step_metrics
 

@@ -18,7 +18,7 @@ from dph.recipe import resolve_recipe
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import collect
 from dph.runs.train.loop import Actors, train
-from dph.runs.train.order import rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 
 TEMPERATURE, MAX_TOKENS = 0.7, 8
 F_OF = {

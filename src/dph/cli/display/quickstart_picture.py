@@ -6,8 +6,7 @@ from typing import Any
 
 from dph.lab.quickstart.recipes import run_name
 from dph.results.charts.figures import quickstart_figure
-from dph.runs.directory import RunDirectory
-from dph.runs.train.metrics_file import read_metrics
+from dph.runs.directory import RunDirectory, read_metrics
 
 
 def save_picture(summary: Mapping[str, Any], directory: Path) -> Path:

@@ -26,9 +26,8 @@ from dph.runs.presample.pool import load_pool
 from dph.runs.presample.stores.store import load_store
 from dph.runs.presample.tables import DistributionSample, require_one_turn
 from dph.runs.train.loss_batch import bucket_statistics, target_buckets
-from dph.runs.train.order import Drawing, drawing_of, stored_of_step
 from dph.runs.train.preparation import require_kinds
-from dph.runs.train.rows import StoredRow
+from dph.runs.train.rows import Drawing, StoredRow, drawing_of, stored_of_step
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
 

@@ -25,8 +25,7 @@ from dph.engines.verl.distributions import (
 from dph.engines.verl.settings import TrainSettings
 from dph.errors import SettingsError
 from dph.loss.objectives import Reduction, row_weights
-from dph.runs.train.order import drawing_of, stored_of_step
-from dph.runs.train.rows import StoredRow
+from dph.runs.train.rows import StoredRow, drawing_of, stored_of_step
 
 # Where stored answers go among the policy's rows, and what each weighs: plain arithmetic.
 #

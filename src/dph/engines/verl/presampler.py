@@ -35,8 +35,7 @@ from dph.runs.presample.manifest import (
     require_source,
     require_whole,
 )
-from dph.runs.presample.presample import presample
-from dph.runs.presample.splitting import StoredForm, split_again
+from dph.runs.presample.presample import StoredForm, presample, split_again
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers import verifier_identity
 

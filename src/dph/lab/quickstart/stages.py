@@ -20,7 +20,6 @@ from dph.recipe import Recipe, recipe_toml, resolve_recipe
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import open_plan
-from dph.runs.pool_need import needs_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
 from dph.runs.run import trained_policy
@@ -100,7 +99,7 @@ def method_stages(recipes: Sequence[Recipe]) -> list[QuickstartStage]:
     """The stages that each method runs separately."""
     stages: list[QuickstartStage] = []
     for recipe in recipes:
-        pool = frozenset({"presample"} if needs_pool(recipe) else ())
+        pool = frozenset({"presample"} if recipe.reads_pool() else ())
         train = QuickstartStage("train", recipe, pool)
         stages += [
             train,

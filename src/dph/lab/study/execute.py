@@ -26,20 +26,19 @@ from dph.lab.worlds import WorldKind, world_kind
 from dph.model.fingerprint import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
 from dph.records import Outcome
-from dph.runs.comparers import comparer
 from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluate.samples_file import read_samples
-from dph.runs.evaluation_sets import set_verifier
-from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.interpolation import interpolated
+from dph.runs.evaluation_stage import evaluate_stage, set_verifier
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import read_manifest
-from dph.runs.presample.stores.vote import store_vote
+from dph.runs.presample.stores.store import store_vote
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import trained_policy
 from dph.runs.stage_costs import run_cost
 from dph.runs.store_stage import shared_store_stage
+from dph.runs.verifier_use import comparer
+from dph.runs.written_models import interpolated
 from dph.tasks.agreement.base import Classes, largest_class
 
 # Stores that runs of one world and seed share: a place for each way of drawing, made once.

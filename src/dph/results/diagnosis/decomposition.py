@@ -52,7 +52,7 @@ from jaxtyping import Bool, Float, Int
 
 from dph.errors import DataError
 from dph.results.diagnosis.style_counts import StyleCounts
-from dph.runs.evaluate.pass_at_k import pass_at_k_curve, require_k_fits
+from dph.runs.evaluate.metrics import pass_at_k_curve, require_k_fits
 
 Values = Float[np.ndarray, "problems"]
 _THINGS = 3

@@ -27,7 +27,7 @@ from dph.results.diagnosis.style_counts import (
 )
 from dph.results.diagnosis.totals import Totals, set_totals
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean
-from dph.runs.evaluate.pass_at_k import pass_at_k_curve
+from dph.runs.evaluate.metrics import pass_at_k_curve
 from dph.runs.evaluate.scores import SetScores
 
 EvaluatedSet = tuple[pa.Table, SetScores]

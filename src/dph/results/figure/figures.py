@@ -36,8 +36,7 @@ from dph.results.vocabulary import (
     set_title,
     value_of,
 )
-from dph.runs.evaluate.pass_at_k import require_k_fits
-from dph.runs.evaluate.retention import RETENTION_K
+from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits
 
 # Runs of one method at several strengths (the paper's ablation of eta, Table 8).
 

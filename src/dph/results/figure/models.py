@@ -20,9 +20,8 @@ from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, shown_ks
 from dph.runs.directory import PROGRESS_FILE
 from dph.runs.evaluate.intervals import bootstrap
-from dph.runs.evaluate.pass_at_k import require_k_fits
+from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits, second_draw, solved_by
 from dph.runs.evaluate.progress_file import measured_steps, rows_of_step, step_summary
-from dph.runs.evaluate.retention import RETENTION_K, second_draw, solved_by
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores, set_summary
 

@@ -20,7 +20,7 @@ from dph.results.charts.text_table import (
 from dph.results.figure.figures import FigureRequest, strengths_on
 from dph.results.figure.models import Models
 from dph.results.vocabulary import chosen_ks, interval_of, method_label, set_label, value_of
-from dph.runs.evaluate.retention import RETENTION_K
+from dph.runs.evaluate.metrics import RETENTION_K
 
 _UNITS = "In per cent, styles as their effective number"
 

@@ -14,7 +14,7 @@ from dph.recipe.hub_names import is_model_id
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import read_table
 from dph.records import Problem
-from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory
+from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory, read_metrics
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.progress_file import (
     read_progress_file,
@@ -24,7 +24,6 @@ from dph.runs.evaluate.progress_file import (
 )
 from dph.runs.evaluate.samples_file import read_samples, read_token_details, samples_digest
 from dph.runs.evaluate.scores import read_evaluation, read_kept_problems
-from dph.runs.train.metrics_file import read_metrics
 from dph.tasks.problems import load_problems
 
 Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]

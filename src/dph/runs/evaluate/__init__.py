@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from dph._base.lazy import lazy_names
 
 # At once: otherwise whoever imports the module of that name puts it in the place of the function.
-from dph.runs.evaluate.pass_at_k import pass_at_k
+from dph.runs.evaluate.metrics import pass_at_k
 
 if TYPE_CHECKING:
     from dph.runs.evaluate.comparison import ComparisonRow
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.intervals import Difference, bootstrap_mean, paired_difference
-    from dph.runs.evaluate.retention import effective_styles, style_shares
+    from dph.runs.evaluate.metrics import effective_styles, style_shares
     from dph.runs.evaluate.samples_file import read_samples, read_scores
     from dph.runs.evaluate.scores import SetScores
 
@@ -41,10 +41,10 @@ __getattr__, __dir__ = lazy_names(
         "SetScores": "dph.runs.evaluate.scores",
         "bootstrap_mean": "dph.runs.evaluate.intervals",
         "compare": "dph.runs.evaluate.evaluated_runs",
-        "effective_styles": "dph.runs.evaluate.retention",
+        "effective_styles": "dph.runs.evaluate.metrics",
         "paired_difference": "dph.runs.evaluate.intervals",
         "read_samples": "dph.runs.evaluate.samples_file",
         "read_scores": "dph.runs.evaluate.samples_file",
-        "style_shares": "dph.runs.evaluate.retention",
+        "style_shares": "dph.runs.evaluate.metrics",
     },
 )

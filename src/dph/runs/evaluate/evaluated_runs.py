@@ -12,7 +12,7 @@ from dph.records import Outcome, Problem
 from dph.runs.directory import EvaluationDirectory
 from dph.runs.evaluate.comparison import ChangedProblem, RunComparison, changed_problems
 from dph.runs.evaluate.comparison import compare as compare_scores
-from dph.runs.evaluate.retention import Retention, effective_styles, retention
+from dph.runs.evaluate.metrics import Retention, effective_styles, retention
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, comparable_scores, read_samples
 from dph.runs.evaluate.scores import SetScores
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
-from dph.runs.evaluate.retention import style_shares
+from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores, set_summary
 
 # What a step's rows of ``progress.parquet`` say of each set: scores with intervals, and more.

@@ -14,8 +14,7 @@ from dph._base.files.rows import RowFormat, column_names, read_rows, row_format
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
-from dph.runs.evaluate.pass_at_k import pass_at_k
-from dph.runs.evaluate.retention import RETENTION_K, Retention, retention
+from dph.runs.evaluate.metrics import RETENTION_K, Retention, pass_at_k, retention
 
 _NEEDED = ("problem_id", "reward")
 _KNOWN = (*_NEEDED, "outcome", "sample_index", "set")

@@ -18,7 +18,7 @@ from jaxtyping import Int
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
-from dph.runs.evaluate.retention import style_shares
+from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores
 
 # ``tokens.parquet``, read back. Apart from what writes it, so that reading loads no torch.

@@ -15,8 +15,14 @@ from dph.errors import DataError
 from dph.recipe import recipe_digest
 from dph.records import Problem
 from dph.runs.evaluate.intervals import RESAMPLES, bootstrap_mean
-from dph.runs.evaluate.pass_at_k import pass_at_k_curve, require_k_fits
-from dph.runs.evaluate.retention import RETENTION_K, Retention, effective_styles, retention
+from dph.runs.evaluate.metrics import (
+    RETENTION_K,
+    Retention,
+    effective_styles,
+    pass_at_k_curve,
+    require_k_fits,
+    retention,
+)
 from dph.tasks.problems import problem_columns, problem_of_columns, problems_fingerprint
 
 

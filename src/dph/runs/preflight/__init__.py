@@ -7,14 +7,14 @@ from dph.runs.preflight.data import (
     NamedProblems,
     check_databases,
     check_shots,
+    check_styles,
+    check_verifiers,
     count_errors,
     read_data,
 )
-from dph.runs.preflight.grading import check_styles, check_verifiers
-from dph.runs.preflight.memory import check_memory
 from dph.runs.preflight.model import check_model
 from dph.runs.preflight.objective import check_objective, check_stores
-from dph.runs.preflight.prompts import check_prompts
+from dph.runs.preflight.prompts import check_memory, check_prompts
 
 __all__ = ["Findings", "preflight"]
 

@@ -36,8 +36,8 @@ from dph.runs.directory import (
     write_best,
 )
 from dph.runs.train.optimizer import load_optimizer, save_optimizer
-from dph.runs.train.order import Position
 from dph.runs.train.preparation import Actors
+from dph.runs.train.rows import Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

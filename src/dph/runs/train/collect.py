@@ -10,7 +10,7 @@ from dph.model.sampler.episodes import AnswerSampler
 from dph.model.sampler.graded import Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
-from dph.runs.train.order import Position, next_problems
+from dph.runs.train.rows import Position, next_problems
 from dph.runs.train.self_consistency import SelfConsistency
 
 

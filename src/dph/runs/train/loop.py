@@ -29,13 +29,12 @@ from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
-from dph.runs.presample.base_counts import BaseCounts
+from dph.runs.presample.pool import BaseCounts
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
 from dph.runs.train.evaluations import StepEvaluation
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.order import Position, drawing_of, stored_of_step
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.preparation import (
     Actors,
@@ -49,7 +48,15 @@ from dph.runs.train.preparation import (
     training_forward,
 )
 from dph.runs.train.recent_answers import RecentAnswers
-from dph.runs.train.rows import Minibatch, PolicyRow, StoredRow, split_minibatches
+from dph.runs.train.rows import (
+    Minibatch,
+    PolicyRow,
+    Position,
+    StoredRow,
+    drawing_of,
+    split_minibatches,
+    stored_of_step,
+)
 from dph.runs.train.tracking import Metrics, MetricsLog, Trackers, open_trackers, step_metrics
 from dph.runs.train.updating import (
     NonFiniteLossError,

@@ -22,7 +22,7 @@ from dph.loss.objectives import (
 )
 from dph.recipe import ObjectiveSettings
 from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
-from dph.runs.presample.base_counts import BaseCounts
+from dph.runs.presample.pool import BaseCounts
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import PolicyRow, length_of

@@ -16,8 +16,8 @@ from dph.loss.objectives import Objective
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
+from dph.runs.drawing import scorer_of
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.scoring import scorer_of
 from dph.runs.train.evaluations import Evaluations
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.loss_batch import TrainingForward

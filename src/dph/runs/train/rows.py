@@ -1,8 +1,14 @@
-"""Rows of a training step: one a completion."""
+"""Rows of training, and the order of problems and stored samples."""
 
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from dph._base.randomness import generator
+from dph.model.sampler.base import LEAST_SHARED, common_length, families
+from dph.recipe.objective import AnchorSettings
+from dph.records import Problem
 from dph.runs.presample.tables import DistributionSample, RehearsalSample
 
 StoredRow = RehearsalSample | DistributionSample
@@ -76,3 +82,142 @@ def split_minibatches(
         )
         for part in range(parts)
     ]
+
+
+# Order of problems and stored samples: functions of the seed and a position.
+
+
+Stored = TypeVar("Stored")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Position of training in the shuffled problems."""
+
+    epoch: int = 0
+    offset: int = 0
+
+
+def next_problems(
+    problems: Sequence[Problem], count: int, position: Position, *, seed: int
+) -> tuple[list[Problem], Position]:
+    """The next ``count`` problems, all different, and the position after them.
+
+    Every epoch has its own shuffle. An epoch's tail that is shorter than ``count`` is left out,
+    so that no problem comes twice in one call.
+    """
+    if position.offset + count > len(problems):
+        position = Position(epoch=position.epoch + 1)
+    order = generator(seed, "problems", position.epoch).permutation(len(problems))
+    chosen = order[position.offset : position.offset + count]
+    after = Position(epoch=position.epoch, offset=position.offset + count)
+    return [problems[i] for i in chosen], after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Choice of the stored samples of a step.
+
+    ``count`` of them; with ``whole_prompts`` all answers of a prompt together, with
+    ``whole_schemas`` those whose prompts begin alike together. They compute at most ``tokens``
+    (prompts and answers, what they begin with alike once), or are one sample.
+    """
+
+    count: int
+    whole_prompts: bool = False
+    whole_schemas: bool = False
+    tokens: int | None = None
+
+
+def drawing_of(anchor: AnchorSettings, count: int) -> Drawing:
+    """As the settings of an anchor say; ``count`` where it names none."""
+    return Drawing(
+        count=anchor.per_step or count,
+        whole_prompts=anchor.whole_prompts,
+        whole_schemas=anchor.whole_schemas,
+        tokens=anchor.tokens_per_step,
+    )
+
+
+def stored_of_step(
+    samples: Sequence[StoredRow], drawing: Drawing, step: int, *, seed: int
+) -> list[StoredRow]:
+    """The stored samples of a step: a function of the arguments, drawn anew every step."""
+    if drawing.whole_schemas:
+        chosen = schemas_of_step(samples, drawing.count, step, seed=seed)
+    elif drawing.whole_prompts:
+        chosen = prompts_of_step(samples, drawing.count, step, seed=seed)
+    else:
+        chosen = rehearsal_of_step(samples, drawing.count, step, seed=seed)
+    return chosen if drawing.tokens is None else _within(chosen, drawing.tokens)
+
+
+def rehearsal_of_step(
+    samples: Sequence[Stored], count: int, step: int, *, seed: int
+) -> list[Stored]:
+    """``count`` different stored samples (all, if there are fewer), drawn anew every step."""
+    drawn = generator(seed, "rehearsal", step).permutation(len(samples))[:count]
+    return [samples[i] for i in drawn]
+
+
+def prompts_of_step(
+    samples: Sequence[StoredRow], count: int, step: int, *, seed: int
+) -> list[StoredRow]:
+    """All stored answers of as many prompts as it takes to have ``count``, drawn anew every step.
+
+    What a prompt's answers begin with is computed once, so that they cost less than as many
+    answers of different prompts.
+    """
+    by_prompt: dict[tuple[int, ...], list[StoredRow]] = {}
+    for sample in samples:
+        by_prompt.setdefault(sample.prompt_ids, []).append(sample)
+    groups = list(by_prompt.values())
+    chosen: list[StoredRow] = []
+    for place in generator(seed, "rehearsal", step).permutation(len(groups)):
+        if len(chosen) >= count:
+            break
+        chosen += groups[place]
+    return chosen
+
+
+def schemas_of_step(
+    samples: Sequence[StoredRow], count: int, step: int, *, seed: int
+) -> list[StoredRow]:
+    """``count`` stored samples from the fewest families of prompts that hold them, anew every step.
+
+    A family (see `families`) is reached by the first of its samples in a random order, so that
+    every sample of a family of at least ``count`` is drawn as often as any other.
+    """
+    family_of = {
+        prompt: number
+        for number, family in enumerate(families(sample.prompt_ids for sample in samples))
+        for prompt in family
+    }
+    drawn = generator(seed, "rehearsal", step).permutation(len(samples))
+    order = [samples[place] for place in drawn]
+    met: dict[int, int] = {}
+    for sample in order:
+        met.setdefault(family_of[sample.prompt_ids], len(met))
+    return sorted(order, key=lambda sample: met[family_of[sample.prompt_ids]])[:count]
+
+
+def _within(samples: Sequence[StoredRow], most: int) -> list[StoredRow]:
+    """The first samples that compute at most ``most`` tokens together; at least one.
+
+    It stops at the first that does not fit: to go on with shorter ones would draw those more often.
+    """
+    chosen: list[StoredRow] = []
+    rows: list[tuple[int, ...]] = []
+    used = 0
+    for sample in samples:
+        row = (*sample.prompt_ids, *sample.completion_ids)
+        at = bisect(rows, row)
+        alike = max(
+            (common_length(row, other) for other in rows[max(at - 1, 0) : at + 1]), default=0
+        )
+        used += len(row) - (alike if alike >= LEAST_SHARED else 0)
+        if chosen and used > most:
+            break
+        rows.insert(at, row)
+        chosen.append(sample)
+    return chosen

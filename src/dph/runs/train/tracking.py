@@ -14,10 +14,10 @@ from dph._base.files import write_text
 from dph.errors import SettingsError
 from dph.recipe import Recipe, TrackingSettings
 from dph.records import GradedCompletion, Outcome
-from dph.runs.evaluate.retention import effective_styles, style_shares
+from dph.runs.directory import read_metrics
+from dph.runs.evaluate.metrics import effective_styles, style_shares
 from dph.runs.train.collect import Collected, Group
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
-from dph.runs.train.metrics_file import read_metrics
 from dph.runs.train.policy_rows import LogprobGap
 from dph.runs.train.updating import UpdateReport
 

@@ -15,8 +15,7 @@ from dph.runs.presample.stores.groups import (
     branch_values,
     tilted,
 )
-from dph.runs.presample.stores.targets import chosen_answers, tilted_answers
-from dph.runs.presample.stores.weights import majority_vote
+from dph.runs.presample.stores.store import chosen_answers, majority_vote, tilted_answers
 from dph.runs.train.loss_batch import target_buckets
 
 END, VOCABULARY = 3, 4

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dph.runs.presample.stores.store import Vote, store_vote, vote
 from dph.runs.presample.stores.values import agreement_counts, distinct_agreement, valued
-from dph.runs.presample.stores.vote import Vote, store_vote, vote
 from small_stores import write_store_of
 from tiny_models import build_model
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.recipe.stores import Values
+from dph.runs.presample.stores.store import WEIGHTS, ValuedAnswers, majority_vote, shuffled
 from dph.runs.presample.stores.values import valued
-from dph.runs.presample.stores.weights import WEIGHTS, ValuedAnswers, majority_vote, shuffled
 
 CLASSES = st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=9)
 

@@ -1,12 +1,15 @@
-"""A verifier that changed while a run stood still: who is told, and how it is accepted."""
+"""The verifier of a run: whether it changed, and how it compares unlabelled answers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dph._base.files import only_writer
-from dph.errors import CheckpointError, PoolError
+from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest, ValueSource
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
+from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compares
 from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.verifiers.base import Verifier
 
@@ -72,3 +75,43 @@ def _versions_of_run(plan: RunPlan) -> set[str]:
     if last is None or (last.name, last.version) != (verifier.name, verifier.version):
         return set()
     return {each.version for each in history if each.name == verifier.name}
+
+
+# Choose how unlabelled answers are compared: by the verifier, or by a user-defined function.
+
+
+@contextmanager
+def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) -> Iterator[Comparer]:
+    """Comparer of answers; its workers are stopped afterwards.
+
+    Args:
+        plan: of the run.
+        agreement: the user's own function, or None for the verifier of ``data.verifier``.
+        key: of the section that asks for it (``stores.broad``), for messages.
+        instead: what else can be done about a verifier that cannot compare answers.
+
+    Raises:
+        SettingsError: the verifier cannot compare answers, or the function cannot be used.
+    """
+    data = plan.recipe.data
+    if isinstance(plan.verifier, EnvironmentVerifier):
+        raise SettingsError(
+            f"{key}: answers in the [environment] {plan.recipe.environment.path!r} cannot be "
+            f"compared yet: {instead}"
+        )
+    if agreement is not None:
+        with KeyComparer(
+            agreement,
+            workers=data.verifier_workers,
+            timeout=data.verifier_timeout,
+            directories=data.modules,
+        ) as own:
+            yield own
+        return
+    if not compares(plan.verifier):
+        raise SettingsError(
+            f"{key}: the verifier {plan.verifier.name!r} says what is right, but cannot compare "
+            f"two answers: name a function that can in {key}.agreement ('module:callable', "
+            f"f(response, problem) -> key or None), or {instead}"
+        )
+    yield VerifierComparer(plan.verifier)

@@ -1,4 +1,4 @@
-"""Models between a run's initial policy and its newest checkpoint, as directories of the run.
+"""Models made from a finished run: its result as a plain directory, and models between its ends.
 
 <run>/interpolated/0.5/  config.json model.safetensors tokenizer.json ...
                          interpolation.json              what it was made from
@@ -18,9 +18,10 @@ from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_tokenizer
 from dph.model.policies import interpolated_weights, load_whole
+from dph.recipe.section import Precision
 from dph.runs.directory import RunDirectory
-from dph.runs.ends import Ends, ends_of, require_weights, weight_name
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
+from dph.runs.finished_models import Ends, ends_of, require_free, require_weights, weight_name
 from dph.runs.plan import RunPlan
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import read_progress
@@ -199,3 +200,50 @@ def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
             plan.recipe.train.steps,
             ends.final,
         )
+
+
+# A run's result as a plain model directory, without the state that only training needs.
+
+
+def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") -> Path:
+    """Write the newest checkpoint of a run as a directory that transformers and vLLM load.
+
+    An adapter is merged into the weights that it was trained on, in float32. In bfloat16 the sum
+    is rounded to 8 bits, in which small changes of the weights are partly lost.
+
+    Args:
+        run: a run's directory.
+        out: where the model comes to lie; it must not be there yet.
+        weights: the precision to save.
+
+    Returns:
+        ``out``.
+
+    Raises:
+        SettingsError: something lies at ``out``, or the run's recipe cannot be read.
+        CheckpointError: the run has no checkpoint.
+        ModelError: the initial policy is missing, or is not the one that was trained.
+        TrainingError: the disk is full.
+    """
+    out = Path(out)
+    require_free(out)
+    make_directory(out.parent)
+    with atomic_path(out) as temporary:
+        temporary.mkdir()
+        save_whole(ends_of(Path(run)), temporary, weights=weights)
+    return out
+
+
+def save_whole(ends: Ends, directory: Path, *, weights: Precision = "float32") -> None:
+    """Save the model at the end of a run, with its tokenizer, into a directory that is there.
+
+    Raises:
+        ModelError: the initial policy is missing, or is not the one that was trained.
+        TrainingError: the disk is full.
+    """
+    model = load_whole(ends.final, initial=ends.base, weights=weights)
+    try:
+        model.save_pretrained(directory)
+        load_tokenizer(ends.final).save_pretrained(directory)
+    except SafetensorError as error:  # its way to say that the disk is full
+        raise TrainingError(f"cannot write the model {directory}: {error}") from error

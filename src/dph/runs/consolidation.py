@@ -1,30 +1,33 @@
-"""Forecast of a consolidation before it is paid for: a small one, measured.
+"""Consolidate a finished model: a separate run, with a forecast before it is paid for.
 
-Some labelled prompts are answered as the store's would be, and once greedily: how often answers
-agree, and whether on a right result, says what can be learnt from agreement. Some of the unlabelled
-prompts are stored and learnt from for two updates, by the stages that follow: what that takes says
-what all of them will take. (The first prompt is stored once more before that, because what a
-process does for the first time takes longer.) Nothing of it is kept but ``forecast.json``.
+The forecast is a small consolidation, measured. Some labelled prompts are answered as the store's
+would be, and once greedily: how often answers agree, and whether on a right result, says what can
+be learnt from agreement. Some of the unlabelled prompts are stored and learnt from for two updates,
+by the stages that follow: what that takes says what all of them will take. (The first prompt is
+stored once more before that, because what a process does for the first time takes longer.) Nothing
+of it is kept but ``forecast.json``.
 """
 
+import math
 import shutil
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dph._base.files import make_directory, only_writer, read_json, write_json
+from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import DataError
 from dph.model.fingerprint import directory_fingerprint
 from dph.model.policies import load_policy
-from dph.recipe import Recipe, recipe_digest
+from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.recipe.stores import PromptFileSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
-from dph.runs.comparers import comparer
-from dph.runs.directory import RunDirectory
-from dph.runs.drawing import drawing
+from dph.runs.directory import EvaluationDirectory, RunDirectory, read_metrics
+from dph.runs.drawing import drawing, require_engine
+from dph.runs.during_training import some_problems
 from dph.runs.evaluate.consensus import (
     Answered,
     Labelled,
@@ -32,18 +35,133 @@ from dph.runs.evaluate.consensus import (
     consensus_accuracy,
     worth_of_agreement,
 )
-from dph.runs.forecast_prompts import Asked, only_store, prompts_asked
+from dph.runs.evaluation_stage import require_evaluable
+from dph.runs.finished_models import ConsolidationSource
 from dph.runs.plan import RunPlan
-from dph.runs.planned_cost import SmallConsolidation, planned_cost
+from dph.runs.presample.stores.prompts import require_no_tests, same_prompts, store_prompts
 from dph.runs.presample.stores.store import stored_groups, stored_values
-from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.store_stage import store_stage
-from dph.runs.timed_progress import TimedProgress
-from dph.runs.train.metrics_file import read_metrics
-from dph.runs.training_stage import train_stage
+from dph.runs.progress import ProgressDisplay, Silent, TimedProgress
+from dph.runs.run import RunResult, run_stages
+from dph.runs.store_stage import known_problems, require_prompts, store_stage
+from dph.runs.training_stage import steps_done, train_stage
+from dph.runs.verifier_use import comparer
 from dph.tasks.agreement import Comparer
-from dph.tasks.problems import save_problems
+from dph.tasks.problems import load_problems, save_problems
 from dph.tasks.verifiers.base import verifier_identity
+
+# The prompts of a forecast: labelled ones, and some of those to consolidate on.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The prompts of a forecast.
+
+    Attributes:
+        where: what the labelled ones are, for people.
+        labelled: some problems with gold answers, none of an evaluation set.
+        unlabelled: some of the prompts to consolidate on.
+        planned: how many of those there are.
+    """
+
+    where: str
+    labelled: tuple[Problem, ...]
+    unlabelled: tuple[Problem, ...]
+    planned: int
+
+
+def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Asked:
+    """Prompts of a forecast: a function of the files, the numbers and the recipe's seed.
+
+    Raises:
+        DataError: a file is missing or malformed, has questions of an evaluation set, or no
+            training problem is left that is none.
+    """
+    name, store = only_store(plan.recipe)
+    seed, known = plan.stores[name].seed, known_problems(plan)
+    tests = [problem for problems in known.sets.values() for problem in problems]
+    if labelled is None:
+        where = "training problems"
+        taken = {problem.problem_id for problem in same_prompts(plan.problems, tests)}
+        rows = [problem for problem in plan.problems if problem.problem_id not in taken]
+        if not rows:
+            raise DataError(
+                f"all {len(taken)} training problems also belong to an evaluation set, which a "
+                f"forecast does not use: name a file of other problems (--labelled FILE)"
+            )
+    else:
+        where = f"problems of {labelled}"
+        rows = load_problems(labelled, columns=plan.recipe.data.columns)
+        require_no_tests("--labelled", rows, PromptFileSettings(), known)
+    planned = store_prompts(f"stores.{name}", store, known, seed=seed)
+    return Asked(
+        where=where,
+        labelled=some_problems(rows, name="forecast, labelled", count=prompts, seed=seed),
+        unlabelled=some_problems(planned, name="forecast", count=prompts, seed=seed),
+        planned=len(planned),
+    )
+
+
+def only_store(recipe: Recipe) -> tuple[str, StoreSettings]:
+    """The store of a consolidation's recipe, and its name."""
+    ((name, store),) = recipe.used_stores.items()
+    return name, store
+
+
+# Expected cost of a consolidation, from a small one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallConsolidation:
+    """Measurements of a small consolidation."""
+
+    groups: Sequence[Answered]
+    answers: int
+    tokens: int
+    untimed: tuple[int, int]
+    """Answers and tokens that were drawn in addition."""
+    store_seconds: float
+    update_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCost:
+    """Expected cost of the whole consolidation, without its evaluation."""
+
+    prompts: int
+    answers: int
+    tokens: int
+    tokens_per_second: float
+    """Drawn, stored and compared."""
+    store_seconds: float
+    updates: int
+    seconds_per_update: float
+    minutes: float
+    """Of the store and the updates."""
+
+
+def planned_cost(
+    small: SmallConsolidation, *, prompts: int, answers: int, updates: int, rows: int
+) -> PlannedCost:
+    """The cost of ``prompts`` x ``answers`` and of ``updates``, from that of a small consolidation.
+
+    Computed as: an answer takes as long, and has as many tokens, as one of the small store; an
+    update as long as the small one's, stretched where that learnt from fewer rows.
+    """
+    wanted = prompts * answers
+    drawing = small.store_seconds / small.answers * wanted
+    whole = answers * math.ceil(rows / answers)  # whole prompts, until there are so many rows
+    update = small.update_seconds * min(whole, wanted) / min(whole, small.answers)
+    return PlannedCost(
+        prompts=prompts,
+        answers=wanted,
+        tokens=round(small.tokens / small.answers * wanted),
+        tokens_per_second=small.tokens / small.store_seconds,
+        store_seconds=drawing,
+        updates=updates,
+        seconds_per_update=update,
+        minutes=(drawing + updates * update) / 60,
+    )
+
 
 UPDATES = 2
 """Updates that are timed: the first one takes longer than those that follow."""
@@ -242,3 +360,51 @@ def _of_some(plan: RunPlan, place: RunDirectory, problems: Sequence[Problem]) ->
 def _rows(recipe: Recipe) -> int:
     (anchor,) = recipe.objective.active_anchors.values()
     return int(anchor.per_step or recipe.train.rehearsal_per_step)
+
+
+# Consolidate a finished model: a separate run, with a forecast before it.
+
+
+def consolidation_forecast(
+    plan: RunPlan,
+    progress: ProgressDisplay,
+    *,
+    prompts: int = PROMPTS,
+    labelled: Path | None = None,
+) -> dict[str, Any]:
+    """``forecast_stage``, once everything that the run would be refused for was looked at.
+
+    Raises:
+        DphError: as ``forecast_stage`` does; or the directory holds another run.
+    """
+    require_engine(plan.recipe)
+    require_evaluable(plan)
+    require_prompts(plan, *plan.stores)
+    steps_done(plan)
+    with comparing(plan):  # it begins, so it will
+        pass
+    return forecast_stage(plan, progress, prompts=prompts, labelled=labelled)
+
+
+def consolidate_stage(
+    plan: RunPlan, source: ConsolidationSource, progress: ProgressDisplay
+) -> RunResult:
+    """Store, learn and evaluate; ``plan`` is of ``consolidation_recipe`` for the source's model.
+
+    What was measured of the model already is taken over, as far as it would be drawn alike.
+
+    Raises:
+        DphError: as ``run_stages`` does.
+    """
+    _keep_samples(source, plan.directory.base)
+    return run_stages(plan, progress)
+
+
+def _keep_samples(source: ConsolidationSource, base: EvaluationDirectory) -> None:
+    """Of samples that were drawn otherwise nothing is kept: the evaluation compares digests."""
+    samples = source.evaluated()
+    if samples is None or base.samples.exists():
+        return
+    make_directory(base.path)
+    with atomic_path(base.samples) as temporary:
+        shutil.copyfile(samples, temporary)

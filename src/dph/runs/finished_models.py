@@ -1,0 +1,255 @@
+"""Models of a finished run as directories, with nothing loaded: its ends, and what is measured."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dph._base.files import make_directory, read_json, write_json
+from dph.errors import CheckpointError, DataError, ModelError, SettingsError
+from dph.model.hub import model_directory, resolve_names
+from dph.recipe import EvaluationSettings, Recipe, load_recipe
+from dph.runs.directory import CHECKPOINTS, CONSOLIDATION, RECIPE, EvaluationDirectory, RunDirectory
+
+# The weights of an interpolation, checked before anything is loaded.
+
+
+def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
+    """Refuse weights that nothing is made of.
+
+    Raises:
+        SettingsError: there is none, one comes twice, is not finite, or lies outside [0, 1].
+    """
+    if not weights:
+        raise SettingsError("name at least one weight, such as 0.5")
+    for weight in weights:
+        if not math.isfinite(weight):
+            raise SettingsError(f"a weight must be a finite number, got {weight}")
+        if not (extrapolate or 0 <= weight <= 1):
+            raise SettingsError(
+                f"a weight lies between 0 (the initial policy) and 1 (the newest checkpoint), got "
+                f"{weight}; weights outside that range extrapolate (--extrapolate)"
+            )
+    names = [weight_name(weight) for weight in weights]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SettingsError(f"the weight {twice[0]} is named twice")
+
+
+def weight_name(weight: float) -> str:
+    """The shortest text that reads as this number: the name of its directory.
+
+    >>> [weight_name(x) for x in (0.5, 1.0, 0, 0.30000000000000004)]
+    ['0.5', '1', '0', '0.30000000000000004']
+    """
+    return repr(float(weight) + 0.0).removesuffix(".0")  # -0.0 + 0.0 is 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The two directories that a line of models runs between."""
+
+    base: Path
+    final: Path
+
+
+def ends_of(run: Path) -> Ends:
+    """A run's initial policy, as its recipe names it, and its result.
+
+    Raises:
+        SettingsError: the run's recipe cannot be read.
+        CheckpointError: it has no checkpoint.
+    """
+    newest = RunDirectory(run).result(EvaluationSettings())
+    if newest is None:
+        raise CheckpointError(
+            f"there is no checkpoint in {run}; name the directory of a run that `dph train` made"
+        )
+    recipe = load_recipe(RunDirectory(run).recipe_file)
+    return Ends(
+        base=model_directory(resolve_names(recipe).recipe.model),
+        final=RunDirectory(run).result(recipe.evaluate) or newest,
+    )
+
+
+def require_free(out: Path) -> None:
+    """Refuse a model's directory that is there: nothing is written over.
+
+    Raises:
+        SettingsError: something lies at ``out``.
+    """
+    if out.exists():
+        raise SettingsError(f"{out} already exists: name another directory (--out)")
+
+
+# The model that is consolidated: a run's result, a checkpoint of it, or a directory of a model.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationSource:
+    """A trained model and the recipe that says how it is asked, graded and evaluated."""
+
+    model: Path
+    recipe: Path
+    place: Path
+    """The run, or the directory of a model outside of runs: nothing is written into it."""
+    beside: Path
+    """Where the consolidated run lies by default."""
+    result: Path | None
+    """The checkpoint that the run ends with."""
+
+    def evaluated(self) -> Path | None:
+        """The samples that were drawn of this model, where they are those of its run's result."""
+        samples = RunDirectory(self.place).samples
+        is_the_result = self.result is not None and self.result.resolve() == self.model
+        return samples if is_the_result and samples.is_file() else None
+
+    def require_beside(self, out: Path) -> None:
+        """Refuse to write into what is consolidated.
+
+        Raises:
+            SettingsError: ``out`` is the place, or lies in it.
+        """
+        if out.resolve().is_relative_to(self.place):
+            raise SettingsError(
+                f"{out} lies in {self.place}, which must not be overwritten: name another "
+                f"directory (--out)"
+            )
+
+
+def consolidation_source(place: Path, recipe: Path | None) -> ConsolidationSource:
+    """Meaning of ``place``; ``recipe`` is that of a model outside of runs.
+
+    Raises:
+        ModelError: there is no model.
+        CheckpointError: the run has no checkpoint.
+        SettingsError: there is no recipe, or the model is an adapter.
+    """
+    place = place.resolve()
+    run = place if (place / RECIPE).is_file() else _run_of(place)
+    settings = load_recipe(run / RECIPE).evaluate if run else EvaluationSettings()
+    result = RunDirectory(run or place).result(settings)
+    model = result if run == place else place
+    if model is None:
+        raise CheckpointError(f"there is no checkpoint in {place}: train it first")
+    _require_whole_model(model)
+    chosen = recipe or (run and run / RECIPE)
+    if chosen is None:
+        raise SettingsError(
+            f"{place} is not a run, so the prompts and the grader of its model are unknown: name "
+            f"a recipe of the same task (--recipe FILE)"
+        )
+    home = run or place
+    name = home.name if home == place else f"{home.name}-{place.name}"
+    beside = home.with_name(f"{name}-consolidated")
+    return ConsolidationSource(model=model, recipe=chosen, place=home, beside=beside, result=result)
+
+
+def _run_of(checkpoint: Path) -> Path | None:
+    """The run that a checkpoint lies in: of its consolidation, or of RL."""
+    if checkpoint.parent.name != CHECKPOINTS:
+        return None
+    run = checkpoint.parent.parent
+    above = run.parent if run.name == CONSOLIDATION else run
+    return next((place for place in (above, run) if (place / RECIPE).is_file()), None)
+
+
+def _require_whole_model(model: Path) -> None:
+    if (model / "adapter_config.json").is_file():
+        raise SettingsError(
+            f"{model} is an adapter, and a consolidation continues from whole weights: `dph "
+            f"export` the run, and name the exported directory, with --recipe"
+        )
+    if not (model / "config.json").is_file():
+        raise ModelError(
+            f"{model} is neither a run nor the directory of a saved transformers model"
+        )
+
+
+# The model that an evaluation measures, and the place where the evaluation is written.
+
+
+MADE_FROM = "model.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedModel:
+    """A model's directory and that of its evaluation."""
+
+    model: Path
+    directory: Path
+    noted: bool = False
+    """Whether the directory says in a file of its own which model it is of."""
+
+
+def measured_model(recipe: Recipe, directory: Path, model: Path | None) -> EvaluatedModel:
+    """The model to measure and the place of its evaluation.
+
+    Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
+    another), or the recipe's own model where there is none. The result's place is the run directory
+    itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``.
+    Where another model of that name was measured, the names of the directories above it are put
+    before, as many as it takes.
+
+    Raises:
+        SettingsError: the recipe names no evaluation set.
+        ModelError: the model is not there.
+    """
+    run = RunDirectory(directory)
+    if not recipe.data.sets:
+        raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
+    if model is None:
+        result = run.result(recipe.evaluate)
+        if result is not None:
+            return EvaluatedModel(model=result, directory=run.path)
+        return EvaluatedModel(model=model_directory(recipe.model), directory=run.base.path)
+    if not any((model / name).is_file() for name in ("config.json", "adapter_config.json")):
+        raise ModelError(f"{model} is not the directory of a saved transformers model")
+    if model.resolve() == model_directory(recipe.model).resolve():
+        return EvaluatedModel(model=model, directory=run.base.path)
+    place = _place_of_its_own(run.models, model.resolve())
+    return EvaluatedModel(model=model, directory=place, noted=True)
+
+
+@contextmanager
+def claimed(measured: EvaluatedModel) -> Iterator[None]:
+    """Note in the evaluation's directory which model it is of, unless nothing comes to be there."""
+    if not measured.noted:
+        yield
+        return
+    note = measured.directory / MADE_FROM
+    make_directory(note.parent)
+    write_json(note, {"schema": 1, "path": str(measured.model.resolve())})
+    try:
+        yield
+    finally:
+        if [path.name for path in note.parent.iterdir()] == [MADE_FROM]:
+            note.unlink()
+            with suppress(OSError):  # other models were measured: their directory stays
+                note.parent.rmdir()
+                note.parent.parent.rmdir()
+                note.parent.parent.parent.rmdir()
+
+
+def _place_of_its_own(models: Path, model: Path) -> Path:
+    # Every checkpoint lies in one, so it tells no two of them apart.
+    names = [part for part in model.parts[1:] if part != CHECKPOINTS] or ["model"]
+    candidates = [models / "-".join(names[-count:]) for count in range(1, len(names) + 1)]
+    return next(place for place in candidates if place == candidates[-1] or _is_for(place, model))
+
+
+def _is_for(place: Path, model: Path) -> bool:
+    """Whether a directory is free, or holds the evaluation of this model."""
+    if not place.is_dir() or not any(place.iterdir()):
+        return True
+    with suppress(DataError, KeyError, TypeError):
+        if (place / MADE_FROM).is_file():
+            return Path(_text(place / MADE_FROM, "path")) == model
+        return Path(_text(EvaluationDirectory(place).evaluation, "model")).resolve() == model
+    return False
+
+
+def _text(file: Path, key: str) -> str:
+    content: dict[str, Any] = read_json(file)
+    return str(content[key])
