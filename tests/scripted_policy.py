@@ -1,8 +1,12 @@
 """A policy that says what a script says, and a tokenizer of bytes with a chat template."""
 
+import json
+
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from dph.model.sampler import EpisodeSampler, SamplingParameters
+from dph.model.turns import TurnEncoder
 from dph.records import Completion
 
 START, END = "<|im_start|>", "<|im_end|>"
@@ -24,6 +28,36 @@ def byte_tokenizer(template=TEMPLATE):
     )
     made.chat_template = template
     return made
+
+
+def call(tool, **arguments):
+    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
+
+
+def by_steps_of(size):
+    """A policy that adds ``size`` times its number until it is told the target."""
+
+    def script(prompt, index):
+        target = prompt.split("Increment to ")[-1].split(".")[0]
+        *_, last, _ = prompt.split(START)  # before the turn that begins
+        told = "" if "Increment to" in last else "".join(filter(str.isdigit, last))
+        done = told and int(told) >= int(target)
+        return "Done." if done else call("increment", step=size * (index + 1))
+
+    return script
+
+
+def make_draw(tokenizer, environment, script, *, max_tokens=200, tokens=1000, **more):
+    return EpisodeSampler(
+        sampler=ScriptedSampler(tokenizer, script),
+        environment=environment,
+        encoder=TurnEncoder(tokenizer, environment.tools, chat=True),
+        parameters=SamplingParameters(
+            max_tokens=max_tokens, stop_token_ids=(tokenizer.eos_token_id,)
+        ),
+        tokens=tokens,
+        **more,
+    )
 
 
 class ScriptedSampler:

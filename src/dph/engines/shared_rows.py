@@ -130,11 +130,6 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
             f"self_consistency.{name}": under("self_consistency.problems_per_step")
             for name in ("file", "only", "novel", "allow_overlap", "agreement", "reward", "samples")
         },
-        "environment.path": ours(
-            "training",
-            only=(None,),
-            why=f"it draws answers of one turn; {_OWN} draw trajectories",
-        ),
         **{
             f"environment.{name}": under("environment.path")
             for name in EnvironmentSettings.model_fields

@@ -24,6 +24,7 @@ _OPTIMIZER = "optimizers"
 TRL_ROWS: Mapping[str, Row] = MappingProxyType(
     {
         **SHARED_ROWS,
+        "environment.path": to("rollout_func"),
         "seed": to("seed"),
         "model.path": to("model"),
         "model.revision": to("model"),

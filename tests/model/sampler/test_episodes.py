@@ -1,6 +1,5 @@
 """Trajectories drawn turn by turn: whose tokens are whose, how rows end, and that groups agree."""
 
-import json
 import time
 
 import pytest
@@ -27,7 +26,7 @@ from environment_classes import (
     RaisesInReset,
     SaysNothing,
 )
-from scripted_policy import END, ScriptedSampler, byte_tokenizer
+from scripted_policy import END, by_steps_of, byte_tokenizer, call, make_draw
 from tiny_models import build_model, build_tokenizer
 
 
@@ -36,40 +35,11 @@ def tokenizer():
     return byte_tokenizer()
 
 
-def call(tool, **arguments):
-    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
-
-
-def make_draw(tokenizer, environment, script, *, max_tokens=200, tokens=1000, **more):
-    return EpisodeSampler(
-        sampler=ScriptedSampler(tokenizer, script),
-        environment=environment,
-        encoder=TurnEncoder(tokenizer, environment.tools, chat=True),
-        parameters=SamplingParameters(
-            max_tokens=max_tokens, stop_token_ids=(tokenizer.eos_token_id,)
-        ),
-        tokens=tokens,
-        **more,
-    )
-
-
 def problems(*targets):
     return [
         Problem(problem_id=f"to {n}", prompt=f"Increment to {n}.", answer={"target": n})
         for n in targets
     ]
-
-
-def by_steps_of(size):
-    """A policy that adds ``size`` times its number until it is told the target."""
-
-    def script(prompt, index):
-        target = prompt.split("Increment to ")[-1].split(".")[0]
-        told = prompt.rsplit("<|im_start|>tool\n", 1)[-1].split(END)[0]
-        done = "<|im_start|>tool" in prompt and int(told) >= int(target)
-        return "Done." if done else call("increment", step=size * (index + 1))
-
-    return script
 
 
 def test_a_trajectory_says_of_every_token_who_wrote_it(tokenizer):

@@ -1,13 +1,10 @@
 """The environment ``sql``: a policy that looks before it answers is right, a hostile one is not."""
 
-import json
 import shutil
 
 import pytest
 
 from dph import DataError, Outcome, Problem, SettingsError, make_verifier
-from dph.model.sampler import EpisodeSampler, SamplingParameters
-from dph.model.turns import TurnEncoder
 from dph.recipe import resolve_recipe
 from dph.runs.verifier_maker import run_verifier
 from dph.tasks.environments import EpisodeLimits
@@ -15,13 +12,9 @@ from dph.tasks.problems import save_problems
 from dph.tasks.sql import load_spider, sql_environment
 from dph.tasks.verifiers.base import verifier_identity
 from dph.tasks.verifiers.sql.verifier import databases_fingerprint
-from scripted_policy import END, START, ScriptedSampler, byte_tokenizer
+from scripted_policy import END, START, byte_tokenizer, call, make_draw
 from shared_data import SOME_AND_ALL, shared_data
 from small_databases import make_shop
-
-
-def call(tool, **arguments):
-    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
 
 
 @pytest.fixture(scope="module")
@@ -44,25 +37,14 @@ PROBLEM = Problem(
 )
 
 
-def make_draw(tokenizer, environment, verifier, script):
-    return EpisodeSampler(
-        sampler=ScriptedSampler(tokenizer, script),
-        environment=environment,
-        encoder=TurnEncoder(tokenizer, environment.tools, chat=True),
-        parameters=SamplingParameters(max_tokens=10**6, stop_token_ids=(tokenizer.eos_token_id,)),
-        tokens=10**7,
-        verifier=verifier,
-    )
-
-
 def drawn(tokenizer, databases, problems, script, samples=1):
     with (
         sql_environment(databases, limits=EpisodeLimits(seconds=20.0)) as environment,
         make_verifier("sql", databases=databases, workers=2) as verifier,
     ):
-        return make_draw(tokenizer, environment, verifier, script)(
-            problems, samples=samples, seed=0
-        )
+        room = {"max_tokens": 10**6, "tokens": 10**7}
+        draw = make_draw(tokenizer, environment, script, verifier=verifier, **room)
+        return draw(problems, samples=samples, seed=0)
 
 
 def test_the_tools_show_tables_columns_and_rows(databases):

@@ -33,6 +33,7 @@ from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, wr
 from dph.runs.train.preparation import Trained
 from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
 from dph.runs.training_stage import steps_done
+from dph.tasks.environments import EnvironmentVerifier
 
 # A command of another engine: run to its end, watched, and ended with this process.
 
@@ -178,8 +179,11 @@ def require_made_from(place: Path, digest: str) -> None:
 
 
 def longest_prompt(plan: RunPlan) -> int:
-    """Tokens of the longest prompt of the training problems."""
-    return max(len(plan.prompts.encode(problem)) for problem in plan.problems)
+    """Tokens of the longest prompt of the training problems, with the tools of an environment."""
+    encode: Callable[[Problem], Sequence[int]] = plan.prompts.encode
+    if isinstance(plan.verifier, EnvironmentVerifier):
+        encode = plan.prompts.turns(plan.verifier.environment.tools).prompt
+    return max(len(encode(problem)) for problem in plan.problems)
 
 
 def problems_to_explore(plan: RunPlan) -> Sequence[Problem]:

@@ -51,9 +51,15 @@ def trl_arguments(
     them: model, data, rewards, optimizer and schedule. Those are this package's own.
 
     Raises:
-        SettingsError: rows do not divide by processes and mini-batches.
+        SettingsError: rows do not divide by processes and mini-batches, or trajectories that were
+            cut off would be left out of the loss.
     """
     train, sampling = recipe.train, recipe.sampling
+    if recipe.environment.path is not None and recipe.objective.overlong_filter:
+        raise SettingsError(
+            "objective.overlong_filter = true is not possible with [environment] in TRL, which "
+            "sees no trajectory that ran out of turns: leave it out, or use train.engine = 'own'"
+        )
     batches = batches_of(recipe, longest_prompt=longest_prompt)
     updates = updates_per_step(recipe)
     return {
@@ -64,7 +70,7 @@ def trl_arguments(
         "activation_checkpointing": recipe.model.gradient_checkpointing,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
-        "max_completion_length": sampling.max_tokens,
+        "max_completion_length": recipe.answer_tokens,
         "num_generations": train.samples_per_problem,
         "per_device_train_batch_size": batches.rows,
         "gradient_accumulation_steps": batches.micro_steps,
@@ -105,7 +111,7 @@ def batches_of(recipe: Recipe, *, longest_prompt: int) -> Batches:
             "needs"
         )
     mine = rows // (train.minibatches * processes)
-    fitting = train.microbatch_tokens // (longest_prompt + recipe.sampling.max_tokens)
+    fitting = train.microbatch_tokens // (longest_prompt + recipe.answer_tokens)
     micro_steps = next(
         n for n in range(1, mine + 1) if mine % n == 0 and mine // n <= max(1, fitting)
     )
@@ -226,9 +232,10 @@ def trl_command(recipe: Recipe, directory: Path, *, python: str = sys.executable
 
 
 def trl_environment(recipe: Recipe) -> dict[str, str]:
-    """Environment of TRL's processes: the user's own modules, and no telemetry."""
+    """Environment of TRL's processes: the user's own modules, no telemetry, no warnings."""
     search = [*map(str, recipe.data.modules), search_path()]
-    return {"PYTHONPATH": os.pathsep.join(search), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
+    return {"PYTHONPATH": os.pathsep.join(search), **quiet}
 
 
 def newest_step(place: Path) -> int:

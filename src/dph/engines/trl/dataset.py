@@ -81,12 +81,15 @@ RewardFunction = Callable[..., list[float | None]]
 LogMetric = Callable[[str, float], None]
 """TRL's ``log_metric``: a number under a name, averaged over a step and all processes."""
 
+Observe = Callable[[LogMetric, Sequence[Verdict]], None]
+"""Is told the verdict of every completion, with TRL's function for numbers to be logged."""
+
 
 def reward_function(
     verifier: Verifier,
     *,
     stop_token_ids: Collection[int] = (),
-    observe: Callable[[LogMetric, Sequence[Verdict]], None] | None = None,
+    observe: Observe | None = None,
 ) -> RewardFunction:
     """Rewards of ``verifier`` for ``GRPOTrainer(reward_funcs=...)``, under the verifier's name.
 
@@ -126,21 +129,24 @@ def reward_function(
             [problem_of_columns(problem_id[i], prompts[i], answer[i]) for i in chosen],
             [_text(completions[i]) for i in chosen],
         )
-        verdicts = dict(zip(chosen, graded, strict=True))
+        known = dict(zip(chosen, graded, strict=True))
+        verdicts = [known.get(i, CUT_OFF) for i in range(len(completions))]
         if observe is not None:
-            observe(log_metric, [verdicts.get(i, CUT_OFF) for i in range(len(completions))])
-        bad = {problem_id[i] for i, v in verdicts.items() if v.outcome is Outcome.BAD_GOLD}
-        return [
-            None if problem_id[i] in bad else _reward(verdicts.get(i, CUT_OFF))
-            for i in range(len(completions))
-        ]
+            observe(log_metric, verdicts)
+        return told_rewards(problem_id, verdicts)
 
     reward.__name__ = verifier.name
     return reward
 
 
-def _reward(verdict: Verdict) -> float | None:
-    return None if verdict.outcome in UNGRADED else verdict.reward
+def told_rewards(problem_id: Sequence[str], verdicts: Sequence[Verdict]) -> list[float | None]:
+    """Rewards as TRL takes them; None where an answer, or its problem, could not be graded."""
+    pairs = list(zip(problem_id, verdicts, strict=True))
+    bad = {problem for problem, verdict in pairs if verdict.outcome is Outcome.BAD_GOLD}
+    return [
+        None if problem in bad or verdict.outcome in UNGRADED else verdict.reward
+        for problem, verdict in pairs
+    ]
 
 
 def _text(completion: Any) -> str:

@@ -24,10 +24,17 @@ from dph.recipe import ObjectiveSettings
 from dph.runs.presample.manifest import Manifest, read_manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.stores.store import load_store
-from dph.runs.presample.tables import DistributionSample, require_one_turn
+from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import bucket_statistics, target_buckets
 from dph.runs.train.preparation import require_kinds
-from dph.runs.train.rows import Drawing, StoredRow, drawing_of, stored_of_step
+from dph.runs.train.rows import (
+    Drawing,
+    StoredRow,
+    drawing_of,
+    length_of,
+    stored_of_step,
+    written_of,
+)
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
 
@@ -74,7 +81,7 @@ def rehearsal_share(
     forwards as the others, which sharded models need.
     """
     rows = stored_of_step(samples, drawing, step, seed=seed)
-    lengths = torch.tensor([len(row.completion_ids) for row in rows])
+    lengths = torch.tensor([length_of(row) for row in rows])
     whole = row_weights(lengths, reduction=reduction, max_tokens=max_tokens)
     weights = (place.ranks * whole).tolist()
     mine = range(len(rows))[place.rank :: place.ranks][place.micro :: place.micros]
@@ -163,7 +170,6 @@ def stores_of(anchors: Sequence[StoredAnchor]) -> list[OpenStore]:
 def _open(source: Path | EngineStore) -> OpenStore:
     if isinstance(source, Path):
         pool = load_pool(source)
-        require_one_turn(source)
         return OpenStore(directory=source, manifest=pool.manifest, samples=pool.rehearsal)
     return OpenStore(
         directory=source.place,
@@ -205,6 +211,7 @@ def rehearse(
         temperature=temperature,
         pad_id=pad_id,
         statistics=bucket_statistics(targets, held, model),
+        written=[written_of(row) for row in share.rows],
     )
     now, device = scores.logprobs, scores.logprobs.device
     reference = _padded([row.ref_logprobs for row in share.rows], like=now)

@@ -24,14 +24,18 @@ from dph.engines.stages.trl_stage import LOG, MODEL, trl_arguments
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.dataset import problems_dataset, reward_function
 from dph.engines.trl.trainer import DPHTrainer
+from dph.engines.trl.trajectories import Trajectories, trajectory_rewards
 from dph.errors import DphError
 from dph.model.policies import load_policy
 from dph.model.prompts import stop_token_ids
+from dph.model.sampler.episodes import EpisodeSampler
 from dph.recipe import load_recipe
-from dph.records import Outcome, Verdict
+from dph.records import Outcome, Problem, Verdict
 from dph.runs.directory import RunDirectory
+from dph.runs.drawing import graded_sampler
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.train.optimizer import make_optimizer, make_schedule
+from dph.tasks.environments import EnvironmentVerifier
 
 
 def train(directory: Path) -> None:
@@ -57,25 +61,35 @@ def make_trainer(plan: RunPlan) -> DPHTrainer:
     )
     policy = _policy(plan)
     optimizer = make_optimizer(policy, recipe.train, seed=recipe.seed)
+    problems = [plan.prompts.asked(problem) for problem in problems_to_explore(plan)]
     trainer = DPHTrainer(
         model=policy,
-        reward_funcs=reward_function(
-            plan.verifier,
-            stop_token_ids=stop_token_ids(plan.prompts.tokenizer, policy, recipe.sampling.stop),
-            observe=lambda log, verdicts: _log_verdicts(log, verdicts),
-        ),
         args=args,
         train_dataset=problems_dataset(
-            [plan.prompts.asked(problem) for problem in problems_to_explore(plan)],
-            chat=data.chat is True,
-            system_prompt=data.system_prompt,
+            problems, chat=data.chat is True, system_prompt=data.system_prompt
         ),
         processing_class=plan.prompts.tokenizer,
         optimizers=(optimizer, make_schedule(optimizer, recipe.train, done=0)),
+        **_drawing(plan, policy, problems),
     )
     if trainer.accelerator.is_main_process:
         trainer.add_callback(_Log(Path(args.output_dir) / LOG))
     return trainer
+
+
+def _drawing(plan: RunPlan, policy: PreTrainedModel, problems: Sequence[Problem]) -> dict[str, Any]:
+    """Arguments that say how to draw and grade: answers by TRL, or trajectories."""
+    if isinstance(plan.verifier, EnvironmentVerifier):
+        draw = graded_sampler(plan, policy)
+        assert isinstance(draw, EpisodeSampler)
+        by_id = {problem.problem_id: problem for problem in problems}
+        return {
+            "rollout_func": Trajectories(draw=draw, problems=by_id, seed=plan.recipe.seed),
+            "reward_funcs": trajectory_rewards(draw.environment.name, _log_verdicts),
+        }
+    ends = stop_token_ids(plan.prompts.tokenizer, policy, plan.recipe.sampling.stop)
+    rewards = reward_function(plan.verifier, stop_token_ids=ends, observe=_log_verdicts)
+    return {"reward_funcs": rewards}
 
 
 def _policy(plan: RunPlan) -> PreTrainedModel:

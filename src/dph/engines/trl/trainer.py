@@ -4,6 +4,7 @@ Three methods of TRL are overridden: ``compute_loss`` adds the anchors, and the 
 rewards and then advantages let an advantage that TRL does not have take the place of its own.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -67,6 +68,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         self._micro_steps = MicroSteps()
         self._step_sums = torch.zeros(len(self.anchors), 2)
         self._rewards = torch.zeros(0)
+        self.asked: Sequence[Mapping[str, Any]] = ()
 
     def _check_pools(self, args: DPHConfig) -> None:
         """Compare the stores with the model, now by what made them, later by log-probs."""
@@ -89,6 +91,11 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         )
 
     @property
+    def rollout(self) -> int:
+        """Number of the rollout that is drawn or learnt from, from 1."""
+        return int(self.state.global_step // self.args.steps_per_rollout) + 1
+
+    @property
     def pad_id(self) -> int:
         """The token that fills up rows of different lengths."""
         return int(self.processing_class.pad_token_id)
@@ -100,6 +107,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         """TRL's batch, with the advantages of the objective where TRL does not have them."""
+        self.asked = inputs
         batch = super()._generate_and_score_completions(inputs)
         if self.own_advantage is None:
             return batch

@@ -126,7 +126,7 @@ def require_one_turn(pool: Path) -> None:
     if WRITTEN.name in pq.read_schema(pool / REHEARSAL_FILE).names:
         raise PoolError(
             f"the pool {pool} holds trajectories of an [environment], which train.engine = 'own' "
-            "alone rehearses"
+            "and 'trl' rehearse"
         )
 
 

@@ -125,7 +125,7 @@ class Environment(Closing):
         require_one_module(self.name, directories)
         module = self.name.partition(":")[0]
         self.source = source_file(module, directories)
-        self.version = f"1 {source_fingerprint(module, directories)}".rstrip()
+        self.version = f"2 {source_fingerprint(module, directories)}".rstrip()
         self._start_seconds = start_seconds
         self._options = {
             "path": self.name,

@@ -83,7 +83,19 @@ def tool_schema(tool: Callable[..., Any]) -> dict[str, Any]:
     if required:
         parameters["required"] = required
     function = {"name": name, "description": summary, "parameters": parameters}
+    if "return" in hints and (returned := _returned(hints["return"], tool.__doc__ or "")):
+        function["return"] = returned  # Qwen's templates show it to the model
     return {"type": "function", "function": function}
+
+
+def _returned(hint: Any, docstring: str) -> Schema:
+    """The schema of a result; empty for a type that JSON does not have, which harms nobody."""
+    try:
+        schema = _of_type(hint, "the result")
+    except SettingsError:
+        return {}
+    described = docstring.partition("Returns:\n")[2].partition("Raises:")[0].strip()
+    return {**schema, "description": described} if described else schema
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
