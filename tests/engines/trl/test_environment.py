@@ -19,13 +19,13 @@ from dph.engines.trl.run_recipe import main, make_trainer
 from dph.engines.trl.trajectories import VERDICT
 from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe, save_recipe
+from dph.runs.directory import read_metrics
 from dph.runs.plan import open_plan
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.metrics_file import read_metrics
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.rows import Minibatch
 from dph.runs.train.updating import update
