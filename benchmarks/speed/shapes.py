@@ -131,5 +131,6 @@ OVERHEADS = {
     "unrelated": replace(SCHEMAS, schemas=0, schema=0),
 }
 SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS, **REAL}
+AGENTS = {"calls": Shape(prompt=100, completion=16, prompts=4, samples=8)}
 PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}
 QUICKSTART_STEP = {"quickstart": Shape(prompt=40, completion=40, prompts=32, samples=8, mean=25)}

@@ -25,6 +25,9 @@ SUITE: Mapping[str, Bench] = {
     ),
     "step_memory": Bench(module="benchmarks.speed.step_memory", cases=("long",), needs_trl=True),
     "sampling": Bench(module="benchmarks.speed.sampling", cases=("full", "early", *REAL)),
+    "agents": Bench(
+        module="benchmarks.speed.agents", cases=("calls",), needs_trl=True, threads=(1,)
+    ),
     "store": Bench(module="benchmarks.speed.store", cases=tuple(REAL)),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(

@@ -14,6 +14,7 @@ TARGETS: Mapping[tuple[str, str], str] = {
     ("full_step", "long"): ">= 4.0",
     ("full_step", "stops"): ">= 2.5",
     ("full_step", "short"): ">= 1.5",
+    ("agents", "calls"): ">= 3.0",
     ("sampling", "full"): ">= 1.4",
     ("sampling", "early"): ">= 4.0",
     ("sampling", "smollm2_few_shot"): ">= 4.0",
@@ -88,6 +89,14 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
     },
     "update": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_FLOOR, "our time, %": _spent},
     "sampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_LENGTHS, **_FLOOR},
+    "agents": {
+        **_SHAPE,
+        **_TIMES,
+        "peer / ours": _ratio,
+        **_LENGTHS,
+        "in processes of the class, s": _number("processes_s"),
+        "trajectories a second": lambda r: f"{r['ours_rate']:.1f} / {r['peer_rate']:.1f}",
+    },
     "presampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
     "store": {
         **_SHAPE,

@@ -118,6 +118,7 @@ def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(
 def test_every_field_that_the_table_names_is_one_of_the_trainer(run):
     named = {row.key for row in TRL_ROWS.values() if row.kind == "engine"}
     arguments = {"model", "train_dataset", "reward_funcs", "processing_class", "optimizers"}
+    arguments.add("rollout_func")
     fields = set(DPHConfig.__dataclass_fields__)
     assert named - arguments - fields == {"accelerate launch --num_processes"}
     recipe = load_recipe(run / "recipe.toml", overrides=["sampling.engine=vllm"])
