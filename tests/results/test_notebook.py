@@ -118,6 +118,17 @@ def test_a_comparison_is_a_sequence_and_a_table(runs):
     assert list(table["difference"].dropna()) == differences
 
 
+def test_a_comparison_and_the_scores_of_a_run_call_a_number_by_the_same_words(tmp_path):
+    place = make_runs(tmp_path / "runs", sets={"dev": 4}, samples=16)
+    table = dph.compare(place / "base", place / "grpo").table()
+    of_grpo = table[table["run"].str.endswith("grpo")]
+    assert list(of_grpo["k"].dropna()) == [8, 16]
+    scores = dph.load_run(place / "grpo").scores().set_index(["set", "metric", "k"])["value"]
+    last = of_grpo[of_grpo["k"] == 16].iloc[0]
+    assert last["value"] == scores["dev", "pass_at_k", 16]
+    assert set(table["metric"]) == {"greedy", "mean", "pass_at_k"}
+
+
 @pytest.mark.parametrize(
     ("draw", "more"),
     [(dph.plot.pass_at_k, {"k": 4}), (dph.plot.styles, {}), (dph.plot.retention, {"k": 4})],

@@ -1,7 +1,5 @@
 """Broad rehearsal as a run: made, trained, stopped, continued."""
 
-import json
-
 import pytest
 from safetensors.torch import load_file
 
@@ -12,6 +10,7 @@ from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
 from dph.tasks.problems import save_problems
+from reproducible_log import reproducible_log
 
 UNLABELLED = tuple(
     Problem(problem_id=f"u{i}", prompt=f"say {'abcdef'[i % 6]} {'ef'[i // 6]}") for i in range(12)
@@ -50,11 +49,6 @@ def run(recipe, directory):
         return run_stages(plan, Silent())
 
 
-def metrics(directory):
-    rows = map(json.loads, (directory / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
-
-
 def weights(directory):
     return load_file(directory / "checkpoints" / "step_000004" / "model.safetensors")
 
@@ -67,7 +61,7 @@ def test_a_stopped_run_ends_with_the_same_weights_and_metrics(recipe, tmp_path):
     run(recipe(), tmp_path / "halves")
     one, other = (weights(tmp_path / name) for name in ("whole", "halves"))
     assert all((one[name] == other[name]).all() for name in one)
-    assert metrics(tmp_path / "whole") == metrics(tmp_path / "halves")
+    assert reproducible_log(tmp_path / "whole") == reproducible_log(tmp_path / "halves")
 
 
 def test_the_anchor_is_at_the_initial_policy_without_a_tilt_and_away_from_it_with_one(
@@ -75,9 +69,10 @@ def test_the_anchor_is_at_the_initial_policy_without_a_tilt_and_away_from_it_wit
 ):
     run(recipe(tilt=0.0), tmp_path / "plain")
     run(recipe(tilt=4.0), tmp_path / "tilted")
-    plain, tilted = (metrics(tmp_path / name)[0]["divergence"] for name in ("plain", "tilted"))
-    assert plain == pytest.approx(0, abs=0.05)  # two updates a step, the first at the start
-    assert tilted > plain
+    (plain, *_), (tilted, *_) = (reproducible_log(tmp_path / name) for name in ("plain", "tilted"))
+    # Two updates a step, the first at the start.
+    assert plain["divergence"] == pytest.approx(0, abs=0.05)
+    assert tilted["divergence"] > plain["divergence"]
 
 
 def test_another_tilt_or_a_missing_store_does_not_go_on(recipe, tmp_path):

@@ -1,7 +1,5 @@
 """A finished run consolidated by itself: the same weights as in one recipe, killed or not."""
 
-import json
-
 import pytest
 
 from dph.model.loading import load_model, load_tokenizer
@@ -23,6 +21,7 @@ from dph.runs.run import consolidation_recipe, run_stages
 from dph.runs.set_problems import SetProblems
 from dph.runs.stage_costs import run_cost
 from dph.tasks.problems import save_problems
+from reproducible_log import reproducible_log
 from runs.test_broad import UNLABELLED
 
 MANY = tuple(
@@ -73,11 +72,6 @@ def weights(run):
     return (run / "checkpoints" / "step_000004" / "model.safetensors").read_bytes()
 
 
-def metrics(directory):
-    rows = map(json.loads, (directory / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
-
-
 def test_broad_rehearsal_is_its_anchor_and_a_consolidation_bit_by_bit(recipe, tmp_path):
     whole, anchor, after = (tmp_path / name for name in ("whole", "anchor", "after"))
     run(recipe(), whole)
@@ -86,7 +80,7 @@ def test_broad_rehearsal_is_its_anchor_and_a_consolidation_bit_by_bit(recipe, tm
         anchor, tmp_path / "unlabelled.jsonl", after, overrides=["consolidation.updates=4"]
     )
     assert weights(after) == weights(whole / "consolidation")
-    assert metrics(after) == metrics(whole / "consolidation")
+    assert reproducible_log(after) == reproducible_log(whole / "consolidation")
     stores = [place / "stores/after" for place in (after, whole / "consolidation")]
     assert len({(store / "groups.parquet").read_bytes() for store in stores}) == 1
     samples = [(place / "samples.parquet").read_bytes() for place in (after, whole)]
@@ -231,7 +225,7 @@ def finish(program, out):
     assert code == 0, said
     names = ("samples.parquet", "base/samples.parquet", "stores/after/groups.parquet")
     names += ("stores/after/values.parquet", "checkpoints/step_000004/model.safetensors")
-    return [(out / name).read_bytes() for name in names], metrics(out)
+    return [(out / name).read_bytes() for name in names], reproducible_log(out)
 
 
 def kill_after(program, path):

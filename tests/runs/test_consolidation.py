@@ -1,6 +1,5 @@
 """Consolidation: what follows RL is a run of its own on the trained policy's answers."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from dph.runs.presample.stores.store import load_store
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages
 from dph.tasks.problems import save_problems
+from reproducible_log import reproducible_log
 from runs.test_broad import UNLABELLED
 
 
@@ -54,18 +54,13 @@ def run(recipe, directory):
         return run_stages(plan, Silent())
 
 
-def metrics(directory):
-    rows = map(json.loads, (directory / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
-
-
 def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp_path):
     result = run(recipe(updates=12), tmp_path / "run")
     after = tmp_path / "run" / "consolidation"
     rl = load_model(tmp_path / "run" / "checkpoints" / "step_000002", device="cpu")
     source = read_manifest(after / "stores" / "after", "store").source
     assert source.model_fingerprint == weight_fingerprint(rl)
-    rows = metrics(after)
+    rows = reproducible_log(after)
     assert [row["tokens"] for row in rows] == [0] * 12
     assert all(row["reward"] is None for row in rows)
     assert result.trained.checkpoint == after / "checkpoints" / "step_000012"
@@ -74,7 +69,7 @@ def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp
 
 def test_untilted_answers_of_the_policy_teach_it_nothing(recipe, tmp_path):
     run(recipe(updates=1, tilt=0.0), tmp_path)
-    (row,) = metrics(tmp_path / "consolidation")
+    (row,) = reproducible_log(tmp_path / "consolidation")
     assert row["divergence"] == pytest.approx(0, abs=1e-4)  # float16 is all that differs
     assert row["grad_norm"] == pytest.approx(0, abs=1e-2)
 
@@ -83,7 +78,7 @@ def test_chosen_answers_are_learnt_by_their_likelihood(recipe, tmp_path):
     """The first update, by the trained policy's own forward and its gradient."""
     voted = {"values": "majority", "targets": "answers", "tilt": 0.0}
     run(recipe(updates=1, rows=10**6, **voted), tmp_path / "run")
-    (row,) = metrics(tmp_path / "run" / "consolidation")
+    (row,) = reproducible_log(tmp_path / "run" / "consolidation")
     path = tmp_path / "run" / "consolidation" / "stores" / "after"
     chosen = load_store(path, values="majority", targets="answers")
     model = load_model(tmp_path / "run" / "checkpoints" / "step_000002", device="cpu")
@@ -134,12 +129,13 @@ def test_a_stopped_consolidation_ends_with_the_same_weights(recipe, tmp_path):
         for name in ("whole", "halves")
     )
     assert all((one[name] == other[name]).all() for name in one)
-    assert metrics(tmp_path / "whole/consolidation") == metrics(tmp_path / "halves/consolidation")
+    whole, halves = (reproducible_log(tmp_path / n / "consolidation") for n in ("whole", "halves"))
+    assert whole == halves
 
 
 def test_the_learning_rate_falls_in_a_straight_line(recipe, tmp_path):
     run(recipe(updates=4, final_rate=0.2, rate=0.5), tmp_path / "run")
-    rates = [row["learning_rate"] for row in metrics(tmp_path / "run" / "consolidation")]
+    rates = [row["learning_rate"] for row in reproducible_log(tmp_path / "run" / "consolidation")]
     assert rates == pytest.approx([0.005, 0.004, 0.003, 0.002])  # a fifth of it would be the fifth
 
 

@@ -1,7 +1,5 @@
 """RL on self-consistency as a run: made from a file or a store, resumed to the same bits."""
 
-import json
-
 import pytest
 from safetensors.torch import load_file
 
@@ -11,6 +9,7 @@ from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.tasks.problems import save_problems
+from reproducible_log import reproducible_log
 
 UNLABELLED = tuple(Problem(problem_id=f"u{i}", prompt=f"say f {'abcdef'[i]}") for i in range(6))
 STORE = {"answers": 4, "agreement": "own_agreement:first_letter"}
@@ -44,11 +43,6 @@ def weights(directory, step=4):
     return load_file(directory / "checkpoints" / f"step_{step:06d}" / "model.safetensors")
 
 
-def metrics(directory):
-    rows = map(json.loads, (directory / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
-
-
 @pytest.mark.parametrize("reward", ["majority", "consensus"])
 def test_a_run_that_was_stopped_ends_with_the_same_weights_and_metrics(recipe, tmp_path, reward):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
@@ -58,8 +52,8 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights_and_metrics(recipe, t
     run(recipe(reward), halves)
     one, other = weights(whole), weights(halves)
     assert all((one[name] == other[name]).all() for name in one)
-    assert metrics(whole) == metrics(halves)
-    assert any(row["unlabelled_reward"] > 0 for row in metrics(whole))
+    assert reproducible_log(whole) == reproducible_log(halves)
+    assert any(row["unlabelled_reward"] > 0 for row in reproducible_log(whole))
     with pytest.raises(CheckpointError, match=r"self_consistency\.problems_per_step was 2, now 1"):
         run(recipe(reward, problems_per_step=1), halves)
 

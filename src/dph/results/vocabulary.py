@@ -234,6 +234,8 @@ _TRAINING: Mapping[str, tuple[str, str]] = {
     "seconds_sampling": ("Time of sampling", "s"),
     "seconds_grading": ("Time of grading", "s"),
     "seconds_update": ("Time of the update", "s"),
+    "peak_memory": ("Peak memory of the process", "GiB"),
+    "peak_memory_device": ("Peak memory of the device", "GiB"),
     "tokens_per_second": ("Speed", "tokens a second"),
     "tokens_computed": ("Tokens computed in the update", "tokens"),
     "rows_skipped": ("Rows without signal", "rows"),
@@ -272,7 +274,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "forward_kl",
         ),
         "Store": ("divergence", "anchor_", "eta_", "active_", "stored_"),
-        "System": ("seconds", "tokens_", "rows_", "refills", "ungradable"),
+        "System": ("seconds", "peak_memory", "tokens_", "rows_", "refills", "ungradable"),
     }
 )
 

@@ -51,7 +51,11 @@ def test_several_anchors_stand_apart_as_in_our_own_log():
 
 def test_both_engines_have_the_same_names_and_all_are_ours():
     of_trl, of_verl = step_of_trl(LINES, RECIPE), step_of_verl([LINE], RECIPE)
-    assert set(of_verl) - set(of_trl) == {"seconds_sampling", "seconds_update"}
+    assert set(of_verl) - set(of_trl) == {
+        "seconds_sampling",
+        "seconds_update",
+        "peak_memory_device",
+    }
     assert set(of_trl) - set(of_verl) == set()
 
 

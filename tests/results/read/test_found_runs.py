@@ -1,7 +1,7 @@
 import pyarrow.parquet as pq
 import pytest
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.results.read.found_runs import compared_runs, find_runs, runs_at, the_run
 from dph.runs.evaluate.samples_file import write_samples
 from report_runs import make_runs
@@ -91,3 +91,16 @@ def test_runs_of_different_initial_policies_ask_for_a_baseline(tmp_path):
     with pytest.raises(DataError, match=rf"policies, {first}/base, {second}/base: name the run"):
         compared_runs([first, second])
     assert compared_runs([first / "base", first, second]).runs[0] == first / "base"
+
+
+def test_a_recipe_that_is_not_valid_is_named_with_its_file_or_left_out(runs):
+    recipe = runs / "grpo" / "recipe.toml"
+    recipe.write_text(recipe.read_text() + "\n[unknown]\nkey = 1\n")
+    with pytest.raises(SettingsError, match=r"grpo/recipe.toml: .*unknown"):
+        find_runs([runs])
+    of_dph_f, of_grpo = find_runs([runs], any_recipe=True)
+    assert of_dph_f.unread_recipe == ""
+    assert of_dph_f.recipe.method == "dph_f"
+    assert of_grpo.recipe is None
+    assert "unknown" in of_grpo.unread_recipe
+    assert of_grpo.base.path == runs / "base"

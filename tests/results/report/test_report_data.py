@@ -1,3 +1,4 @@
+import html
 import json
 import logging
 import shutil
@@ -211,6 +212,16 @@ def test_what_was_measured_while_training_has_bands():
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
 
+def test_memory_is_a_chart_next_to_seconds():
+    rows = [{"step": step, "seconds": 2.0, "peak_memory": 1.5} for step in (1, 2)]
+    run = SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)
+    charts = [(one.part, one.title, one.caption) for one in training_charts([run])]
+    assert charts == [
+        ("System", "Time of a step", "s"),
+        ("System", "Peak memory of the process", "GiB"),
+    ]
+
+
 def facts_of(report):
     """Every value of the table by the label of its line and the key of its column."""
     table = run_table(report)
@@ -341,8 +352,31 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
     assert len({run.look.colour for run in report.runs}) > 4  # runs of a method are told apart
 
 
-def test_a_recipe_that_is_not_valid_is_named_with_its_file(tmp_path):
-    recipe = make_runs(tmp_path) / "grpo" / "recipe.toml"
-    recipe.write_text(recipe.read_text() + "\n[unknown]\nkey = 1\n")
-    with pytest.raises(SettingsError, match=r"grpo/recipe.toml: .*unknown"):
-        read_report([tmp_path])
+RENAMED = {
+    "a key of another version": ("[train]\n", "[train]\nlearning_speed = 0.1\n"),
+    "a value that no longer exists": ('method = "grpo"', 'method = "grpo_2024"'),
+    "no TOML at all": ("[train]", "[train"),
+}
+
+
+@pytest.mark.parametrize("change", RENAMED.values(), ids=RENAMED)
+def test_a_run_whose_recipe_is_not_valid_is_shown_without_its_settings(tmp_path, change):
+    place = make_runs(tmp_path, sets={"dev": 6})
+    whole = read_report([place])
+    path = place / "grpo" / "recipe.toml"
+    text = path.read_text()
+    assert change[0] in text
+    path.write_text(text.replace(*change))
+    report = read_report([place])
+    (note,) = [one for one in report.notes if "features" not in one]
+    assert note.startswith(f"without its settings: {path}")
+    assert [(run.label, run.recipe is None) for run in report.runs] == [
+        ("Base model", True),
+        ("DPH-F", False),
+        ("GRPO", True),
+    ]
+    assert report.against_own == whole.against_own
+    for key in ("r1", "r2"):
+        found, before = (one.diagnoses[key]["sets"]["dev"] for one in (report, whole))
+        assert found["problems"] == before["problems"]
+    assert note in html.unescape(page_html_of(report))

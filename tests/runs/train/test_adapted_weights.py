@@ -15,6 +15,7 @@ from dph.runs.train.loop import train
 from dph.runs.train.preparation import Actors
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import first_weights, next_weights
+from reproducible_log import reproducible_log
 from stored_distributions import distribution_sample
 
 BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15, "per_step": 2}
@@ -63,13 +64,6 @@ def start(make_model, make_draw, tokenizer, problems):
         return train(recipe, directory, actors, problems, rows, digest="d", on_step=on_step)
 
     return run
-
-
-def timeless(directory):
-    return [
-        {k: v for k, v in line.items() if "second" not in k}
-        for line in read_metrics(directory / "metrics.jsonl")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +144,7 @@ def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(start, tmp_pat
     resumed = start(recipe, tmp_path / "killed")
     for name in ("model.safetensors", "optimizer.safetensors", "trainer.json"):
         assert (resumed.checkpoint / name).read_bytes() == (whole.checkpoint / name).read_bytes()
-    assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+    assert reproducible_log(tmp_path / "killed") == reproducible_log(tmp_path / "whole")
 
 
 def test_only_anchors_with_a_target_adapt_their_weight():

@@ -28,6 +28,7 @@ from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import TrainingForward
 from letter_task import GRADING
+from reproducible_log import reproducible_log
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr"]
 ADVANTAGES = ["maxrl", "f_grpo", "ucpo", "pass_at_k", "pkpo", "differential_smoothing"]
@@ -117,6 +118,7 @@ def test_every_method_trains_and_reports(start, tmp_path, method):
         assert math.isfinite(line["policy_loss"])
         assert line["grad_norm"] > 0
         assert 1 <= line["effective_styles"] <= 2
+        assert line["peak_memory"] > 0
     has_rehearsal = method in ("alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr")
     assert any(line["divergence"] > 0 for line in lines) == has_rehearsal
     assert any(line["kl_penalty"] > 0 for line in lines) == (method == "rkl")
@@ -161,13 +163,7 @@ def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(
         whole.checkpoint / optimizer
     ).read_bytes()
 
-    def timeless(directory):
-        return [
-            {k: v for k, v in line.items() if "second" not in k}
-            for line in read_metrics(directory / "metrics.jsonl")
-        ]
-
-    assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
+    assert reproducible_log(tmp_path / "killed") == reproducible_log(tmp_path / "whole")
 
 
 def test_more_steps_continue_a_finished_run(start, tmp_path):

@@ -8,7 +8,13 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.recipe import TrackingSettings, resolve_recipe
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
-from dph.runs.train.tracking import MetricsLog, open_trackers, read_metrics, shown_answers
+from dph.runs.train.tracking import (
+    MetricsLog,
+    open_trackers,
+    peak_memory,
+    read_metrics,
+    shown_answers,
+)
 
 
 @pytest.fixture
@@ -220,3 +226,12 @@ def test_a_damaged_line_of_metrics_is_named(tmp_path, line):
     path.write_text('{"step": 1}\n' + line + '\n{"step": 3}\n')
     with pytest.raises(DataError, match=r"metrics\.jsonl, line 2 is damaged"):
         read_metrics(path)
+
+
+def test_peak_memory_counts_bytes_that_were_held_once():
+    held = b"x" * 2**28
+    most = peak_memory()["peak_memory"]
+    del held
+    assert most >= 0.25
+    # Linux counts pages in batches, so that a peak that is read later may be smaller by some.
+    assert peak_memory()["peak_memory"] == pytest.approx(most, abs=2**-7)

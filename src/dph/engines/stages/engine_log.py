@@ -150,6 +150,7 @@ SAME_IN_VERL: Mapping[str, str] = {
     "seconds": "timing_s/step",
     "seconds_sampling": "timing_s/gen",
     "seconds_update": "timing_s/update_actor",
+    "peak_memory_device": "perf/max_memory_allocated_gb",
 }
 """Our names, and verl's for the same."""
 """What the trainers of this package log of verdicts (``answer_metrics``)."""

@@ -211,7 +211,7 @@ def _problems(
     """The problems of a set in its order; None with a note where they are unavailable."""
     try:
         found = results.problems(set_name)
-    except DataError as error:
+    except (DataError, SettingsError) as error:  # a recipe that is not valid names no problems
         notes.append(f"features of {set_name!r}: only the baseline's accuracy, because {error}")
         return None
     missing = [one for one in problem_ids if one not in found]

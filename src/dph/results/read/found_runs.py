@@ -9,12 +9,15 @@ from dph.results.read.run_results import RunResults
 from dph.runs.directory import BASE, EVALUATION, METRICS, SAMPLES
 
 
-def find_runs(places: Sequence[Path]) -> list[RunResults]:
+def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunResults]:
     """The runs at ``places``; a directory of runs (a quickstart's, say) stands for all of them.
+
+    ``any_recipe``: a run whose recipe is not valid, such as one of another version of this package,
+    is among them without its recipe (``RunResults.unread_recipe``).
 
     Raises:
         DataError: there is no run at a place, one is named twice, or an evaluation is damaged.
-        SettingsError: a run's recipe is not valid.
+        SettingsError: a run's recipe is not valid, and ``any_recipe`` is False.
     """
     paths = runs_at(places)
     seen: set[Path] = set()
@@ -23,6 +26,7 @@ def find_runs(places: Sequence[Path]) -> list[RunResults]:
             raise DataError(f"the run {path} is named twice")
         seen.add(path.resolve())
     found = [RunResults(path) for path in paths]
+    found = [run.readable() for run in found] if any_recipe else found
     for run in found:
         run.why_alone  # noqa: B018 - so that what is wrong with any is said before all are read
     return found

@@ -1,7 +1,7 @@
 """Contents of a run directory, each part read when it is asked for. Loads no torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,13 @@ _ABOVE = 2
 
 @dataclass(frozen=True)
 class RunResults:
-    """A run, or the evaluation of any other model; a samples file stands for its evaluation."""
+    """A run, or the evaluation of any other model; a samples file stands for its evaluation.
+
+    ``unread_recipe`` is why its recipe is left out [empty: it is read].
+    """
 
     path: Path
+    unread_recipe: str = field(default="", compare=False)
 
     @property
     def place(self) -> RunDirectory:
@@ -51,7 +55,7 @@ class RunResults:
         Raises:
             SettingsError: it is not valid; names the file, since there may be many.
         """
-        if self._home is None:
+        if self._home is None or self.unread_recipe:
             return None
         path = self._home / RECIPE
         table = read_table(path)
@@ -59,6 +63,14 @@ class RunResults:
             return recipe_of(table, beside=path.resolve().parent)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from error
+
+    def readable(self) -> "RunResults":
+        """The same; where its recipe is not valid, without it."""
+        try:
+            self.recipe  # noqa: B018
+        except SettingsError as error:
+            return replace(self, unread_recipe=str(error))
+        return self
 
     @cached_property
     def evaluation(self) -> Mapping[str, Any] | None:

@@ -85,7 +85,7 @@ def run_diagnoses(
         if run.base is None or run.path not in keys:
             continue
         try:
-            documents[keys[run.path]] = diagnosis_document(diagnose(run.path))
+            documents[keys[run.path]] = diagnosis_document(diagnose(run.path, run.base.path))
         except DataError as error:  # the rest of the report is of use without it
             notes.append(f"no diagnosis of {run.path}: {error}")
     return documents, notes
@@ -250,25 +250,30 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = Tr
 
     Raises:
         DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
-        SettingsError: a recipe is not valid, or one path was given instead of a list of them.
+        SettingsError: one path was given instead of a list of them.
     """
     if isinstance(places, str | Path):
         raise SettingsError(f"read_report takes a list of runs, got {places!r}: write [{places!r}]")
-    found = find_runs([Path(place) for place in places])
+    found = find_runs([Path(place) for place in places], any_recipe=True)
     runs = _with_scores(report_runs(found, lambda run: run.answers(texts=texts)))
     problems, notes = read_set_problems({run.results: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
-    alone = [one.why_alone for one in found if one.why_alone]
     comparison = compare_sets({run.key: run.scores for run in runs}, seed=seed)
     return ReportData(
         runs=runs,
         problems=problems,
         comparison=comparison,
         diagnoses=diagnoses,
-        notes=[*notes, *alone, *unexplained],
+        notes=[*notes, *why_incomplete(found), *unexplained],
         groups=seed_groups(runs),
         against_own=against_baselines(runs, comparison, seed=seed),
     )
+
+
+def why_incomplete(found: Sequence[RunResults]) -> list[str]:
+    """Why runs are shown without their settings, or without a comparison."""
+    unread = [f"without its settings: {one.unread_recipe}" for one in found if one.unread_recipe]
+    return unread + [one.why_alone for one in found if one.why_alone]
 
 
 def report_runs(

@@ -38,7 +38,7 @@ def set_charts(data: ReportData) -> Iterator[Chart]:
         chart = pass_at_k_chart(name, of, labels, looks, data.folded)
         yield replace(chart, title=reach_finding(name, of, labels, ())) if several else chart
     for name, of in rows.items():
-        k = table_ks(max(_k_of(row) for row in of))[-1]
+        k = table_ks(max(row.k or 0 for row in of))[-1]
         front = front_chart(name, of, k, labels, looks, data.folded)
         if front is not None:
             yield replace(front, title=set_title(name)) if several else front
@@ -64,10 +64,10 @@ def pass_at_k_chart(
     told: Sequence[str],
 ) -> Chart:
     """Pass@k of every run over k, with 95% bands; the title speaks of those in ``told``."""
-    curve = [row for row in rows if _k_of(row)]
+    curve = [row for row in rows if row.k]
     columns: dict[str, list[Any]] = {
         "run": [row.run for row in curve],
-        "x": [_k_of(row) for row in curve],
+        "x": [row.k for row in curve],
         "value": [row.value for row in curve],
         "lo": [row.lo for row in curve],
         "hi": [row.hi for row in curve],
@@ -97,7 +97,7 @@ def reach_finding(
     told: Sequence[str],
 ) -> str:
     """The runs that differ from the baseline at the largest k, and in which direction."""
-    k = max(_k_of(row) for row in rows)
+    k = max(row.k or 0 for row in rows)
     start, base = f"{set_title(set_name)}, {metric_title(f'pass_at_{k}')}", _baseline(rows, labels)
     ways = _directions(rows, f"pass_at_{k}", told)
     if not ways:
@@ -160,12 +160,6 @@ def _tie(ways: Mapping[str, int], base: str, labels: Mapping[str, str]) -> str:
     if len(ways) == 1:
         return f"{labels[next(iter(ways))]} cannot be told from {base}"
     return f"no run can be told from {base}"
-
-
-def _k_of(row: ComparisonRow) -> int:
-    """The k of Pass@k; 0 of other metrics."""
-    start, _, k = row.metric.rpartition("pass_at_")
-    return int(k) if not start and k.isdigit() else 0
 
 
 # Greedy against Pass@k: what a run is good at against what it still can do.

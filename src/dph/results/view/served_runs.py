@@ -103,7 +103,7 @@ class ServedRuns:
     ``page`` is the state of what the page shows: of the answers, and whether they were analysed.
 
     Raises:
-        DataError: there is no run, or one is damaged. SettingsError: a recipe is not valid.
+        DataError: there is no run, or one is damaged.
     """
 
     def __init__(self, places: Sequence[Path], *, title: str = "dph view", seed: int = 0) -> None:

@@ -22,6 +22,7 @@ from dph.results.report.report_data import (
     SeedGroup,
     report_runs,
     seed_groups,
+    why_incomplete,
 )
 from dph.results.view.haystack import Texts
 from dph.results.view.set_index import AnswerCounts, SetIndex, count_answers
@@ -166,11 +167,10 @@ def read_snapshot(places: Sequence[Path]) -> Snapshot:
     """Read the runs at ``places``; of their answers only what is counted.
 
     Raises:
-        DataError: a file is damaged, or runs have other problems. SettingsError: a recipe is not
-        valid.
+        DataError: a file is damaged, or runs have other problems.
     """
     state = answers_state(places)  # before reading: what changes meanwhile is read again
-    found = find_runs(places)
+    found = find_runs(places, any_recipe=True)
     runs = report_runs(found, lambda _: None)
     files = {run.key: run.results.samples for run in runs if run.results.is_evaluated}
     problems, notes = read_set_problems({run.results: run.recipe for run in runs})
@@ -182,7 +182,7 @@ def read_snapshot(places: Sequence[Path]) -> Snapshot:
         state=state,
         runs=runs,
         groups=seed_groups(runs),
-        notes=[*notes, *(one.why_alone for one in found if one.why_alone)],
+        notes=[*notes, *why_incomplete(found)],
         sets=sets,
         samples=samples,
         tokens={

@@ -74,6 +74,12 @@ class ComparisonRow:
     hi: float
     difference: Difference | None
 
+    @property
+    def k(self) -> int | None:
+        """The k of Pass@k; None for another metric."""
+        start, _, k = self.metric.rpartition("_")
+        return int(k) if start == "pass_at" else None
+
 
 class RunComparison(Sequence[ComparisonRow]):
     """The rows of a comparison: a sequence, which a notebook shows as a table."""
@@ -98,8 +104,9 @@ class RunComparison(Sequence[ComparisonRow]):
     def table(self, *, arrow: bool = False) -> Frame:
         """The rows as a DataFrame, or with ``arrow=True`` as a pyarrow Table.
 
-        Columns: set, metric, run, value, lo, hi, difference, difference_lo, difference_hi, all
-        fractions; the last three are missing for the baseline.
+        Columns: set, metric (greedy, mean, pass_at_k), k (of Pass@k), run, and as fractions value,
+        lo, hi, difference, difference_lo, difference_hi; the last three are missing for the
+        baseline.
 
         Raises:
             SettingsError: a DataFrame was asked for and pandas is not installed.
@@ -107,7 +114,8 @@ class RunComparison(Sequence[ComparisonRow]):
         rows = [
             {
                 "set": row.set_name,
-                "metric": row.metric,
+                "metric": row.metric if row.k is None else "pass_at_k",
+                "k": row.k,
                 "run": row.run,
                 **{name: float(getattr(row, name)) for name in ("value", "lo", "hi")},
                 "difference": row.difference and row.difference.mean,
@@ -124,7 +132,8 @@ class RunComparison(Sequence[ComparisonRow]):
 
 
 _COLUMNS = pa.schema(
-    [(name, pa.string()) for name in ("set", "metric", "run")]
+    [(name, pa.string()) for name in ("set", "metric")]
+    + [("k", pa.int64()), ("run", pa.string())]
     + [(name, pa.float64()) for name in ("value", "lo", "hi")]
     + [(f"difference{end}", pa.float64()) for end in ("", "_lo", "_hi")]
 )

@@ -57,7 +57,14 @@ from dph.runs.train.rows import (
     split_minibatches,
     stored_of_step,
 )
-from dph.runs.train.tracking import Metrics, MetricsLog, Trackers, open_trackers, step_metrics
+from dph.runs.train.tracking import (
+    Metrics,
+    MetricsLog,
+    Trackers,
+    open_trackers,
+    peak_memory,
+    step_metrics,
+)
 from dph.runs.train.updating import (
     NonFiniteLossError,
     first_weights,
@@ -147,7 +154,7 @@ def step(
     metrics = step_metrics(rollout, reports, rows.gap, step=number, learning_rate=rate)
     return (
         Progress(step=number, optimizer_steps=done, position=rollout.position, weights=weights),
-        {**metrics, **learner.recent.metrics(), **_seconds(metrics, started, rolled_out)},
+        {**metrics, **learner.recent.metrics(), **_resources(metrics, started, rolled_out)},
     )
 
 
@@ -171,12 +178,13 @@ def _shuffled(groups: Sequence[Group], *, seed: int, step: int) -> list[Group]:
     return [groups[i] for i in generator(seed, "minibatches", step).permutation(len(groups))]
 
 
-def _seconds(metrics: Metrics, started: float, rolled_out: float) -> Metrics:
+def _resources(metrics: Metrics, started: float, rolled_out: float) -> Metrics:
     seconds = time.perf_counter() - started
     return {
         "seconds_update": time.perf_counter() - rolled_out,
         "seconds": seconds,
         "tokens_per_second": (metrics["tokens"] or 0) / seconds,
+        **peak_memory(),
     }
 
 

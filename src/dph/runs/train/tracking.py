@@ -3,12 +3,16 @@
 import json
 import math
 import re
+import resource
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import torch
 
 from dph._base.files import write_text
 from dph.errors import SettingsError
@@ -34,7 +38,7 @@ def step_metrics(
     step: int,
     learning_rate: float,
 ) -> dict[str, float | int | None]:
-    """The metrics of one step, except its total time.
+    """The metrics of one step, except its total time and its memory.
 
     ``reward``, ``correct``, ``zero_variance`` and outcomes are over everything drawn that has
     labels, entropy, lengths and styles over all of it. Unlabelled groups have rewards of their own
@@ -86,6 +90,28 @@ def step_metrics(
         "seconds_grading": collected.grading_seconds,
         **_outcomes(labelled),
     }
+
+
+def peak_memory() -> dict[str, float]:
+    """The most memory that this process has held since it started, in GiB.
+
+    ``peak_memory`` is resident memory, ``peak_memory_device`` what torch allocated on a CUDA device
+    [only with one]. A resumed run is a new process, so its peaks begin again.
+    """
+    found = {"peak_memory": _peak_resident() / 2**30}
+    if on_device := torch.cuda.max_memory_allocated():
+        found["peak_memory_device"] = on_device / 2**30
+    return found
+
+
+def _peak_resident() -> int:
+    """Bytes. A child of Linux inherits the ``ru_maxrss`` of its parent, but not its VmHWM."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def _gap(gap: LogprobGap | None) -> dict[str, float | None]:
