@@ -1,7 +1,6 @@
 """Rows of a run's log that a run started again must repeat: all but its clock and its memory."""
 
-from dph.runs.directory import RunDirectory
-from dph.runs.train.metrics_file import read_metrics
+from dph.runs.directory import RunDirectory, read_metrics
 
 _OF_THE_MACHINE = ("second", "peak_memory")
 
