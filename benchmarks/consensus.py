@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from dph.recipe import resolve_recipe
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.verifier_use import comparer
-from dph.tasks.agreement.base import Classes
+from dph.tasks.agreement import Classes
 
 
 def main() -> None:

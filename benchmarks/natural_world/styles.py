@@ -5,7 +5,7 @@ The first that applies: ``cte``, ``exists``, ``nested`` (a subquery in FROM, JOI
 it counts as ``plain``.
 """
 
-from dph.tasks.sql.styles import sql_style
+from dph.tasks.styles import sql_style
 from dph.tasks.verifiers.sql.tokens import tokenize
 
 _SETS = frozenset(("INTERSECT", "EXCEPT", "UNION"))

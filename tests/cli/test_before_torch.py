@@ -90,8 +90,8 @@ SLOW = (*HEAVY, "huggingface_hub", "numpy", "pyarrow", "pydantic", "sympy")
     "module",
     [
         "dph.cli",
-        "dph.tasks.agreement.key_handler",
-        "dph.tasks.verifiers.function_handler",
+        "dph.tasks.agreement",
+        "dph.tasks.verifiers.function",
         "dph.tasks.verifiers.code.handler",
         "dph.tasks.verifiers.sql.handler",
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from dph import ModelError, Problem
-from dph.model.turns import TurnEncoder
+from dph.model.prompts import TurnEncoder
 from dph.tasks.environments import ToolResult
 from scripted_policy import END, START, TEMPLATE, byte_tokenizer
 

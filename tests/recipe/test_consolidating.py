@@ -7,7 +7,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, ConsolidationSettings, StoreSettings, resolve_recipe, save_recipe
-from dph.recipe.consolidating import consolidating_recipe
+from dph.recipe.recipe import consolidating_recipe
 
 USUAL = METHODS["dph_broad"]
 

@@ -4,8 +4,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import load_recipe
-from dph.recipe.overrides import Override, put, read_override
-from dph.recipe.section import PlacedPath, Section, load_file
+from dph.recipe.section import Override, PlacedPath, Section, load_file, put, read_override
 
 
 class Other(Section):

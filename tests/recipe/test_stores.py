@@ -4,7 +4,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, load_recipe, recipe_toml, resolve_recipe
-from dph.recipe.store_use import require_files
+from dph.recipe.schema import require_files
 from dph.recipe.stores import StoreSettings
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}

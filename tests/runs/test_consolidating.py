@@ -10,7 +10,7 @@ from dph.recipe import (
     load_recipe,
     save_recipe,
 )
-from dph.recipe.consolidating import consolidating_recipe
+from dph.recipe.recipe import consolidating_recipe
 from dph.records import Problem
 from dph.runs.consolidation import consolidate_stage, consolidation_forecast
 from dph.runs.evaluate import evaluate

@@ -70,7 +70,7 @@ def consolidate(
     from dph.cli.display.progress import open_progress
     from dph.cli.request import require_writable
     from dph.cli.run import end_interrupted
-    from dph.recipe.consolidating import consolidating_recipe
+    from dph.recipe.recipe import consolidating_recipe
     from dph.runs.finished_models import consolidation_source
 
     source = consolidation_source(run, recipe)

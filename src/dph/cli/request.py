@@ -10,7 +10,7 @@ from pathlib import Path
 from dph.errors import DataError, SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe, load_recipe
-from dph.recipe.overrides import read_override
+from dph.recipe.section import read_override
 from dph.runs.directory import RunDirectory
 
 

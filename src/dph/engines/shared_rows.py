@@ -6,7 +6,7 @@ from typing import Any
 
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.engines import Row
-from dph.recipe.environment import EnvironmentSettings
+from dph.recipe.schema import EnvironmentSettings
 from dph.recipe.terms import READ_IN_OWN_LOOP
 
 _OWN = "`--engine own` does"

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
     from dph.model.loading import load_config, load_model, load_tokenizer
     from dph.model.policies import interpolated_weights
-    from dph.model.prompts import chat_messages, encode_prompt, stop_token_ids
-    from dph.model.turns import TurnEncoder
+    from dph.model.prompts import TurnEncoder, chat_messages, encode_prompt, stop_token_ids
 
 __all__ = [
     "TurnEncoder",
@@ -27,7 +26,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "TurnEncoder": "dph.model.turns",
+        "TurnEncoder": "dph.model.prompts",
         "chat_messages": "dph.model.prompts",
         "encode_prompt": "dph.model.prompts",
         "interpolated_weights": "dph.model.policies",

@@ -3,20 +3,22 @@
 The descriptions are what ``dph recipe show`` prints, so they are one line each.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from dph._base.import_path import is_import_path
+from dph.errors import SettingsError
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
-from dph.recipe.environment import EnvironmentSettings
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
-from dph.recipe.section import Count, Section
-from dph.recipe.store_use import stores_in_use, with_one_file, wrong_stores
-from dph.recipe.stores import StoreSettings
+from dph.recipe.section import Count, Phrase, Positive, Section
+from dph.recipe.stores import FROM_FILE, StoreSettings
 from dph.recipe.tables import (
     ConsolidationSettings,
     ModelSettings,
@@ -30,6 +32,190 @@ from dph.recipe.tables import (
     VLLMSettings,
 )
 from dph.recipe.terms import BASE_CORRECT
+from dph.tasks.environments import EpisodeLimits
+
+# The settings of ``[environment]``.
+
+
+SQL = "sql"
+"""The environment that comes with the package (``dph.tasks.sql.sql_environment``)."""
+_LIMITS = EpisodeLimits()
+
+
+class EnvironmentSettings(Section):
+    """A class whose tools the policy calls in turns before it answers."""
+
+    path: str | None = Field(
+        None,
+        description="sql, or your module:Class with the tools; default: none, answers of one turn",
+    )
+    form: Literal["json", "plain"] = Field(
+        "json", description="form of calls: json as chat templates write it, or plain lines CALL"
+    )
+    submits: str = Field(
+        "",
+        description="tool that ends a trajectory with its argument as the answer; default: the "
+        "answer is the text of the turn that calls no tool",
+    )
+    hidden: Annotated[tuple[Phrase, ...], Field(strict=False)] = Field(
+        (), description="columns of problems that reset does not get, such as the gold answer"
+    )
+    columns: dict[str, bool | int | float | str] = Field(
+        {}, description="columns that every reset gets, in addition to those of its problem"
+    )
+    tokens: Positive = Field(
+        4096,
+        description="tokens of a trajectory, results of tools included; sampling.max_tokens "
+        "limits one turn",
+    )
+    turns: Positive = Field(_LIMITS.turns, description="turns of the policy in a trajectory")
+    calls: Positive = Field(_LIMITS.calls, description="calls of tools in one turn")
+    errors: Count = Field(
+        _LIMITS.errors, description="failed calls that the policy is told of; one more ends it"
+    )
+    seconds: float = Field(
+        _LIMITS.seconds,
+        gt=0,
+        lt=1e6,
+        description="time limit of reset, of a call and of get_reward, each",
+    )
+    result_characters: Positive = Field(
+        _LIMITS.result_characters, description="characters of a result that the policy reads"
+    )
+    most_characters: Positive = Field(
+        _LIMITS.most_characters, description="characters of a result; a longer one ends it"
+    )
+    memory_bytes: int = Field(
+        _LIMITS.memory_bytes, ge=1_000_000, description="memory that the class may take"
+    )
+    processes: Positive = Field(128, description="trajectories whose processes live at a time")
+
+    @field_validator("path")
+    @classmethod
+    def _names_a_class(cls, path: str | None) -> str | None:
+        if path not in (None, SQL) and not is_import_path(str(path)):
+            raise ValueError(f"should be 'sql' or name a class as 'module:Class', got {path!r}")
+        return path
+
+    @model_validator(mode="after")
+    def _sql_is_whole(self) -> Self:
+        given = [name for name in ("submits", "columns") if getattr(self, name)]
+        if self.path == SQL and given:
+            raise ValueError(f"path='sql' sets {given[0]} itself, got {getattr(self, given[0])!r}")
+        return self
+
+    @property
+    def limits(self) -> EpisodeLimits:
+        """Limits of each trajectory.
+
+        Raises:
+            SettingsError: most_characters is below result_characters.
+        """
+        return EpisodeLimits(**{each.name: getattr(self, each.name) for each in fields(_LIMITS)})
+
+
+# Stores that a recipe reads, and whether they fit their readers.
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def stores_in_use(objective: ObjectiveSettings, consistency: SelfConsistencySettings) -> set[str]:
+    """The names of the stores that training reads."""
+    return {name for _, name in _readers(objective, consistency)}
+
+
+def with_one_file(stores: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of stores; where one file is named, those that need one and name none get it."""
+    tables = {name: dict(s) if isinstance(s, Mapping) else s for name, s in stores.items()}
+    given = [table for table in tables.values() if isinstance(table, dict)]
+    files = {str(table["file"]): table["file"] for table in given if table.get("file")}
+    if len(files) == 1:
+        (file,) = files.values()
+        for table in given:
+            if table.get("prompts", FROM_FILE[0]) in FROM_FILE and table.get("file") is None:
+                table["file"] = file
+    return tables
+
+
+def wrong_stores(
+    stores: Mapping[str, StoreSettings],
+    objective: ObjectiveSettings,
+    consistency: SelfConsistencySettings,
+) -> str:
+    """The first thing that does not fit; '' where everything does."""
+    for name in stores:
+        if not _NAME.fullmatch(name):
+            return f"stores.{name}: a name is letters, digits, '.', '_' and '-', got {name!r}"
+    for reader, name in _readers(objective, consistency):
+        if name not in stores:
+            known = ", ".join(stores) or "none"
+            return (
+                f"{reader}.samples = 'store:{name}' does not name a store; [stores.<name>] exists "
+                f"for: {known}"
+            )
+    return _wrong_consistency(stores, consistency)
+
+
+def require_files(
+    stores: Mapping[str, StoreSettings], consistency: SelfConsistencySettings
+) -> None:
+    """Refuse to make or read anything while a file of prompts is not named.
+
+    A recipe without it can still be shown and completed.
+
+    Raises:
+        SettingsError: says which key is missing, and what the file holds.
+    """
+    for name, store in stores.items():
+        if store.prompts in FROM_FILE and store.file is None:
+            raise SettingsError(
+                f"the store {name!r} needs stores.{name}.file: {_WHAT}, or another "
+                f"stores.{name}.prompts than {store.prompts!r}"
+            )
+    if consistency.active and consistency.reward == "majority" and consistency.file is None:
+        raise SettingsError(
+            f"self_consistency.problems_per_step = {consistency.problems_per_step} needs "
+            f"self_consistency.file: {_WHAT}"
+        )
+
+
+_WHAT = (
+    "a file of prompts without answers (problem_id, prompt, and the fields other than the answer "
+    "that the verifier reads, such as database)"
+)
+
+
+def _readers(
+    objective: ObjectiveSettings, consistency: SelfConsistencySettings
+) -> Iterator[tuple[str, str]]:
+    """The tables whose ``samples`` name a store in use, and that name."""
+    for name, anchor in objective.active_anchors.items():
+        if anchor.store is not None:
+            yield f"objective.anchors.{name}", anchor.store
+    if consistency.active and consistency.store is not None:
+        yield "self_consistency", consistency.store
+
+
+def _wrong_consistency(
+    stores: Mapping[str, StoreSettings], consistency: SelfConsistencySettings
+) -> str:
+    if not consistency.active or consistency.reward != "consensus":
+        return ""
+    if consistency.store is None:
+        known = ", ".join(stores) or "none"
+        return (
+            "self_consistency.reward = 'consensus' needs self_consistency.samples = 'store:NAME', "
+            f"a [stores.<name>]; these exist: {known}"
+        )
+    store = stores[consistency.store]
+    if store.answers < 2 or store.prompts == "beginning":
+        return (
+            f"self_consistency.samples = {consistency.samples!r}: a consensus needs at least 2 "
+            f"answers to each prompt, got prompts={store.prompts!r} with answers={store.answers}"
+        )
+    return ""
+
 
 _SUBSETS_OF_K = ("pass_at_k", "pkpo")
 """Advantages that look at k samples of a group at a time."""

@@ -112,12 +112,12 @@ _SHARE = Field(2e-4, gt=0, le=1, description="share of a mini-batch's tokens, at
 SURROGATES: Mapping[str, Term] = MappingProxyType(
     {
         "clipped": Term(
-            path="dph.loss.objectives.policy:ClippedSurrogate",
+            path="dph.loss.objectives.surrogates:ClippedSurrogate",
             summary="ratio times advantage, with separate clip bounds (PPO, DAPO)",
             parameters=parameters(**_CLIP),
         ),
         "clip_cov": Term(
-            path="dph.loss.objectives.covariance:ClipCov",
+            path="dph.loss.objectives.surrogates:ClipCov",
             summary="clipped, without some tokens of high covariance of log-prob and advantage",
             parameters=parameters(
                 **_CLIP,
@@ -133,12 +133,12 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
             ),
         ),
         "flow_balance": Term(
-            path="dph.loss.objectives.flow_balance:FlowBalance",
+            path="dph.loss.objectives.surrogates:FlowBalance",
             summary="squared distance of an answer's log-ratio a token from its advantage (FlowRL)",
             parameters=parameters(**_CLIP),
         ),
         "unclipped": Term(
-            path="dph.loss.objectives.policy:UnclippedSurrogate",
+            path="dph.loss.objectives.surrogates:UnclippedSurrogate",
             summary="ratio times advantage, without bounds",
             parameters=parameters(),
         ),
@@ -182,7 +182,7 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
             reads_reference=True,
         ),
         "kl_cov": Term(
-            path="dph.loss.objectives.covariance:KLCov",
+            path="dph.loss.objectives.surrogates:KLCov",
             summary="distance to the old policy at the tokens of highest covariance",
             parameters=parameters(share=(float, _SHARE)),
         ),
@@ -193,31 +193,31 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
 DIVERGENCES: Mapping[str, Term] = MappingProxyType(
     {
         "forward_kl": Term(
-            path="dph.loss.divergences.forward_kl:ForwardKL",
+            path="dph.loss.divergences.f_divergences:ForwardKL",
             summary="mass-covering: KL(initial policy || policy)",
             parameters=parameters(
                 form=(Literal["k3", "nll"], Field("k3", description="form of the forward KL"))
             ),
         ),
         "jensen_shannon": Term(
-            path="dph.loss.divergences.jensen_shannon:JensenShannon",
+            path="dph.loss.divergences.f_divergences:JensenShannon",
             summary="both against their mean, on stored answers alone",
             parameters=parameters(),
         ),
         "alpha": Term(
-            path="dph.loss.divergences.alpha:Alpha",
+            path="dph.loss.divergences.f_divergences:Alpha",
             summary="between reverse (0) and forward KL (1)",
             parameters=parameters(
                 alpha=(float, Field(0.5, gt=0, lt=1, description="alpha (1: forward KL)"))
             ),
         ),
         "reverse_kl": Term(
-            path="dph.loss.divergences.reverse_kl:ReverseKL",
+            path="dph.loss.divergences.f_divergences:ReverseKL",
             summary="mode-seeking: KL(policy || initial policy), on stored answers",
             parameters=parameters(),
         ),
         "jensen_shannon_definition": Term(
-            path="dph.loss.divergences.jensen_shannon:JensenShannonDefinition",
+            path="dph.loss.divergences.f_divergences:JensenShannonDefinition",
             summary="Jensen-Shannon by its definition: half on stored answers, half on new ones",
             parameters=parameters(),
             reads_reference=True,

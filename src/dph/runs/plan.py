@@ -13,10 +13,9 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from dph.errors import DataError
 from dph.model.hub import model_directory, problems_file, resolve_names
 from dph.model.loading import load_config, load_tokenizer, require_usable
-from dph.model.prompts import encode_prompt, set_template_variables, wants_chat
+from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables, wants_chat
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
-from dph.model.turns import TurnEncoder
 from dph.recipe import Recipe, StoreSettings
 from dph.recipe.objective import AnchorSettings
 from dph.recipe.tables import SelfConsistencySettings

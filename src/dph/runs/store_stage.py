@@ -16,7 +16,7 @@ from dph.errors import ModelError, PoolError
 from dph.model.policies import load_policy
 from dph.recipe import StoreSettings
 from dph.recipe.objective import AnchorSettings
-from dph.recipe.store_use import require_files
+from dph.recipe.schema import require_files
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.directory import is_made
@@ -41,7 +41,7 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
 from dph.runs.verifier_use import comparer
-from dph.tasks.agreement.verified import GOLDS, labelled
+from dph.tasks.agreement import GOLDS, labelled
 
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from dph.errors import SettingsError
 from dph.recipe import DataSettings, Recipe
-from dph.recipe.environment import SQL
+from dph.recipe.schema import SQL
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.sql import sql_environment
 from dph.tasks.verifiers import make_verifier

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import load_bird, load_spider
     from dph.tasks.sql.problems import sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
-    from dph.tasks.sql.styles import SQL_STYLES, sql_style
-    from dph.tasks.styles import STYLES, make_style
+    from dph.tasks.styles import SQL_STYLES, STYLES, make_style, sql_style
 
 __all__ = [
     "MATH_SETS",
@@ -35,7 +34,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "MATH_SETS": "dph.tasks.math",
         "SQLPrompts": "dph.tasks.sql.prompt",
-        "SQL_STYLES": "dph.tasks.sql.styles",
+        "SQL_STYLES": "dph.tasks.styles",
         "STYLES": "dph.tasks.styles",
         "load_bird": "dph.tasks.sql.data_sets",
         "load_math": "dph.tasks.math",
@@ -46,6 +45,6 @@ __getattr__, __dir__ = lazy_names(
         "problems_fingerprint": "dph.tasks.problems",
         "save_problems": "dph.tasks.problems",
         "sql_problems": "dph.tasks.sql.problems",
-        "sql_style": "dph.tasks.sql.styles",
+        "sql_style": "dph.tasks.styles",
     },
 )

@@ -16,8 +16,13 @@ from dph._base.closing import Closing
 from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Problem
-from dph.tasks.verifiers.gym.entries import MAKING_SECONDS, MEMORY_BYTES, GymEntry, entry_fields
-from dph.tasks.verifiers.gym.verifier import require_gym
+from dph.tasks.verifiers.gym.verifier import (
+    MAKING_SECONDS,
+    MEMORY_BYTES,
+    GymEntry,
+    entry_fields,
+    require_gym,
+)
 
 _AT_ONCE = 64
 """Entries that are asked for together; the next are, while some are left out."""

@@ -1,13 +1,139 @@
 """Style classifiers by name: what "how many ways of answering are left" counts."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
 from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError, VerifierError
-from dph.tasks.sql.styles import sql_style
+from dph.tasks.verifiers.sql.extraction import extract_sql
+from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
+
+# Classify a text-to-SQL answer into five styles, by its structure and not its label.
+#
+# The first that applies: ``cte`` (the statement starts with WITH), ``steps`` (lines or
+# ``;``-segments of working before the statement), ``nested`` (a subquery in FROM, JOIN or IN),
+# ``alias`` (a table alias, used in a qualified column), else ``plain``; ``other`` without SQL.
+
+
+SQL_STYLES = ("plain", "cte", "nested", "alias", "steps")
+
+_LABEL = re.compile(r"\s*+\w++\s*+:")
+# A name right after a table, or after AS or a closing parenthesis, is its alias unless it is:
+_NO_ALIAS = frozenset(
+    ("AS", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "NATURAL", "INDEXED", "NOT")
+)
+_ENDS_FROM = frozenset(
+    ("WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "UNION", "INTERSECT", "EXCEPT")
+)
+
+
+class _Clause(Enum):
+    """Clause of a FROM that a token is in."""
+
+    OUTSIDE = auto()
+    TABLES = auto()
+    CONDITION = auto()
+
+
+def sql_style(response: str) -> str:
+    """The style of a response: one of SQL_STYLES, or ``other``.
+
+    >>> sql_style("SELECT p . name FROM singer AS p WHERE p . age > 20")
+    'alias'
+    """
+    found = extract_sql(response)
+    if found is None:
+        return "other"
+    tokens = list(tokenize(found.statement))
+    if not tokens or tokens[0].word not in ("SELECT", "WITH"):
+        return "other"
+    if tokens[0].word == "WITH":
+        return "cte"
+    if _has_steps(found.preamble):
+        return "steps"
+    if _is_nested(tokens):
+        return "nested"
+    if _has_used_alias(tokens):
+        return "alias"
+    return "plain"
+
+
+def _has_steps(preamble: str) -> bool:
+    """Whether the text before the statement has a finished segment of working.
+
+    The last segment leads up to the statement ("so the query is"), and one that ends in a colon
+    only announces.
+    """
+    label = _LABEL.match(preamble)
+    *segments, _ = re.split(r"[;\n]", preamble[label.end() if label else 0 :])
+    return any(
+        re.search(r"\w", segment) and not segment.rstrip().endswith(":") for segment in segments
+    )
+
+
+def _is_nested(tokens: Sequence[Token]) -> bool:
+    clauses = _clauses(tokens)
+    for index in range(2, len(tokens)):
+        opening, before = tokens[index - 1], tokens[index - 2]
+        if tokens[index].word in ("SELECT", "WITH") and opening.text == "(":
+            if before.word in ("FROM", "JOIN", "IN"):
+                return True
+            if before.text == "," and clauses[index - 2] is _Clause.TABLES:
+                return True
+    return False
+
+
+def _has_used_alias(tokens: Sequence[Token]) -> bool:
+    qualifiers = {
+        _name(token) for token, dot in pairwise(tokens) if dot.text == "." and token.is_name
+    }
+    return bool(_aliases(tokens) & qualifiers)
+
+
+def _aliases(tokens: Sequence[Token]) -> set[str]:
+    """The names given to tables and subqueries in FROM clauses."""
+    aliases = set()
+    for index, clause in enumerate(_clauses(tokens)):
+        token, before = tokens[index], tokens[index - 1]
+        if clause is not _Clause.TABLES or not token.is_name or token.word in _NO_ALIAS:
+            continue
+        after_table = before.is_name and before.word not in ("FROM", *_NO_ALIAS)
+        if after_table or before.word == "AS" or before.text == ")":
+            aliases.add(_name(token))
+    return aliases
+
+
+def _clauses(tokens: Sequence[Token]) -> list[_Clause]:
+    """For each token, where it is in the FROM clause at its own depth."""
+    open_clauses: list[_Clause] = []
+    clauses = []
+    for token in tokens:
+        del open_clauses[token.depth + 1 :]
+        open_clauses += [_Clause.OUTSIDE] * (token.depth + 1 - len(open_clauses))
+        now = open_clauses[token.depth]
+        if token.word == "FROM":
+            now = _Clause.TABLES
+        elif token.word in _ENDS_FROM:
+            now = _Clause.OUTSIDE
+        elif now is not _Clause.OUTSIDE:
+            if token.word == "JOIN" or token.text == ",":
+                now = _Clause.TABLES
+            elif token.word in ("ON", "USING"):
+                now = _Clause.CONDITION
+        open_clauses[token.depth] = now
+        clauses.append(now)
+    return clauses
+
+
+def _name(token: Token) -> str:
+    text = token.text if token.kind is TokenKind.WORD else token.text[1:-1]
+    return text.lower()
+
 
 Style = Callable[[str], str | None]
 """From a response to the name of its style; None where it has none."""

@@ -10,9 +10,9 @@ from dph.cli import main
 from dph.engines.verl.mixing import stored_digest
 from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
-from dph.model.sampler.graded_table import graded_rows
 from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
+from dph.runs.presample.tables import graded_rows
 from dph.runs.train.rows import rehearsal_of_step
 from engines.verl.session import Session
 from engines.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small_world

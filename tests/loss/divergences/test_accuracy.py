@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL
-from dph.loss.divergences.jensen_shannon import policy_half, reference_half
+from dph.loss.divergences.f_divergences import policy_half, reference_half
 
 
 def _log_share(u):

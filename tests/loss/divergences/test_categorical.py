@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from dph.loss.divergences.elementwise import categorical_kl
+from dph.loss.divergences.base import categorical_kl
 
 
 def by_hand(p, q):

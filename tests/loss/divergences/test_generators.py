@@ -18,7 +18,7 @@ from dph.loss.divergences import (
     ReverseKL,
     make_divergence,
 )
-from dph.loss.divergences.jensen_shannon import reference_half
+from dph.loss.divergences.f_divergences import reference_half
 
 GENERATORS = [
     ForwardKL(),

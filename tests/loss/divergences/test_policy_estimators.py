@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dph.loss.divergences.jensen_shannon import policy_half
+from dph.loss.divergences.f_divergences import policy_half
 from dph.loss.objectives import importance_ratio, kl_penalty
 
 from . import oracle

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL
-from dph.loss.divergences.jensen_shannon import reference_half
+from dph.loss.divergences.f_divergences import reference_half
 
 from . import oracle
 

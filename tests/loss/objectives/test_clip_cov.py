@@ -6,7 +6,7 @@ import torch
 
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives import ChoosesTokens, ClipCov
-from dph.loss.objectives.policy import clipped_policy_loss
+from dph.loss.objectives.surrogates import clipped_policy_loss
 from new_samples import policy_tokens
 
 

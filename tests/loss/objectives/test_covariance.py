@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dph.errors import SettingsError
-from dph.loss.objectives.covariance import check_share, share_of, token_covariances
+from dph.loss.objectives.surrogates import check_share, share_of, token_covariances
 from new_samples import policy_tokens
 
 

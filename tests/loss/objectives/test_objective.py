@@ -13,8 +13,8 @@ from dph.loss.objectives import (
     make_objective,
     mixed_loss,
 )
-from dph.loss.objectives.policy import ClippedSurrogate
-from dph.loss.objectives.whole_step import needs_whole_step
+from dph.loss.objectives.objective import needs_whole_step
+from dph.loss.objectives.surrogates import ClippedSurrogate
 from dph.recipe import ObjectiveSettings
 from short_objective import from_settings
 

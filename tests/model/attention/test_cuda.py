@@ -4,8 +4,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dph.model.attention.cuda import EfficientCuda, FlashCuda, device_kernel_for
-from dph.model.attention.kernels import Explicit, FlashCpu, Scoring
+from dph.model.attention.kernels import (
+    EfficientCuda,
+    Explicit,
+    FlashCpu,
+    FlashCuda,
+    Scoring,
+    device_kernel_for,
+)
 from dph.model.forward import packed_attention
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import pack

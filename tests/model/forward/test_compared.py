@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from dph.model.forward.compared import compared_tokens
+from dph.model.forward.scorer import compared_tokens
 from tiny_models import build_model
 
 PROMPTS, COMPLETIONS = [(3, 4, 5), (3, 4, 6), (7, 8)], [(9, 10), (11,), (12, 13, 14)]

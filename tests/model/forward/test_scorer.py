@@ -2,9 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from dph.model.forward.compared import compared_tokens
 from dph.model.forward.logprobs import score_completions
-from dph.model.forward.scorer import AnswerScorer
+from dph.model.forward.scorer import AnswerScorer, compared_tokens
 from tiny_models import build_model
 
 PROMPTS, COMPLETIONS = [(5, 6), (5, 7, 8)], [(9, 10), (11,)]

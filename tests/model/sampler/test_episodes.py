@@ -5,6 +5,7 @@ import time
 import pytest
 
 from dph import DataError, Outcome, Problem, SettingsError, Verdict, VerifierError
+from dph.model.prompts import TurnEncoder
 from dph.model.sampler import (
     EpisodeSampler,
     RoutedSampler,
@@ -12,7 +13,6 @@ from dph.model.sampler import (
     SamplingParameters,
     TorchSampler,
 )
-from dph.model.turns import TurnEncoder
 from dph.records import Turn
 from dph.tasks.environments import Environment, EpisodeLimits, read_turns
 from environment_classes import (

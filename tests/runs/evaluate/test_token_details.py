@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from dph.model.forward.compared import ComparedTokens
+from dph.model.forward.scorer import ComparedTokens
 from dph.runs.evaluate.evaluate import evaluate
 from dph.runs.evaluate.samples_file import read_token_details
 from dph.runs.evaluate.token_details import TokenReader, keep_token_details

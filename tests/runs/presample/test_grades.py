@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from dph.model.sampler.graded_table import graded_table
 from dph.records import Outcome, Verdict
 from dph.runs.presample.diagnosis import Ungradable, read_grades, ungradable_outcome
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import partition, presample
+from dph.runs.presample.tables import graded_table
 from letter_task import GRADING
 
 BAD, CRASHED = Outcome.BAD_GOLD, Outcome.CRASHED

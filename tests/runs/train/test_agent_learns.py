@@ -7,8 +7,8 @@ from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import make_verifier
 from dph._base.randomness import generator
 from dph.loss.objectives import make_objective
+from dph.model.prompts import TurnEncoder
 from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
-from dph.model.turns import TurnEncoder
 from dph.recipe import ObjectiveSettings
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward

@@ -13,9 +13,9 @@ import torch
 from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
 from dph.loss.objectives import Anchor, Objective, make_objective, mixed_loss
-from dph.model.forward.compared import compared_tokens
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.over_vocabulary import next_tokens
+from dph.model.forward.scorer import compared_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
 from dph.runs.presample.tables import RehearsalSample, rehearsal_sample, rehearsal_table

@@ -4,8 +4,7 @@ import pytest
 
 from dph.errors import SettingsError, VerifierError
 from dph.records import Problem
-from dph.tasks.agreement import KeyComparer
-from dph.tasks.agreement.key_handler import plain_key
+from dph.tasks.agreement import KeyComparer, plain_key
 
 PROBLEM = Problem(problem_id="p", prompt="say a")
 

@@ -7,9 +7,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.agreement import VerifierComparer, compares
-from dph.tasks.agreement.base import largest_class
-from dph.tasks.agreement.verified import labelled
+from dph.tasks.agreement import VerifierComparer, compares, labelled, largest_class
 from dph.tasks.verifiers import make_verifier
 
 PROBLEM = Problem(problem_id="p", prompt="?")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.tasks.sql.styles import SQL_STYLES, sql_style
+from dph.tasks.styles import SQL_STYLES, sql_style
 
 QUICKSTART = {
     "plain": "SELECT name FROM singer WHERE age > 20",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dph.records import Outcome, Verdict
-from dph.tasks.verifiers.function_handler import as_verdict, make_function_grader
+from dph.tasks.verifiers.function import as_verdict, make_function_grader
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_grader_gives_the_function_a_problem(user_module):
 
 def test_a_worker_takes_scalars_without_importing_numpy():
     code = (
-        "import sys; from dph.tasks.verifiers.function_handler import as_verdict; as_verdict(True);"
+        "import sys; from dph.tasks.verifiers.function import as_verdict; as_verdict(True);"
         "as_verdict(0.5); print('numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

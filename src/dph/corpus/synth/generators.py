@@ -1,6 +1,6 @@
 """Generators of text: a user-defined function, or a server that speaks OpenAI's protocol.
 
-A model of ours, sampled here, is ``dph.model.sampler.writer``; this package loads no torch.
+A model of ours, sampled here, is ``dph.lab.cookbook.writers``; this package loads no torch.
 """
 
 import http.client

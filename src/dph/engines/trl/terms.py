@@ -11,7 +11,7 @@ from trl import GRPOConfig
 from dph.errors import SettingsError
 from dph.loss.divergences import JensenShannonDefinition, PolicyHalf
 from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, make_objective
-from dph.loss.objectives.whole_step import needs_whole_step
+from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.terms import LOGPROBS, READ_IN_OWN_LOOP
 

@@ -6,7 +6,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from dph.errors import SettingsError
 from dph.loss.objectives import make_objective
-from dph.loss.objectives.whole_step import needs_whole_step
+from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.objective import PenaltySettings
 from dph.recipe.terms import READ_IN_OWN_LOOP, reads_reference

@@ -6,7 +6,7 @@ questions and answers. Both go on after a kill.
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.lab.base.base import train_base

@@ -6,7 +6,7 @@ trained by RL, with and without a divergence to what it was. ``stages`` is the t
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.lab.cookbook.run import run_cookbook

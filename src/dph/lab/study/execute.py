@@ -39,7 +39,7 @@ from dph.runs.stage_costs import run_cost
 from dph.runs.store_stage import shared_store_stage
 from dph.runs.verifier_use import comparer
 from dph.runs.written_models import interpolated
-from dph.tasks.agreement.base import Classes, largest_class
+from dph.tasks.agreement import Classes, largest_class
 
 # Stores that runs of one world and seed share: a place for each way of drawing, made once.
 

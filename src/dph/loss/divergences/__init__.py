@@ -10,12 +10,15 @@ from pkgutil import resolve_name
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.loss.divergences.alpha import Alpha
 from dph.loss.divergences.base import LOG_RATIO_BOUND, Divergence, PolicyHalf
 from dph.loss.divergences.distribution_kl import DistributionDivergence, DistributionKL
-from dph.loss.divergences.forward_kl import ForwardKL
-from dph.loss.divergences.jensen_shannon import JensenShannon, JensenShannonDefinition
-from dph.loss.divergences.reverse_kl import ReverseKL
+from dph.loss.divergences.f_divergences import (
+    Alpha,
+    ForwardKL,
+    JensenShannon,
+    JensenShannonDefinition,
+    ReverseKL,
+)
 from dph.recipe import terms
 
 __all__ = [

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from dph.errors import SettingsError
-from dph.loss.divergences.elementwise import categorical_kl
+from dph.loss.divergences.base import categorical_kl
 
 
 @runtime_checkable

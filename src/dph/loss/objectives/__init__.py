@@ -25,8 +25,6 @@ from dph.loss.objectives.advantages import (
     maxrl_advantages,
     reads_of,
 )
-from dph.loss.objectives.covariance import ClipCov, KLCov
-from dph.loss.objectives.flow_balance import FlowBalance
 from dph.loss.objectives.mixed import (
     POLICY,
     Beside,
@@ -42,8 +40,11 @@ from dph.loss.objectives.objective import (
     Anchor,
     DualAscent,
     Objective,
+    Reduction,
     WeightedPenalty,
     make_objective,
+    row_weights,
+    weighted_sum,
 )
 from dph.loss.objectives.penalties import (
     EntropyBonus,
@@ -53,13 +54,15 @@ from dph.loss.objectives.penalties import (
     kl_penalty,
     overlong_penalty,
 )
-from dph.loss.objectives.policy import (
+from dph.loss.objectives.surrogates import (
+    ClipCov,
     ClippedSurrogate,
+    FlowBalance,
+    KLCov,
     UnclippedSurrogate,
     clipped_policy_loss,
     importance_ratio,
 )
-from dph.loss.objectives.reduction import Reduction, row_weights, weighted_sum
 from dph.loss.objectives.terms import (
     Advantage,
     AnyAdvantage,

@@ -24,10 +24,9 @@ from torch import Tensor
 
 from dph.errors import DataError
 from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
-from dph.loss.divergences.elementwise import at_least_float32
-from dph.loss.objectives.objective import SURROGATE, Objective, penalty_place
-from dph.loss.objectives.policy import importance_ratio
-from dph.loss.objectives.reduction import weighted_sum
+from dph.loss.divergences.base import at_least_float32
+from dph.loss.objectives.objective import SURROGATE, Objective, penalty_place, weighted_sum
+from dph.loss.objectives.surrogates import importance_ratio
 from dph.loss.objectives.terms import Buckets, PolicyTokens, VocabularyPenalty
 
 POLICY = 0

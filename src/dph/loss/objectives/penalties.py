@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dph.errors import SettingsError
 from dph.loss.divergences import ForwardKL
-from dph.loss.divergences.elementwise import at_least_float32, categorical_kl
+from dph.loss.divergences.base import at_least_float32, categorical_kl
 from dph.loss.objectives.terms import PolicyTokens
 
 # Soft punishment of answers that come close to the length limit.

@@ -6,7 +6,7 @@ The log-probs of a large vocabulary without its logits are a module of the same 
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.forward.logprobs import CompletionScores, completion_scores, score_completions

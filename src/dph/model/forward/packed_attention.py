@@ -14,8 +14,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from dph.errors import ModelError
-from dph.model.attention.cuda import device_kernel_for
-from dph.model.attention.kernels import AttentionPart, Kernel, Scoring, merge
+from dph.model.attention.kernels import AttentionPart, Kernel, Scoring, device_kernel_for, merge
 from dph.model.forward.packing import Branches, PackedRows, Span
 
 # Parts of a packed sequence as rectangular tables, so that one kernel call handles many.

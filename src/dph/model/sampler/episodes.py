@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, SettingsError, VerifierError
+from dph.model.prompts import TurnEncoder
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import CrashCount, DrawnAnswers, GradedSampler, Rollout
-from dph.model.turns import TurnEncoder
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Turn, Verdict
 from dph.tasks.environments import (
     Environment,

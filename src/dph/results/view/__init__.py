@@ -5,7 +5,7 @@ Read-only. Needs the extra ``dph-rl[report]`` (Starlette, uvicorn and what a rep
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.view.app import Access, make_app, serve

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dph.runs.evaluate.intervals import bootstrap_mean, paired_difference
-from dph.tasks.agreement.base import Classes, consensus_class
+from dph.tasks.agreement import Classes, consensus_class
 
 
 class Worth(StrEnum):

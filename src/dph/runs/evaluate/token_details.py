@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path
 from dph._base.files.parts import TableParts
-from dph.model.forward.compared import ComparedTokens
+from dph.model.forward.scorer import ComparedTokens
 from dph.model.sampler.base import SampleRequest
 from dph.model.sampler.episodes import EpisodeSampler
 from dph.records import Completion

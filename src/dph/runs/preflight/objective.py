@@ -8,7 +8,7 @@ from dph._base.import_path import is_import_path, require_one_module
 from dph.errors import DphError
 from dph.recipe import Recipe, StoreSettings
 from dph.recipe.objective import TermSettings
-from dph.recipe.store_use import require_files
+from dph.recipe.schema import require_files
 from dph.recipe.stores import PromptFileSettings
 from dph.records import Problem
 from dph.runs.directory import is_made
@@ -20,7 +20,7 @@ from dph.runs.presample.stores.prompts import (
     require_unlabelled,
     store_prompts,
 )
-from dph.tasks.agreement.verified import GOLDS
+from dph.tasks.agreement import GOLDS
 
 # The named stores and the unlabelled prompts: their files, who compares, and what is there.
 

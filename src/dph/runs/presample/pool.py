@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dph.errors import PoolError
-from dph.model.sampler.graded_table import GRADED, graded_schema
 from dph.records import Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable
 from dph.runs.presample.making import require_free, write_answers
@@ -35,10 +34,12 @@ from dph.runs.presample.manifest import (
 )
 from dph.runs.presample.tables import (
     EXPLORATION,
+    GRADED,
     REHEARSAL_FILE,
     UNGRADABLE,
     RehearsalSample,
     exploration_table,
+    graded_schema,
     read_rehearsal,
     rehearsal_sample,
     rehearsal_table,

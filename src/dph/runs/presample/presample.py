@@ -16,14 +16,19 @@ import pyarrow.compute as pc
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.episodes import EpisodeSampler
 from dph.model.sampler.graded import Rollout
-from dph.model.sampler.graded_table import GRADED, TRAJECTORIES, graded_rows, graded_table
 from dph.recipe.section import WrongFinal
 from dph.records import GradedCompletion, Outcome, Problem
 from dph.runs.presample.diagnosis import Ungradable, read_grades
 from dph.runs.presample.making import drawn_chunks, parts_of, read_pieces
 from dph.runs.presample.manifest import Manifest, Rule, Source, ValueSource, require_whole
 from dph.runs.presample.pool import SAMPLES, write_pool
-from dph.runs.presample.tables import RehearsalSample
+from dph.runs.presample.tables import (
+    GRADED,
+    TRAJECTORIES,
+    RehearsalSample,
+    graded_rows,
+    graded_table,
+)
 
 # From graded samples to a pool: the split, the stored answers, and both for another rule.
 #

@@ -24,7 +24,7 @@ from dph._base.closing import Closing
 from dph._base.files import atomic_path
 from dph._base.randomness import derived_seed
 from dph.errors import CheckpointError, DataError
-from dph.model.forward.compared import ComparedTokens
+from dph.model.forward.scorer import ComparedTokens
 from dph.model.sampler.base import Sampler
 from dph.model.sampler.episodes import Drawn
 from dph.recipe import EvaluationSettings

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from dph._base.files import atomic_path, make_directory
 from dph._base.randomness import generator
-from dph.model.sampler.graded_table import GRADED
 from dph.records import GradedCompletion, Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_table
+from dph.runs.presample.tables import GRADED
 from dph.runs.train.collect import Group
 from dph.tasks.problems import problem_columns, prompt_text
 

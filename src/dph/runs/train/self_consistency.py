@@ -17,7 +17,7 @@ from dph.model.sampler.episodes import AnswerSampler
 from dph.model.sampler.graded import CUT_OFF, Rollout
 from dph.records import GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.stores.prompts import require_unlabelled
-from dph.tasks.agreement.base import Classes, Comparer, largest_class
+from dph.tasks.agreement import Classes, Comparer, largest_class
 
 _NO_RESULT = Verdict(
     outcome=Outcome.NO_ANSWER, reward=0.0, reason="no result to compare with those of other answers"

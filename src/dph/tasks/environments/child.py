@@ -17,7 +17,7 @@ from dph._base.import_path import load_callable
 from dph._processes.workers.handler import TellStage, limit_address_space
 from dph.errors import SettingsError
 from dph.tasks.environments.schema import clean, tool_schema, tools_of
-from dph.tasks.verifiers.function_handler import as_verdict, describe_crash
+from dph.tasks.verifiers.function import as_verdict, describe_crash
 
 _REASON_CHARACTERS = 500
 _SEEDS = 2**32

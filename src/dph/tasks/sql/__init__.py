@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import load_bird, load_spider
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dph.tasks.sql.problems import SQLProblems, sql_problems
     from dph.tasks.sql.prompt import SQLPrompts
     from dph.tasks.sql.schema import Schema, read_schema
-    from dph.tasks.sql.styles import SQL_STYLES, sql_style
+    from dph.tasks.styles import SQL_STYLES, sql_style
 
 __all__ = [
     "SQL_STYLES",
@@ -28,7 +28,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "SQL_STYLES": "dph.tasks.sql.styles",
+        "SQL_STYLES": "dph.tasks.styles",
         "SQLProblems": "dph.tasks.sql.problems",
         "SQLPrompts": "dph.tasks.sql.prompt",
         "Schema": "dph.tasks.sql.schema",
@@ -37,6 +37,6 @@ __getattr__, __dir__ = lazy_names(
         "read_schema": "dph.tasks.sql.schema",
         "sql_environment": "dph.tasks.sql.environment",
         "sql_problems": "dph.tasks.sql.problems",
-        "sql_style": "dph.tasks.sql.styles",
+        "sql_style": "dph.tasks.styles",
     },
 )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dph._base.lazy import lazy_names
+from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
     from dph.tasks.verifiers.base import Verifier, verifier_identity
@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from dph.tasks.verifiers.exact import ExactVerifier, NumberVerifier
     from dph.tasks.verifiers.function import FunctionVerifier
     from dph.tasks.verifiers.gym.verifier import GymVerifier
-    from dph.tasks.verifiers.maker import make_verifier
     from dph.tasks.verifiers.math.verifier import MathVerifier
     from dph.tasks.verifiers.qwen.verifier import MathQwenVerifier
     from dph.tasks.verifiers.sql.verifier import SQLVerifier
-    from dph.tasks.verifiers.table import VERIFIERS, unknown_verifier
+    from dph.tasks.verifiers.table import VERIFIERS, make_verifier, unknown_verifier
 
 __all__ = [
     "VERIFIERS",
@@ -45,7 +44,7 @@ __getattr__, __dir__ = lazy_names(
         "SQLVerifier": "dph.tasks.verifiers.sql.verifier",
         "VERIFIERS": "dph.tasks.verifiers.table",
         "Verifier": "dph.tasks.verifiers.base",
-        "make_verifier": "dph.tasks.verifiers.maker",
+        "make_verifier": "dph.tasks.verifiers.table",
         "unknown_verifier": "dph.tasks.verifiers.table",
         "verifier_identity": "dph.tasks.verifiers.base",
     },

@@ -7,7 +7,7 @@ import pytest
 from dph.lab.worlds.sql.question_sets import gold_sql
 from dph.lab.worlds.sql.questions import Interpretation, read_correctly
 from dph.lab.worlds.sql.styles import STYLES, WRITERS, write_answer
-from dph.tasks.sql.styles import SQL_STYLES, sql_style
+from dph.tasks.styles import SQL_STYLES, sql_style
 
 TWO = Interpretation(
     table="singer",

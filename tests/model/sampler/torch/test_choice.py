@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.model.sampler.torch.choice import choose, nucleus
+from dph.model.sampler.torch.decoding import choose, nucleus
 
 logits_strategy = st.lists(st.floats(-8, 8, width=32), min_size=1, max_size=20)
 

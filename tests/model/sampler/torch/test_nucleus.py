@@ -3,8 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.model.sampler.torch import choice as module
-from dph.model.sampler.torch.choice import nucleus
+from dph.model.sampler.torch import decoding as module
+from dph.model.sampler.torch.decoding import nucleus
 
 
 def by_sorting_everything(probabilities, top_p):

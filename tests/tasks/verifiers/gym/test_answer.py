@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.gym.entries import gym_answer
+from dph.tasks.verifiers.gym.verifier import gym_answer
 
 
 @pytest.mark.parametrize(

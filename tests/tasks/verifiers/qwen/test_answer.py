@@ -1,6 +1,6 @@
 import pytest
 
-from dph.tasks.verifiers.qwen.answer import qwen_answer
+from dph.tasks.verifiers.qwen.verifier import qwen_answer
 
 
 @pytest.mark.parametrize(

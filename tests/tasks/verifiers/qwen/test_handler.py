@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("sympy")
 
 from dph.records import Outcome
-from dph.tasks.verifiers.qwen.handler import QwenGrader, qwen_gold
+from dph.tasks.verifiers.qwen.equality import QwenGrader, qwen_gold
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,6 @@ def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
     def fail(*_):
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("dph.tasks.verifiers.qwen.handler.qwen_equal", fail)
+    monkeypatch.setattr("dph.tasks.verifiers.qwen.equality.qwen_equal", fail)
     verdict = QwenGrader()({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
     assert verdict == (Outcome.INVALID, 0.0, "RecursionError: too deep")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.records import Problem
-from dph.tasks.verifiers.gym.entries import gym_answer
+from dph.tasks.verifiers.gym.verifier import gym_answer
 
 
 @dataclass(frozen=True, slots=True)

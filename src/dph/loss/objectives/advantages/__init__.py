@@ -1,18 +1,23 @@
 """Advantages: how rewards of a group become what its samples are weighted with, one rule a file."""
 
-from dph.loss.objectives.advantages.alpha_dpg import AlphaDPG, alpha_pseudo_rewards
 from dph.loss.objectives.advantages.bbg import (
     BayesianBoundaryGate,
     BayesianBoundaryGateOfGroup,
     boundary_gate,
 )
-from dph.loss.objectives.advantages.differential_smoothing import DifferentialSmoothing
-from dph.loss.objectives.advantages.flowrl import FlowRL
+from dph.loss.objectives.advantages.distributions import AlphaDPG, FlowRL, alpha_pseudo_rewards
 from dph.loss.objectives.advantages.graded import graded_advantages, reads_of
-from dph.loss.objectives.advantages.group import GroupAdvantage, group_advantages, has_signal
-from dph.loss.objectives.advantages.maxrl import FocalAdvantage, MaxRL, maxrl_advantages
+from dph.loss.objectives.advantages.group import (
+    DifferentialSmoothing,
+    FocalAdvantage,
+    GroupAdvantage,
+    MaxRL,
+    UniformCorrect,
+    group_advantages,
+    has_signal,
+    maxrl_advantages,
+)
 from dph.loss.objectives.advantages.pass_at_k import PKPO, PassAtK
-from dph.loss.objectives.advantages.ucpo import UniformCorrect
 
 __all__ = [
     "PKPO",

@@ -14,7 +14,7 @@ from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, Problem
 from dph.runs.presample.manifest import ValueSource
 from dph.runs.presample.stores.groups import StoredGroup, groups_of
-from dph.tasks.agreement.base import Comparer, consensus_class
+from dph.tasks.agreement import Comparer, consensus_class
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 VALUES = pa.schema(

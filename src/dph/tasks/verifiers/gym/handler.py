@@ -25,7 +25,7 @@ import sympy
 from dph._processes.workers.handler import TellStage, limit_address_space
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
-from dph.tasks.verifiers.gym.entries import MAKING_SECONDS, GymEntry
+from dph.tasks.verifiers.gym.verifier import MAKING_SECONDS, GymEntry
 
 _SCORE_TOLERANCE = 1e-9
 _ENTRIES, _DATASETS = 4096, 64

@@ -1,0 +1,374 @@
+"""Agreement: answers to one prompt compared with each other, without a gold answer."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from dph._base.closing import Closing
+from dph._base.import_path import load_callable, require_one_module, source_fingerprint
+from dph._processes.workers.handler import TellStage
+from dph._processes.workers.pool import ReplyKind, WorkerPool
+from dph.errors import DataError, SettingsError, VerifierError
+from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier, verifier_identity
+from dph.tasks.verifiers.function import describe_crash, requested_problem
+from dph.tasks.verifiers.table import VERIFIERS
+
+Classes = tuple[int | None, ...]
+"""Of the answers to one prompt: those of one number agree; None has no result. Numbers count from
+0 in the order in which the classes first occur."""
+
+
+class Comparer(Protocol):
+    """Puts answers to one prompt into classes, deterministically; other prompts change nothing.
+
+    ``identity`` is all that the classes depend on, as JSON: ``name``, ``version``, ``settings``.
+    """
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name, version and settings."""
+        ...
+
+    def classes(
+        self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
+    ) -> list[Classes]:
+        """The classes of the answers to each prompt; None stands for an answer that was cut off.
+
+        Raises:
+            DataError: a problem lacks what is needed to compare answers to it.
+            VerifierError: who compares is broken.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop its worker processes, if there are any."""
+        ...
+
+
+def largest_class(classes: Classes) -> int | None:
+    """The class that most answers are of, the first of several; None where there is no class.
+
+    >>> largest_class((None, 0, 1, 1, 0)), largest_class((None,))
+    (0, None)
+    """
+    sizes = Counter(number for number in classes if number is not None)
+    return sizes.most_common(1)[0][0] if sizes else None  # of equal ones the first counted
+
+
+def consensus_class(classes: Classes, voters: Sequence[Hashable]) -> int | None:
+    """The class of most different voters, if two or more are of it; the first of several.
+
+    ``voters`` has one for each answer: their numbers count answers, their texts count texts.
+
+    >>> consensus_class((0, 1, 1, None), range(4)), consensus_class((0, 1, 1), ["a", "b", "b"])
+    (1, None)
+    """
+    told = dict.fromkeys(zip(classes, voters, strict=True))
+    sizes = Counter(number for number, _ in told if number is not None)
+    number, size = next(iter(sizes.most_common(1)), (None, 0))  # of equal ones the first counted
+    return number if size > 1 else None
+
+
+# Agreement by a function of the user's own: answers with equal keys agree.
+
+
+CRASH_LIMIT = 0.5
+"""Share of the answers over which the function may raise; more and it is the function's fault."""
+
+
+class KeyComparer(Closing):
+    """Calls ``f(response, problem)``, which returns a key or None, in worker processes.
+
+    A key is a text, a number, a bool, or a list or tuple of those. An answer over which the
+    function raises, or takes longer than ``timeout``, has no result.
+
+    Raises:
+        SettingsError: the function cannot be imported by another process, or a setting is out of
+            range.
+    """
+
+    def __init__(
+        self, path: str, *, workers: int = 1, timeout: float = 5.0, directories: Sequence[Path] = ()
+    ) -> None:
+        self._path = path
+        require_one_module(path, directories)
+        self._pool = WorkerPool(
+            handler="dph.tasks.agreement:make_key_reader",
+            options={"path": path, "directories": [str(d.resolve()) for d in directories]},
+            workers=workers,
+            timeout=timeout,
+        )
+        if reason := self._pool.start():
+            self.close()
+            raise SettingsError(f"the agreement {path!r} cannot be used: {reason}")
+        version = source_fingerprint(path.partition(":")[0], directories)
+        self._identity = {"name": path, "version": version, "settings": {"timeout": float(timeout)}}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The import path, a hash of the function's file, and the time limit."""
+        return self._identity
+
+    def classes(
+        self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
+    ) -> list[Classes]:
+        """The classes of the answers to each prompt.
+
+        Raises:
+            VerifierError: the function raised over more than half of the answers, or returned
+                something that is no key.
+        """
+        places = [
+            (group, index)
+            for group, texts in enumerate(answers)
+            for index, text in enumerate(texts)
+            if text is not None
+        ]
+        found = self._keys([(problems[g], str(answers[g][i])) for g, i in places])
+        keys = dict(zip(places, found, strict=True))
+        return [
+            _classes([keys.get((group, index)) for index in range(len(texts))])
+            for group, texts in enumerate(answers)
+        ]
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+    def _keys(self, pairs: Sequence[tuple[Problem, str]]) -> list[str | None]:
+        replies = self._pool.run(
+            [
+                {
+                    "response": response,
+                    "problem_id": problem.problem_id,
+                    "prompt": problem.prompt,
+                    "answer": dict(problem.answer),
+                }
+                for problem, response in pairs
+            ]
+        )
+        crashed, keys = [], list[str | None]()
+        for reply in replies:
+            if reply.kind is ReplyKind.OK and not reply.value[0]:
+                keys.append(reply.value[1])
+            elif reply.kind is ReplyKind.ERROR or reply.kind is ReplyKind.FAILED:
+                raise VerifierError(f"the agreement {self._path!r} failed: {reply.reason}")
+            else:
+                keys.append(None)
+                crashed.append(reply.value[0] if reply.kind is ReplyKind.OK else reply.reason)
+        if len(crashed) > CRASH_LIMIT * len(pairs):
+            raise VerifierError(
+                f"the agreement {self._path!r} failed on {len(crashed)} of {len(pairs)} answers, "
+                f"for example: {crashed[0]}"
+            )
+        return keys
+
+
+def _classes(keys: Sequence[str | None]) -> Classes:
+    numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
+    return tuple(None if key is None else numbers[key] for key in keys)
+
+
+# The child's side of agreement by a user's own function: call it, write down its key.
+
+
+class KeyReader:
+    """Answers requests ``{"response", "problem_id", "prompt", "answer"}`` by ``[crash, key]``.
+
+    ``crash`` is '' where the function returned; ``key`` is JSON text or None.
+    """
+
+    def __init__(self, function: Callable[[str, Problem], Any]) -> None:
+        self._function = function
+
+    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
+        """Call the function.
+
+        Raises:
+            TypeError: what it returned is no key.
+        """
+        del stage
+        problem = requested_problem(request)
+        try:
+            value = self._function(request["response"], problem)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly
+            return describe_crash(error), None
+        return "", None if value is None else json.dumps(plain_key(value), sort_keys=True)
+
+
+def plain_key(value: Any) -> Any:
+    """A key as JSON; 1, 1.0 and True are three keys.
+
+    Raises:
+        TypeError: it is nothing that two answers could have in common.
+    """
+    if isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain_key(part) for part in value]
+    raise TypeError(
+        f"it returned {value!r:.80} ({type(value).__name__}); a key is text, a finite number, a "
+        f"bool, or a list of those, and None means no result"
+    )
+
+
+def make_key_reader(options: Mapping[str, Any]) -> KeyReader:
+    """The worker's handler; ``options`` are the function's path and where its module lies."""
+    directories = [Path(directory) for directory in options["directories"]]
+    return KeyReader(load_callable(options["path"], directories))
+
+
+# Agreement by a verifier: an answer agrees with another if it is right where that one is the gold.
+#
+# For every class the first answer in it stands for all of it: answer i is of the class of the first
+# representative r with grade(answer i, gold made of r) = CORRECT. So n answers with m results take
+# at most n m gradings instead of n squared, and equal answers are graded once. Where a verifier's
+# equality is not transitive (a tolerance, partial rewards), this order decides.
+
+
+GOLDS: Mapping[str, str] = MappingProxyType(
+    {name: row.gold for name, row in VERIFIERS.items() if row.gold}
+)
+"""The verifiers that can compare answers, and the import path of the ``GoldOfAnswer`` of each."""
+
+
+def _gold_of_answer(name: str) -> GoldOfAnswer:
+    found: GoldOfAnswer = resolve_name(GOLDS[name])
+    return found
+
+
+def labelled(problem: Problem, verifier: Verifier) -> bool:
+    """Whether the problem has a gold answer for a verifier of ``GOLDS``; False for any other."""
+    return verifier.name in GOLDS and any(
+        problem.answer.get(name) is not None for name in _gold_of_answer(verifier.name).fields
+    )
+
+
+def compares(verifier: Verifier) -> bool:
+    """Whether answers can be compared by this verifier."""
+    return verifier.name in GOLDS
+
+
+class VerifierComparer:
+    """Classes by a verifier of ``GOLDS``; whoever made the verifier closes it.
+
+    Raises:
+        SettingsError: the verifier cannot compare two answers.
+    """
+
+    def __init__(self, verifier: Verifier) -> None:
+        if not compares(verifier):
+            raise SettingsError(
+                f"the verifier {verifier.name!r} cannot compare two answers; these can: "
+                f"{', '.join(GOLDS)}"
+            )
+        self._verifier, self._golds = verifier, _gold_of_answer(verifier.name)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """That of the verifier."""
+        return verifier_identity(self._verifier)
+
+    def close(self) -> None:
+        """Do nothing: the verifier is not this one's."""
+
+    def classes(
+        self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
+    ) -> list[Classes]:
+        """The classes of the answers to each prompt.
+
+        Raises:
+            DataError: a problem lacks what the verifier needs apart from a gold answer.
+            VerifierError: the verifier broke.
+        """
+        groups = [
+            self._group(problem, group) for problem, group in zip(problems, answers, strict=True)
+        ]
+        self._leave_out_silent(groups)
+        while waiting := [group for group in groups if group.open]:
+            self._next_class(waiting)
+        return [group.classes() for group in groups]
+
+    def _group(self, problem: Problem, answers: Sequence[str | None]) -> "_Group":
+        group = _Group(problem, [None] * len(answers))
+        for index, response in enumerate(answers):
+            gold = None if response is None else self._golds.make(self._verifier, response)
+            if gold is not None and response is not None:
+                key = json.dumps(gold, sort_keys=True)
+                group.keys[index] = key
+                group.results.setdefault(key, _Result(response, gold))
+        group.open = list(group.results)
+        return group
+
+    def _leave_out_silent(self, groups: Sequence["_Group"]) -> None:
+        for gold in self._golds.silent:
+            asked = [(group, key) for group in groups for key in group.open]
+            verdicts = self._grade([(group, group.results[key], gold) for group, key in asked])
+            for (group, key), verdict in zip(asked, verdicts, strict=True):
+                if verdict.outcome is Outcome.BAD_GOLD:
+                    raise DataError(
+                        f"answers to {group.problem.problem_id!r} cannot be compared: "
+                        f"{verdict.reason}"
+                    )
+                if verdict.outcome is not Outcome.WRONG:  # it says nothing, or cannot be evaluated
+                    group.open.remove(key)
+
+    def _next_class(self, groups: Sequence["_Group"]) -> None:
+        """Let the first open answer of every group be a gold for the open ones, itself included."""
+        asked = [(group, key) for group in groups for key in group.open]
+        first = {id(group): group.open[0] for group in groups}
+        verdicts = self._grade(
+            [(g, g.results[key], g.results[first[id(g)]].gold) for g, key in asked]
+        )
+        for (group, key), verdict in zip(asked, verdicts, strict=True):
+            representative = first[id(group)]
+            if key == representative:  # comes first of its group
+                group.open.remove(key)
+                if verdict.outcome is Outcome.CORRECT:
+                    group.members[key] = key
+            elif representative in group.members and verdict.outcome is Outcome.CORRECT:
+                group.members[key] = representative
+                group.open.remove(key)
+
+    def _grade(self, asked: Sequence[tuple["_Group", "_Result", Gold]]) -> list[Verdict]:
+        problems = [
+            replace(group.problem, answer={**group.problem.answer, **gold})
+            for group, _, gold in asked
+        ]
+        return self._verifier.grade(problems, [result.response for _, result, _ in asked])
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """The first response that gives a result, and that result as a gold."""
+
+    response: str
+    gold: Gold
+
+
+@dataclass(slots=True)
+class _Group:
+    """The answers to one problem while they are put into classes; results are named by a key."""
+
+    problem: Problem
+    keys: list[str | None]
+    """Of every answer, its result."""
+    results: dict[str, _Result] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+    members: dict[str, str] = field(default_factory=dict)
+    """Results with a class, and the result that stands for it."""
+
+    def classes(self) -> Classes:
+        """Numbered in the order in which they first occur."""
+        named = [None if key is None else self.members.get(key) for key in self.keys]
+        numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in named if k is not None))}
+        return tuple(None if key is None else numbers[key] for key in named)
