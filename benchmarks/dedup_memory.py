@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from dph.corpus.dedup.index import CopyIndex
-from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.work import DIGEST_BYTES, MARKS, PREFERENCE_BYTES
+from dph.corpus.settings import PRESETS
 from dph.corpus.shards import shards_for
 from dph.corpus.sorting import BatchWriter, in_order
 

@@ -27,8 +27,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.speed.memory import held_mib, peak_mib
-from dph.lab.smollm2 import smollm2_place
-from dph.lab.smollm2.place import HOW
+from dph.lab.smollm2 import HOW, smollm2_place
 from dph.loss.objectives import make_objective
 from dph.model.adapter import without_adapter
 from dph.model.forward.logprobs import score_completions

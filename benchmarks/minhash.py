@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import band_digests
+from dph.corpus.settings import Nearness
 
 _LONGEST = 50_000
 WORD = re.compile(r"\w+")

@@ -20,8 +20,8 @@ from marked_blocks import write_block
 
 from dph._base.files.rows import json_rows
 from dph.lab.worlds import world_kind
-from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.sql.questions import COMPARISONS
+from dph.lab.worlds.world import without_constants
 
 SETS = {"in_domain": "in domain", "cross_domain": "across"}
 SEEN = {"unlabelled": "an unlabelled prompt", "train": "a question of RL"}

@@ -16,7 +16,7 @@ from statistics import fmean, pstdev
 from marked_blocks import write_block
 
 from dph.lab.worlds.sql.annotators import Annotator
-from dph.lab.worlds.sql.databases import Database
+from dph.lab.worlds.sql.domains import Database
 from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import design_world

@@ -13,10 +13,9 @@ from pathlib import Path
 from statistics import median
 
 from dph._base.files.rows import json_rows
-from dph.lab.study.places import Places
 from dph.lab.study.plan import REPORT
 from dph.lab.study.planner import Planner
-from dph.lab.study.rows import read_rows
+from dph.lab.study.rows import Places, read_rows
 from dph.lab.study.rule_lock import locked_choices
 from dph.lab.study.settings import load_study
 

@@ -5,7 +5,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from dph.lab.smollm2.place import DIGESTS, VARIABLE
+from dph.lab.smollm2 import DIGESTS, VARIABLE
 
 
 def byte_tokenizer():

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dph._base.files import make_directory, write_json
 from dph.errors import StageError
-from dph.lab.study.places import note_prepared
-from dph.lab.study.rows import RunRow, Score, write_row_file
+from dph.lab.study.rows import RunRow, Score, note_prepared, write_row_file
 
 
 def score_of(run, name, metric):

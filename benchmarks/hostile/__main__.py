@@ -11,10 +11,9 @@ from pathlib import Path
 
 from benchmarks.hostile.curve import curve_figure, curve_table, points_of, sentences
 from benchmarks.marked_blocks import write_block
-from dph.lab.study.places import Places
 from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
-from dph.lab.study.rows import read_rows
+from dph.lab.study.rows import Places, read_rows
 from dph.lab.study.rule_lock import current_lock, locked_choices
 from dph.lab.study.settings import load_study
 from dph.results.charts.figures import save_figure

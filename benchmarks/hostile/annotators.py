@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.marked_blocks import write_block
-from dph.lab.worlds.sql.databases import Database
+from dph.lab.worlds.sql.domains import Database
 from dph.lab.worlds.sql.kind import CORRELATIONS
 from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_sql
 from dph.lab.worlds.sql.questions import Question

@@ -18,8 +18,7 @@ import torch
 from benchmarks.natural_world.base_model import STEPS, shape_of, train_base_model
 from benchmarks.natural_world.report import report, write_between
 from benchmarks.natural_world.world import World, build_world, natural_settings
-from dph.cli.display.output import quiet_libraries
-from dph.cli.display.progress import open_progress
+from dph.cli.display.output import open_progress, quiet_libraries
 from dph.lab.quickstart.recipes import (
     THREADS,
     Size,

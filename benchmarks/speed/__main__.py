@@ -27,8 +27,7 @@ from benchmarks.speed.shapes import REAL
 from benchmarks.speed.suite import SUITE, selected
 from benchmarks.speed.tables import refresh_readme, row_line
 from benchmarks.speed.threads import thread_environment
-from dph.lab.smollm2 import smollm2_place
-from dph.lab.smollm2.place import HOW
+from dph.lab.smollm2 import HOW, smollm2_place
 
 HERE = Path(__file__).resolve().parents[1]
 SMOKE = HERE.parent / "build" / "bench"

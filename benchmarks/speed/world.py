@@ -15,8 +15,7 @@ from transformers import (
 )
 
 from benchmarks.speed.shapes import ModelSize, Shape
-from dph.lab.smollm2 import smollm2_place
-from dph.lab.smollm2.place import HOW
+from dph.lab.smollm2 import HOW, smollm2_place
 
 PAD, END = 0, 1
 FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}

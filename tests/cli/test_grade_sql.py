@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dph.cli import main
-from dph.cli.grade_run import default_workers, summary_text
+from dph.cli.grade import default_workers, summary_text
 from dph.records import Outcome
 from dph.tasks.grading import GradeSummary
 from dph.tasks.verifiers.sql.rules import RULES

@@ -10,11 +10,11 @@ import pytest
 
 from corpus.test_steps import step_of
 from dph._processes.jobs.cores import RayJobs, connected_ray
-from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.mix import Mixture, mix
+from dph.corpus.settings import PRESETS
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
 from dph.corpus.steps import do_step, run_steps

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from dph._base.files import sha256
-from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.work import MarkShard
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import ReadUnit
 from dph.corpus.mix import MixShard
+from dph.corpus.settings import PRESETS
 from dph.corpus.steps import Notes, packed, run_steps, unpacked
 from dph.errors import StageError
 from small_corpora import WriteWord

@@ -10,17 +10,16 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.consolidate import consolidate
-from dph.cli.corpus.app import corpus_app
+from dph.cli.corpus import corpus_app
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
 from dph.cli.lab import base, quickstart, sft, study
-from dph.cli.options import INTERRUPTED, JsonOption, exit_code, say_interrupted
+from dph.cli.options import INTERRUPTED, JsonOption, add_verbs, exit_code, group, say_interrupted
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train
 from dph.cli.show import show
 from dph.cli.tasks import convert, tasks_app
-from dph.cli.verbs import add_verbs, group
 
 # ``dph doctor``: what is installed here, and what each engine lacks.
 

@@ -66,8 +66,7 @@ def consolidate(
     which stays unchanged; finished work is kept. dph_broad does the same after RL.
     """
     from dph.cli.display.forecast import forecast_text
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.request import require_writable
     from dph.cli.run import end_interrupted
     from dph.recipe.recipe import consolidating_recipe

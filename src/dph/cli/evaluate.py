@@ -75,8 +75,7 @@ def interpolate(
     evaluation in it; finished ones are kept. The table has them next to the initial policy and the
     run.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.request import read_request
     from dph.runs.directory import RunDirectory
     from dph.runs.finished_models import ends_of, require_weights
@@ -171,8 +170,7 @@ def evaluate(
     Finished measurements are kept, and every model has its place: the run, base/ in it, or
     models/<name>/.
     """
-    from dph.cli.display.output import json_text, quiet_libraries, table_text
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
     from dph.cli.request import read_request
     from dph.runs.finished_models import measured_model
 

@@ -11,7 +11,7 @@ from dph.cli.options import JsonOption, SetOption
 if TYPE_CHECKING:
     from dph._processes.jobs.processes import Jobs
     from dph.lab.base.recipes import LMRecipe
-    from dph.lab.study.places import Places
+    from dph.lab.study.rows import Places
     from dph.lab.study.settings import StudySettings
 
 
@@ -37,7 +37,7 @@ def base(
     DIR/model has the model and its card; checkpoints are removed at the end.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.lab.base import BaseRecipe, train_base
 
     assert isinstance(settings, BaseRecipe)
@@ -56,7 +56,7 @@ def sft(
     it was in, and leaves DIR/<stage>/model. Needs dph-rl[sft].
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.lab.base import SFTRecipe, train_sft
 
     assert isinstance(settings, SFTRecipe)
@@ -127,13 +127,12 @@ def quickstart(
     as_json: JsonOption = False,
 ) -> None:
     """Build a small world and a base model, and compare methods."""
-    from dph.cli.display.output import quiet_libraries
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress, quiet_libraries
     from dph.cli.request import require_writable
 
     require_writable(out)
     quiet_libraries()
-    from dph.cli.display.study import said_words
+    from dph.cli.display.lab import said_words
     from dph.lab.quickstart.recipes import tiny_size
     from dph.lab.quickstart.run import quickstart as compare_methods
     from dph.lab.worlds import world_kind
@@ -154,9 +153,8 @@ def quickstart(
 
 def _show(summary: dict[str, Any], out: Path, *, words: str, seed: int, as_json: bool) -> None:
     """Save the picture and the report, and print the table and where they lie."""
+    from dph.cli.display.lab import save_picture, save_report
     from dph.cli.display.output import json_text
-    from dph.cli.display.quickstart_picture import save_picture
-    from dph.cli.display.study import save_report
 
     picture, page = save_picture(summary, out), save_report(summary, out)
     if as_json:
@@ -238,9 +236,8 @@ def study(
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods over strengths, seeds and worlds, or continue."""
-    from dph.cli.display.output import json_text
-    from dph.cli.display.progress import open_progress
-    from dph.cli.display.study import said_status, said_tables
+    from dph.cli.display.lab import said_status, said_tables
+    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import require_writable
     from dph.lab.study.costs import outlook
     from dph.lab.study.outputs import make_report, report_document, write_outputs
@@ -289,9 +286,9 @@ def study(
 def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
     """Runner of the study's runs, as its settings say."""
     if settings.engine == "ray":
-        from dph.lab.study.ray_jobs import study_ray_jobs
+        from dph.lab.study.runner import study_ray_jobs
 
         return study_ray_jobs(settings.jobs)
-    from dph.lab.study.ray_jobs import core_jobs
+    from dph.lab.study.runner import core_jobs
 
     return core_jobs(settings.jobs or os.cpu_count() or 1, places)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import JsonOption, RecipeArgument, SetOption
-from dph.cli.verbs import Verb, group
+from dph.cli.options import JsonOption, RecipeArgument, SetOption, Verb, group
 
 if TYPE_CHECKING:
     from dph.runs.preflight.data import Findings
@@ -69,7 +68,7 @@ def _looked_at(
     if kind == "cookbook":
         return f"kind {kind}", *_cookbook(recipe, overrides)
     if kind:
-        from dph.lab.base.preflight import plan, preflight
+        from dph.lab.base.base import plan, preflight
 
         of_model = load_lm_recipe(recipe, overrides)
         return f"kind {of_model.kind}", plan(of_model), preflight(of_model)

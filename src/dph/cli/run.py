@@ -33,8 +33,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train, or continue from the newest checkpoint."""
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -90,9 +89,8 @@ def presample(
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy: the pool and the stores."""
-    from dph.cli.display.output import json_text, quiet_libraries
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.display.pool import pool_json, pool_text, stores_json, stores_text
-    from dph.cli.display.progress import open_progress
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
@@ -203,8 +201,7 @@ def run(
     Pre-sampling runs if the method needs it. Training is this package's own on one device, or that
     of TRL or verl.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.request import read_request
 
     options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}

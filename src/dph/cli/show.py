@@ -76,8 +76,13 @@ def show(
     the other options do not change which problems are.
     """
     from dph.cli.display.output import json_text
-    from dph.cli.display.shown_problems import Shown, print_shown, shown_json
-    from dph.cli.shown_choice import ProblemChoice, chosen_problems
+    from dph.cli.display.shown_problems import (
+        ProblemChoice,
+        Shown,
+        chosen_problems,
+        print_shown,
+        shown_json,
+    )
     from dph.results.read.found_runs import the_run
     from dph.results.vocabulary import run_labels
 

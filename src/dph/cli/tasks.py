@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import ROW_FILES, JsonOption
-from dph.cli.verbs import Verb, group
+from dph.cli.options import ROW_FILES, JsonOption, Verb, group
 
 if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import SQLSplit
@@ -110,7 +109,7 @@ def _converted(
 ) -> int:
     """Write the file and count its rows."""
     from dph._base.files.rows import count_rows
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.tasks.verl import problems_to_verl, verl_to_problems
 
     with open_progress().task("convert", count_rows(source), "rows") as advance:
@@ -137,8 +136,7 @@ def _converted(
 
 def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bool) -> None:
     """Write the logs of a run and say where they are."""
-    from dph.cli.display.output import json_text
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import require_writable
     from dph.results.inspect import write_inspect_logs
     from dph.results.read.run_results import RunResults
@@ -343,7 +341,7 @@ def _write_code(
     timeout: float,
     as_json: bool,
 ) -> None:
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.cli.display.tasks import say_code
     from dph.tasks.code import CodeProblems, load_code, solvable
     from dph.tasks.problems import save_problems
@@ -422,7 +420,7 @@ def _at(source: "SQLSplit", databases: Path | None, tables: Path | None) -> "SQL
 def _write_sql(
     source: "SQLSplit", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.cli.display.tasks import say_sql
     from dph.tasks.problems import save_problems
     from dph.tasks.sql.data_sets import schemas_of

@@ -1,4 +1,4 @@
-from dph.cli.display.progress import Meter
+from dph.cli.display.output import Meter
 
 
 def test_the_rate_is_units_over_seconds_and_the_rest_takes_the_rest(clock):

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from dph.cli.display.progress import SECONDS_BETWEEN_LINES, Bars, Lines, open_progress
+from dph.cli.display.output import SECONDS_BETWEEN_LINES, Bars, Lines, open_progress
 
 
 def test_a_quick_task_is_one_line(clock):
@@ -73,7 +73,7 @@ def test_the_display_fits_stderr(monkeypatch):
 
 def test_a_step_with_its_metrics_fits_eighty_columns(clock, monkeypatch):
     stream = io.StringIO()
-    monkeypatch.setattr("dph.cli.display.progress.SECONDS_BETWEEN_LINES", 1.0)
+    monkeypatch.setattr("dph.cli.display.output.SECONDS_BETWEEN_LINES", 1.0)
     with Lines(stream, clock=clock).task("training dph_f", 120, "steps") as advance:
         for _ in range(40):
             clock.now += 12.5

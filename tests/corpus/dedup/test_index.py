@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dph.corpus.dedup.index import CopyIndex, best_of, join, roots
-from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.work import DIGEST_BYTES, MARKS, preference
 from dph.corpus.documents import Document, position
+from dph.corpus.settings import Nearness
 from dph.corpus.shards import shard_of
 from dph.corpus.sorting import BatchWriter, SortedColumns, batches, merged
 from dph.corpus.tables import read_table

@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dph.corpus.dedup.presets import PRESETS
 from dph.corpus.dedup.signatures import band_digests, jaccard, shingle_set
+from dph.corpus.settings import PRESETS
 from opencoder_files import opencoder_files
 from shared_data import SOME_AND_ALL, shared_data
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dph._base.files import sha256
-from dph.corpus.dedup.presets import PRESETS, preset
 from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import Document
+from dph.corpus.settings import PRESETS, preset
 from dph.corpus.tables import read_table
 from dph.errors import DataError
 from killed_corpora import ONCE_AND_OFTEN, kill
@@ -118,7 +118,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     dedup(source, tmp_path / "whole", nearness=PRESETS["loose"], workers=2)
     script = (
         "import sys; from pathlib import Path\n"
-        "from dph.corpus.dedup.presets import PRESETS; from dph.corpus.dedup.run import dedup\n"
+        "from dph.corpus.settings import PRESETS; from dph.corpus.dedup.run import dedup\n"
         "from dph.corpus.shards import open_corpus\n"
         "dedup(open_corpus(Path(sys.argv[1])), Path(sys.argv[2]), nearness=PRESETS['loose'])\n"
     )

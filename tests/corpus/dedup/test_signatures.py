@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from dph.corpus.dedup.presets import PRESETS, Nearness, preset
 from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
+from dph.corpus.settings import PRESETS, Nearness, preset
 from dph.errors import SettingsError
 from planted_pairs import pair, pairs
 

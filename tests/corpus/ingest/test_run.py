@@ -9,10 +9,9 @@ import pytest
 from dph._base.files import sha256
 from dph.corpus.documents import position
 from dph.corpus.ingest import run, spill
-from dph.corpus.ingest.run import ingest
+from dph.corpus.ingest.run import ingest, open_input
 from dph.corpus.ingest.sources import plan
 from dph.corpus.ingest.spill import ReadUnit
-from dph.corpus.opening import open_input
 from dph.corpus.steps import Care
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError

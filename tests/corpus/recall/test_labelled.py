@@ -1,6 +1,6 @@
 import pytest
 
-from dph.corpus.recall.learnt import measure, read_labels
+from dph.corpus.recall.review import measure, read_labels
 from dph.errors import DataError
 
 

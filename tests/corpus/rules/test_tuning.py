@@ -6,11 +6,10 @@ import pytest
 
 from dph.cli import main
 from dph.corpus.documents import DocType, Document
-from dph.corpus.rules.histograms import histogram_page
 from dph.corpus.rules.own import open_preset
 from dph.corpus.rules.presets import load_preset
 from dph.corpus.rules.spec import filter_spec
-from dph.corpus.rules.tuning import BINS, histograms, outcome_of, read_signals
+from dph.corpus.rules.tuning import BINS, histogram_page, histograms, outcome_of, read_signals
 from dph.corpus.stage_run import run_stage
 from dph.corpus.tables import read_table
 from dph.errors import DataError

@@ -3,7 +3,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.code_signals import hexadecimal_characters, holds_encoded_data
+from dph.corpus.signals.shared_signals import hexadecimal_characters, holds_encoded_data
 
 
 @pytest.mark.parametrize(

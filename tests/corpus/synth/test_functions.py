@@ -1,7 +1,7 @@
 import pytest
 
 from corpus.synth.answers import HONEST, HOSTILE
-from dph.corpus.synth.functions import FunctionJudge
+from dph.corpus.synth.drafts import FunctionJudge
 from dph.tasks.verifiers.code.verifier import CodeVerifier
 
 

@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from dph.corpus.synth.queries import QueryJudge, query_mutants
+from dph.corpus.synth.drafts import QueryJudge, query_mutants
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
 
 ROWS = "('Rex', 3, 'dog'), ('Tom', 5, 'cat'), ('Ann', 4, 'cat'), ('Bo', 9, 'dog'), ('Cy', 1, 'cat')"

@@ -6,7 +6,7 @@ import pytest
 from corpus.synth.small_generators import counting
 from dph.corpus.settings import SynthSettings
 from dph.corpus.synth import run
-from dph.corpus.synth.functions import FunctionJudge
+from dph.corpus.synth.drafts import FunctionJudge
 from dph.corpus.synth.generators import GeneratorError, OwnFunction
 from dph.corpus.synth.run import PROBLEMS, synthesise
 from dph.corpus.synth.seeds import Seed

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dph.corpus.dedup.presets import preset
-from dph.corpus.opening import open_input
+from dph.corpus.ingest.run import open_input
+from dph.corpus.settings import preset
 from dph.lab.ablation.arms import FAMILIES, make_pools, unique_repositories
 from dph.lab.ablation.settings import AblationSettings
 from dph.runs.progress import Silent

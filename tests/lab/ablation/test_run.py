@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dph._base.files import read_json
-from dph.corpus.opening import open_input
+from dph.corpus.ingest.run import open_input
 from dph.errors import DataError
 from dph.lab.ablation.arms import FAMILIES
 from dph.lab.ablation.run import ablate, read_rows

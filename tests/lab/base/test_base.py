@@ -9,9 +9,8 @@ import pytest
 
 from dph.errors import DataError, ModelError, TrainingError, is_bad_input
 from dph.lab.base.base import BaseTrainer, config_of, parameters_of, train_base
-from dph.lab.base.checkpointed import newest_checkpoint
+from dph.lab.base.checkpointed import METRICS, MODEL, newest_checkpoint
 from dph.lab.base.recipes import load_lm_recipe
-from dph.lab.base.results import METRICS, MODEL
 from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.runs.progress import Silent

@@ -1,4 +1,4 @@
-from dph.lab.base.results import lm_card
+from dph.lab.base.checkpointed import lm_card
 from small_lm import base_recipe
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.errors import ModelError
-from dph.lab.base.results import begin, last_loss
+from dph.lab.base.checkpointed import begin, last_loss
 
 
 def test_what_was_made_from_the_same_goes_on(tmp_path):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError, ModelError
-from dph.lab.base.rows import IGNORED, encode_row, read_sft_rows
+from dph.lab.base.sft import IGNORED, encode_row, read_sft_rows
 from dph.lab.base.tokens import BEGIN, END, train_tokenizer
 from dph.model.prompts import encode_prompt
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from dph.errors import DataError, TrainingError
-from dph.lab.base.results import METRICS, MODEL
-from dph.lab.base.rows import IGNORED, read_sft_rows
+from dph.lab.base.checkpointed import METRICS, MODEL
+from dph.lab.base.sft import IGNORED, read_sft_rows
 from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
 from dph.runs.progress import Silent

@@ -5,8 +5,8 @@ import torch
 
 from dph._base.files import sha256
 from dph.errors import DataError
+from dph.lab.smollm2 import check_digests
 from dph.lab.smollm2.convert import convert
-from dph.lab.smollm2.place import check_digests
 from dph.model.loading import load_model, load_tokenizer
 from smollm2_model import smollm2  # noqa: F401
 

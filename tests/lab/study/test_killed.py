@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from dph.lab.study.places import Places
-from dph.lab.study.rows import read_rows
+from dph.lab.study.rows import Places, read_rows
 from small_study import RULE
 
 STUDY = """

@@ -3,8 +3,7 @@
 import pytest
 
 from dph._base.files import make_directory
-from dph.lab.study.outputs import make_report
-from dph.lab.study.pictures import OTHERS, StudyPictures, summary_over_seeds
+from dph.lab.study.outputs import OTHERS, StudyPictures, make_report, summary_over_seeds
 from dph.lab.study.rule_lock import current_lock
 from dph.lab.study.settings import with_settings
 from dph.results.charts.palette import looks

@@ -7,7 +7,7 @@ import pytest
 import study_stub
 from dph._processes.jobs.processes import Job
 from dph.lab.study import execute as execution
-from dph.lab.study import ray_jobs
+from dph.lab.study import runner
 from dph.lab.study.rows import read_row_files, read_rows
 from fake_ray import FakeRay
 from lab.study.test_real import finish, study_in
@@ -15,8 +15,8 @@ from lab.study.test_real import finish, study_in
 
 def test_a_run_leaves_its_row(monkeypatch, tmp_path):
     monkeypatch.setattr(execution, "execute", study_stub.execute)
-    monkeypatch.setattr(ray_jobs, "connected_ray", FakeRay)
-    jobs = ray_jobs.study_ray_jobs(None)
+    monkeypatch.setattr(runner, "connected_ray", FakeRay)
+    jobs = runner.study_ray_jobs(None)
     places = {name: str(tmp_path / name) for name in ("work", "rows", "costs")}
     site = {"name": "sql-2", "edition": 2}
     payload = {"kind": "run", "run": "a", "training": "a", "site": site, "seed": 0} | places
@@ -35,7 +35,7 @@ def test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores(tmp_path, mo
     here = finish(*study_in(tmp_path / "here"))
     planner, places = study_in(tmp_path / "there")
     try:
-        there = finish(planner, places, ray_jobs.study_ray_jobs(2))
+        there = finish(planner, places, runner.study_ray_jobs(2))
     finally:
         importlib.import_module("ray").shutdown()
     assert len(read_rows(places)) == 7  # of 7: base, grpo, two strengths; of 8: one

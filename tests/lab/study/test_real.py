@@ -14,9 +14,8 @@ import pytest
 from dph.errors import TrainingError
 from dph.lab.study.outputs import make_report, write_outputs
 from dph.lab.study.planner import Planner
-from dph.lab.study.ray_jobs import core_jobs
 from dph.lab.study.rule_lock import current_lock, default_places
-from dph.lab.study.runner import Runner
+from dph.lab.study.runner import Runner, core_jobs
 from dph.lab.study.settings import load_study
 from dph.runs.progress import Silent
 

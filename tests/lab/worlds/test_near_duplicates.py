@@ -1,6 +1,6 @@
 """Near-duplicates: equal but for numbers and quoted texts."""
 
-from dph.lab.worlds.near_duplicates import NearDuplicates, without_constants
+from dph.lab.worlds.world import NearDuplicates, without_constants
 
 TEST = "show fee of screening with turnout below 24 and site is 'Lima' ->"
 

@@ -55,7 +55,7 @@ def mix(
     of it. A part that is too small leaves a shortfall, which is reported and not filled up.
     """
     from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.corpus.mix import ANNEALING, Mixture
     from dph.corpus.mix import mix as run_mix
     from dph.corpus.shards import open_corpus
@@ -161,8 +161,8 @@ def dedup(
     Copies by SHA-256, near-copies by MinHash over 5 words in a row. Of a group the file with most
     stars stays, then the one committed last, then the smallest id.
     """
-    from dph.corpus.dedup.presets import preset as named
     from dph.corpus.dedup.run import dedup as run_dedup
+    from dph.corpus.settings import preset as named
 
     run = partial(run_dedup, nearness=named(preset, least_jaccard), shards=shards)
     run_over_shards("dedup", source, out, run, engine=engine, workers=workers, as_json=as_json)

@@ -76,7 +76,7 @@ def ingest(
     files and links are counted by reason and listed in skipped.parquet.
     """
     from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import open_progress
     from dph.corpus.ingest.reading import column_choices
     from dph.corpus.ingest.run import ingest as run_ingest
     from dph.corpus.ingest.sources import plan

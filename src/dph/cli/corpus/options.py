@@ -161,8 +161,8 @@ def run_over_shards(
     as_json: bool,
 ) -> None:
     """Open the input of a verb, run its stage over all shards, and print what it made."""
-    from dph.cli.display.progress import open_progress
-    from dph.corpus.opening import open_input
+    from dph.cli.display.output import open_progress
+    from dph.corpus.ingest.run import open_input
 
     number = open_workers(engine, workers)
     corpus = open_input(source, out, workers=number)
@@ -182,7 +182,7 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
         from dph.corpus.steps import do_step
 
         return RayJobs(workers, connected_ray(), do_step)
-    from dph.cli.grade_run import default_workers
+    from dph.cli.grade import default_workers
 
     return workers or default_workers()
 

@@ -66,9 +66,8 @@ def recall(
     next run, and pages of accepted sections that the classifier missed join the seed.
     """
     from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.output import table_text
-    from dph.cli.display.progress import open_progress
-    from dph.corpus.opening import open_input
+    from dph.cli.display.output import open_progress, table_text
+    from dph.corpus.ingest.run import open_input
     from dph.corpus.recall.run import REVIEW, rounds_of
     from dph.corpus.recall.run import recall as run_recall
 

@@ -69,10 +69,9 @@ def ablate(
     models the same number of tokens, with the same seeds. The table says bits a byte of held-out
     code and the paired difference to the first arm; below 0 cleaning has helped.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
-    from dph.corpus.opening import open_input
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.grade import default_workers
+    from dph.corpus.ingest.run import open_input
     from dph.lab.ablation.settings import AblationSettings
     from dph.recipe.section import checked
 
@@ -111,9 +110,8 @@ def run(
     are skipped. DIR/report.md says what came in, stayed and was dropped, and what was measured;
     DIR/digests.json what each stage made.
     """
-    from dph.cli.display.output import json_text, quiet_libraries
-    from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.grade import default_workers
     from dph.cli.request import require_writable
     from dph.lab.cookbook.settings import load_cookbook
 

@@ -59,8 +59,7 @@ def instruct(
 
     DIR/rows.jsonl has a uniform sample of each part, and no row of a test. A shortfall is reported.
     """
-    from dph.cli.display.output import json_text
-    from dph.cli.display.progress import open_progress
+    from dph.cli.display.output import json_text, open_progress
     from dph.corpus.instruct import DEFAULT_CHECKS
     from dph.corpus.instruct import instruct as write_instruct
 
@@ -122,9 +121,9 @@ def synth(
     not. DIR/rows.parquet is to learn from, DIR/problems.jsonl to grade by.
     """
     from dph.cli.corpus.options import print_corpus
-    from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
-    from dph.corpus.opening import open_input
+    from dph.cli.display.output import open_progress
+    from dph.cli.grade import default_workers
+    from dph.corpus.ingest.run import open_input
     from dph.corpus.synth.run import synthesise
     from dph.corpus.synth.seeds import seeds_of
     from dph.corpus.synth.writing import open_writer

@@ -83,10 +83,9 @@ def tune(
     """
     from dph._base.files import write_text
     from dph.cli.display.output import json_text, table_text
-    from dph.corpus.rules.histograms import histogram_page
     from dph.corpus.rules.own import open_preset, preset_text
     from dph.corpus.rules.presets import with_thresholds
-    from dph.corpus.rules.tuning import outcome_of, read_signals
+    from dph.corpus.rules.tuning import histogram_page, outcome_of, read_signals
 
     columns = read_signals(directory)
     name, settled = _filtered_by(directory, preset)

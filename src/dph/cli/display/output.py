@@ -6,10 +6,18 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
+
+from dph.results.charts.text_table import duration
+from dph.runs.progress import Advance, ProgressDisplay
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
     from rich.table import Table
 
 
@@ -110,3 +118,159 @@ def _printed(table: "Table") -> str:
     Console(file=stream, width=_WIDEST, highlight=False, no_color=True).print(table)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return textwrap.dedent("\n".join(lines)).strip("\n")
+
+
+# Progress on stderr: a bar on a terminal, an occasional line anywhere else.
+
+
+# How much is done, how fast it goes and how long it will take.
+
+HEAD_START = 0.2
+"""What is reported within this time (seconds) was there already: a continued run's share."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Meter:
+    """Counts the units of a task of ``total``."""
+
+    total: int
+    clock: Callable[[], float] = time.monotonic
+    done: int = 0
+    _head_start: int = 0
+    _started: float = field(init=False)
+    _measured_since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self._measured_since = self.clock()
+
+    def advance(self, amount: int) -> None:
+        """Count ``amount`` units."""
+        now = self.clock()
+        self.done += amount
+        if now - self._started < HEAD_START:
+            self._head_start, self._measured_since = self.done, now
+
+    @property
+    def seconds(self) -> float:
+        """Since the task began."""
+        return self.clock() - self._started
+
+    @property
+    def rate(self) -> float | None:
+        """Units a second, or None before anything could be measured."""
+        measured, passed = self.done - self._head_start, self.clock() - self._measured_since
+        return measured / passed if measured > 0 and passed > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At this rate."""
+        rate = self.rate
+        return max(self.total - self.done, 0) / rate if rate else None
+
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+def open_progress() -> ProgressDisplay:
+    """The display that fits stderr."""
+    return Bars() if sys.stderr.isatty() else Lines(sys.stderr)
+
+
+class Lines:
+    """A line when a task begins to take long, every half minute then, and one at its end."""
+
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._clock = stream, clock
+
+    @contextmanager
+    def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
+        """A task of ``total`` units."""
+        meter = Meter(total=total, clock=self._clock)
+        last, note = self._clock(), ""
+
+        def advance(amount: int, text: str) -> None:
+            nonlocal last, note
+            meter.advance(amount)
+            note = text or note
+            if self._clock() - last >= SECONDS_BETWEEN_LINES:
+                last = self._clock()
+                self.say(f"{title}: {meter.done}/{total} {unit}{_speed(meter)}{_tail(note)}")
+
+        yield advance
+        took = duration(meter.seconds)
+        self.say(f"{title}: {meter.done}/{total} {unit} in {took}{_tail(note)}")
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        print(text, file=self._stream, flush=True)
+
+
+class Bars:
+    """A bar with the rate and the time left, by rich; several tasks may be open at a time."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._bars: Progress | None = None
+        self._open = 0
+
+    @contextmanager
+    def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
+        """A task of ``total`` units."""
+        meter = Meter(total=total)
+        with self._shared() as bars:
+            shown = bars.add_task(title, total=total, about=unit)
+            note = ""
+
+            def advance(amount: int, text: str) -> None:
+                nonlocal note
+                meter.advance(amount)
+                note = text or note
+                about = f"{unit}{_speed(meter)}{_tail(note)}"
+                bars.update(shown, advance=amount, about=about)
+
+            yield advance
+            took = f"{unit} in {duration(meter.seconds)}{_tail(note)}"
+            bars.update(shown, about=took)
+            if self._open > 1:  # others are under way: what is done makes room for them
+                bars.remove_task(shown)
+                self.say(f"{title}: {meter.done}/{total} {took}")
+
+    @contextmanager
+    def _shared(self) -> Iterator["Progress"]:
+        """The bars of all tasks that are open; they end with the last of these."""
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        if self._bars is None:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[about]}"),
+            )
+            self._bars = Progress(*columns, console=self._console, expand=True)
+            self._bars.start()
+        self._open += 1
+        try:
+            yield self._bars
+        finally:
+            self._open -= 1
+            if self._open == 0:
+                self._bars.stop()
+                self._bars = None
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        self._console.print(text)
+
+
+def _speed(meter: Meter) -> str:
+    rate, left = meter.rate, meter.seconds_left
+    if rate is None or left is None:
+        return ""
+    speed = f"{rate:.0f}" if rate >= 100 else f"{rate:.2g}"
+    return f", {speed}/s, {duration(left)} left"
+
+
+def _tail(note: str) -> str:
+    return f" ({note})" if note else ""

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dph._base.files import atomic_file, make_directory
-from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.work import COPIES, NEAR, PREFERENCE_BYTES
 from dph.corpus.documents import position
+from dph.corpus.settings import Nearness
 from dph.corpus.shards import position_range
 from dph.corpus.sorting import (
     RUN_BYTES,

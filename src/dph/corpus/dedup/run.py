@@ -12,9 +12,9 @@ from typing import Any
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.dedup.index import CopyIndex
-from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import algorithm_version
 from dph.corpus.dedup.work import MEMBERS, CompareMembers, DedupShard, MarkShard
+from dph.corpus.settings import Nearness
 from dph.corpus.shards import (
     Corpus,
     digest,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dph.corpus.dedup.presets import Nearness
+from dph.corpus.settings import Nearness
 from dph.errors import SettingsError
 
 # The words of a text as 64-bit hashes, all at once: a loop over words would be most of the time.

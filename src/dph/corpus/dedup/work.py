@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dph.corpus.dedup.presets import Nearness
 from dph.corpus.dedup.signatures import BAND_BYTES, band_digests, jaccard, shingle_set
 from dph.corpus.documents import Document, position
+from dph.corpus.settings import Nearness
 from dph.corpus.shard_work import ShardStep, TableStep, write_shard
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.steps import Care

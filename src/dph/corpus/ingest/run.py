@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import only_writer, read_json, write_json
-from dph.corpus.ingest.sources import Unit
+from dph.corpus.ingest.sources import Unit, plan
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
 from dph.corpus.shards import (
     MANIFEST,
@@ -16,6 +16,7 @@ from dph.corpus.shards import (
     Corpus,
     Flow,
     digest,
+    is_corpus,
     join_parts,
     open_corpus,
     position_range,
@@ -188,3 +189,23 @@ def _cutting(runs: Sequence[Sequence[_Piece]], out: Path, shards: int) -> list[G
         spills = [piece.path for piece in pieces]
         steps.append(GatherShard(name=name, key=key, out=out, low=low, high=high, spills=spills))
     return steps
+
+
+# Input of a stage: the directory of an earlier stage, or a file of documents.
+
+
+_OWN_INPUT, _LABEL = ".input", "input"
+
+
+def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
+    """The documents at ``path``: a corpus as it is, anything else ingested below ``out`` first.
+
+    The source of what is ingested is called ``input``, so that documents do not depend on the names
+    and the number of the files they come in.
+
+    Raises:
+        DataError: there is nothing to read.
+    """
+    if is_corpus(path):
+        return open_corpus(path)
+    return ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)

@@ -18,15 +18,18 @@ import numpy as np
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph.corpus.documents import Document, position
-from dph.corpus.recall.learnt import (
+from dph.corpus.recall.review import (
     QUANTILES,
     Learnt,
     LearntFiles,
+    Patterns,
     Round,
+    UrlSection,
     WebDomain,
+    domain_of,
     measure,
+    sections,
 )
-from dph.corpus.recall.review import Patterns, UrlSection, domain_of, sections
 from dph.corpus.recall.work import EXAMPLES, LearnRound, RecallShard, ScoreShard
 from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import Corpus, digest

@@ -14,8 +14,14 @@ import pyarrow as pa
 
 from dph._base.files import atomic_file, read_json, sha256, write_json
 from dph.corpus.recall.classifier import packages_of
-from dph.corpus.recall.learnt import Learnt, read_labels
-from dph.corpus.recall.review import Patterns, accepted, read_review, write_review
+from dph.corpus.recall.review import (
+    Learnt,
+    Patterns,
+    accepted,
+    read_labels,
+    read_review,
+    write_review,
+)
 from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.work import TABLE
 from dph.corpus.settings import RecallSettings

@@ -18,8 +18,7 @@ from dph.corpus.recall.classifier import (
     load_classifier,
     load_pieces,
 )
-from dph.corpus.recall.learnt import LearntFiles
-from dph.corpus.recall.review import Patterns, domain_of
+from dph.corpus.recall.review import LearntFiles, Patterns, domain_of
 from dph.corpus.settings import RecallSettings
 from dph.corpus.shard_work import ShardStep, TableStep, write_shard
 from dph.corpus.stage import DocumentOutcome, Drop

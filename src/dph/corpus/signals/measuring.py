@@ -26,9 +26,14 @@ from dph.corpus.signals.c_family import (
     legal_class_share,
     legal_share,
 )
-from dph.corpus.signals.code_signals import CODE_SIGNALS, hexadecimal_characters
 from dph.corpus.signals.python import PythonFacts, count_returns
-from dph.corpus.signals.shared_signals import Measure, Signal, share
+from dph.corpus.signals.shared_signals import (
+    CODE_SIGNALS,
+    Measure,
+    Signal,
+    hexadecimal_characters,
+    share,
+)
 from dph.corpus.signals.view import FileView
 from dph.corpus.signals.words import SignalError
 

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from dph._base.randomness import derived_seed
 from dph.corpus.settings import SQL, SynthSettings
 from dph.corpus.synth.draft import Draft, DraftOutcome, parsed
-from dph.corpus.synth.functions import FunctionJudge
+from dph.corpus.synth.drafts import FunctionJudge, Query, QueryJudge
 from dph.corpus.synth.generators import Generator
 from dph.corpus.synth.hard_coded import inputs_beside
-from dph.corpus.synth.queries import Query, QueryJudge
 from dph.corpus.synth.seeds import PROMPTS, Seed, impurity
 from dph.records import Outcome, Verdict
 from dph.tasks.verifiers.code.task import CodeTask, extract_program

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dph._base.randomness import generator
 from dph.corpus import Corpus, Document, DocumentOutcome, Drop, run_stage
-from dph.corpus.dedup.presets import Nearness, preset
 from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import position
 from dph.corpus.rules.own import open_preset
 from dph.corpus.rules.spec import filter_spec
+from dph.corpus.settings import Nearness, preset
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import shard_name
 from dph.corpus.stage_run import finish_stage, made_once

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from dph.corpus import Corpus, open_corpus, run_stage
 from dph.corpus.decontaminate import decontaminate
-from dph.corpus.dedup.presets import preset
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
@@ -14,7 +13,7 @@ from dph.corpus.instruct import instruct
 from dph.corpus.mix import Mixture, mix
 from dph.corpus.recall.run import recall
 from dph.corpus.rules.spec import filter_spec
-from dph.corpus.settings import SynthSettings
+from dph.corpus.settings import SynthSettings, preset
 from dph.corpus.shards import digest
 from dph.corpus.stage_run import OnProgress
 from dph.corpus.synth.run import synthesise

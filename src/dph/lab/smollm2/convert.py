@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from dph._base.files import atomic_path, make_directory, sha256
 from dph.errors import DataError, DphError, SettingsError
-from dph.lab.smollm2.place import DIGESTS, WEIGHTS, WEIGHTS_SHA256
+from dph.lab.smollm2 import DIGESTS, WEIGHTS, WEIGHTS_SHA256
 
 # The card of the converted model: what it is, what it was made of, and what it is not.
 

@@ -9,9 +9,8 @@ from statistics import fmean
 
 from dph._base.files import read_json, write_text
 from dph._base.files.rows import json_rows
-from dph.lab.study.places import Places
 from dph.lab.study.plan import Plan, Run
-from dph.lab.study.rows import RunRow
+from dph.lab.study.rows import Places, RunRow
 from dph.lab.study.settings import BASE
 
 _PREPARING, _EVALUATING, _STEP = 120.0, 15.0, 0.75

@@ -18,8 +18,7 @@ from dph._base.provenance import code_commit, versions
 from dph.errors import DataError
 from dph.lab.quickstart.recipes import THREADS, Size, world_tables
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.study.places import note_prepared
-from dph.lab.study.rows import OF_VOTES, RunRow, Score, scores_of, write_row_file
+from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of, write_row_file
 from dph.lab.study.settings import BASE
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind

@@ -15,9 +15,8 @@ from typing import Any
 from dph._base.files import make_directory, read_json, write_json
 from dph.errors import DataError
 from dph.lab.study.candidates import Candidate
-from dph.lab.study.places import Places
 from dph.lab.study.plan import Choice
-from dph.lab.study.rows import RunRow, read_rows
+from dph.lab.study.rows import Places, RunRow, read_rows
 from dph.lab.study.settings import Study
 
 SCHEMA = 2

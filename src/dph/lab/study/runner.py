@@ -5,14 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from dph._processes.jobs import cores
+from dph._processes.jobs.cores import RayJobs, connected_ray
 from dph._processes.jobs.processes import Job, JobEnd, Jobs
 from dph.errors import TrainingError
 from dph.lab.study.candidates import Candidate
 from dph.lab.study.costs import outlook
-from dph.lab.study.places import Places, is_prepared
 from dph.lab.study.plan import REPORT, Plan, Run, RunSelection
 from dph.lab.study.planner import Planner
-from dph.lab.study.rows import RunRow, read_row_files, read_rows, require_one_base
+from dph.lab.study.rows import (
+    Places,
+    RunRow,
+    is_prepared,
+    read_row_files,
+    read_rows,
+    require_one_base,
+)
 from dph.lab.study.rule_lock import current_lock, write_lock
 from dph.lab.study.settings import BASE
 from dph.runs.progress import ProgressDisplay
@@ -189,3 +197,32 @@ class Runner:
             directory = self._places.work(run.variant.site.name, run.seed) / name
             if run.label != BASE and name not in needed and directory.exists():
                 shutil.rmtree(directory)
+
+
+# Runs of a study on a Ray cluster. Its directory must lie where every machine can write.
+
+
+# Jobs of a study as processes of this machine.
+
+_EXECUTE = "dph.lab.study.execute:execute"
+
+
+def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
+    """At most ``capacity`` runs at a time; what a failed one said is in the study's logs."""
+    return cores.CoreJobs(capacity, places.log, entry=_EXECUTE)
+
+
+def study_ray_jobs(capacity: int | None) -> RayJobs:
+    """Runner of a study's jobs, ``capacity`` at a time.
+
+    Raises:
+        SettingsError: Ray is not installed.
+    """
+    return RayJobs(capacity, connected_ray(), execute_run)
+
+
+def execute_run(payload: dict[str, Any]) -> None:
+    """Compute a run or a base model, on the cluster."""
+    from dph.lab.study.execute import execute  # noqa: PLC0415 - loads torch, on the cluster alone
+
+    execute(payload)

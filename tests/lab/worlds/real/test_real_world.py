@@ -7,7 +7,7 @@ import pytest
 from dph.errors import DataError, ModelError, SettingsError
 from dph.lab.quickstart.recipes import Size, parse_contender, quickstart_recipe, world_tables
 from dph.lab.quickstart.run import quickstart
-from dph.lab.smollm2.place import VARIABLE
+from dph.lab.smollm2 import VARIABLE
 from dph.lab.worlds import WORLDS, world_kind
 from dph.lab.worlds.real.kind import BUDGET, REAL, TINY, RealSizes
 from dph.lab.worlds.real.tasks import TASKS, GymKind

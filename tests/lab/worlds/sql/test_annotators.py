@@ -13,10 +13,8 @@ from dph.lab.worlds.sql.annotators import (
     draw_knowledge,
     knowing_more,
 )
-from dph.lab.worlds.sql.databases import draw_database
-from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.questions import OPERATORS, Question, WhereCondition
-from dph.lab.worlds.sql.styles import STYLES
+from dph.lab.worlds.sql.domains import DOMAINS, draw_database
+from dph.lab.worlds.sql.questions import OPERATORS, STYLES, Question, WhereCondition
 
 BLANK = [draw_database(domain, Random(0)) for domain in DOMAINS]
 SEEDS = range(60)

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from dph.lab.worlds.sql.databases import FIRST_ROWS, SECOND_ROWS, draw_database
-from dph.lab.worlds.sql.domains import DOMAINS, KEY
+from dph.lab.worlds.sql.domains import DOMAINS, FIRST_ROWS, KEY, SECOND_ROWS, draw_database
 
 
 @pytest.fixture(params=DOMAINS, ids=lambda domain: domain.name)

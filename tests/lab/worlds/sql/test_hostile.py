@@ -8,12 +8,12 @@ from dph._base.files import read_json
 from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import unlabelled_tables, world_tables
 from dph.lab.worlds import UNLABELLED, world_kind
-from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.sql import base_model
 from dph.lab.worlds.sql.base_model import draw_pool
 from dph.lab.worlds.sql.kind import CORRELATIONS, HOSTILE_STEPS, STEPS, hostile_kind
 from dph.lab.worlds.sql.question_sets import draw_any_questions, gold_sql, is_telling
 from dph.lab.worlds.sql.world import UNTESTED, build_world, design_world
+from dph.lab.worlds.world import without_constants
 from lab.worlds.conftest import SMALL
 from lab.worlds.sql.test_world import load
 

@@ -2,9 +2,9 @@
 
 import json
 
-from dph.lab.worlds.sql.problem_rows import sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import gold_sql
 from dph.lab.worlds.sql.sums import Sum
+from dph.lab.worlds.sql.world import sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.world import json_lines
 
 

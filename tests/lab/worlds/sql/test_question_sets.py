@@ -3,8 +3,7 @@
 from random import Random
 
 from dph.lab.worlds.sql.question_sets import draw_questions, gold_sql, is_telling
-from dph.lab.worlds.sql.questions import OPERATORS, Question, WhereCondition, read
-from dph.lab.worlds.sql.styles import write_plain
+from dph.lab.worlds.sql.questions import OPERATORS, Question, WhereCondition, read, write_plain
 
 
 def test_a_wrong_belief_about_any_term_changes_the_answer(questions, oracles, world):

@@ -6,9 +6,8 @@ import pytest
 
 from dph.errors import DataError
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.question_sets import gold_sql
+from dph.lab.worlds.sql.question_sets import gold_sql, question_of, with_right_answers
 from dph.lab.worlds.sql.questions import KINDS, draw_question
-from dph.lab.worlds.sql.right_answers import question_of, with_right_answers
 from dph.records import Problem
 
 

@@ -9,10 +9,13 @@ from statistics import fmean
 
 import pytest
 
-from dph.lab.worlds.sql.annotators import KNOWERS_OF_TERMS, chance_of_right, draw_knowledge
-from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS
-from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
-from dph.lab.worlds.sql.styles import STYLES
+from dph.lab.worlds.sql.annotators import (
+    KNOWERS_OF_TERMS,
+    chance_of_right,
+    draw_knowledge,
+    with_shared_gaps,
+)
+from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, STYLES
 from lab.worlds.sql.test_annotators import sides, terms_of
 
 RHOS = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -5,8 +5,13 @@ from dataclasses import replace
 import pytest
 
 from dph.lab.worlds.sql.question_sets import gold_sql
-from dph.lab.worlds.sql.questions import Interpretation, read_correctly
-from dph.lab.worlds.sql.styles import STYLES, WRITERS, write_answer
+from dph.lab.worlds.sql.questions import (
+    STYLES,
+    WRITERS,
+    Interpretation,
+    read_correctly,
+    write_answer,
+)
 from dph.tasks.styles import SQL_STYLES, sql_style
 
 TWO = Interpretation(

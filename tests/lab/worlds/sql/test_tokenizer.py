@@ -6,8 +6,7 @@ from transformers import AutoTokenizer
 from dph.lab.worlds.small_model import EOS
 from dph.lab.worlds.sql.base_model import vocabulary
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.questions import read_correctly
-from dph.lab.worlds.sql.styles import STYLES, write_answer
+from dph.lab.worlds.sql.questions import STYLES, read_correctly, write_answer
 from dph.lab.worlds.sql.sums import all_sums
 
 

@@ -20,8 +20,7 @@ from dph.lab.worlds.sql.question_sets import (
     gold_sql,
     is_telling,
 )
-from dph.lab.worlds.sql.questions import read_correctly
-from dph.lab.worlds.sql.styles import STYLES, write_answer
+from dph.lab.worlds.sql.questions import STYLES, read_correctly, write_answer
 from dph.lab.worlds.sql.world import build_world, design_world
 from dph.records import Outcome, Problem
 from dph.tasks.problems import load_problems

@@ -11,10 +11,9 @@ from typing import Any
 from dph._base.files import make_directory, sha256, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
-from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.real.kind import SETS, RealSizes
 from dph.lab.worlds.real.tasks import TASKS, GymKind, Kind
-from dph.lab.worlds.world import MANIFEST, UNLABELLED, PlacedWorld, is_complete
+from dph.lab.worlds.world import MANIFEST, UNLABELLED, PlacedWorld, is_complete, without_constants
 from dph.records import Problem
 from dph.tasks.gym import GymMaker
 from dph.tasks.problems import save_problems

@@ -8,9 +8,15 @@ from random import Random
 
 from dph._base.files import make_directory, sha256, write_json, write_text
 from dph.errors import SettingsError
-from dph.lab.worlds.near_duplicates import without_constants
 from dph.lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider
-from dph.lab.worlds.world import MANIFEST, UNLABELLED, PlacedWorld, is_complete, json_lines
+from dph.lab.worlds.world import (
+    MANIFEST,
+    UNLABELLED,
+    PlacedWorld,
+    is_complete,
+    json_lines,
+    without_constants,
+)
 from dph.records import Problem
 from dph.tasks.problems import save_problems
 from dph.tasks.sql.data_sets import SQLQuestion, load_spider

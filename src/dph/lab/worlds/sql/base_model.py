@@ -20,8 +20,14 @@ from dph.lab.worlds.sql.domains import DOMAINS, KEY, TEXT_POOLS
 from dph.lab.worlds.sql.kind import STEPS
 from dph.lab.worlds.sql.lessons import question_lesson, sum_lesson
 from dph.lab.worlds.sql.question_sets import draw_questions
-from dph.lab.worlds.sql.questions import AGGREGATES, EQUALITY, OPERATORS, THRESHOLDS, Question
-from dph.lab.worlds.sql.styles import STYLES
+from dph.lab.worlds.sql.questions import (
+    AGGREGATES,
+    EQUALITY,
+    OPERATORS,
+    STYLES,
+    THRESHOLDS,
+    Question,
+)
 from dph.lab.worlds.sql.sums import LARGEST_ANSWER, all_sums
 from dph.lab.worlds.sql.world import SQLWorld
 from dph.lab.worlds.world import Progress

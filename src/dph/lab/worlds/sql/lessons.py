@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from dph.lab.worlds.lessons import Answerer, Lesson, answers_of
 from dph.lab.worlds.sql.annotators import Annotator, chance_of_right
-from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, Question, read
-from dph.lab.worlds.sql.styles import write_answer
+from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, Question, read, write_answer
 from dph.lab.worlds.sql.sums import FORMS, Sum
 
 Encode = Callable[[Sequence[str]], list[list[int]]]

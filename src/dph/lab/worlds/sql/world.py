@@ -8,16 +8,59 @@ from typing import Any
 
 from dph._base.files import make_directory, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
-from dph.lab.worlds.near_duplicates import NearDuplicates
-from dph.lab.worlds.sql.annotators import Annotator, draw_knowledge, knowing_more
-from dph.lab.worlds.sql.databases import Database, draw_database
-from dph.lab.worlds.sql.domains import DOMAINS
+from dph.lab.worlds.sql.annotators import Annotator, draw_knowledge, knowing_more, with_shared_gaps
+from dph.lab.worlds.sql.domains import DOMAINS, Database, draw_database
 from dph.lab.worlds.sql.kind import SQLWorldSizes
-from dph.lab.worlds.sql.problem_rows import sql_row, sum_row, unlabelled_row
 from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
-from dph.lab.worlds.sql.shared_gaps import with_shared_gaps
-from dph.lab.worlds.sql.sums import all_sums
-from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, is_complete, json_lines
+from dph.lab.worlds.sql.questions import Question
+from dph.lab.worlds.sql.sums import Sum, all_sums
+from dph.lab.worlds.world import (
+    MANIFEST,
+    PARTS,
+    UNLABELLED,
+    NearDuplicates,
+    is_complete,
+    json_lines,
+)
+
+# The rows of a text-to-SQL world's files.
+
+
+def sql_row(problem_id: str, question: Question, paths: Mapping[str, str]) -> dict[str, Any]:
+    """A question with its answer; ``paths`` are those of the databases by name."""
+    return {
+        "problem_id": problem_id,
+        "prompt": question.prompt,
+        "gold_sql": gold_sql(question),
+        "database": paths[question.domain.name],
+        "db_id": question.domain.name,
+        "kind": question.kind,
+        "terms": list(question.terms),
+    }
+
+
+def unlabelled_row(
+    problem_id: str, question: Question, paths: Mapping[str, str], *, part: str
+) -> dict[str, Any]:
+    """A question without its answer."""
+    return {
+        "problem_id": problem_id,
+        "prompt": question.prompt,
+        "database": paths[question.domain.name],
+        "db_id": question.domain.name,
+        "part": part,
+    }
+
+
+def sum_row(problem_id: str, item: Sum) -> dict[str, Any]:
+    """A sum with its answer."""
+    return {
+        "problem_id": problem_id,
+        "prompt": item.prompt,
+        "answer": str(item.answer),
+        "kind": "arithmetic",
+    }
+
 
 DATABASES = "databases"
 DOMAINS_PER_SIDE = 3

@@ -1,4 +1,4 @@
-"""Output of ``dph study``: its progress and its tables."""
+"""Output of ``dph quickstart`` and ``dph study``: words, picture, progress, tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +12,11 @@ from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
 from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report, all_tables, choices_table
 from dph.lab.worlds import newest_edition
+from dph.results.charts.figures import quickstart_figure
 from dph.results.charts.text_table import FORMATS, markdown
 from dph.results.report import read_report, write_report
 from dph.results.report.page import require_charts
+from dph.runs.directory import RunDirectory, read_metrics
 
 # The quickstart's last words, beside the table over seeds of its world.
 
@@ -68,3 +70,17 @@ def said_tables(report: Report, wanted: str | None) -> str:
         return "\n".join(map(markdown, shown))
     _, write = FORMATS[wanted]
     return "\n".join(write(table) for table in tables)
+
+
+# The quickstart's picture, from what its runs left behind.
+
+
+def save_picture(summary: Mapping[str, Any], directory: Path) -> Path:
+    """Draw ``quickstart.png`` in the quickstart's directory and return its path."""
+    metrics = {
+        label: read_metrics(RunDirectory(directory / run_name(label)).metrics)
+        for label in summary["methods"]
+    }
+    path = directory / "quickstart.png"
+    quickstart_figure(summary, metrics, path)
+    return path
