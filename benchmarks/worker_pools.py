@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from dph._processes.workers import WorkerPool
+from dph._processes.workers.pool import WorkerPool
 
 _COMPUTED, _LIMIT, _OTHERS = 0.6, 1.0, 3
 Side = Callable[[Sequence[float]], list[float]]

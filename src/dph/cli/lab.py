@@ -38,7 +38,8 @@ def base(
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
     from dph.cli.display.output import open_progress
-    from dph.lab.base import BaseRecipe, train_base
+    from dph.lab.base.base import train_base
+    from dph.lab.base.recipes import BaseRecipe
 
     assert isinstance(settings, BaseRecipe)
     _say(train_base(settings, directory, open_progress()), as_json)
@@ -57,7 +58,8 @@ def sft(
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
     from dph.cli.display.output import open_progress
-    from dph.lab.base import SFTRecipe, train_sft
+    from dph.lab.base.recipes import SFTRecipe
+    from dph.lab.base.sft import train_sft
 
     assert isinstance(settings, SFTRecipe)
     _say(train_sft(settings, directory, open_progress()), as_json)

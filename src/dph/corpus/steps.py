@@ -17,8 +17,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 from dph._base.files import make_directory, read_json, sha256, write_json
 from dph._base.import_path import load_callable
 from dph._processes.jobs.processes import Job, Jobs
-from dph._processes.workers import Reply, ReplyKind, WorkerPool
 from dph._processes.workers.handler import Handler, TellStage
+from dph._processes.workers.pool import WorkerPool
+from dph._processes.workers.process import Reply, ReplyKind
 from dph.errors import DataError, StageError
 
 # A step, as it is asked for, sent to a worker and noted.

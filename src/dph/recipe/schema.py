@@ -38,7 +38,7 @@ from dph.tasks.environments import EpisodeLimits
 
 
 SQL = "sql"
-"""The environment that comes with the package (``dph.tasks.sql.sql_environment``)."""
+"""The environment that comes with the package (``dph.tasks.sql.environment.sql_environment``)."""
 _LIMITS = EpisodeLimits()
 
 

@@ -7,7 +7,7 @@ from dph.errors import SettingsError
 from dph.recipe import DataSettings, Recipe
 from dph.recipe.schema import SQL
 from dph.tasks.environments import Environment, EnvironmentVerifier
-from dph.tasks.sql import sql_environment
+from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
 

@@ -4,7 +4,7 @@ import pytest
 
 from dph.corpus.documents import language_of_path
 from dph.corpus.rules.presets import PRESETS, judge, load_preset
-from dph.corpus.signals import FileView
+from dph.corpus.signals.view import FileView
 from dph.errors import SettingsError
 from shared_data import shared_data
 

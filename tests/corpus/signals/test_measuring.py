@@ -5,7 +5,8 @@ import math
 import pyarrow.parquet as pq
 import pytest
 
-from dph.corpus.signals import FileView, measure, signal_groups
+from dph.corpus.signals.measuring import measure, signal_groups
+from dph.corpus.signals.view import FileView
 from opencoder_files import opencoder_files
 from shared_data import SOME_AND_ALL, shared_data
 

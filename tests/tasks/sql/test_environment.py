@@ -9,7 +9,8 @@ from dph.recipe import resolve_recipe
 from dph.runs.verifier_maker import run_verifier
 from dph.tasks.environments import EpisodeLimits
 from dph.tasks.problems import save_problems
-from dph.tasks.sql import load_spider, sql_environment
+from dph.tasks.sql.data_sets import load_spider
+from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers.base import verifier_identity
 from dph.tasks.verifiers.sql.verifier import databases_fingerprint
 from scripted_policy import END, START, byte_tokenizer, call, make_draw

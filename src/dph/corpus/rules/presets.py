@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.import_path import load_callable
-from dph.corpus.signals import FileView, measure, signal_groups
+from dph.corpus.signals.measuring import measure, signal_groups
 from dph.corpus.signals.own_signals import OWN_SIGNALS
 from dph.corpus.signals.shared_signals import Measure, Signal
+from dph.corpus.signals.view import FileView
 from dph.errors import SettingsError
 
 # A rule: a signal, what it is compared with, and for which kinds of files.

@@ -10,7 +10,7 @@ import pyarrow as pa
 from dph.corpus.documents import DocType, Document, language_of, language_of_path
 from dph.corpus.rules.own import open_preset
 from dph.corpus.rules.presets import Judgement, judge
-from dph.corpus.signals import FileView
+from dph.corpus.signals.view import FileView
 from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop
 
 VERDICTS = pa.schema(

@@ -16,7 +16,7 @@ from dph.lab.worlds.sql.question_sets import draw_any_questions, draw_questions,
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import SQLWorld
 from dph.records import Outcome, Problem
-from dph.tasks.verifiers.sql import SQLVerifier
+from dph.tasks.verifiers.sql.verifier import SQLVerifier
 
 VERSION = 1
 """Counts up when the same settings give other files."""

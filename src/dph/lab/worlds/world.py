@@ -131,7 +131,7 @@ class WorldKind:
         methods: a method's tables on this world, under those of a recipe and over its own: what
             it learns without labels, where the usual does not fit the world.
         budget: ``steps``, ``problems_per_step``, ``samples`` and ``checkpoint_every`` of a
-            quickstart [default: those of ``dph.lab.quickstart.Size``].
+            quickstart [default: those of ``dph.lab.quickstart.recipes.Size``].
         contenders: methods that a quickstart compares where none is named.
         require: raises a SettingsError where this machine lacks what the world is made of; a
             quickstart asks it before it writes anything.
