@@ -18,8 +18,8 @@ from dph.runs.finished_models import consolidation_source
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages
-from dph.runs.set_problems import SetProblems
 from dph.runs.stage_costs import run_cost
+from dph.runs.task import SetProblems
 from dph.tasks.problems import save_problems
 from reproducible_log import reproducible_log
 from runs.test_broad import UNLABELLED

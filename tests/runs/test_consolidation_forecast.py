@@ -17,8 +17,8 @@ from dph.runs.consolidation import SmallConsolidation, forecast_stage, planned_c
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe
-from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import store_stage
+from dph.runs.task import SetProblems
 from dph.runs.train.preparation import Trained
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED

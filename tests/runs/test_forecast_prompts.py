@@ -6,7 +6,7 @@ from dph.errors import DataError
 from dph.runs.consolidation import prompts_asked
 from dph.runs.plan import open_plan
 from dph.runs.run import consolidation_recipe
-from dph.runs.set_problems import SetProblems
+from dph.runs.task import SetProblems
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 

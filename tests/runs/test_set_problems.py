@@ -1,16 +1,16 @@
 import pytest
 
 from dph.errors import DataError
-from dph.runs import set_problems
+from dph.runs import task
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
-from dph.runs.set_problems import SetProblems
+from dph.runs.task import SetProblems
 
 
 @pytest.fixture
 def reads(monkeypatch):
-    found, load = [], set_problems.load_problems
+    found, load = [], task.load_problems
     monkeypatch.setattr(
         set_problems,
         "load_problems",

@@ -10,7 +10,7 @@ from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import pool_source
-from dph.runs.set_problems import recipe_shots
+from dph.runs.task import recipe_shots
 from dph.tasks.problems import save_problems
 
 

@@ -81,7 +81,7 @@ def consolidate(
     from dph.runs.consolidation import consolidate_stage, consolidation_forecast
     from dph.runs.plan import open_plan
     from dph.runs.run import consolidation_recipe
-    from dph.runs.set_problems import SetProblems
+    from dph.runs.task import SetProblems
 
     follows = _pinned(consolidation_recipe(asked, source.model), directory)
     progress = open_progress()

@@ -87,7 +87,7 @@ def interpolate(
     ends_of(run)
     quiet_libraries()
     from dph.runs.plan import open_plan
-    from dph.runs.set_problems import SetProblems
+    from dph.runs.task import SetProblems
     from dph.runs.written_models import interpolation_stage
 
     with open_plan(request.recipe, run, sets=SetProblems(request.recipe)) as plan:
@@ -181,7 +181,7 @@ def evaluate(
     from dph.runs.directory import RunDirectory
     from dph.runs.plan import open_plan
     from dph.runs.run import evaluate_stages
-    from dph.runs.set_problems import SetProblems
+    from dph.runs.task import SetProblems
 
     progress, base = open_progress(), RunDirectory(request.directory).base.path
     if model is None and measured.directory == base:

@@ -214,7 +214,7 @@ def run(
     quiet_libraries()
     from dph.runs.plan import open_plan
     from dph.runs.run import run_stages
-    from dph.runs.set_problems import SetProblems
+    from dph.runs.task import SetProblems
 
     sets = SetProblems(request.recipe)
     with open_plan(

@@ -25,8 +25,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
-from dph.model.attention.context import checkpoint_contexts
-from dph.model.attention.probing import RECURRENT, recurrent_layers
+from dph.model.attention.probing import RECURRENT, checkpoint_contexts, recurrent_layers
 from dph.recipe.section import Device, Precision
 
 # A model in another mode for a moment: evaluation, or bfloat16 arithmetic.

@@ -15,10 +15,10 @@ from dph.runs.evaluate.evaluate import EvaluationSet, style_name
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.plan import RunPlan
+from dph.runs.task import verifier_maker
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import shown_answers
-from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
 

@@ -34,9 +34,9 @@ from dph.runs.evaluate.scores import evaluation_document, keep_problems
 from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.plan import RunPlan
 from dph.runs.progress import ProgressDisplay
+from dph.runs.task import verifier_maker
 from dph.runs.train.kept_samples import stored_table
 from dph.runs.train.tracking import open_trackers, shown_answers
-from dph.runs.verifier_maker import verifier_maker
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers.base import Verifier
 

@@ -20,13 +20,13 @@ from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.set_problems import SetProblems
 from dph.runs.store_stage import (
     require_named_files,
     require_prompts,
     require_stores,
     store_stage,
 )
+from dph.runs.task import SetProblems
 from dph.runs.train.preparation import Trained
 from dph.runs.training_stage import steps_done, train_stage
 

@@ -6,7 +6,7 @@ import pytest
 
 from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.recipe import resolve_recipe
-from dph.runs.verifier_maker import run_verifier
+from dph.runs.task import run_verifier
 from dph.tasks.environments import EpisodeLimits
 from dph.tasks.problems import save_problems
 from dph.tasks.sql.data_sets import load_spider

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import DataError, ModelError
-from dph.model.attention.context import attending
+from dph.model.attention.probing import attending
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import check_rows, pack
 from dph.model.forward.prefix_tree import Node

@@ -12,10 +12,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.context import attending
 from dph.model.attention.probing import (
     DRAWS,
     MOST,
+    attending,
     attention_window,
     last_logits,
     own_logits,

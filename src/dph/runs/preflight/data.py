@@ -12,8 +12,7 @@ from dph.recipe.hub_names import hub_file
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.memory import Device, MemoryEstimate
 from dph.runs.presample.stores.prompts import GOLDS
-from dph.runs.set_problems import recipe_shots, require_no_shown_test
-from dph.runs.verifier_maker import run_verifier, verifier_maker
+from dph.runs.task import recipe_shots, require_no_shown_test, run_verifier, verifier_maker
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
 from dph.tasks.styles import make_style

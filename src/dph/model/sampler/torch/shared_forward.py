@@ -14,8 +14,13 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.context import Attend, attending
-from dph.model.attention.probing import attention_window, own_logits, probe_tokens
+from dph.model.attention.probing import (
+    Attend,
+    attending,
+    attention_window,
+    own_logits,
+    probe_tokens,
+)
 from dph.model.sampler.base import LEAST_SHARED
 from dph.model.sampler.torch.prefill_attention import PrefillAttention, PrefillPart, prefill_parts
 from dph.model.sampler.torch.shared_cache import SharedCache
