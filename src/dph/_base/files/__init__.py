@@ -13,6 +13,7 @@ from dph._base.files.atomic import (
     read_json,
     sha256,
     write_json,
+    write_json_lines,
     write_text,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "read_json",
     "sha256",
     "write_json",
+    "write_json_lines",
     "write_text",
 ]

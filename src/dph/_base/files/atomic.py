@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +170,18 @@ def _remove(path: Path) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write ``value`` as readable JSON, atomically; NaN and infinity are refused."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_json_lines(
+    path: Path,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    ascii_only: bool = True,
+    sort_keys: bool = False,
+) -> None:
+    """Write a row a line as JSON, atomically; letters beyond ASCII escaped if ``ascii_only``."""
+    lines = (json.dumps(row, ensure_ascii=ascii_only, sort_keys=sort_keys) for row in rows)
+    write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def read_json(path: Path) -> Any:

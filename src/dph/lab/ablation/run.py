@@ -1,6 +1,5 @@
 """The ablation: every arm, model and seed at equal tokens, and what it says."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,7 +8,14 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
+from dph._base.files import (
+    make_directory,
+    only_writer,
+    read_json,
+    write_json,
+    write_json_lines,
+    write_text,
+)
 from dph._base.files.rows import json_rows
 from dph._base.provenance import code_commit, versions
 from dph.corpus import Corpus
@@ -163,8 +169,7 @@ class _Cells:
 
     def _write_rows(self) -> None:
         measured = sum(row["split"] == REPORT for row in self.rows)
-        rows = [*self.rows, *self.reported[measured:]]
-        write_text(self.out / ROWS, "".join(json.dumps(row) + "\n" for row in rows))
+        write_json_lines(self.out / ROWS, [*self.rows, *self.reported[measured:]])
 
     def _cell(self, model: str, arm: str, seed: int) -> dict[str, Any]:
         """Measured once for arms of the same documents, as where there is no copy to drop."""

@@ -4,7 +4,6 @@ The trainer writes a checkpoint file by file, and one that a kill cut off looks 
 each is marked when it is whole, and only marked ones are gone on from.
 """
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from math import gcd, inf, isfinite
@@ -28,7 +27,14 @@ from transformers import (
 )
 
 from dph import __version__
-from dph._base.files import atomic_path, make_directory, read_json, write_json, write_text
+from dph._base.files import (
+    atomic_path,
+    make_directory,
+    read_json,
+    write_json,
+    write_json_lines,
+    write_text,
+)
 from dph.errors import ModelError, SettingsError, TrainingError
 from dph.lab.base.recipes import AdamSettings, DeviceSettings, LMRecipe
 from dph.runs.progress import ProgressDisplay
@@ -306,7 +312,7 @@ def finish(
     The model's directory appears whole.
     """
     rows = [{k: v for k, v in row.items() if k not in _TIMES} for row in log]
-    write_text(directory / METRICS, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    write_json_lines(directory / METRICS, rows, sort_keys=True)
     with atomic_path(directory / MODEL) as temporary:
         model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)

@@ -1,6 +1,5 @@
 """The stage ``world``: databases and questions, and of them SQL files, rows and problems."""
 
-import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -8,7 +7,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dph._base.files import atomic_path, make_directory, read_json, sha256, write_json
+from dph._base.files import (
+    atomic_path,
+    make_directory,
+    read_json,
+    sha256,
+    write_json,
+    write_json_lines,
+)
 from dph.corpus.shards import digest
 from dph.lab.cookbook.settings import CookbookWorld
 from dph.lab.cookbook.stages import Digests, Kitchen
@@ -86,7 +92,7 @@ def _write_rows(
     workers: int,
 ) -> None:
     rows = [*_answers(world, questions, settings.answers)]
-    _write(directory / "annotators.jsonl", [row for row, _ in rows])
+    write_json_lines(directory / "annotators.jsonl", [row for row, _ in rows])
     with SQLVerifier(databases=world.databases_directory, workers=workers) as verifier:
         verdicts = verifier.grade(
             [problem for _, problem in rows], [row["response"] for row, _ in rows]
@@ -96,7 +102,7 @@ def _write_rows(
         for (row, _), verdict in zip(rows, verdicts, strict=True)
         if verdict.outcome is Outcome.CORRECT
     ]
-    _write(directory / "executed.jsonl", right)
+    write_json_lines(directory / "executed.jsonl", right)
 
 
 def _answers(
@@ -110,10 +116,6 @@ def _answers(
             row = {"prompt": question.prompt, "response": annotator.answer(question, rng)}
             name = f"question-{number:05d}"
             yield row, Problem(problem_id=name, prompt=question.prompt, answer=asked)
-
-
-def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def _digests(directory: Path) -> dict[str, str]:

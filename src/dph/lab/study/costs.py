@@ -1,13 +1,12 @@
 """Seconds of finished runs, and what the others will take by them."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from dph._base.files import read_json, write_text
+from dph._base.files import read_json, write_json_lines
 from dph._base.files.rows import json_rows
 from dph.lab.study.plan import Plan, Run
 from dph.lab.study.rows import Places, RunRow
@@ -80,11 +79,8 @@ def write_costs(path: Path, places: Places, rows: Mapping[str, RunRow]) -> None:
     for run in rows:
         if (cost := places.costs / f"{run}.json").exists():
             seconds[run] = read_json(cost)
-    lines = [
-        json.dumps({"run": run, "seconds": seconds[run]}) + "\n"
-        for run in sorted(seconds.keys() & rows.keys())
-    ]
-    write_text(path, "".join(lines))
+    known = sorted(seconds.keys() & rows.keys())
+    write_json_lines(path, [{"run": run, "seconds": seconds[run]} for run in known])
 
 
 # How many runs there are, how many are finished, and how long the others will take.

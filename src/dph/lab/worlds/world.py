@@ -4,7 +4,6 @@ A world is a small task of our own whose effects show on a CPU in minutes. Every
 from one seed.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -164,11 +163,6 @@ def require_sizes(sizes: Any, of: str = "problem") -> None:
     for name in (each.name for each in fields(sizes)):
         if (size := getattr(sizes, name)) < 1:
             raise SettingsError(f"the set {name} needs at least 1 {of}, got {size}")
-
-
-def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A file of rows."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def fingerprint(world: World) -> str:

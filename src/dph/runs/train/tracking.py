@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from dph._base.files import write_text
+from dph._base.files import write_json_lines
 from dph.errors import SettingsError
 from dph.recipe import Recipe, TrackingSettings
 from dph.records import GradedCompletion, Outcome
@@ -172,7 +172,7 @@ class MetricsLog:
         """Keep the lines up to ``step``; later ones will be written again."""
         self._path = path
         kept = [line for line in read_metrics(path) if line["step"] <= step]
-        write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+        write_json_lines(path, kept)
 
     def write(self, metrics: Metrics) -> None:
         """Append one line; a value that is not finite is written as null."""
@@ -184,7 +184,7 @@ class MetricsLog:
         lines = read_metrics(self._path)
         amended = [{**line, **_plain(metrics)} if line["step"] == step else line for line in lines]
         if amended != lines:
-            write_text(self._path, "".join(json.dumps(line) + "\n" for line in amended))
+            write_json_lines(self._path, amended)
 
 
 def _plain(metrics: Metrics) -> dict[str, float | int | None]:

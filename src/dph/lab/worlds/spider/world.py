@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-from dph._base.files import make_directory, sha256, write_json, write_text
+from dph._base.files import make_directory, sha256, write_json, write_json_lines
 from dph.errors import SettingsError
 from dph.lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider
 from dph.lab.worlds.world import (
@@ -14,7 +14,6 @@ from dph.lab.worlds.world import (
     UNLABELLED,
     PlacedWorld,
     is_complete,
-    json_lines,
     without_constants,
 )
 from dph.records import Problem
@@ -77,7 +76,7 @@ def _save(world: PlacedWorld, drawn: Mapping[str, Sequence[Problem]]) -> None:
         {"prompt": problem.prompt, "response": f" {problem.answer['gold_sql']}"}
         for problem in drawn[FINE_TUNING]
     ]
-    write_text(world.problems_path(FINE_TUNING), json_lines(rows))
+    write_json_lines(world.problems_path(FINE_TUNING), rows, ascii_only=False)
     for name in ("train", *SETS):
         save_problems(world.problems_path(name), drawn[name])
     save_problems(world.problems_path(UNLABELLED), [*_without_answers(drawn)])

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dph._base.files import make_directory, sha256, write_json, write_text
+from dph._base.files import make_directory, sha256, write_json, write_json_lines
 from dph._base.files.rows import read_rows
 from dph.lab.worlds.sql.annotators import Annotator, draw_knowledge, knowing_more, with_shared_gaps
 from dph.lab.worlds.sql.domains import DOMAINS, Database, draw_database
@@ -20,7 +20,6 @@ from dph.lab.worlds.world import (
     UNLABELLED,
     NearDuplicates,
     is_complete,
-    json_lines,
 )
 
 # The rows of a text-to-SQL world's files.
@@ -187,7 +186,7 @@ def build_world(
     files = [database.write(world.databases_directory) for database in world.databases]
     sets, left_out = _draw_problems(world, asdict(sizes))
     for name, problems in sets.items():
-        write_text(world.problems_path(name), json_lines(problems))
+        write_json_lines(world.problems_path(name), problems, ascii_only=False)
         files.append(world.problems_path(name))
     hashes = {path.relative_to(directory).as_posix(): sha256(path) for path in files}
     about = _describe(world, left_out)
