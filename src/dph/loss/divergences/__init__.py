@@ -1,6 +1,6 @@
-"""f-divergences for rehearsal, each in its own file; ``base`` states the convention.
+"""f-divergences for rehearsal; ``base`` states the convention.
 
-To add one: a file, a row in ``dph.recipe.terms``, a row in the tests' table.
+To add one: a class, a row in ``dph.recipe.terms``, a row in the tests' table.
 """
 
 from collections.abc import Mapping

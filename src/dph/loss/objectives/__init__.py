@@ -1,4 +1,4 @@
-"""Objectives to minimise: pure functions of per-token log-probs (nats), one concept a file.
+"""Objectives to minimise: pure functions of per-token log-probs (nats).
 
 Log-probs have shape [rows, tokens], one completion a row. Losses come per token; weights of
 rows (``reduction``) turn them into scalars that add up over micro-batches. The loss is a sum of

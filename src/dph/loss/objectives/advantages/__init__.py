@@ -1,4 +1,4 @@
-"""Advantages: how rewards of a group become what its samples are weighted with, one rule a file."""
+"""Advantages: how rewards of a group become what its samples are weighted with."""
 
 from dph.loss.objectives.advantages.bbg import (
     BayesianBoundaryGate,
