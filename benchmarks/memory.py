@@ -29,9 +29,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from benchmarks.speed.memory import held_mib, peak_mib
 from dph.lab.smollm2 import HOW, smollm2_place
 from dph.loss.objectives import make_objective
-from dph.model.adapter import without_adapter
 from dph.model.forward.logprobs import score_completions
-from dph.model.policies import load_policy
+from dph.model.policies import load_policy, without_adapter
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
 from dph.runs.train.loss_batch import TrainingForward

@@ -3,7 +3,7 @@
 import peft
 import torch
 
-from dph.model.adapter import add_adapter
+from dph.model.policies import add_adapter
 from dph.recipe.tables import AdapterSettings
 from tiny_models import build_model
 

@@ -7,8 +7,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.forward.scorer import AnswerScorer
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler

@@ -1,6 +1,6 @@
 """Pools of a tiny model, with a manifest that says what is true of them."""
 
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.runs.presample.manifest import Rule, Source, ValueSource
 from dph.runs.presample.pool import write_pool
 from tiny_models import build_tokenizer

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import torch
 
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.records import Problem
 from dph.runs.presample.manifest import Source, ValueSource
 from dph.runs.presample.stores.groups import StoredGroup, answer_trie, groups_table

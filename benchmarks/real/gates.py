@@ -33,7 +33,7 @@ from dph.lab.quickstart.recipes import (
 )
 from dph.lab.worlds import WorldKind, world_kind
 from dph.lab.worlds.real.kind import REAL
-from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import open_plan

@@ -5,15 +5,16 @@ import torch
 
 from adapted_models import KINDS, adapted_model, adapter, moved, plain_peft
 from dph.errors import ModelError
-from dph.model.adapter import (
+from dph.model.policies import (
     add_adapter,
+    directory_fingerprint,
     has_adapter,
     merge_adapter,
     read_adapter,
     save_policy,
+    weight_fingerprint,
     without_adapter,
 )
-from dph.model.fingerprint import directory_fingerprint, weight_fingerprint
 from tiny_models import build_model
 
 # PEFT's wrapper, which we do not use, asks transformers by an older name.

@@ -1,8 +1,8 @@
 import pytest
 
 from dph.errors import ModelError, SettingsError
-from dph.model.fingerprint import tokenizer_fingerprint
 from dph.model.loading import load_tokenizer
+from dph.model.policies import tokenizer_fingerprint
 from dph.model.prompts import chat_text, encode_prompt, set_template_variables, wants_chat
 from tiny_models import build_tokenizer
 

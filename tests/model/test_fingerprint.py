@@ -2,8 +2,8 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.loading import load_model
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 
 
 @pytest.mark.parametrize("family", ["llama_gqa", "qwen2", "gpt2", "mistral_window"])

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from dph.errors import CheckpointError, SettingsError
-from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model
+from dph.model.policies import weight_fingerprint
 from dph.runs.directory import RunDirectory
 from dph.runs.plan import open_plan
 from dph.runs.presample.manifest import read_manifest

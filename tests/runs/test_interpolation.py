@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from dph.errors import CheckpointError, ModelError, SettingsError
-from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
+from dph.model.policies import weight_fingerprint
 from dph.recipe import save_recipe
 from dph.runs.directory import latest_checkpoint
 from dph.runs.written_models import interpolated

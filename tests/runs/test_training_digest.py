@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from safetensors.torch import load_file, save_file
 
-from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import directory_fingerprint
 from dph.recipe import save_recipe
 from dph.runs.plan import open_plan
 from dph.runs.training_digest import what_changed
@@ -51,7 +51,7 @@ def test_a_weight_in_the_middle_of_a_large_file_changes_it(tmp_path):
 
 def test_weights_that_did_not_change_are_read_once(make_recipe, tmp_path, monkeypatch):
     read = []
-    monkeypatch.setattr("dph.model.fingerprint.sha256", lambda path: read.append(path) or "hash")
+    monkeypatch.setattr("dph.model.policies.sha256", lambda path: read.append(path) or "hash")
     make_recipe()
     model = tmp_path / "model"
     for _ in range(3):

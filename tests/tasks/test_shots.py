@@ -2,7 +2,7 @@ import pytest
 
 from dph import DataError
 from dph.records import Problem
-from dph.tasks.shots import Example, Shots, drawn_examples
+from dph.runs.task import Example, Shots, drawn_examples
 
 SHOTS = Shots((Example("1 + 1", "2"), Example("{x}", "{answer}")), "Q: {prompt}\nA: {answer}\n\n")
 

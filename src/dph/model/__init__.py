@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from dph._base.import_path import lazy_names
 
 if TYPE_CHECKING:
-    from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
     from dph.model.loading import load_config, load_model, load_tokenizer
-    from dph.model.policies import interpolated_weights
+    from dph.model.policies import interpolated_weights, tokenizer_fingerprint, weight_fingerprint
     from dph.model.prompts import TurnEncoder, chat_messages, encode_prompt, stop_token_ids
 
 __all__ = [
@@ -34,7 +33,7 @@ __getattr__, __dir__ = lazy_names(
         "load_model": "dph.model.loading",
         "load_tokenizer": "dph.model.loading",
         "stop_token_ids": "dph.model.prompts",
-        "tokenizer_fingerprint": "dph.model.fingerprint",
-        "weight_fingerprint": "dph.model.fingerprint",
+        "tokenizer_fingerprint": "dph.model.policies",
+        "weight_fingerprint": "dph.model.policies",
     },
 )

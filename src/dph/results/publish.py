@@ -278,7 +278,7 @@ def push(run: FinishedRun, name: str, *, private: bool = False) -> str:
 @contextmanager
 def _model_files(run: FinishedRun) -> Iterator[dict[str, Path]]:
     """The files of the run's result by name; with an adapter those of the merged model."""
-    from dph.model.adapter import is_adapter  # noqa: PLC0415 - loads torch, which a card does not
+    from dph.model.policies import is_adapter  # noqa: PLC0415 - loads torch, which a card does not
     from dph.runs.finished_models import ends_of  # noqa: PLC0415
     from dph.runs.written_models import save_whole  # noqa: PLC0415
 

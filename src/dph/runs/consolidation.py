@@ -20,8 +20,7 @@ from typing import Any
 from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import DataError
-from dph.model.fingerprint import directory_fingerprint
-from dph.model.policies import load_policy
+from dph.model.policies import directory_fingerprint, load_policy
 from dph.recipe import Recipe, StoreSettings, recipe_digest
 from dph.recipe.stores import PromptFileSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem

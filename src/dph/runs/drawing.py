@@ -9,9 +9,8 @@ from tempfile import TemporaryDirectory
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from dph.model.adapter import is_adapter
 from dph.model.forward.scorer import AnswerScorer
-from dph.model.policies import load_whole
+from dph.model.policies import is_adapter, load_whole
 from dph.model.prompts import stop_token_ids
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.episodes import AnswerSampler, EpisodeSampler

@@ -14,9 +14,13 @@ from transformers import PreTrainedModel
 from dph._base.files import only_writer, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
-from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint, weight_fingerprint
 from dph.model.loading import load_config
-from dph.model.policies import load_policy
+from dph.model.policies import (
+    directory_fingerprint,
+    load_policy,
+    tokenizer_fingerprint,
+    weight_fingerprint,
+)
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.episodes import AnswerSampler
 from dph.model.sampler.graded import GradedSampler

@@ -22,10 +22,9 @@ from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.presample.manifest import Rule, ValueSource
-from dph.runs.task import SetProblems, recipe_shots, require_no_shown_test, run_verifier
+from dph.runs.task import SetProblems, Shots, recipe_shots, require_no_shown_test, run_verifier
 from dph.runs.training_digest import TrainingKey
 from dph.tasks.problems import load_problems, problems_fingerprint
-from dph.tasks.shots import Shots
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 

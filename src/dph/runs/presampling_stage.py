@@ -11,9 +11,8 @@ from transformers import PreTrainedModel
 
 from dph._base.files import make_directory, only_writer
 from dph.errors import PoolError
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.hub import uses_hub
-from dph.model.policies import load_policy
+from dph.model.policies import load_policy, tokenizer_fingerprint, weight_fingerprint
 from dph.recipe import Recipe, save_recipe
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.drawing import drawing, graded_sampler, require_engine, scorer_of

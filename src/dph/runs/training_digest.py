@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from dph._base.files import sha256
 from dph._base.import_path import is_import_path, source_fingerprint
 from dph.errors import SettingsError
-from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
+from dph.model.policies import directory_fingerprint, tokenizer_fingerprint
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
 from dph.recipe.samples import with_directory
 from dph.runs.directory import MANIFEST, is_made

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from transformers import PreTrainedModel
 
 from dph.errors import CheckpointError, PoolError
-from dph.model.adapter import has_adapter, without_adapter
-from dph.model.policies import load_policy
+from dph.model.policies import has_adapter, load_policy, without_adapter
 from dph.recipe import EvaluationSettings
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem

@@ -15,9 +15,8 @@ from safetensors import SafetensorError
 
 from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
 from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
-from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_tokenizer
-from dph.model.policies import interpolated_weights, load_whole
+from dph.model.policies import directory_fingerprint, interpolated_weights, load_whole
 from dph.recipe.section import Precision
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable

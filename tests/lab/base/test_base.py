@@ -11,8 +11,8 @@ from dph.errors import DataError, ModelError, TrainingError, is_bad_input
 from dph.lab.base.base import BaseTrainer, config_of, parameters_of, train_base
 from dph.lab.base.checkpointed import METRICS, MODEL, newest_checkpoint
 from dph.lab.base.recipes import load_lm_recipe
-from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
+from dph.model.policies import weight_fingerprint
 from dph.runs.progress import Silent
 from small_lm import base_recipe, code_corpus
 

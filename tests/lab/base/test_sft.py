@@ -7,8 +7,8 @@ import torch
 from dph.errors import DataError, TrainingError
 from dph.lab.base.checkpointed import METRICS, MODEL
 from dph.lab.base.sft import IGNORED, read_sft_rows
-from dph.model.fingerprint import weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
+from dph.model.policies import weight_fingerprint
 from dph.runs.progress import Silent
 from small_lm import base_recipe, code_corpus, sft_recipe
 
@@ -84,7 +84,7 @@ def test_a_rate_that_loses_the_numbers_ends_a_stage_without_a_model(start, tmp_p
 
 def test_each_stage_leaves_a_model_that_begins_with_the_one_before(trained, start):
     made = json.loads((trained / "narrow" / "made_from.json").read_text())
-    from dph.model.fingerprint import directory_fingerprint  # noqa: PLC0415
+    from dph.model.policies import directory_fingerprint  # noqa: PLC0415
 
     assert made["initial"] == directory_fingerprint(trained / "broad" / MODEL)
     assert len({weights(trained / name) for name in ("broad", "narrow")}) == 2

@@ -3,7 +3,7 @@ import pytest
 from dph.errors import DataError
 from dph.lab.base.recipes import TokenizerSettings
 from dph.lab.base.tokens import BEGIN, END, PAD, tokenizer_for, train_tokenizer
-from dph.model.fingerprint import tokenizer_fingerprint
+from dph.model.policies import tokenizer_fingerprint
 from small_lm import code_corpus
 
 TEXTS = ["def f(x):\n    return x + 1234\n", "SELECT count ( * ) FROM t WHERE é < 5"]

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from adapted_models import KINDS, adapted_model, plain_peft
-from dph.model.adapter import save_policy
 from dph.model.forward.logprobs import completion_scores
 from dph.model.forward.selected_logprobs import selected_logprobs
 from dph.model.forward.sharing import packing_support
+from dph.model.policies import save_policy
 
 # PEFT's wrapper, which we do not use, asks transformers by an older name.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")

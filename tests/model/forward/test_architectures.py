@@ -8,10 +8,10 @@ import torch
 
 from adapted_models import adapter, moved
 from architectures import ARCHITECTURES, attention_of, save_architecture
-from dph.model.adapter import add_adapter
 from dph.model.forward.logprobs import completion_scores
 from dph.model.forward.sharing import packing_support
 from dph.model.loading import load_model
+from dph.model.policies import add_adapter
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal

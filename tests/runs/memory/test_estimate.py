@@ -2,8 +2,8 @@
 
 import pytest
 
-from dph.model.adapter import add_adapter
 from dph.model.loading import load_model
+from dph.model.policies import add_adapter
 from dph.recipe import resolve_recipe
 from dph.recipe.tables import AdapterSettings
 from dph.runs.memory import estimate, load_of, read_shape

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 
 from dph.engines.trl.config import DPHConfig
 from dph.errors import CheckpointError, ModelError
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.runs.presample.manifest import Manifest, require_policy
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.preparation import require_reference

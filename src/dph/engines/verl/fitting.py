@@ -15,7 +15,7 @@ from dph.engines.verl.prompts import prompt_ids
 from dph.engines.verl.settings import SharedSettings, TrainSettings, precision
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives import make_objective
-from dph.model.fingerprint import tokenizer_fingerprint
+from dph.model.policies import tokenizer_fingerprint
 from dph.records import Problem
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Manifest, read_manifest, require_policy, require_whole

@@ -20,8 +20,8 @@ from dph.engines.verl.prompts import problem_of_fields, prompt_ids, stop_ids
 from dph.engines.verl.scoring import EngineForward
 from dph.engines.verl.settings import PresampleSettings, precision, presample_settings
 from dph.errors import DataError, TrainingError
-from dph.model.fingerprint import tokenizer_fingerprint, weight_fingerprint
 from dph.model.loading import load_model, load_tokenizer
+from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict

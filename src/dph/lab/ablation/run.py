@@ -28,7 +28,7 @@ from dph.lab.ablation.outcome import DEVELOPMENT, REPORT, Row, outcome, power_of
 from dph.lab.ablation.settings import NGRAM, AblationSettings
 from dph.lab.ablation.texts import Heldout, heldout_sequences, learnt_sequences, shared_tokenizer
 from dph.lab.study.rule_lock import held_lock
-from dph.model.fingerprint import tokenizer_fingerprint
+from dph.model.policies import tokenizer_fingerprint
 from dph.runs.progress import ProgressDisplay
 
 VERSION = 2

@@ -32,8 +32,8 @@ from dph.lab.base.checkpointed import (
 )
 from dph.lab.base.recipes import BaseRecipe, LMRecipe, SFTRecipe, WarmupStableDecay
 from dph.lab.base.tokens import Blocks, Curriculum, corpus_tokens, tokenizer_for
-from dph.model.fingerprint import directory_fingerprint, tokenizer_fingerprint
 from dph.model.loading import load_config, load_model, load_tokenizer
+from dph.model.policies import directory_fingerprint, tokenizer_fingerprint
 from dph.runs.preflight.data import Findings
 from dph.runs.progress import ProgressDisplay
 

@@ -25,8 +25,8 @@ from dph.lab.base.checkpointed import (
     trainer_settings,
 )
 from dph.lab.base.recipes import SFTRecipe, SFTStageSettings
-from dph.model.fingerprint import directory_fingerprint
 from dph.model.loading import load_model, load_tokenizer
+from dph.model.policies import directory_fingerprint
 from dph.model.prompts import encode_prompt
 from dph.runs.progress import ProgressDisplay
 

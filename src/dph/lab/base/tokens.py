@@ -18,8 +18,8 @@ from dph.corpus.shards import digest
 from dph.corpus.tables import read_documents
 from dph.errors import DataError
 from dph.lab.base.recipes import TokenizerSettings
-from dph.model.fingerprint import tokenizer_fingerprint
 from dph.model.loading import load_tokenizer, new_tokenizer
+from dph.model.policies import tokenizer_fingerprint
 
 # The tokenizer of a base model: one that exists, or a byte-level BPE trained on its corpora.
 

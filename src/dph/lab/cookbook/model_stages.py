@@ -16,7 +16,7 @@ from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.quickstart.recipes import THREADS, Size, parse_contender, quickstart_recipe, run_name
 from dph.lab.quickstart.stages import QuickstartStage, method_stages, stage_runner
 from dph.lab.worlds.sql.kind import sql_settings
-from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import directory_fingerprint
 from dph.recipe import Recipe
 from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluate.scores import read_evaluation

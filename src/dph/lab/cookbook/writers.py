@@ -74,9 +74,9 @@ def open_generator(settings: SynthSettings) -> Generator:
 
 def _own_model(name: str, max_tokens: int, temperature: float) -> Generator:
     # Loads torch: only where a model of ours writes.
-    from dph.model.fingerprint import directory_fingerprint  # noqa: PLC0415
     from dph.model.hub import is_on_hub  # noqa: PLC0415
     from dph.model.loading import load_model, load_tokenizer  # noqa: PLC0415
+    from dph.model.policies import directory_fingerprint  # noqa: PLC0415
     from dph.model.prompts import encode_prompt, stop_token_ids  # noqa: PLC0415
     from dph.model.sampler import SamplingParameters, TorchSampler  # noqa: PLC0415
     from dph.recipe.tables import ModelSettings  # noqa: PLC0415

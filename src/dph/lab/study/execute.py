@@ -22,7 +22,7 @@ from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of
 from dph.lab.study.settings import BASE
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
-from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
 from dph.records import Outcome
 from dph.runs.directory import EvaluationDirectory, RunDirectory

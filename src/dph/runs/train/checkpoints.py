@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import CheckpointError, DataError, TrainingError, VerifierError
-from dph.model.adapter import save_policy
+from dph.model.policies import save_policy
 from dph.recipe import Recipe
 from dph.runs.directory import (
     BestCheckpoint,

@@ -9,7 +9,7 @@ from dph.lab.smollm2 import HOW, smollm2_place
 from dph.lab.worlds.real.kind import BASE_STEPS
 from dph.lab.worlds.small_model import MADE_FROM, is_trained
 from dph.lab.worlds.world import Progress
-from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import directory_fingerprint
 
 
 def require_model() -> Path:

@@ -12,7 +12,7 @@ from dph.lab.worlds.real.base_model import link_model, require_model
 from dph.lab.worlds.spider.kind import require_spider
 from dph.lab.worlds.spider.world import FINE_TUNING
 from dph.lab.worlds.world import Progress, World
-from dph.model.fingerprint import directory_fingerprint
+from dph.model.policies import directory_fingerprint
 from dph.recipe import recipe_digest
 from dph.runs.progress import Silent
 
