@@ -5,8 +5,8 @@ import json
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from dph.model.prompts import TurnEncoder
 from dph.model.sampler import EpisodeSampler, SamplingParameters
-from dph.model.turns import TurnEncoder
 from dph.records import Completion
 
 START, END = "<|im_start|>", "<|im_end|>"
