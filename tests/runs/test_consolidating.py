@@ -19,7 +19,6 @@ from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe, run_stages
 from dph.runs.stage_costs import run_cost
-from dph.runs.task import SetProblems
 from dph.tasks.problems import save_problems
 from reproducible_log import reproducible_log
 from runs.test_broad import UNLABELLED
@@ -55,7 +54,7 @@ def recipe(make_recipe, tmp_path):
 
 
 def run(recipe, directory):
-    with open_plan(recipe, directory, sets=SetProblems(recipe)) as plan:
+    with open_plan(recipe, directory, all_sets=True) as plan:
         return run_stages(plan, Silent())
 
 
@@ -63,7 +62,7 @@ def consolidated(place, prompts, out, *, overrides=(), forecast=True, **more):
     source = consolidation_source(place, more.get("recipe"))
     asked = consolidating_recipe(source.recipe, prompts, overrides=overrides)
     follows = consolidation_recipe(asked, source.model)
-    with open_plan(follows, out, sets=SetProblems(follows)) as plan:
+    with open_plan(follows, out, all_sets=True) as plan:
         told = consolidation_forecast(plan, Silent(), prompts=6) if forecast else None
         return told, consolidate_stage(plan, source, Silent())
 

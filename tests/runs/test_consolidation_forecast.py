@@ -18,7 +18,6 @@ from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import consolidation_recipe
 from dph.runs.store_stage import store_stage
-from dph.runs.task import SetProblems
 from dph.runs.train.preparation import Trained
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
@@ -79,7 +78,7 @@ def open_it(make_recipe, planted, tmp_path):
             **settings,
         )
         follows = consolidation_recipe(recipe, planted)
-        return open_plan(follows, tmp_path / place, sets=SetProblems(follows))
+        return open_plan(follows, tmp_path / place, all_sets=True)
 
     return make
 

@@ -6,7 +6,6 @@ from dph.errors import DataError
 from dph.runs.consolidation import prompts_asked
 from dph.runs.plan import open_plan
 from dph.runs.run import consolidation_recipe
-from dph.runs.task import SetProblems
 from dph.tasks.problems import save_problems
 from runs.test_broad import UNLABELLED
 
@@ -24,7 +23,7 @@ def asked(make_recipe, tmp_path):
             **({"data": {"sets": sets["sets"]}} if sets else {}),
         )
         follows = consolidation_recipe(recipe, tmp_path / "model")
-        with open_plan(follows, tmp_path / "run", sets=SetProblems(follows)) as plan:
+        with open_plan(follows, tmp_path / "run", all_sets=True) as plan:
             return prompts_asked(plan, prompts=prompts, labelled=labelled)
 
     return make

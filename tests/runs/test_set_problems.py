@@ -5,14 +5,13 @@ from dph.runs import task
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
-from dph.runs.task import SetProblems
 
 
 @pytest.fixture
 def reads(monkeypatch):
     found, load = [], task.load_problems
     monkeypatch.setattr(
-        set_problems,
+        task,
         "load_problems",
         lambda path, **named: found.append(path.name) or load(path, **named),
     )
@@ -22,8 +21,7 @@ def reads(monkeypatch):
 def test_a_run_reads_every_evaluation_set_once(make_recipe, tmp_path, reads):
     sets = {"dev": str(tmp_path / "dev.jsonl"), "again": str(tmp_path / "train.jsonl")}
     recipe = make_recipe("grpo", data={"sets": sets})
-    read = SetProblems(recipe).load_all()
-    with open_plan(recipe, tmp_path / "run", sets=read) as plan:
+    with open_plan(recipe, tmp_path / "run", all_sets=True) as plan:
         run_stages(plan, Silent())
     assert reads == ["dev.jsonl", "train.jsonl"]
 

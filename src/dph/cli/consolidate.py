@@ -81,13 +81,10 @@ def consolidate(
     from dph.runs.consolidation import consolidate_stage, consolidation_forecast
     from dph.runs.plan import open_plan
     from dph.runs.run import consolidation_recipe
-    from dph.runs.task import SetProblems
 
     follows = _pinned(consolidation_recipe(asked, source.model), directory)
     progress = open_progress()
-    with open_plan(
-        follows, directory, sets=SetProblems(follows), accept_verifier=accept_verifier
-    ) as plan:
+    with open_plan(follows, directory, all_sets=True, accept_verifier=accept_verifier) as plan:
         forecast = consolidation_forecast(
             plan, progress, prompts=forecast_prompts, labelled=labelled
         )

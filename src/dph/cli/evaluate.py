@@ -75,7 +75,7 @@ def interpolate(
     evaluation in it; finished ones are kept. The table has them next to the initial policy and the
     run.
     """
-    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
     from dph.runs.directory import RunDirectory
     from dph.runs.finished_models import ends_of, require_weights
@@ -85,13 +85,9 @@ def interpolate(
     request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
     request.require_sets()
     ends_of(run)
-    quiet_libraries()
-    from dph.runs.plan import open_plan
-    from dph.runs.task import SetProblems
-    from dph.runs.written_models import interpolation_stage
+    with request.plan(all_sets=True) as plan:
+        from dph.runs.written_models import interpolation_stage
 
-    with open_plan(request.recipe, run, sets=SetProblems(request.recipe)) as plan:
-        request.say_what_was_taken()
         made = interpolation_stage(plan, wanted, open_progress(), extrapolate=extrapolate)
     typer.echo(json_text(_json(run, made)) if as_json else _text(made, run))
 
@@ -170,25 +166,21 @@ def evaluate(
     Finished measurements are kept, and every model has its place: the run, base/ in it, or
     models/<name>/.
     """
-    from dph.cli.display.output import json_text, open_progress, quiet_libraries, table_text
+    from dph.cli.display.output import json_text, open_progress, table_text
     from dph.cli.request import read_request
+    from dph.results.charts.tables import evaluation_table
+    from dph.runs.directory import RunDirectory
     from dph.runs.finished_models import measured_model
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     measured = measured_model(request.recipe, request.directory, model)
-    quiet_libraries()
-    from dph.results.charts.tables import evaluation_table
-    from dph.runs.directory import RunDirectory
-    from dph.runs.plan import open_plan
-    from dph.runs.run import evaluate_stages
-    from dph.runs.task import SetProblems
-
     progress, base = open_progress(), RunDirectory(request.directory).base.path
     if model is None and measured.directory == base:
         typer.echo(
             f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
         )
-    with open_plan(request.recipe, request.directory, sets=SetProblems(request.recipe)) as plan:
-        request.say_what_was_taken()
+    with request.plan(all_sets=True) as plan:
+        from dph.runs.run import evaluate_stages
+
         document = evaluate_stages(plan, measured, progress)
     typer.echo(json_text(document) if as_json else table_text(evaluation_table(document)))

@@ -3,15 +3,21 @@
 import os
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dph.cli.display.output import quiet_libraries
 from dph.errors import DataError, SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe, load_recipe
 from dph.recipe.section import read_override
 from dph.runs.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from dph.runs.plan import RunPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +38,22 @@ class Request:
         if not self.recipe.data.sets:
             raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 
-    def say_what_was_taken(self) -> None:
-        """On stderr, a line each, once nothing is refused any more."""
-        for line in self.taken:
-            print(f"dph: {line}", file=sys.stderr)  # noqa: T201
+    @contextmanager
+    def plan(self, *, all_sets: bool = False, accept_verifier: bool = False) -> Iterator["RunPlan"]:
+        """``open_plan`` of the request; what was taken is said once nothing is refused any more.
+
+        Raises:
+            DphError: as ``dph.runs.plan.open_plan`` does.
+        """
+        quiet_libraries()
+        from dph.runs.plan import open_plan
+
+        with open_plan(
+            self.recipe, self.directory, all_sets=all_sets, accept_verifier=accept_verifier
+        ) as plan:
+            for line in self.taken:
+                print(f"dph: {line}", file=sys.stderr)  # noqa: T201
+            yield plan
 
 
 def read_request(

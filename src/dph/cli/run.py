@@ -33,16 +33,13 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train, or continue from the newest checkpoint."""
-    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    quiet_libraries()
-    from dph.runs.plan import open_plan
-    from dph.runs.run import trained_policy
+    with request.plan(accept_verifier=accept_verifier) as plan:
+        from dph.runs.run import trained_policy
 
-    with open_plan(request.recipe, request.directory, accept_verifier=accept_verifier) as plan:
-        request.say_what_was_taken()
         trained = trained_policy(plan, open_progress())
     if as_json:
         typer.echo(json_text(trained_json(trained)))
@@ -89,18 +86,15 @@ def presample(
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy: the pool and the stores."""
-    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.display.output import json_text, open_progress
     from dph.cli.display.pool import pool_json, pool_text, stores_json, stores_text
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    quiet_libraries()
-    from dph.runs.plan import open_plan
-    from dph.runs.run import presample_stages
-
     progress = open_progress()
-    with open_plan(request.recipe, request.directory) as plan:
-        request.say_what_was_taken()
+    with request.plan() as plan:
+        from dph.runs.run import presample_stages
+
         manifest, stores = presample_stages(plan, progress)
     path, places = plan.pool, {name: store.path for name, store in plan.stores.items()}
     if as_json:
@@ -201,7 +195,7 @@ def run(
     Pre-sampling runs if the method needs it. Training is this package's own on one device, or that
     of TRL or verl.
     """
-    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
 
     options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}
@@ -211,16 +205,9 @@ def run(
     if dry_run:
         typer.echo(_dry_run(request))
         return
-    quiet_libraries()
-    from dph.runs.plan import open_plan
-    from dph.runs.run import run_stages
-    from dph.runs.task import SetProblems
+    with request.plan(all_sets=True, accept_verifier=accept_verifier) as plan:
+        from dph.runs.run import run_stages
 
-    sets = SetProblems(request.recipe)
-    with open_plan(
-        request.recipe, request.directory, sets=sets, accept_verifier=accept_verifier
-    ) as plan:
-        request.say_what_was_taken()
         result = run_stages(plan, open_progress())
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
     if result.trained.stopped:

@@ -226,14 +226,14 @@ def open_plan(
     recipe: Recipe,
     directory: Path,
     *,
-    sets: SetProblems | None = None,
+    all_sets: bool = False,
     accept_verifier: bool = False,
 ) -> Iterator[RunPlan]:
     """Plan the run of ``recipe`` in ``directory``; its verifier is stopped afterwards.
 
     What the recipe names on the Hub is fetched, unless it is in the cache. Cheap inputs come first,
     so that a bad one is named before anything heavy is loaded: the model's config, then data.
-    ``sets`` are the recipe's evaluation sets where they are wanted: all of them are read then.
+    Evaluation sets are read when they are asked for, or all of them here with ``all_sets``.
 
     Raises:
         DataError: the problems are missing or malformed, or the databases' directory is missing.
@@ -243,7 +243,8 @@ def open_plan(
     recipe = resolve_names(recipe).recipe
     initial = model_directory(recipe.model)
     require_usable(load_config(initial), recipe.model.path)
-    if sets is not None:
+    sets = SetProblems(recipe)
+    if all_sets:
         sets.load_all()
     data = recipe.data
     problems = tuple(load_problems(problems_file(data.train), columns=data.columns))
@@ -258,9 +259,8 @@ def open_plan(
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     shots, problems = recipe_shots(recipe, problems)
-    tests = sets or SetProblems(recipe)
     if shots is not None:
-        require_no_shown_test(shots, [(name, tests[name]) for name in data.sets])
+        require_no_shown_test(shots, [(name, sets[name]) for name in data.sets])
     verifier = run_verifier(recipe)
     try:
         yield RunPlan(
@@ -270,7 +270,7 @@ def open_plan(
                 tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt, shots=shots
             ),
             problems=problems,
-            sets=tests,
+            sets=sets,
             verifier=verifier,
             accept_verifier=accept_verifier,
         )

@@ -26,7 +26,6 @@ from dph.runs.store_stage import (
     require_stores,
     store_stage,
 )
-from dph.runs.task import SetProblems
 from dph.runs.train.preparation import Trained
 from dph.runs.training_stage import steps_done, train_stage
 
@@ -248,8 +247,7 @@ def _plan(
     resolved = resolve_names(recipe, run=directory)
     for line in resolved.taken:
         _LOG.info("%s", line)
-    sets = SetProblems(resolved.recipe) if all_sets else None
-    with open_plan(resolved.recipe, directory, sets=sets) as plan:
+    with open_plan(resolved.recipe, directory, all_sets=all_sets) as plan:
         yield plan
 
 
