@@ -1,14 +1,14 @@
-"""Something with an end: a context manager that closes itself."""
+"""Context managers that end or close themselves."""
 
 from types import TracebackType
 from typing import Self
 
 
-class Closing:
-    """``with`` calls ``close`` at its end. What has nothing to stop does not override it."""
+class Ending:
+    """``with`` calls ``leave``, which hears whether the block ended well."""
 
-    def close(self) -> None:
-        """Stop what runs, if anything does. Closing twice is harmless."""
+    def leave(self, *, well: bool) -> None:
+        """End; not ``well``: the block raised an error, which goes on."""
 
     def __enter__(self) -> Self:
         return self
@@ -19,4 +19,15 @@ class Closing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.leave(well=error is None)
+
+
+class Closing(Ending):
+    """``with`` calls ``close`` at its end. What has nothing to stop does not override it."""
+
+    def close(self) -> None:
+        """Stop what runs, if anything does. Closing twice is harmless."""
+
+    def leave(self, *, well: bool) -> None:  # noqa: ARG002
+        """Close, however the block ended."""
         self.close()

@@ -8,14 +8,14 @@ go on; so equal keys are always in one block.
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dph._base.closing import Ending
 from dph._base.files import make_directory
 
 RUN_BYTES = 8_000_000
@@ -70,7 +70,7 @@ class SortedColumns:
         pa.default_memory_pool().release_unused()
 
 
-class BatchWriter:
+class BatchWriter(Ending):
     """A file of rows that ``batches`` reads, gathered into row groups of about ``_BATCH_BYTES``.
 
     What is known of a row group stays in memory until the file is closed, so there must be few.
@@ -98,16 +98,9 @@ class BatchWriter:
             self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks())
             self._waiting, self._size = [], 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def leave(self, *, well: bool) -> None:
+        """Write what waits, unless the block failed, and close."""
+        if well:
             self._flush()
         self._writer.close()
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dph._base.closing import Ending
 from dph._base.files.rows import open_parquet
 from dph.corpus.documents import FIELDS, DocType, Document, position
 from dph.errors import DataError
@@ -29,7 +29,7 @@ _GROUP_BYTES = 16_000_000
 """Text of a row group; a reader holds one of them."""
 
 
-class TableWriter:
+class TableWriter(Ending):
     """Writes rows of one schema to ``path``, row group by row group. Close it, or use ``with``.
 
     ``path`` is a temporary name of the caller (``dph._base.files.atomic_file``).
@@ -60,22 +60,14 @@ class TableWriter:
             self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
             self._rows, self._size = [], 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self._writer.close()
+    def leave(self, *, well: bool) -> None:
+        """Write what is left, unless the block failed, and close."""
+        if well:
+            self._flush()
+        self._writer.close()
 
 
-class DocumentWriter:
+class DocumentWriter(Ending):
     """Writes the documents of a shard, which come in the order of a corpus, each id once."""
 
     def __init__(self, path: Path) -> None:
@@ -101,16 +93,9 @@ class DocumentWriter:
         self.bytes += document.bytes
         self._table.write(document.row(), size=len(document.text))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._table.__exit__(kind, error, traceback)
+    def leave(self, *, well: bool) -> None:
+        """As of the table."""
+        self._table.leave(well=well)
 
 
 def read_documents(path: Path) -> Iterator[Document]:

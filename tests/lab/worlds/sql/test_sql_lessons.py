@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dph.lab.worlds.sql.annotators import RIGHT_IF_KNOWN, WRONG_IF_UNKNOWN
-from dph.lab.worlds.sql.base_model import TextEncoder
-from dph.lab.worlds.sql.lessons import question_lesson, sum_lesson
+from dph.lab.worlds.sql.base_model import TextEncoder, question_lesson, sum_lesson
 from dph.lab.worlds.sql.question_sets import draw_questions
 from dph.lab.worlds.sql.questions import CONFUSED_OPERATORS, OPERATORS, read, write_answer
 from dph.lab.worlds.sql.sums import Sum, all_sums

@@ -84,7 +84,7 @@ def sql_settings(world: _Located) -> dict[str, dict[str, Any]]:
     sets: dict[str, Any] = {name: {"path": str(world.problems_path(name))} for name in SETS}
     sets["arithmetic"] |= {
         "verifier": "number",
-        "styles": "dph.lab.worlds.sql.lessons:arithmetic_style",
+        "styles": "dph.lab.worlds.sql.base_model:arithmetic_style",
     }
     return {
         "data": {
