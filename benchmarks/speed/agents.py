@@ -25,8 +25,8 @@ from benchmarks.speed.runs import Row, Run
 from benchmarks.speed.shapes import AGENTS, ModelSize
 from benchmarks.speed.timing import Timing, interleaved
 from benchmarks.speed.world import World, build_model, make_prompts
+from dph.model.prompts import TurnEncoder
 from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
-from dph.model.turns import TurnEncoder
 from dph.records import Problem
 from dph.tasks.environments import Environment, EpisodeLimits
 
