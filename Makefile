@@ -8,12 +8,13 @@ TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
 INSPECT_STAMP := .venv-inspect/.installed
 VLLM_STAMP := .venv-vllm/.installed
+STORE_STAMP := .venv-store/.installed
 DOCS_STAMP := .venv/.docs-installed
 export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-vllm fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-vllm test-store fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -87,6 +88,10 @@ test-vllm: $(VLLM_STAMP)
 	.venv-vllm/bin/python -m pytest tests/engines/vllm tests/model/sampler/vllm --durations=8 \
 		--cov=dph.model.sampler.vllm --cov-branch --cov-config=/dev/null --cov-report=term-missing \
 		--cov-fail-under=90
+
+# A corpus in an object store: a server for S3 on loopback, in an environment of its own.
+test-store: $(STORE_STAMP)
+	.venv-store/bin/python -m pytest tests/corpus/test_remote.py --durations=4
 
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test-all`.
 fuzz: $(STAMP)
@@ -173,6 +178,10 @@ $(VERL_STAMP): pyproject.toml
 $(INSPECT_STAMP): pyproject.toml
 	$(call environment,.venv-inspect,-e . "inspect_ai>=0.3.200$(comma)<0.4" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
+
+$(STORE_STAMP): pyproject.toml
+	$(call environment,.venv-store,-e ".[corpus$(comma)s3]" "moto[server]>=5" \
+		"pytest>=8.3" "beartype>=0.20" "hypothesis>=6.100")
 
 # torchvision and its like come as builds for CUDA, which cannot be loaded beside torch's build for CPUs;
 # transformers imports what it finds, and vLLM needs none of them for text.

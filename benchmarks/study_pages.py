@@ -3,6 +3,10 @@
     dph study benchmarks/study/STUDY.toml --no-run
     python benchmarks/study_pages.py benchmarks/study/STUDY.toml benchmarks/study/results
 
+With --page, the tables of any study go between the marks "study" of one page:
+
+    python benchmarks/study_pages.py benchmarks/real/STUDY.toml RESULTS --page real-world.md
+
 Every table is the study's own (RESULTS/tables/*.md). A page is changed between its marks only, and
 docs/methods.md in the last column of its table, from RESULTS/report.json.
 """
@@ -35,9 +39,14 @@ def main() -> None:
     parser.add_argument("study", type=Path, help="the STUDY.toml")
     parser.add_argument("results", type=Path, help="its directory of results")
     parser.add_argument("--root", type=Path, default=ROOT, help="where README.md and docs/ are")
+    parser.add_argument("--page", help="page of docs/ that gets this study's tables, and no other")
     arguments = parser.parse_args()
     tables = arguments.results / "tables"
     docs = arguments.root / "docs"
+    if arguments.page:
+        study = load_study(arguments.study).file.study
+        write_block(docs / arguments.page, "study", own_tables(tables, str(study.reference)))
+        return
     worlds = [world for world in WORLD_PAGES if (tables / f"scores-{world}.md").exists()]
     if not worlds:
         raise SystemExit(f"{tables} has no table of scores: run `dph study` first")
@@ -70,6 +79,25 @@ def front_table(path: Path) -> str:
     kept = [row for row in rows[:2] + rows[2:] if row[0] in ("method", "---", *FRONT_ROWS)]
     lines = ["| " + " | ".join(row[i] for i in columns) + " |" for row in kept]
     return "\n".join(lines) + "\n"
+
+
+def own_tables(tables: Path, reference: str) -> str:
+    """Scores, differences to the reference and to the base model, and the rule's tests."""
+    found = [
+        *sorted(tables.glob("scores-*.md")),
+        *sorted(tables.glob(f"differences-*-{re.sub(r'[^A-Za-z0-9.-]', '_', reference)}.md")),
+        tables / "comparisons.md",
+    ]
+    return "\n".join(_filled(path.read_text(encoding="utf-8")) for path in found)
+
+
+def _filled(text: str) -> str:
+    """Tables without the columns in which no row has anything, such as styles where none exist."""
+    lines = text.splitlines(keepends=True)
+    rows = [line.strip("| \n").split(" | ") for line in lines if line.startswith("|")]
+    kept = [i for i, _ in enumerate(rows[0]) if {row[i] for row in rows[2:]} != {"-"}]
+    cells = iter("| " + " | ".join(row[i] for i in kept) + " |\n" for row in rows)
+    return "".join(next(cells) if line.startswith("|") else line for line in lines)
 
 
 def _names(worlds: list[str]) -> Iterator[str]:

@@ -40,6 +40,19 @@ def numbered(count, text="text {}\n"):
     return [Document.of(text.format(n), id=f"d{n}", path=f"{n}.txt") for n in range(count)]
 
 
+class Slow:
+    """Takes a third of a second over each document."""
+
+    tables: dict[str, pa.Schema] = {}  # noqa: RUF012
+
+    def __init__(self, settings):
+        pass
+
+    def __call__(self, document):
+        time.sleep(0.3)
+        return DocumentOutcome(document.with_text(document.text.upper()))
+
+
 class Lengths:
     """Drops documents longer than a limit, and upper-cases the others."""
 

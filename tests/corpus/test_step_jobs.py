@@ -14,10 +14,10 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
 from dph.corpus.ingest.sources import plan
 from dph.corpus.mix import Mixture, mix
+from dph.corpus.running import do_step, run_steps
 from dph.corpus.settings import PRESETS
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
-from dph.corpus.steps import do_step, run_steps
 from dph.errors import StageError
 from fake_ray import FakeRay
 

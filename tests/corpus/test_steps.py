@@ -8,8 +8,9 @@ from dph.corpus.dedup.work import MarkShard
 from dph.corpus.ingest.sources import Unit
 from dph.corpus.ingest.spill import ReadUnit
 from dph.corpus.mix import MixShard
+from dph.corpus.running import run_steps
 from dph.corpus.settings import PRESETS
-from dph.corpus.steps import Notes, packed, run_steps, unpacked
+from dph.corpus.steps import Notes, packed, unpacked
 from dph.errors import StageError
 from small_corpora import WriteWord
 

@@ -14,10 +14,10 @@ from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.files.rows import read_rows
 from dph.corpus.dedup.signatures import shingle_hashes
 from dph.corpus.documents import Document
+from dph.corpus.running import Workers
 from dph.corpus.shards import Corpus
 from dph.corpus.stage import DocumentOutcome, Drop, StageSpec
 from dph.corpus.stage_run import OnProgress, run_stage
-from dph.corpus.steps import Workers
 from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError, SettingsError
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dph._base.files.rows import open_parquet
+from dph.corpus import remote
 from dph.corpus.documents import Document
 from dph.corpus.shards import DROPPED, Corpus, is_corpus, open_corpus, shard_of
 from dph.corpus.tables import read_table
@@ -59,10 +60,12 @@ def text_digest(text: str) -> str:
 def _stages(directory: Path) -> list[Corpus]:
     if is_corpus(directory):
         return [open_corpus(directory)]
-    inside = sorted(directory.iterdir()) if directory.is_dir() else []
+    inside = [directory / name for name in sorted(remote.names(directory))]
     found = [open_corpus(path) for path in inside if is_corpus(path)]
     if not found:
-        raise DataError(f"{directory} has no finished stage: there is no manifest.json")
+        raise DataError(
+            f"{remote.shown(directory)} has no finished stage: there is no manifest.json"
+        )
     return found
 
 
@@ -70,14 +73,15 @@ def _word(document_id: str, corpus: Corpus) -> StageWord:
     dropped = None
     if corpus.shards:
         shard = corpus.shards[shard_of(document_id, len(corpus.shards))]
-        path = corpus.directory / DROPPED / shard.name
+        path = remote.fetched(corpus.directory / DROPPED / shard.name)
         found = read_table(path) if path.is_file() else iter(())
         dropped = next((row for row in found if row["id"] == document_id), None)
     kept = None if dropped or not corpus.shards else corpus.find(document_id)
     tables = {
-        path.stem: rows
-        for path in sorted(corpus.directory.glob("*.parquet"))
-        if (rows := _rows_of(document_id, path))
+        name.removesuffix(".parquet"): rows
+        for name in sorted(remote.names(corpus.directory))
+        if name.endswith(".parquet")
+        and (rows := _rows_of(document_id, remote.fetched(corpus.directory / name)))
     }
     return StageWord(corpus.manifest.stage, corpus.directory, kept, dropped, tables)
 

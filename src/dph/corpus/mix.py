@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from dph._base.files import atomic_file, make_directory, sha256
+from dph.corpus import remote
 from dph.corpus.documents import Document, position
+from dph.corpus.running import Workers, run_steps
 from dph.corpus.shard_work import ShardStep, write_shard
 from dph.corpus.shards import (
     Corpus,
@@ -24,7 +26,7 @@ from dph.corpus.shards import (
 )
 from dph.corpus.stage import DocumentOutcome, Drop
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
-from dph.corpus.steps import Care, Workers, run_steps
+from dph.corpus.steps import Care
 from dph.corpus.tables import TableWriter, read_documents, read_table
 from dph.errors import SettingsError
 
@@ -272,7 +274,7 @@ def _write_left_out(
 
 def _candidates(name: str, corpus: Corpus) -> Iterator[tuple[int, str, str, PartDocument]]:
     for shard in corpus.shards:
-        for row in read_table(corpus.path(shard), _MARKS):
+        for row in read_table(remote.fetched(corpus.path(shard)), _MARKS):
             candidate = PartDocument(name, row["id"], row["language"], row["bytes"])
             yield position(row["id"]), row["id"], name, candidate
 

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.import_path import load_callable
+from dph.corpus import remote
 from dph.corpus.documents import ContentDigest, Document
 from dph.corpus.shards import DROPPED, DROPS, KEPT, Flow
 from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop
-from dph.corpus.steps import Care, Step
+from dph.corpus.steps import Care, Step, paths
 from dph.corpus.tables import DocumentWriter, TableWriter, read_documents
 
 _OF_DOCUMENT = ("id", "path", "source", "language", "doc_type", "bytes")
@@ -79,6 +80,11 @@ class StageShard(ShardStep):
     entry: str
     settings: Mapping[str, Any]
     seconds: float
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether another machine can do it: the stage reads no file of this one, either."""
+        return "files" not in self.settings and all(map(remote.url_of, paths(self)))
 
     def do(self, care: Care) -> dict[str, Any]:
         """Write what becomes of each document; those that are given up are dropped unread."""

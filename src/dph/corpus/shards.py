@@ -11,7 +11,7 @@ A directory of a stage holds
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from dph._base.files import atomic_file, read_json
+from dph.corpus import remote
 from dph.corpus.documents import Document, position
 from dph.corpus.stage import DocumentOutcome
 from dph.corpus.tables import TableWriter, read_documents, read_table
@@ -158,7 +159,7 @@ def _place(document_id: str) -> tuple[int, str]:
 # The parts of a table put together as one file.
 
 
-def join_parts(parts: Sequence[Path], target: Path, schema: pa.Schema) -> None:
+def join_parts(parts: Iterable[Path], target: Path, schema: pa.Schema) -> None:
     """Write the rows of ``parts``, in that order, to ``target``.
 
     Row groups are cut anew, so the bytes do not depend on how the rows were cut into parts.
@@ -269,12 +270,12 @@ class Corpus:
     def documents(self) -> Iterator[Document]:
         """All documents, in the order of the corpus."""
         for shard in self.shards:
-            yield from read_documents(self.path(shard))
+            yield from read_documents(remote.fetched(self.path(shard)))
 
     def find(self, document_id: str) -> Document | None:
         """The document of that id, or None; one shard is read."""
         place = shard_of(document_id, len(self.shards))
-        for document in read_documents(self.path(self.shards[place])):
+        for document in read_documents(remote.fetched(self.path(self.shards[place]))):
             if document.id == document_id:
                 return document
         return None
@@ -282,7 +283,7 @@ class Corpus:
 
 def is_corpus(path: Path) -> bool:
     """Whether ``path`` is the directory of a finished stage."""
-    return (path / MANIFEST).is_file()
+    return remote.is_there(path / MANIFEST)
 
 
 def open_corpus(directory: Path) -> Corpus:
@@ -293,12 +294,15 @@ def open_corpus(directory: Path) -> Corpus:
     """
     if not is_corpus(directory):
         raise DataError(
-            f"{directory} is not a corpus: it has no {MANIFEST}, which a stage writes last; make "
-            f"one with `dph corpus ingest`, or run its stage to the end"
+            f"{remote.shown(directory)} is not a corpus: it has no {MANIFEST}, which is written "
+            "last; make one with `dph corpus ingest`, or run its stage to the end"
         )
-    corpus = Corpus(directory, _manifest(directory / MANIFEST))
-    if missing := [s.name for s in corpus.shards if not corpus.path(s).is_file()]:
-        raise DataError(f"{directory} lacks {len(missing)} of its shards, first {missing[0]}")
+    corpus = Corpus(directory, _manifest(remote.fetched(directory / MANIFEST)))
+    found = remote.names(directory / KEPT)
+    if missing := [shard.name for shard in corpus.shards if shard.name not in found]:
+        raise DataError(
+            f"{remote.shown(directory)} lacks {len(missing)} of its shards, first {missing[0]}"
+        )
     return corpus
 
 

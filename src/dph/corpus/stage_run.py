@@ -5,8 +5,8 @@ skipped as long as the stage, its settings, the shard it was made from and its o
 same; the manifest is written when all shards are there.
 """
 
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from dph._base.files import make_directory, only_writer, sha256, write_json
 from dph._base.import_path import load_callable
+from dph.corpus import remote
 from dph.corpus.documents import ContentDigest
+from dph.corpus.running import Workers, run_steps
 from dph.corpus.shard_work import StageShard, part_path
 from dph.corpus.shards import (
     DROPPED,
@@ -30,7 +32,6 @@ from dph.corpus.shards import (
     open_corpus,
 )
 from dph.corpus.stage import DocumentStage, StageSpec
-from dph.corpus.steps import Workers, run_steps
 from dph.errors import DataError
 
 _MOST_GIVEN_UP = 100
@@ -65,7 +66,7 @@ def run_stage(
     if out.resolve() == source.directory.resolve():
         raise DataError(f"the output must be a different directory from the input {out}")
     stage: DocumentStage = load_callable(spec.entry)(spec.given())
-    with only_writer(out):
+    with sole_writer(out):
         steps = [
             StageShard(
                 name=shard.name,
@@ -85,12 +86,32 @@ def run_stage(
             out / ".done",
             workers=workers,
             most_given_up=_MOST_GIVEN_UP,
-            on_begin=lambda: (out / MANIFEST).unlink(missing_ok=True),
+            on_begin=lambda: remote.removed(out / MANIFEST),
             on_progress=on_progress,
         )
         history = [*source.manifest.history, spec.key() | {"input": source.manifest.content}]
         names = [shard.name for shard in source.shards]
         return finish_stage(out, spec.name, names, summaries, history=history, tables=stage.tables)
+
+
+@contextmanager
+def sole_writer(out: Path) -> Iterator[None]:
+    """Hold the directory ``out`` of a stage; whoever comes second is refused.
+
+    Raises:
+        DataError: another process holds it, or it cannot be written.
+    """
+    with only_writer(out):
+        if remote.url_of(out) is None:
+            yield
+            return
+        with remote.Claims() as claims:
+            if not claims.wait_for(out / ".writer"):
+                raise DataError(
+                    f"another dph process is writing into {remote.shown(out)}; help it with "
+                    f"`dph corpus work {remote.shown(out)}`, or choose another directory"
+                )
+            yield
 
 
 def made_once(
@@ -113,13 +134,12 @@ def made_once(
     """
     if any(source.directory.resolve() == out.resolve() for source in sources):
         raise DataError(f"the output must be a different directory from the input {out}")
-    with only_writer(out):
+    with sole_writer(out):
         found = unchanged(out, history, shards) if beside() else None
         if found is None:
-            (out / MANIFEST).unlink(missing_ok=True)
+            remote.removed(out / MANIFEST)
             found = make()
-        if (out / WORK).exists():
-            shutil.rmtree(out / WORK)
+        remote.removed(out / WORK)
     return found
 
 
@@ -144,11 +164,13 @@ def finish_stage(
         tables: the stage's own tables, whose parts are joined.
         before: flows of what was done before documents were cut into these shards.
     """
-    made_now = not (out / MANIFEST).is_file()
+    made_now = not remote.is_there(out / MANIFEST)
     for table, schema in tables.items():
         target = out / f"{table}.parquet"
-        if made_now or not target.is_file():
-            join_parts([part_path(out, table, name) for name in names], target, schema)
+        if made_now or not remote.is_there(target):
+            parts = (remote.fetched(part_path(out, table, name)) for name in names)
+            join_parts(parts, target, schema)
+            remote.sent(target)
     content, flow, shards = ContentDigest(), Flow(), []
     for earlier in before:
         flow.add(earlier)
@@ -158,12 +180,10 @@ def finish_stage(
         kept = summary["files"][KEPT]
         shards.append(Shard(name, summary["documents"], summary["bytes"], kept))
     write_manifest(out, CorpusManifest(stage, shards, content.hex(), history, flow.bounded()))
-    for path in (out / ".done").glob("*.json"):
-        if path.stem not in names:
-            path.unlink()
-    for path in (out / ".parts").glob("*"):
-        if path.name not in tables:
-            shutil.rmtree(path)
+    for name in remote.names(out / ".done") - {f"{name}.json" for name in names}:
+        remote.removed(out / ".done" / name)
+    for table in remote.names(out / ".parts") - set(tables):
+        remote.removed(out / ".parts" / table)
     return open_corpus(out)
 
 
@@ -178,7 +198,9 @@ def unchanged(out: Path, history: Sequence[Mapping[str, Any]], shards: int) -> C
 
 
 def whole(corpus: Corpus) -> bool:
-    """Whether the shards are still as written."""
+    """Whether the shards are still as written; an object appears whole, and is not read again."""
+    if remote.url_of(corpus.directory):
+        return True
     return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
 
 
@@ -186,7 +208,7 @@ def write_manifest(out: Path, manifest: CorpusManifest) -> None:
     """Write the manifest, the last file of a stage; parts that belong to no shard go first."""
     names = {shard.name for shard in manifest.shards}
     for table in (KEPT, DROPPED):
-        for path in make_directory(out / table).iterdir():
-            if path.name not in names:
-                path.unlink()
+        for name in remote.names(make_directory(out / table)) - names:
+            remote.removed(out / table / name)
     write_json(out / MANIFEST, manifest.json())
+    remote.sent(out / MANIFEST)

@@ -1,25 +1,23 @@
-"""The steps of a stage, done in worker processes and not done again once they have ended.
+"""The steps of a stage: what a worker is asked to do, and the note that is kept once it is done.
 
 A step is a typed request: a frozen dataclass of JSON values and paths that a worker makes again and
 does. It says what it is made from (``key``) and which files it writes. When it ends, a note of both
 is kept, with the digests of the files. A kill between two steps costs nothing, one within a step
-costs that step.
+costs that step. ``running`` says who does steps.
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from dph._base.files import make_directory, read_json, sha256, write_json
 from dph._base.import_path import load_callable
-from dph._processes.jobs.processes import Job, Jobs
 from dph._processes.workers.handler import Handler, TellStage
 from dph._processes.workers.pool import WorkerPool
 from dph._processes.workers.process import Reply, ReplyKind
+from dph.corpus import remote
 from dph.errors import DataError, StageError
 
 # A step, as it is asked for, sent to a worker and noted.
@@ -73,11 +71,16 @@ class Step(ABC):
         """Told with the progress."""
         return self.name
 
+    @property
+    def is_movable(self) -> bool:
+        """Whether another machine can do the step: no file that it reads is on this one alone."""
+        return all(remote.url_of(path) for path in paths(self))
+
 
 def packed(value: Any) -> Any:
-    """A field of a step as JSON, with absolute paths."""
+    """A field of a step as JSON, with absolute paths, or with URLs where they stand for those."""
     if isinstance(value, Path):
-        return str(value.resolve())
+        return remote.url_of(value) or str(value.resolve())
     if is_dataclass(value):
         return {each.name: packed(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -92,7 +95,7 @@ def unpacked(kind: Any, value: Any) -> Any:
         hints = get_type_hints(kind)
         return kind(**{name: unpacked(hints[name], each) for name, each in value.items()})
     if kind is Path:
-        return Path(value)
+        return remote.placed(value)
     if get_origin(kind) is Sequence:
         return [unpacked(inside[0], each) for each in value]
     if get_origin(kind) is Mapping:
@@ -104,14 +107,34 @@ def make_handler(_options: Mapping[str, Any]) -> Handler:
     """The handler of a worker that does steps of any kind."""
 
     def handle(request: Any, announce: TellStage) -> Any:
-        step: Step = unpacked(load_callable(request["kind"]), request["step"])
-        return step.do(Care(announce, request["careful"], request["given_up"]))
+        with remote.own_scratch():
+            step: Step = unpacked(load_callable(request["kind"]), request["step"])
+            for path in paths(step):
+                remote.fetched(path)
+            answer = step.do(Care(announce, request["careful"], request["given_up"]))
+            for name in answer.get("files", {}):
+                if (place := step.place(name)) is not None:
+                    remote.sent(place)
+            return answer
 
     return handle
 
 
-def _request(step: Step) -> dict[str, Any]:
+def request_of(step: Step) -> dict[str, Any]:
+    """The request to a worker to do the step."""
     return {"kind": f"{type(step).__module__}:{type(step).__qualname__}", "step": packed(step)}
+
+
+def paths(value: Any) -> Iterator[Path]:
+    """All paths in the fields of a step: of what it reads, and where it writes."""
+    if isinstance(value, Path):
+        yield value
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from paths(getattr(value, each.name))
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from paths(each)
 
 
 class Notes:
@@ -127,7 +150,7 @@ class Notes:
     def read(self, step: Step) -> dict[str, Any] | None:
         """Answer of the step, if it was the same and its files are unchanged."""
         try:
-            note = read_json(self.path(step.name))
+            note = read_json(remote.fetched(self.path(step.name)))
         except DataError:  # none, or cut off
             return None
         if not isinstance(note, dict) or note.get("key") != step.key:
@@ -141,13 +164,17 @@ class Notes:
         """Keep what the step of that name and key answered."""
         make_directory(self.directory)
         write_json(self.path(name), {"key": key, "answer": dict(answer)})
+        remote.sent(self.path(name))
 
 
 def _is(path: Path | None, expected: str | None) -> bool:
-    return path is not None and path.is_file() and sha256(path) == expected
+    """Whether the file is as it was written; an object, which appears whole, is there or is not."""
+    if path is None or remote.url_of(path) is None:
+        return path is not None and path.is_file() and sha256(path) == expected
+    return expected is not None and remote.is_there(path)
 
 
-def _answer_of(
+def answer_of(
     pool: WorkerPool, name: str, request: Mapping[str, Any], most_given_up: int
 ) -> dict[str, Any]:
     """Answer of the step, after giving up documents that cost a worker."""
@@ -173,120 +200,8 @@ def _failure(name: str, reply: Reply, given_up: Mapping[str, str]) -> str:
     return f"{name}: {kind}{place}{more}: {reply.reason}"
 
 
-def _open_pool(workers: int) -> WorkerPool:
+def open_pool(workers: int) -> WorkerPool:
+    """Processes of this machine that do steps."""
     return WorkerPool(
         handler="dph.corpus.steps:make_handler", options={}, workers=workers, timeout=SECONDS
     )
-
-
-# Steps as jobs of a cluster. Inputs and outputs must lie where every machine of it sees them.
-
-Done = Callable[[Step, dict[str, Any]], None]
-"""Told of a step that was done, and of its answer."""
-
-
-def _run_as_jobs(
-    jobs: Jobs, steps: Sequence[Step], notes: Notes, most_given_up: int, done: Done
-) -> None:
-    """Have ``jobs`` do ``steps``, each by ``do_step``; the answers are read from the notes."""
-    waiting, running = deque(steps), dict[str, Step]()
-    common = {"notes": str(notes.directory.resolve()), "most_given_up": most_given_up}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs.capacity:
-                step = waiting.popleft()
-                running[step.name] = step
-                jobs.start(Job(step.name, {"request": _request(step), **common}))
-            ended = jobs.wait()
-            step = running.pop(ended.id)
-            if ended.error:
-                raise StageError(ended.error)
-            if (answer := notes.read(step)) is None:
-                raise StageError(
-                    f"{step.name} was done on another machine, and its files are not at "
-                    f"{notes.path(step.name)}: every machine of the cluster must be able to write "
-                    "to the directory"
-                )
-            done(step, answer)
-    except BaseException:
-        jobs.close()
-        raise
-
-
-def do_step(payload: Mapping[str, Any]) -> None:
-    """Do a step, in a process that may be killed, and write its note: on a machine of the cluster.
-
-    Raises:
-        StageError: it failed.
-    """
-    request = payload["request"]
-    name, key = request["step"]["name"], request["step"]["key"]
-    with _open_pool(1) as pool:
-        answer = _answer_of(pool, name, request, payload["most_given_up"])
-    Notes(Path(payload["notes"])).write(name, key, answer)
-
-
-Workers = int | Jobs
-"""Who does steps: so many processes of this machine, or a cluster that sees the same files."""
-
-
-def run_steps(
-    steps: Sequence[Step],
-    notes: Path,
-    *,
-    workers: Workers,
-    most_given_up: int = 0,
-    on_begin: Callable[[], object] = lambda: None,
-    on_progress: Callable[[int, str], object] = lambda _amount, _note: None,
-) -> list[dict[str, Any]]:
-    """Do the steps that are not done, and return the answers of all, in order.
-
-    Args:
-        steps: what is to be done.
-        notes: the directory in which finished steps are noted.
-        workers: how many processes here, or where else steps are done.
-        most_given_up: how many documents of a step may be given up because the worker died or ran
-            over its time with them. The step is done again without each.
-        on_begin: called before the first step, if any has to be done.
-        on_progress: told of finished steps.
-
-    Raises:
-        StageError: a step failed; its others are left undone.
-    """
-    noted = Notes(notes)
-    answers = {step.name: noted.read(step) for step in steps}
-    open_steps = [step for step in steps if answers[step.name] is None]
-    on_progress(len(steps) - len(open_steps), "")
-    if open_steps:
-        on_begin()
-
-        def done(step: Step, answer: dict[str, Any]) -> None:
-            answers[step.name] = answer
-            on_progress(1, step.title)
-
-        if isinstance(workers, int):
-            _in_processes(workers, open_steps, noted, most_given_up, done)
-        else:
-            _run_as_jobs(workers, open_steps, noted, most_given_up, done)
-    return [answer for step in steps if (answer := answers[step.name]) is not None]
-
-
-def _in_processes(
-    workers: int, steps: Sequence[Step], notes: Notes, most_given_up: int, done: Done
-) -> None:
-    with _open_pool(workers) as pool, ThreadPoolExecutor(workers) as threads:
-
-        def do(step: Step) -> None:
-            answer = _answer_of(pool, step.name, _request(step), most_given_up)
-            notes.write(step.name, step.key, answer)
-            done(step, answer)
-
-        running = [threads.submit(do, step) for step in steps]
-        try:
-            ended, _ = wait(running, return_when=FIRST_EXCEPTION)
-            for future in ended:
-                future.result()
-        except BaseException:  # the rest is not begun, and what runs is ended
-            threads.shutdown(wait=False, cancel_futures=True)
-            pool.close()
-            raise

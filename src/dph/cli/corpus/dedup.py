@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from dph.cli.corpus.options import (
+    AnyInputOption,
+    AnyOutOption,
     EngineOption,
-    InputOption,
-    OutOption,
     ShardsOption,
     named_values,
     open_workers,
+    place_of,
     run_over_shards,
 )
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
@@ -24,7 +25,7 @@ _TOLD = 0.01
 
 
 def mix(
-    out: OutOption,
+    out: AnyOutOption,
     parts: Annotated[
         list[str],
         typer.Option("--part", metavar="NAME=DIR", help="A corpus; may be repeated."),
@@ -66,7 +67,7 @@ def mix(
         caps={name: int(value) for name, value in _numbers(caps or [], "--cap").items()},
     )
     corpora = {
-        name: open_corpus(Path(path)) for name, path in named_values(parts, "--part").items()
+        name: open_corpus(place_of(path)) for name, path in named_values(parts, "--part").items()
     }
     with open_progress().task("mix", len(corpora), "parts") as advance:
         mixed = run_mix(corpora, out, mixture=mixture, workers=open_workers(engine, workers))
@@ -94,8 +95,8 @@ def _numbers(texts: list[str], flag: str) -> dict[str, float]:
 
 
 def decontaminate(
-    source: InputOption,
-    out: OutOption,
+    source: AnyInputOption,
+    out: AnyOutOption,
     tests: Annotated[
         list[str],
         typer.Option(
@@ -131,8 +132,8 @@ def decontaminate(
 
 
 def dedup(
-    source: InputOption,
-    out: OutOption,
+    source: AnyInputOption,
+    out: AnyOutOption,
     preset: Annotated[
         str,
         typer.Option(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dph.cli.corpus.options import (
+    AnyInputOption,
+    AnyOutOption,
     EngineOption,
-    InputOption,
-    OutOption,
     named_values,
+    place_of,
     run_over_shards,
 )
 from dph.cli.options import JsonOption, WorkersOption, one_of
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def show(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory written by a stage.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR|URL", parser=place_of, help="Directory written by a stage."),
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Print what a stage made and what each reason dropped.
@@ -45,7 +49,9 @@ def explain(
     directories: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR", help="Directories of stages, or a parent directory of several."
+            metavar="DIR|URL",
+            parser=place_of,
+            help="Directories of stages, or a parent directory of several.",
         ),
     ],
     as_json: JsonOption = False,
@@ -56,13 +62,14 @@ def explain(
     """
     from dph.cli.display.output import json_text
     from dph.corpus.explaining import explain as explain_document
+    from dph.corpus.remote import shown
 
     words = explain_document(document_id, directories)
     if as_json:
         typer.echo(json_text({"id": document_id, "stages": [_content(word) for word in words]}))
         return
     for word in words:
-        typer.echo(f"{word.stage} ({word.directory}): {_outcome(word)}")
+        typer.echo(f"{word.stage} ({shown(word.directory)}): {_outcome(word)}")
         for name, rows in word.rows.items():
             typer.echo(_indented(_table(name, rows)))
 
@@ -114,11 +121,12 @@ def _indented(text: str) -> str:
 
 def _content(word: "StageWord") -> dict[str, Any]:
     from dph.corpus.explaining import text_digest
+    from dph.corpus.remote import shown
 
     kept = word.kept
     return {
         "stage": word.stage,
-        "directory": str(word.directory),
+        "directory": shown(word.directory),
         "kept": None if kept is None else {**kept.row(), "text": text_digest(kept.text)},
         "dropped": dict(word.dropped) if word.dropped else None,
         "rows": {name: list(rows) for name, rows in word.rows.items()},
@@ -145,8 +153,8 @@ PresetOption = Annotated[
 
 
 def filter_documents(
-    source: InputOption,
-    out: OutOption,
+    source: AnyInputOption,
+    out: AnyOutOption,
     preset: PresetOption = "fixed",
     thresholds: Annotated[
         list[str] | None,

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from dph.cli.corpus.options import (
+    AnyInputOption,
+    AnyOutOption,
     EngineOption,
-    InputOption,
-    OutOption,
     ShardsOption,
+    named_values,
     open_workers,
     run_over_shards,
 )
@@ -20,8 +21,8 @@ from dph.cli.options import JsonOption, WorkersOption
 
 
 def transform(
-    source: InputOption,
-    out: OutOption,
+    source: AnyInputOption,
+    out: AnyOutOption,
     workers: WorkersOption = None,
     engine: EngineOption = "cores",
     as_json: JsonOption = False,
@@ -38,6 +39,52 @@ def transform(
     run_over_shards("transform", source, out, run, engine=engine, workers=workers, as_json=as_json)
 
 
+# ``dph corpus licences``: documents whose licence allows it.
+
+
+def licences(
+    source: AnyInputOption,
+    out: AnyOutOption,
+    allow: Annotated[
+        str,
+        typer.Option(
+            "--allow",
+            metavar="NAMES",
+            help="Kinds of licences (permissive, public-domain, copyleft-limited, copyleft, ...) "
+            "or SPDX identifiers, by commas.",
+        ),
+    ] = "permissive,public-domain",
+    aliases: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alias",
+            metavar="TEXT=SPDX",
+            help="Meaning of a text that is not SPDX; may be repeated.",
+        ),
+    ] = None,
+    keep_unstated: Annotated[
+        bool, typer.Option("--keep-unstated", help="Keep documents that state no licence.")
+    ] = False,
+    workers: WorkersOption = None,
+    engine: EngineOption = "cores",
+    as_json: JsonOption = False,
+) -> None:
+    """Keep documents whose licence is allowed.
+
+    Licences are SPDX expressions: `A OR B` needs one that is allowed, `A AND B` both. Names that
+    mean one licence alone, such as "MIT License", are read too, and written as SPDX.
+    Documents are dropped for licence, unknown (not an expression) or unstated; the manifest counts
+    licences.
+    """
+    from dph.corpus.licences import licence_spec
+    from dph.corpus.stage_run import run_stage
+
+    names = [name.strip() for name in allow.split(",") if name.strip()]
+    spec = licence_spec(names, named_values(aliases or (), "--alias"), keep_unstated=keep_unstated)
+    run = partial(run_stage, spec)
+    run_over_shards("licences", source, out, run, engine=engine, workers=workers, as_json=as_json)
+
+
 def ingest(
     inputs: Annotated[
         list[str],
@@ -47,7 +94,7 @@ def ingest(
             "and .parquet files.",
         ),
     ],
-    out: OutOption,
+    out: AnyOutOption,
     about: Annotated[
         Path | None,
         typer.Option(

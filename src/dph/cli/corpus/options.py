@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from dph.corpus.running import Workers
     from dph.corpus.settings import SettingOption
     from dph.corpus.shards import Corpus, Flow, Passage
-    from dph.corpus.steps import Workers
 
 
 # What a stage did, for people or as JSON: the last thing that each verb prints.
@@ -33,6 +33,8 @@ _LANGUAGES = 12
 
 def print_corpus(corpus: "Corpus", *, as_json: bool) -> None:
     """Print the manifest, or tables of it."""
+    from dph.corpus.remote import shown
+
     manifest = corpus.manifest
     if as_json:
         typer.echo(json_text(manifest.json()))
@@ -48,7 +50,7 @@ def print_corpus(corpus: "Corpus", *, as_json: bool) -> None:
     typer.echo(
         f"\n{manifest.stage}: kept {total.kept_documents} of {total.documents} documents, "
         f"{total.kept_bytes / 1e6:.2f} of {total.bytes / 1e6:.2f} MB "
-        f"in {len(corpus.shards)} shards -> {corpus.directory}"
+        f"in {len(corpus.shards)} shards -> {shown(corpus.directory)}"
     )
 
 
@@ -121,17 +123,55 @@ def table_of(*names: str, numbers: tuple[str, ...], last: str = "") -> "Table":
     return table
 
 
+def place_of(text: str) -> Path:
+    """The path of a corpus that may lie in a store (``s3://bucket/prefix``)."""
+    if "://" not in text:
+        return Path(text)
+    from dph.corpus.remote import placed
+    from dph.errors import SettingsError
+
+    try:
+        return placed(text)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _of_this_machine(text: str) -> Path:
+    if "://" in text:
+        raise typer.BadParameter(
+            f"must be a path of this machine, got {text}; ingest, licences, dedup, transform, "
+            "filter, decontaminate and mix can write to a store"
+        )
+    return Path(text)
+
+
+_INPUT = "Directory written by a stage, or a file of documents: .jsonl (.gz, .zst), .parquet."
+_OUT = "Directory to write; a killed run continues there."
+
 InputOption = Annotated[
+    Path, typer.Option("--input", metavar="PATH", parser=_of_this_machine, help=_INPUT)
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="DIR", parser=_of_this_machine, help=_OUT)
+]
+AnyInputOption = Annotated[
     Path,
     typer.Option(
         "--input",
-        metavar="PATH",
-        help="Directory written by a stage, or a file of documents: .jsonl (.gz, .zst), .parquet.",
+        metavar="PATH|URL",
+        parser=place_of,
+        help=f"{_INPUT[:-1]}; or the URL of such a directory, s3://bucket/raw.",
     ),
 ]
-OutOption = Annotated[
+AnyOutOption = Annotated[
     Path,
-    typer.Option("--out", metavar="DIR", help="Directory to write; a killed run continues there."),
+    typer.Option(
+        "--out",
+        metavar="DIR|URL",
+        parser=place_of,
+        help=f"{_OUT[:-1]}. At a URL, s3://bucket/code, other machines may help: "
+        "`dph corpus work`.",
+    ),
 ]
 ShardsOption = Annotated[
     int | None,
@@ -179,7 +219,7 @@ def open_workers(engine: str, workers: int | None) -> "Workers":
     """
     if engine == "ray":
         from dph._processes.jobs.cores import RayJobs, connected_ray
-        from dph.corpus.steps import do_step
+        from dph.corpus.running import do_step
 
         return RayJobs(workers, connected_ray(), do_step)
     from dph.cli.grade import default_workers

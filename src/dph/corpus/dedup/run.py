@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import atomic_file, make_directory, sha256
+from dph.corpus import remote
 from dph.corpus.dedup.index import CopyIndex
 from dph.corpus.dedup.signatures import algorithm_version
 from dph.corpus.dedup.work import MEMBERS, CompareMembers, DedupShard, MarkShard
+from dph.corpus.running import Workers, run_steps
 from dph.corpus.settings import Nearness
 from dph.corpus.shards import (
     Corpus,
@@ -23,7 +25,7 @@ from dph.corpus.shards import (
     shards_for,
 )
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
-from dph.corpus.steps import Step, Workers, run_steps
+from dph.corpus.steps import Step
 from dph.corpus.tables import TableWriter, read_table
 
 VERSION = 1
@@ -97,7 +99,7 @@ class _Job:
             for shard in self.source.shards
         ]
         self._run(steps, on_progress)
-        return [step.out for step in steps]
+        return [remote.fetched(step.out) for step in steps]
 
     def find(self, marks: Sequence[Path], names: Sequence[str]) -> list[Path]:
         """Files of the copies of each of the shards ``names``."""
@@ -127,7 +129,7 @@ class _Job:
             )
         self._run(steps)
         for step in steps:
-            for row in read_table(step.out):
+            for row in read_table(remote.fetched(step.out)):
                 yield row["number"], row["kept"], row["value"]
 
     def _parts(self, members: Iterator[dict[str, Any]]) -> list[Path]:

@@ -1,15 +1,16 @@
 """Ingestion: every input read once, then cut into shards; both continue after a kill."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dph._base.files import only_writer, read_json, write_json
+from dph._base.files import read_json, write_json
+from dph.corpus import remote
 from dph.corpus.ingest.sources import Unit, plan
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
+from dph.corpus.running import Workers, run_steps
 from dph.corpus.shards import (
     MANIFEST,
     MOST_SHARDS,
@@ -23,8 +24,8 @@ from dph.corpus.shards import (
     shard_name,
     shards_for,
 )
-from dph.corpus.stage_run import OnProgress, finish_stage, whole
-from dph.corpus.steps import Step, Workers, run_steps
+from dph.corpus.stage_run import OnProgress, finish_stage, sole_writer, whole
+from dph.corpus.steps import Step
 from dph.errors import DataError, SettingsError
 
 VERSION = 1
@@ -64,12 +65,12 @@ def ingest(
     if shards is not None and not 1 <= shards <= MOST_SHARDS:
         raise SettingsError(f"shards must lie in 1..{MOST_SHARDS}, got {shards}")
     key = digest({"version": VERSION, "units": sorted(unit.key() for unit in units)})
-    with only_writer(out):
+    with sole_writer(out):
         if (found := _finished(out, key, shards)) is None:
             found = _ingest(units, out, shards, workers, on_progress)
             write_json(out / _INGESTED, {"key": key})
-        if (out / _SPILLS).exists():
-            shutil.rmtree(out / _SPILLS)
+            remote.sent(out / _INGESTED)
+        remote.removed(out / _SPILLS)
     return found
 
 
@@ -81,8 +82,8 @@ def _ingest(
     on_progress: OnProgress,
 ) -> Corpus:
     def begin() -> None:
-        (out / MANIFEST).unlink(missing_ok=True)
-        (out / _INGESTED).unlink(missing_ok=True)
+        remote.removed(out / MANIFEST)
+        remote.removed(out / _INGESTED)
 
     notes = out / _SPILLS / ".done"
     reading = [_reading(unit, out) for unit in units]
@@ -110,7 +111,9 @@ def _ingest(
     runs = _merged(runs, out, partial(run_steps, notes=notes, workers=workers, on_begin=begin))
     cutting = _cutting(runs, out, count)
     summaries = run_steps(cutting, notes, workers=workers, on_begin=begin)
-    join_parts([step.place(SKIPPED_FILE) for step in reading], out / SKIPPED_FILE, SKIPPED)
+    skipped = (remote.fetched(step.place(SKIPPED_FILE)) for step in reading)
+    join_parts(skipped, out / SKIPPED_FILE, SKIPPED)
+    remote.sent(out / SKIPPED_FILE)
     flows = [Flow.of(answer["flow"]) for answer in answers]
     names = [step.name for step in cutting]
     sources = [unit.identity() for unit in units]
@@ -121,7 +124,7 @@ def _ingest(
 def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
     """Result of an earlier ingestion of the same in ``out``, if it is whole."""
     try:
-        known, corpus = read_json(out / _INGESTED), open_corpus(out)
+        known, corpus = read_json(remote.fetched(out / _INGESTED)), open_corpus(out)
     except DataError:  # unfinished, or a shard is missing
         return None
     same = known == {"key": key} and shards in (None, len(corpus.shards))

@@ -196,6 +196,11 @@ class ReadUnit(Step):
     out: Path
 
     @property
+    def is_movable(self) -> bool:
+        """The unit is a file or a directory of this machine."""
+        return False
+
+    @property
     def title(self) -> str:
         """The unit's label."""
         return self.unit.label

@@ -31,10 +31,11 @@ from dph.corpus.recall.review import (
     sections,
 )
 from dph.corpus.recall.work import EXAMPLES, LearnRound, RecallShard, ScoreShard
+from dph.corpus.running import Workers, run_steps
 from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage_run import WORK, OnProgress
-from dph.corpus.steps import Step, Workers, run_steps
+from dph.corpus.steps import Step
 from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError
 

@@ -24,11 +24,11 @@ from dph.corpus.recall.review import (
 )
 from dph.corpus.recall.rounds import Rounds
 from dph.corpus.recall.work import TABLE
+from dph.corpus.running import Workers
 from dph.corpus.settings import RecallSettings
 from dph.corpus.shards import Corpus, digest
 from dph.corpus.stage import require
 from dph.corpus.stage_run import OnProgress, finish_stage, made_once
-from dph.corpus.steps import Workers
 from dph.corpus.tables import TableWriter
 from dph.errors import DataError
 

@@ -11,11 +11,11 @@ from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import position
 from dph.corpus.rules.own import open_preset
 from dph.corpus.rules.spec import filter_spec
+from dph.corpus.running import Workers
 from dph.corpus.settings import Nearness, preset
 from dph.corpus.shard_work import write_shard
 from dph.corpus.shards import shard_name
 from dph.corpus.stage_run import finish_stage, made_once
-from dph.corpus.steps import Workers
 from dph.errors import DataError
 from dph.lab.ablation.settings import AblationSettings
 from dph.runs.progress import ProgressDisplay

@@ -19,8 +19,8 @@ from dph._base.files import (
 from dph._base.files.rows import json_rows
 from dph._base.provenance import code_commit, versions
 from dph.corpus import Corpus
+from dph.corpus.running import Workers
 from dph.corpus.shards import digest
-from dph.corpus.steps import Workers
 from dph.errors import DataError
 from dph.lab.ablation.arms import FAMILIES, make_pools
 from dph.lab.ablation.kneser_ney import KneserNey, transformer_bits

@@ -12,8 +12,8 @@ import torch
 from dph._base.files import make_directory, only_writer, read_json, write_json, write_text
 from dph._base.provenance import versions
 from dph.corpus import open_corpus
+from dph.corpus.running import Workers
 from dph.corpus.shards import Corpus
-from dph.corpus.steps import Workers
 from dph.lab.cookbook.model_stages import check_methods, evaluations
 from dph.lab.cookbook.settings import SETS, Cookbook
 from dph.lab.cookbook.stages import STAGES, Digests, Kitchen

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dph.corpus import Corpus, open_corpus
-from dph.corpus.steps import Workers
+from dph.corpus.running import Workers
 from dph.lab.cookbook.settings import DATABASES, SETS, SYNTH, WORLD, Cookbook
 from dph.lab.worlds.sql.kind import SQLWorldSizes
 from dph.lab.worlds.sql.world import SQLWorld, build_world

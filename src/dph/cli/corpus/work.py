@@ -1,0 +1,44 @@
+"""``dph corpus work``: help with a stage that another machine runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dph.cli.corpus.options import place_of
+from dph.cli.options import WorkersOption
+
+
+def work(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="URL", parser=place_of, help="The --out of the stage; of several stages, each."
+        ),
+    ],
+    workers: WorkersOption = None,
+    idle: Annotated[
+        float,
+        typer.Option(
+            "--idle", min=0, metavar="SECONDS", help="End after so long with nothing to do."
+        ),
+    ] = 600.0,
+) -> None:
+    """Do shards of a stage that another machine writes to a store.
+
+    Start it before or after the stage, on as many machines as you like; they need to see nothing
+    but the store. A machine that is lost costs the shards that it was at. What stands in the store
+    is run: give it only to those whom you would let run programs here.
+    """
+    from dph.cli.display.progress import open_progress
+    from dph.cli.grade_run import default_workers
+    from dph.corpus.running import help_with
+
+    say = open_progress().say
+    count = help_with(
+        directories,
+        workers=workers or default_workers(),
+        idle=idle,
+        on_progress=lambda _amount, name: say(f"done: {name}"),
+    )
+    typer.echo(f"{count} shards done; nothing more for {idle:g} s")
