@@ -30,8 +30,8 @@ def work(
     but the store. A machine that is lost costs the shards that it was at. What stands in the store
     is run: give it only to those whom you would let run programs here.
     """
-    from dph.cli.display.progress import open_progress
-    from dph.cli.grade_run import default_workers
+    from dph.cli.display.output import open_progress
+    from dph.cli.grade import default_workers
     from dph.corpus.running import help_with
 
     say = open_progress().say
