@@ -7,6 +7,7 @@ BENCH_STAMP := .venv-bench/.installed
 TRL_STAMP := .venv-trl/.installed
 VERL_STAMP := .venv-verl/.installed
 INSPECT_STAMP := .venv-inspect/.installed
+ENVIRONMENTS_STAMP := .venv-environments/.installed
 VLLM_STAMP := .venv-vllm/.installed
 STORE_STAMP := .venv-store/.installed
 DOCS_STAMP := .venv/.docs-installed
@@ -14,7 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-vllm test-store fuzz bench lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -83,6 +84,12 @@ test-inspect: $(INSPECT_STAMP)
 	.venv-inspect/bin/python -m pytest tests/results/inspect --cov=dph.results.inspect \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
+# Tasksets of verifiers as environments, and our problems as a taskset, likewise.
+test-environments: $(ENVIRONMENTS_STAMP)
+	.venv-environments/bin/python -m pytest tests/environments --durations=5 \
+		--cov=dph.tasks.environments.tasksets --cov-branch --cov-config=/dev/null \
+		--cov-report=term-missing --cov-fail-under=80
+
 # The sampler on vLLM against the real one, built for CPUs, likewise in an environment of its own.
 test-vllm: $(VLLM_STAMP)
 	.venv-vllm/bin/python -m pytest tests/engines/vllm tests/model/sampler/vllm --durations=8 \
@@ -145,7 +152,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-vllm .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-environments .venv-vllm .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL), where $(comma) is a comma.
 comma := ,
@@ -182,6 +189,10 @@ $(INSPECT_STAMP): pyproject.toml
 $(STORE_STAMP): pyproject.toml
 	$(call environment,.venv-store,-e ".[corpus$(comma)s3]" "moto[server]>=5" \
 		"pytest>=8.3" "beartype>=0.20" "hypothesis>=6.100")
+
+$(ENVIRONMENTS_STAMP): pyproject.toml
+	$(call environment,.venv-environments,-e ".[gym]" "verifiers>=0.4$(comma)<0.5" \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 # torchvision and its like come as builds for CUDA, which cannot be loaded beside torch's build for CPUs;
 # transformers imports what it finds, and vLLM needs none of them for text.

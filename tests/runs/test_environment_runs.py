@@ -278,7 +278,10 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
     assert "look: <script>alert(1)</script>" in shown
     assert "\x1b[31m" not in shown
     assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "report.html")]) == 0
-    assert "<script>alert(1)" not in (tmp_path / "report.html").read_text()
+    report = (tmp_path / "report.html").read_text()
+    assert "<script>alert(1)" not in report
+    assert "Turns and tools" in report
+    assert "<td><code>look</code></td>" in report
 
 
 def test_answers_of_trajectories_are_not_compared(tmp_path, make_recipe):

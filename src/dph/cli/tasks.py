@@ -406,6 +406,35 @@ def reasoning_gym(
     typer.echo(say_gym(problems, name, out, count=count, as_json=as_json))
 
 
+@tasks_app.command("verifiers", cls=Verb)
+def verifiers(
+    package: Annotated[
+        str,
+        typer.Argument(metavar="PACKAGE", help="Installed package or module here."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.")],
+    count: Annotated[
+        int | None,
+        typer.Option("--count", min=1, metavar="N", help="Limit of problems.  [default: all]"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a taskset of verifiers as problems.
+
+    They are for environment.path = "verifiers:PACKAGE", which runs its tools and its rewards.
+    """
+    from dph.cli.display.output import json_text
+    from dph.tasks.environments.tasksets import PREFIX, taskset_problems
+    from dph.tasks.problems import save_problems
+
+    _require_place(out)
+    problems = taskset_problems(package, count=count, directories=[Path.cwd()])
+    save_problems(out, problems)
+    document = {"schema": 1, "out": str(out), "taskset": package, "problems": len(problems)}
+    told = f'{out}: {len(problems)} problems\n  in a recipe: environment.path = "{PREFIX}{package}"'
+    typer.echo(json_text(document) if as_json else told)
+
+
 def _at(source: "SQLSplit", databases: Path | None, tables: Path | None) -> "SQLSplit":
     """The source with databases and schemas from where the user says."""
     from dataclasses import replace

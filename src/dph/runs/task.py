@@ -13,6 +13,7 @@ from dph.recipe.schema import SQL
 from dph.records import Problem
 from dph.runs.presample.stores.prompts import same_prompts
 from dph.tasks.environments import Environment, EnvironmentVerifier
+from dph.tasks.environments.tasksets import PREFIX
 from dph.tasks.problems import load_problems
 from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers import make_verifier
@@ -226,8 +227,10 @@ def _environment(path: str, recipe: Recipe) -> Environment:
         return sql_environment(
             databases, form=settings.form, limits=settings.limits, hidden=settings.hidden
         )
+    package = path.removeprefix(PREFIX) if path.startswith(PREFIX) else ""
     return Environment(
-        path,
+        f"dph.tasks.environments.tasksets:packages.{package}" if package else path,
+        source=package,
         directories=recipe.data.modules,
         form=settings.form,
         limits=settings.limits,

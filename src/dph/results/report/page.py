@@ -20,7 +20,7 @@ from dph.results.charts.palette import Look, on_dark
 from dph.results.charts.text_table import percent, with_code_points
 from dph.results.read.training_progress import training_progress
 from dph.results.report.answers import Limits, answer_blocks, packed
-from dph.results.report.page_tables import diagnosed_runs, store_facts, verdict_lines
+from dph.results.report.page_tables import diagnosed_runs, store_facts, turn_facts, verdict_lines
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.set_charts import report_charts
@@ -124,6 +124,7 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
             verdicts=verdict_lines(data),
             sets=list(data.comparison),
             stores=stores,
+            trajectories=turn_facts(data.runs),
             diagnoses=data.diagnoses,
             diagnosed=diagnosed_runs(data),
             notes=[*data.notes, *unread],

@@ -1,5 +1,6 @@
-"""Texts of the template in addition to the table of runs: a verdict on each run, and its stores."""
+"""Texts of the template in addition to the table of runs: verdicts, stores, turns and tools."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,10 +8,13 @@ from statistics import fmean
 from typing import Any
 
 from dph.errors import PoolError
+from dph.records import Outcome
 from dph.results.report.report_data import ReportData, ReportRun, rows_over_seeds
 from dph.results.verdict import RunVerdict, VerdictPart, ways_left
 from dph.runs.directory import RunDirectory, is_made
+from dph.runs.evaluate import pass_at_k
 from dph.runs.presample.manifest import Counts, read_manifest
+from dph.tasks.environments import ToolResult, read_turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +175,94 @@ def _stores(run: ReportRun) -> Iterator[tuple[str, Path]]:
         after = str(run.recipe.consolidation.store)
         used[after] = RunDirectory(run.path).consolidation.store(run.recipe, after)
     yield from used.items()
+
+
+# Trajectories of an environment: turns that answers took, and what their tools came to.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """Answers that took ``turns`` turns: their share, the share of them that is right.
+
+    ``within`` is Pass@k where only answers that took no more turns can be right.
+    """
+
+    turns: int
+    share: float
+    right: float
+    within: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRow:
+    """Calls of a tool for each answer, and the share of them that failed; '' for no tool."""
+
+    tool: str
+    calls: float
+    failed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFacts:
+    """Turns and tools of a run's samples on a set."""
+
+    key: str
+    label: str
+    set_name: str
+    k: int
+    turns: Sequence[TurnRow]
+    tools: Sequence[ToolRow]
+
+
+def turn_facts(runs: Sequence[ReportRun]) -> list[TurnFacts]:
+    """Of every run whose answers are trajectories, and every set; greedy answers are left out."""
+    found = []
+    for run in runs:
+        recipe = run.results.recipe
+        if run.samples is None or recipe is None or recipe.environment.path is None:
+            continue
+        by_set: dict[str, list[Mapping[str, Any]]] = {}
+        for row in run.samples.to_pylist():
+            if row["sample_index"] >= 0:
+                by_set.setdefault(row["set"], []).append(row)
+        found += [_turn_facts(run, name, rows) for name, rows in by_set.items()]
+    return found
+
+
+def _turn_facts(run: ReportRun, name: str, rows: Sequence[Mapping[str, Any]]) -> TurnFacts:
+    taken: list[int] = []
+    calls: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for row in rows:
+        turns = read_turns(row["text"])
+        taken.append(sum(not turn.by for turn in turns))
+        results = [turn for turn in turns if turn.by not in ("", "reset")]
+        calls.update(turn.by for turn in results)
+        failed.update(turn.by for turn in results if ToolResult(turn.by, turn.text).is_error)
+    samples = run.scores[name].samples
+    right = [row["outcome"] == Outcome.CORRECT for row in rows]
+    each: dict[str, Counter[int]] = {row["problem_id"]: Counter() for row in rows}
+    for row, turns_taken, is_right in zip(rows, taken, right, strict=True):
+        each[row["problem_id"]][turns_taken] += is_right
+    return TurnFacts(
+        key=run.key,
+        label=run.label,
+        set_name=name,
+        k=samples,
+        turns=[
+            TurnRow(
+                turns=most,
+                share=taken.count(most) / len(rows),
+                right=fmean(ok for ok, turns in zip(right, taken, strict=True) if turns == most),
+                within=fmean(
+                    pass_at_k(samples, sum(n for t, n in of.items() if t <= most), samples)
+                    for of in each.values()
+                ),
+            )
+            for most in sorted(set(taken))
+        ],
+        tools=[
+            ToolRow(tool=tool, calls=calls[tool] / len(rows), failed=failed[tool] / calls[tool])
+            for tool in sorted(calls)
+        ],
+    )

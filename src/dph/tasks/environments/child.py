@@ -1,7 +1,7 @@
 """The process of one trajectory: an instance of the user's class, its tools and its reward.
 
 Requests: ``["describe"]``, ``["reset", columns, seed, member]``, ``["call", name, arguments]`` and
-``["reward"]``. What the class raises is data here, not an error of this process.
+``["reward", messages]``. What the class raises is data here, not an error of this process.
 """
 
 import asyncio
@@ -41,7 +41,8 @@ class Instance:
         self._instance: Any = None
         # Taken before anything is called: a tool that changes its class changes neither.
         self._tools: dict[str, Callable[..., Any]] = {}
-        self._reward: Callable[[], Any] | None = None
+        self._reward: Callable[..., Any] | None = None
+        self._reads_messages = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, request: Sequence[Any], stage: TellStage) -> list[Any]:
@@ -61,7 +62,7 @@ class Instance:
                 "trajectory: def reset(self, **columns) -> str | None"
             )
         schemas = [tool_schema(tool) for tool in self._tools.values()]
-        return ["described", schemas, self._reward is not None]
+        return ["described", schemas, self._reward is not None, self._reads_messages]
 
     def _reset(self, columns: Mapping[str, Any], seed: int, member: int) -> list[Any]:
         # One seed for all members of a group until they have begun: they begin alike.
@@ -91,10 +92,11 @@ class Instance:
             return ["raised", clean(text)[:_REASON_CHARACTERS]]
         return self._text(text, "result")
 
-    def _end(self) -> list[Any]:
+    def _end(self, messages: Sequence[Mapping[str, Any]]) -> list[Any]:
         assert self._reward is not None
+        more = {"messages": messages} if self._reads_messages else {}
         try:
-            verdict = as_verdict(self._finish(self._reward()))
+            verdict = as_verdict(self._finish(self._reward(**more)))
         except (Exception, SystemExit) as error:
             if isinstance(error, MemoryError):
                 raise
@@ -113,6 +115,8 @@ class Instance:
         self._tools = tools_of(self._instance)
         reward = getattr(self._instance, "get_reward", None)
         self._reward = reward if callable(reward) else None
+        taken = inspect.signature(reward).parameters if callable(reward) else {}
+        self._reads_messages = "messages" in taken
 
     def _finish(self, value: Any) -> Any:
         """The result of a method; that of an asynchronous one is awaited."""

@@ -2,7 +2,8 @@
 
 The class is TRL's contract (``environment_factory``): ``reset(**columns) -> str | None`` begins a
 trajectory, public methods with types and a Google-style docstring are tools, and ``get_reward() ->
-float`` says what the end is worth. Methods may be asynchronous.
+float`` says what the end is worth. Methods may be asynchronous. In addition to that contract, a
+``get_reward`` with the argument ``messages`` gets the conversation.
 """
 
 from collections import Counter
@@ -90,6 +91,7 @@ class Environment(Closing):
         columns: columns that every ``reset`` gets next to those of its problem; JSON.
         places: those of ``columns`` that say where something lies: they are not in ``settings``,
             so that what was made does not depend on it.
+        source: module whose file decides the version, where it is not that of the class.
         start_seconds: time that a process may take to import the module.
 
     Attributes:
@@ -97,6 +99,7 @@ class Environment(Closing):
         version: changes with the file that holds the class, but not with what that file imports.
         tools: schemas of the tools, as chat templates take them.
         rewards: whether the class has ``get_reward``.
+        reads_messages: whether that takes the conversation.
 
     Raises:
         SettingsError: another process cannot import the class, it has no ``reset``, or a tool lacks
@@ -114,6 +117,7 @@ class Environment(Closing):
         hidden: Sequence[str] = (),
         columns: Mapping[str, Any] = MappingProxyType({}),
         places: Sequence[str] = (),
+        source: str = "",
         start_seconds: float = 120.0,
     ) -> None:
         if form not in FORMS:
@@ -123,7 +127,7 @@ class Environment(Closing):
         self.form, self.submits, self.hidden = form, submits, tuple(hidden)
         self.columns, self._places = dict(columns), frozenset(places)
         require_one_module(self.name, directories)
-        module = self.name.partition(":")[0]
+        module = source or self.name.partition(":")[0]
         self.source = source_file(module, directories)
         self.version = f"2 {source_fingerprint(module, directories)}".rstrip()
         self._start_seconds = start_seconds
@@ -134,7 +138,7 @@ class Environment(Closing):
         }
         self._zygote = worker_zygote(_HANDLER, self._options, seconds=start_seconds)
         try:
-            self.tools, self.rewards = self._described()
+            self.tools, self.rewards, self.reads_messages = self._described()
         except BaseException:
             self.close()
             raise
@@ -205,7 +209,7 @@ class Environment(Closing):
             raise VerifierError(f"no process of {self.name!r} can be started: {reason} ({ending})")
         return worker
 
-    def _described(self) -> tuple[list[dict[str, Any]], bool]:
+    def _described(self) -> tuple[list[dict[str, Any]], bool, bool]:
         try:
             worker = self._worker()
         except VerifierError as error:
@@ -217,8 +221,8 @@ class Environment(Closing):
         if reply.kind is not ReplyKind.OK:
             reason = reply.reason or f"its process died ({ending})"
             raise SettingsError(f"the environment {self.name!r} cannot be used: {reason}")
-        _, schemas, rewards = reply.value
-        return schemas, rewards
+        _, schemas, rewards, reads_messages = reply.value
+        return schemas, rewards, reads_messages
 
 
 class EnvironmentVerifier(Closing):
@@ -287,6 +291,16 @@ class ToolResult:
     text: str
     failed: bool = False
 
+    @classmethod
+    def of_error(cls, tool: str, reason: str) -> "ToolResult":
+        """An error as TRL tells it."""
+        return cls(tool, str({"error": reason}), failed=True)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the text is that of an error; a tool may say the like itself."""
+        return self.failed or self.text.startswith("{'error': ")
+
 
 class Episode(Closing):
     """One trajectory: a process that holds an instance, from ``reset`` to the reward.
@@ -299,6 +313,7 @@ class Episode(Closing):
         failures: number of calls that failed.
         turns: turns of the policy so far.
         order: names of the tools in the order of their calls.
+        messages: turns and results: ``role``, ``content``, and ``calls`` or the ``name`` of a tool.
     """
 
     def __init__(self, environment: Environment, worker: WorkerProcess, reset: bytes) -> None:
@@ -308,6 +323,7 @@ class Episode(Closing):
         self.said = self.answer = ""
         self.calls: Counter[str] = Counter()
         self.order: list[str] = []
+        self.messages: list[dict[str, Any]] = []
         self.turns = self.failures = 0
         answer = self._ask(reset, "reset", "said")
         if answer is not None:
@@ -326,6 +342,8 @@ class Episode(Closing):
             return []
         self.turns += 1
         limits, calls = self._environment.limits, FORMS[self._environment.form](text)
+        good = [[c.name, dict(c.arguments)] for c in calls if isinstance(c, ToolCall)]
+        self.messages.append({"role": "assistant", "content": text, "calls": good})
         if not calls:
             self.answer = text
             return []
@@ -338,6 +356,7 @@ class Episode(Closing):
             if self.ending is not None or self._submitted:
                 return []
             results.append(result)
+            self.messages.append({"role": "tool", "name": result.tool, "content": result.text})
         if self.turns >= limits.turns:
             self._end(Outcome.CUT_OFF, f"cut off after {limits.turns} turns")
             return []
@@ -361,7 +380,8 @@ class Episode(Closing):
                     f"the class {self._environment.name!r} has no method 'get_reward' and there "
                     "is no verifier: nothing says what a trajectory is worth"
                 )
-            found = self._ask(encode(["reward"]), "get_reward", "worth")
+            told = self.messages if self._environment.reads_messages else []
+            found = self._ask(encode(["reward", told]), "get_reward", "worth")
             if found is not None:
                 _, outcome, reward, reason = found
                 self._end(Outcome(outcome), reason, reward)
@@ -410,7 +430,7 @@ class Episode(Closing):
         allowed = self._environment.limits.errors
         if self.failures > allowed:
             self._end(Outcome.INVALID, f"more than {allowed} calls failed, the last: {reason}")
-        return ToolResult(tool, str({"error": reason}), failed=True)
+        return ToolResult.of_error(tool, reason)
 
     def _ask(self, request: bytes, what: str, *kinds: str) -> list[Any] | None:
         """The child's answer, of one of these kinds; None where it ended the trajectory."""

@@ -98,6 +98,14 @@ def _returned(hint: Any, docstring: str) -> Schema:
     return {**schema, "description": described} if described else schema
 
 
+def documented(tool: Callable[..., Any]) -> str:
+    """The docstring of a tool with a line for each argument that it leaves out."""
+    summary, described = _docstring(inspect.getdoc(tool) or "")
+    names = list(inspect.signature(tool).parameters)
+    lines = [f"    {name}: {described.get(name) or name}" for name in names]
+    return "\n".join([summary, "", "Args:", *lines] if lines else [summary])
+
+
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
     """The description in front of all sections, and that of each argument."""
     summary: list[str] = []
