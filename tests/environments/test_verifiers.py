@@ -114,7 +114,7 @@ def test_a_recipe_trains_a_step_on_a_taskset(tmp_path, monkeypatch):
         ("class Odd(vf.Task):\n    async def setup(self, trace, runtime): pass", "its own set-up"),
         ("class Odd(vf.Task):\n    @vf.stop\n    async def s(self, trace): pass", "the hook s"),
         ("class Odd(vf.Task):\n    @vf.reward\n    async def r(self, runtime): pass", "the hook r"),
-        ("class Odd(vf.Task): pass\nclass E(vf.Env): pass", "an Env of its own"),
+        ("class Odd(vf.Task): pass\nclass E(vf.Env): pass", "its own Env"),
     ],
 )
 def test_what_needs_more_than_turns_and_tools_is_refused_by_name(tmp_path, text, message):

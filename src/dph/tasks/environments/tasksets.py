@@ -67,7 +67,7 @@ def _taskset(package: str, directories: Sequence[Path] = ()) -> "vf.Taskset":
     if task.NEEDS_CONTAINER:
         lacking.append("a container")
     if loaders.environment_class(package) is not vf.SingleAgentEnv:
-        lacking.append("an Env of its own")
+        lacking.append("its own Env")
     if config.task.judges:
         lacking.append("judges")
     marked = {name for klass in task.__mro__ for name, fn in vars(klass).items() if _hook(fn)}
