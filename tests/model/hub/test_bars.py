@@ -8,7 +8,7 @@ from huggingface_hub.utils import (
     enable_progress_bars,
 )
 
-from dph.model.hub import bars_for_people
+from dph.model.hub_cache import bars_for_people
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError, ModelError
-from dph.model.hub import commit_of, dataset_file, model_snapshot
+from dph.model.hub_cache import commit_of, dataset_file, model_snapshot
 from dph.recipe.hub_names import HubFile
 
 PLAIN = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}"}

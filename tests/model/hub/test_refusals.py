@@ -4,7 +4,7 @@ import pytest
 from huggingface_hub import HfApi
 
 from dph.errors import DataError, ModelError
-from dph.model.hub import said_plainly
+from dph.model.hub_cache import said_plainly
 
 
 def test_a_full_disk_stays_what_it_is():

@@ -1,7 +1,7 @@
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.model import hub as cache
+from dph.model import hub_cache as cache
 from dph.model.hub import model_directory, problems_file, resolve_names, uses_hub
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 

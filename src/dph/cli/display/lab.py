@@ -12,7 +12,6 @@ from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
 from dph.lab.study.rows import RunRow
 from dph.lab.study.tables import Report, all_tables, choices_table
 from dph.lab.worlds import newest_edition
-from dph.results.charts.figures import quickstart_figure
 from dph.results.charts.text_table import FORMATS, markdown
 from dph.results.report import read_report, write_report
 from dph.results.report.page import require_charts
@@ -77,6 +76,8 @@ def said_tables(report: Report, wanted: str | None) -> str:
 
 def save_picture(summary: Mapping[str, Any], directory: Path) -> Path:
     """Draw ``quickstart.png`` in the quickstart's directory and return its path."""
+    from dph.results.charts.figures import quickstart_figure
+
     metrics = {
         label: read_metrics(RunDirectory(directory / run_name(label)).metrics)
         for label in summary["methods"]

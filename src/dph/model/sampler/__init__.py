@@ -5,7 +5,7 @@ A sampler of your own is a class with the method of `Sampler`.
 
 from typing import TYPE_CHECKING
 
-from dph._base.import_path import lazy_names
+from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters

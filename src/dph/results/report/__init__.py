@@ -5,7 +5,7 @@ Needs the extra ``dph-rl[report]`` (altair, vl-convert-python).
 
 from typing import TYPE_CHECKING
 
-from dph._base.import_path import lazy_names
+from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.results.report.answers import Limits
