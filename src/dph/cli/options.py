@@ -22,8 +22,8 @@ _OUTSIDE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
 }
-"""What the system refuses through no fault of ours: a full disk, a directory without rights, a
-file where a directory should be."""
+"""Refusals of the system through no fault of ours: a full disk, a directory without rights, a file
+where a directory should be."""
 
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 """click's UsageError, wherever this version of typer keeps it."""
@@ -79,7 +79,7 @@ def _say(message: str) -> None:
 
 
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
-"""What files of rows are, for people; dph._base.files.rows has the names."""
+"""Kinds of files of rows, for people; dph._base.files.rows has the names."""
 
 RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe, a TOML file.")]
 SetOption = Annotated[

@@ -27,7 +27,7 @@ class Request:
     recipe: Recipe
     directory: Path
     taken: tuple[str, ...] = ()
-    """What was taken from where, where a name could mean two places."""
+    """Note of the place that was taken, for a name that could mean two."""
 
     def require_sets(self) -> None:
         """Refuse an evaluation of nothing.

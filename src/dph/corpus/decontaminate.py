@@ -184,7 +184,7 @@ def _texts(value: Any) -> Iterator[str]:
 # A document beside the test sets: what of them it holds.
 
 CHECKS = (GRAM, ENTRY_POINT, QUERY, DATABASE)
-"""What a document can be compared by."""
+"""Keys that a document can be compared by."""
 
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 

@@ -36,7 +36,7 @@ class Document:
     id: str
     text: str
     path: str
-    """Where the file lies in its repository, with ``/``."""
+    """Path of the file in its repository, with ``/``."""
     repo: str = ""
     stars: int = 0
     commit_time: int = 0
@@ -45,7 +45,7 @@ class Document:
     """An SPDX expression."""
     url: str = ""
     source: str = ""
-    """What the document was read from: the label of an input."""
+    """Label of the input that the document was read from."""
     language: str = ""
     """Programming or data language, in lower case, by its name in ``languages.json``."""
     natural_language: str = ""

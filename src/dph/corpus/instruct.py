@@ -95,8 +95,8 @@ def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
 
 PROMPT = "prompt"
 CHECKS = (GRAM, ENTRY_POINT, PROMPT)
-"""What a row can be compared by: ten words in a row, a function that a test asks for, and the whole
-prompt."""
+"""Keys that a row can be compared by: ten words in a row, a function that a test asks for, and the
+whole prompt."""
 DEFAULT_CHECKS = CHECKS
 _ASKED = ("prompt", "question")
 

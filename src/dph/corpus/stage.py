@@ -30,9 +30,9 @@ READING = {
     "zhconv": "zhconv",
     "sqlglot": "sqlglot",
 }
-"""What signals read code and text with, by module."""
+"""Packages that signals read code and text with, by module."""
 FINDING = {"detect_secrets": "detect-secrets"}
-"""What secrets are found with, by module."""
+"""Packages that find secrets, by module."""
 
 
 def require(packages: Mapping[str, str], verb: str) -> None:

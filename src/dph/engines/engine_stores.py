@@ -137,7 +137,7 @@ def _in_the_words_given(message: str, flat: Mapping[str, Any]) -> str:
 
 
 _READ = ("place", "tilt", "values", "targets")
-"""What of a recipe's [stores.<name>] matters once the store has been made."""
+"""Settings of a recipe's [stores.<name>] that matter once the store has been made."""
 
 
 class EngineStore(Section):

@@ -215,7 +215,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
     }
 )
-"""How rewards of a group become advantages."""
+"""Functions from rewards of a group to advantages."""
 
 
 def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:

@@ -132,7 +132,7 @@ USUAL_KINDS = [
     section.model_fields["kind"].default
     for section in (AdvantageSettings, SurrogateSettings, PenaltySettings)
 ]
-"""What a term is whose table does not say its kind."""
+"""Kind of a term whose table does not say it."""
 FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
 
 

@@ -43,7 +43,7 @@ CONSOLIDATION: dict[str, dict[str, Any]] = {
     "stores": _AFTER,
     "consolidation": {"updates": 200, "samples": f"store:{AFTER}", "rate": 5.0},
 }
-"""What ``dph_broad`` does after RL, and ``dph consolidate`` to any run."""
+"""Consolidation of ``dph_broad`` after RL, and of ``dph consolidate`` after any run."""
 
 
 def _then_learnt(values: str, prompts: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -47,7 +47,7 @@ SHORTHAND: dict[str, tuple[str, ...]] = {
     "alpha": ("anchors", REHEARSAL, "alpha"),
     "forward_kl_form": ("anchors", REHEARSAL, "form"),
 }
-"""What each short name stands for."""
+"""Meaning of each short name."""
 
 _PARAMETER_OF = {"alpha": "alpha", "forward_kl_form": "forward_kl"}
 """Short names that only one divergence has; a table that says all leaves the others' lying."""

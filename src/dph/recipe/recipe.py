@@ -309,7 +309,7 @@ _IN_TOML = {
     "model_type": "Input should be a table",
     "dict_type": "Input should be a table",
 }
-"""What TOML calls them."""
+"""Their names in TOML."""
 
 
 def _meaning(key: str) -> str:

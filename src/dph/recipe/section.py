@@ -159,7 +159,7 @@ def _placed(value: Any, info: ValidationInfo) -> Any:
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
-"""What a directory or a part may be called."""
+"""Allowed names of a directory or a part."""
 PlacedPath = Annotated[Path, BeforeValidator(_placed), Field(strict=False)]
 """A path that starts at the directory of the file that names it, or where it was typed."""
 

@@ -39,12 +39,12 @@ class PromptFileSettings(Section):
 
 
 PROMPTS = ("unlabelled", "train", "recombined", "beginning")
-"""Where prompts may come from; anything else is a maker of one's own."""
+"""Sources of prompts; any other name is a user-defined maker."""
 FROM_FILE = ("unlabelled", "recombined")
 """Those that cannot be made without a file."""
 MANY = "all"
 Values = Literal["agreement", "distinct", "majority", "shuffled", "shuffled_distinct", "correct"]
-"""What an answer may be worth by."""
+"""Ways to value an answer."""
 Targets = Literal["distributions", "answers"]
 CHOOSING = ("majority", "correct")
 """Those values that are 0 or 1, and so choose among answers."""

@@ -144,7 +144,7 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
         ),
     }
 )
-"""What is maximised on new samples."""
+"""Terms that are maximised on new samples."""
 
 
 PENALTIES: Mapping[str, Term] = MappingProxyType(
@@ -188,7 +188,7 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
         ),
     }
 )
-"""What is added on new samples."""
+"""Terms that are added on new samples."""
 
 DIVERGENCES: Mapping[str, Term] = MappingProxyType(
     {
@@ -241,7 +241,7 @@ DIVERGENCES: Mapping[str, Term] = MappingProxyType(
         ),
     }
 )
-"""What ties the policy to stored answers of the initial policy."""
+"""Terms that tie the policy to stored answers of the initial policy."""
 
 
 def checked_parameters(

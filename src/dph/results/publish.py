@@ -233,7 +233,7 @@ def _use(name: str) -> str:
 # The upload: weights, tokenizer, card and recipe in one commit.
 
 _OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}
-"""What of a checkpoint only goes on with training."""
+"""Files of a checkpoint that only a resumed training reads."""
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
 

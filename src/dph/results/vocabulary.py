@@ -249,7 +249,7 @@ _MEASURED: Mapping[str, tuple[str, str]] = {
     "stored_forward_kl": ("KL(initial || policy), stored answers", "nats a token"),
     "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
 }
-"""What ``evaluate.every`` measures of each set, as ``eval/<set>/<metric>``."""
+"""Metrics of each set that ``evaluate.every`` measures, as ``eval/<set>/<metric>``."""
 _BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
 
 

@@ -95,7 +95,7 @@ class ConsolidationSource:
     place: Path
     """The run, or the directory of a model outside of runs: nothing is written into it."""
     beside: Path
-    """Where the consolidated run lies by default."""
+    """Default directory of the consolidated run."""
     result: Path | None
     """The checkpoint that the run ends with."""
 

@@ -105,7 +105,7 @@ _INSTEAD = {
     "distributions": "set tilt = 0 or values = 'correct'",
     "answers": "set values = 'correct'",
 }
-"""What can be done without anybody who compares, by the targets of a store."""
+"""Work that needs no comparison of answers, by the targets of a store."""
 
 
 @contextmanager

@@ -45,7 +45,7 @@ _PLACES = {
     "objective.anchors",
     "presample.seed",
 }
-"""What lies there counts, not where it lies; and the seed that holds, whichever key named it."""
+"""Keys whose contents count, not their paths; and the seed that holds, whichever key named it."""
 _ADDED: Mapping[str, Any] = {
     "train.final_rate": 1.0,
     "presample.keep": 1,

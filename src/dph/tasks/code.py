@@ -170,7 +170,7 @@ from math import *
 from typing import *
 from builtins import *
 """
-"""What stands before every program, as where the problems come from."""
+"""Lines before every program, as in the source of the problems."""
 
 _LARGEST = 1_000_000_000
 _PLAIN_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "STOP"})

@@ -13,7 +13,7 @@ from dph.records import Problem
 from dph.tasks.verifiers.math.answer import last_boxes
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
-"""What Qwen2.5-Math is asked for, and with it everyone who grades boxed answers."""
+"""Instruction of Qwen2.5-Math, which everyone uses who grades boxed answers."""
 
 _OWN_FIELDS = frozenset({"problem", "answer", "solution", "id", "problem_id", "prompt", "context"})
 _WHOLE_NUMBER = re.compile(r"-?\d+")

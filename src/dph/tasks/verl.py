@@ -24,7 +24,7 @@ from dph.tasks.problems import distinct, parse_problem, problem_line, stream_pro
 # else a row that comes from verl's side has lies in the problem's answer, as ``verl_row``.
 
 GROUND_TRUTH_FIELDS = ("answer", "gold_sql")
-"""Where the gold answer is looked for: what the verifiers of math and SQL read."""
+"""Fields that may hold the gold answer: those that the verifiers of math and SQL read."""
 
 KEPT = "verl_row"
 """The answer's field with what a row had besides the prompt and the ground truth."""

@@ -6,12 +6,13 @@ from browser import MISSING, needs_browser, open_browser, opened
 from dph.results.report import read_report, write_report
 from report_runs import make_runs
 
-pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
 pytestmark = needs_browser
 
 CUT = """selector => [...document.querySelectorAll(selector)]
     .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
 TOPS = "found => new Set(found.map((one) => one.getBoundingClientRect().top)).size"
+LEFTS = "found => found.map((one) => one.getBoundingClientRect().left)"
 WIDTHS = "found => new Set(found.map((one) => Math.round(one.getBoundingClientRect().width))).size"
 
 
@@ -25,7 +26,7 @@ CLIPPED = """() => [...document.querySelectorAll('main *, header *')].filter((on
 OVERLAPS = """() => {
     const boxes = [...document.querySelectorAll(
         'header label, header button, header select, nav a, main h2, main h3, figure, '
-        + '.verdicts li, #run-table > *, .filters > *, .counts')]
+        + '.verdicts li, #run-table > *, .filters > *, .counts, #problem .column, .answer')]
         .filter((one) => one.checkVisibility() && !one.matches('.unseen'))
         .map((one) => [
             one, one.getBoundingClientRect(), one.closest('header'), one.closest('.runs')])
@@ -103,6 +104,19 @@ def test_a_group_is_switched_as_one_and_an_address_says_the_few_that_are_on(fift
     look(fifty, "#/", 1440, seen)
 
 
+@pytest.mark.parametrize("width", [1024, 1440])
+def test_titles_of_a_list_stand_over_their_columns(fifty, width):
+    def seen(page):
+        for row in (".cells .cell", ".last"):
+            of_titles, of_rows = (
+                page.eval_on_selector_all(f"{rows} {row}", LEFTS)
+                for rows in ("#titles", "#list .rows .row:first-child")
+            )
+            assert of_titles == pytest.approx(of_rows, abs=1)
+
+    look(fifty, "#/problems", width, seen)
+
+
 def test_lists_show_at_most_twelve_runs_and_turn_to_the_others(fifty):
     def seen(page):
         assert page.locator("#titles .cells .cell").count() == 12
@@ -135,21 +149,46 @@ def one(place, tmp_path_factory):
     return write_report(read_report([place / "grpo_0"]), path).path
 
 
-@pytest.mark.parametrize("which", ["one", "four", "eleven", "fifty"])
+NUMBERS = ["one", "four", "eleven", "fifty"]
+ADDRESSES = ("#/", "#/training", "#/diagnosis", "#/problems", "#/problem/dev/dev-0000")
+NAMES = "main .run, #runs label, #titles .word, #list .id, figcaption, .column h3"
+
+
+def every_page(page, scheme):
+    """Every page at every width, each once."""
+    page.emulate_media(color_scheme=scheme)
+    for width in (390, 1024, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        for address in ADDRESSES:
+            page.evaluate("address => { location.hash = address }", address)
+            page.wait_for_selector(f"html[data-shown='{address}']")
+            if "problem/" in address:
+                page.wait_for_selector("#problem .answer")
+            yield width, address
+
+
+@pytest.mark.parametrize("which", NUMBERS)
 def test_nothing_is_cut_and_nothing_lies_on_anything_else(request, which):
-    path = request.getfixturevalue(which)
-
     def seen(page):
-        for width in (390, 1024, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            for address in ("#/", "#/training", "#/diagnosis", "#/problems"):
-                page.evaluate("address => { location.hash = address }", address)
-                page.wait_for_selector(f"html[data-shown='{address}']")
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, address
-                assert page.evaluate(CLIPPED) == [], (width, address)
-                assert page.evaluate(OVERLAPS) == [], (width, address)
+        for place in (*every_page(page, "light"), *every_page(page, "dark")):
+            assert page.evaluate("document.documentElement.scrollWidth") <= place[0], place
+            assert page.evaluate(CLIPPED) == [], place
+            assert page.evaluate(CUT, NAMES) == [], place
+            assert page.evaluate(OVERLAPS) == [], place
 
-    look(path, "#/", 1440, seen)
+    look(request.getfixturevalue(which), "#/", 1440, seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", NUMBERS)
+def test_axe_finds_no_violation_on_any_page_at_any_width(request, which, scheme):
+    def seen(page):
+        for place in every_page(page, scheme):
+            found = axe_sync.Axe().run(page).response["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], place
+
+    look(request.getfixturevalue(which), "#/", 1440, seen)
 
 
 def test_with_eleven_runs_the_list_names_its_problems_and_its_runs(eleven):

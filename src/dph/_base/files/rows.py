@@ -171,7 +171,7 @@ _FORMATS = {
     ".csv.gz": RowFormat.CSV,
 }
 SUFFIXES = tuple(_FORMATS)
-"""What the name of a file of rows can end in."""
+"""Ends of names of files of rows."""
 
 _BATCH_ROWS = 1024
 """Rows of a parquet file that are Python objects at a time."""

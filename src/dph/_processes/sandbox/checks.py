@@ -1,10 +1,10 @@
 """A task's tests, changed so that what they check is counted.
 
 A test that checks nothing passes whatever a program does: a function that nobody calls, a comment,
-a comparison without ``assert``. So every place that checks says when it is reached, and a test in
-which none was is no test. What fails says so, too: an assertion may fail in a thread, or where the
-tests print that it did and go on. And every statement says that it begins, for it sees the
-arguments of earlier calls as they were left (dph._processes.sandbox.left).
+a comparison without ``assert``. So every place that checks reports that it was reached, and a test
+that reached none does not count as a test. A failed assertion is reported too: it may fail in a
+thread, or where the tests print the failure and continue. And every statement reports its start,
+because it sees the arguments of earlier calls as they were left (dph._processes.sandbox.left).
 """
 
 import ast
@@ -16,7 +16,7 @@ from typing import Any
 
 from dph._processes.sandbox.left import Statement
 
-# What a statement of tests is: whether it checks something, may fail, or only takes a value.
+# Kinds of statements of tests: some check something, some may fail, some only take a value.
 
 _CHECKING = re.compile(r"_?assert\w*|fail|raises|warns|exit|_exit|quit")
 _RAISES = re.compile(r"raises|assertRaises\w*")
@@ -83,7 +83,7 @@ def _always_holds(test: ast.expr) -> bool:
 
 
 def is_idle(statement: ast.stmt) -> bool:
-    """Whether it is ``assert True``, by which a test says that it came that far."""
+    """Whether it is ``assert True``, the mark of a test that was reached."""
     test = statement.test if isinstance(statement, ast.Assert) else None
     return isinstance(test, ast.Constant) and test.value is True
 
@@ -127,7 +127,7 @@ def last_name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-# Which functions say by their result alone whether an assertion of the tests holds.
+# Functions whose result alone decides whether an assertion of the tests holds.
 
 
 def deciding_names(tree: ast.AST) -> frozenset[str]:
@@ -192,16 +192,16 @@ _OF_ASSERTIONS = frozenset({"AssertionError", "Exception", "BaseException"})
 
 
 def swallows(handler: ast.ExceptHandler, read: frozenset[str]) -> bool:
-    """Whether assertions fail here and nothing comes of it: no flag, no count, no other check.
+    """Whether a handler hides a failed assertion: it sets no flag, counts nothing, checks nothing.
 
-    A flag that is in no place but a message is none; ``read``: the names that are elsewhere.
+    A flag that only a message uses does not count; ``read``: the names that are used elsewhere.
     """
     nothing = all(_is_nothing(each, read) for each in handler.body)
     return catches_assertions(handler.type) and nothing
 
 
 def names_read(tree: ast.AST) -> frozenset[str]:
-    """Names whose values something comes of: all but those in messages, and of lists that grow."""
+    """Names whose values are used: all but those in messages, and those of lists that grow."""
     return frozenset(_read(tree))
 
 

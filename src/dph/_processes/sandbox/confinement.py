@@ -176,7 +176,7 @@ class Scratch:
 
 
 PARTS = ("system calls", "files", "namespaces")
-"""What can be missing, and what tests leave out."""
+"""Parts that a kernel may lack, and that tests leave out."""
 
 _READABLE = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
 _DEVICES = ("/dev/null", "/dev/zero")

@@ -266,7 +266,7 @@ class KeptContainers:
 
 
 TESTS, SETUP = "<test ", "<setup>"
-"""How names of the files of tests begin, and the name of the setup's."""
+"""Beginning of the names of test files, and the name of the setup file."""
 
 
 class Statement(IntEnum):

@@ -21,7 +21,7 @@ from dph._processes.sandbox.remote import Remote, RemoteProgram
 # Runs where the program runs: to parse hostile text is work for a process that may die.
 
 _STOPS = re.compile(r"\n(?:(?:class|def|if|print|assert|import|from)\b|#|@|```)")
-"""Where a continuation ends; class, def, #, if and print are arXiv:2107.03374's, section 2.1."""
+"""Ends of a continuation; class, def, #, if and print are arXiv:2107.03374's, section 2.1."""
 
 
 def whole_source(code: str, prefix: str, entry_point: str) -> str:

@@ -36,7 +36,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in (int, float, complex, round, divmod)},
     **{each.__name__: each for each in (math.floor, math.ceil, math.trunc)},
 }
-"""What ``operate`` may ask for, as the program's side does it."""
+"""Operations that ``operate`` may ask for, as the program's side does them."""
 
 
 def unlike(value: Any) -> list[Any]:

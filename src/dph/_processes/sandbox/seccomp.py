@@ -56,21 +56,21 @@ ALLOWED = {
     "getpriority": (140, 141), "getrlimit": (97, 163), "wait4": (61, 260), "waitid": (247, 95),
     "exit": (60, 93), "exit_group": (231, 94),
 }
-"""What touches the caller alone: its descriptors, memory, threads, clocks, signals to itself."""
+"""Calls that touch the caller alone: its descriptors, memory, threads, clocks, own signals."""
 
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
     "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
 }
-"""What changes directories; allowed where Landlock says in which."""
+"""Calls that change directories; allowed where Landlock limits them to some."""
 
 CHECKED = {
     "open": (2, None), "openat": (257, 56), "ioctl": (16, 29), "fcntl": (72, 25),
     "prctl": (157, 167), "prlimit64": (302, 261), "clone": (56, 220), "tgkill": (234, 131),
     "clone3": (435, 435), "openat2": (437, 437), "socketpair": (53, 199),
 }
-"""What is allowed by its arguments, or said not to exist (dph._processes.sandbox.seccomp)."""
+"""Calls that their arguments decide on, or that are said not to exist."""
 # fmt: on
 
 

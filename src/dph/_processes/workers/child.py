@@ -31,7 +31,7 @@ from dph.errors import DphError
 _REASON_CHARACTERS = 1000
 _CPU_MARGIN_SECONDS = 30
 _MEMORY_GROWTH = 256_000_000
-"""What a worker may hold more than at its start; the allocator does not give back all it got."""
+"""Bytes that a worker may hold beyond those at its start; the allocator does not return all."""
 _LONG_SECONDS = 0.02
 """A request that is shorter cannot have come to hold that much."""
 

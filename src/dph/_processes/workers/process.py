@@ -19,7 +19,7 @@ from dph._processes.zygote import ForkedChild, Zygote
 
 _READ = 65536
 PATIENCE = 10
-"""How many times its limit a request may take on a machine that is too busy to run it."""
+"""Longest time of a request in limits, on a machine that is too busy to run it."""
 _SHORTEST_EXTENSION = 0.01
 
 

@@ -36,7 +36,7 @@ _MAGIC: dict[bytes, Callable[[Any], Any]] = {
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"),
 }
-"""How a packed file begins, and what unpacks it. pyarrow reads zstd, which it brings along."""
+"""First bytes of a packed file, and the function that unpacks it. pyarrow brings zstd along."""
 
 
 class TooLargeError(ValueError):
@@ -90,7 +90,7 @@ DAMAGE = (
     *(pa.ArrowException, OSError, EOFError, ValueError, LookupError, ArithmeticError),
     *(NotImplementedError, RuntimeError, RecursionError, MemoryError),
 )
-"""What the libraries raise where an archive or a file of rows is broken or made to break them."""
+"""Errors of the libraries where an archive or a file of rows is broken or made to break them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,9 @@ class Recalled:
 
 
 EXAMPLES = pa.schema([("seed", pa.bool_()), ("text", pa.string())])
-"""What a round learns from."""
+"""Pages that a round learns from."""
 SCORES = pa.schema([("id", pa.string()), ("url", pa.string()), ("score", pa.float64())])
-"""What a round says of each page of a shard, in its order."""
+"""Score of each page of a shard in a round, in its order."""
 _TOGETHER = 64
 _T = TypeVar("_T")
 

@@ -36,7 +36,7 @@ from dph.corpus.signals.own_signals import OWN_SIGNALS
 from dph.errors import DataError, SettingsError
 
 SUFFIX = ".toml"
-"""How the name of a file of rules ends; other names are those of presets."""
+"""End of the name of a file of rules; other names are those of presets."""
 _KEYS = ("base", "thresholds", "rule")
 _RULE_KEYS = {"name": str, "signal": str, "drop": dict, "catches": str, "thinned": bool}
 

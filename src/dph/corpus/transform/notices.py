@@ -21,8 +21,8 @@ _SURE = re.compile(
     |under\s+the\s+terms\s+of|licen[cs]e:|@license""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What one of the paragraphs has to hold for the others to count as well: a comment may speak of
-licences without being one."""
+"""Words that one of the paragraphs must hold for the others to count as well: a comment may speak
+of licences without being one."""
 _KEPT_HEAD = re.compile(
     r"\ufeff?(?:#!|<\?xml|<\?php|<!doctype|[#%/\s;*\"'-]*-\*-|#.*coding[:=]|//go:build|// \+build"
     r"|#\s*(?:frozen_string_literal|syntax=)|[\"']use strict)",

@@ -15,7 +15,7 @@ from dph.recipe import Recipe
 from dph.runs.train.tracking import Metrics, MetricsLog, Trackers
 
 Logged = Mapping[str, Any]
-"""What one line says, under the engine's own names."""
+"""Values of one line, under the engine's own names."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class StepLog:
 SECONDS = "dph/seconds"
 """Of an optimizer step with what came before it; added to TRL's log by ``run_recipe``."""
 VERDICT = "dph/"
-"""What shares of verdicts are logged under: ``dph/correct``, ``dph/outcome_wrong``."""
+"""Prefix of shares of verdicts in a log: ``dph/correct``, ``dph/outcome_wrong``."""
 
 SAME_IN_TRL: Mapping[str, str] = {
     "reward": "reward",
@@ -153,7 +153,7 @@ SAME_IN_VERL: Mapping[str, str] = {
     "peak_memory_device": "perf/max_memory_allocated_gb",
 }
 """Our names, and verl's for the same."""
-"""What the trainers of this package log of verdicts (``answer_metrics``)."""
+"""Metrics of verdicts that the trainers of this package log (``answer_metrics``)."""
 _OF_VERDICTS = ("reward", "correct", "zero_variance")
 _ANCHOR, _PENALTY = "actor/dph/divergence", "actor/dph/penalty/"
 

@@ -38,7 +38,7 @@ from dph.tasks.environments import EnvironmentVerifier
 # A command of another engine: run to its end, watched, and ended with this process.
 
 ERROR = "dph: "
-"""What the line begins with by which a child of this package says why it ended."""
+"""Start of the line in which a child of this package says why it ended."""
 _LOOK_EVERY = 0.2
 _PATIENCE = 10.0
 """Seconds that a child has to end after it was asked to."""

@@ -31,9 +31,9 @@ from dph.recipe.terms import LOGPROBS
 
 _MEASURED = ("loss", "log_ratio", "tokens")
 METRICS = tuple(f"{REHEARSAL}/{name}" for name in _MEASURED)
-"""What an optimizer step adds to TRL's log for the anchor ``rehearsal``, and for every other one
-under its name: the mean of the divergence and of |log pi - log pi_ref| over the step's stored
-tokens (nats a token), before its weight, and their number."""
+"""Columns that an optimizer step adds to TRL's log for the anchor ``rehearsal``, and for every
+other one under its name: the mean of the divergence and of |log pi - log pi_ref| over the step's
+stored tokens (nats a token), before its weight, and their number."""
 
 
 class DPHTrainer(GRPOTrainer):  # type: ignore[misc]

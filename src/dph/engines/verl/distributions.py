@@ -101,7 +101,7 @@ TARGETS = ("dph_target_ids", "dph_targets")
 with that of the rest. All rows of an update have as many at a position (``target_buckets``)."""
 
 VALUES = "dph_distribution_values"
-"""What comes back with the log-probs: the divergence at the positions of stored distributions."""
+"""Key that comes back with the log-probs: the divergence at positions of stored distributions."""
 
 
 def target_rows(samples: Sequence[StoredRow]) -> dict[str, Tensor]:

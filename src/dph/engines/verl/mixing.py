@@ -183,7 +183,7 @@ FIELDS = (
     *("input_ids", "position_ids", "prompts", "responses", "response_mask", "loss_mask"),
     *("old_log_probs", "advantages"),
 )
-"""What an update of the actor reads of every row."""
+"""Fields of every row that an update of the actor reads."""
 
 _OPTIONAL = ("ref_log_prob", "rollout_is_weights")
 

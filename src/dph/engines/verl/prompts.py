@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 _ADDED = ("num_turns", "rollout_reward_scores")
-"""What verl's own reward managers write into ``extra_info``."""
+"""Keys that verl's own reward managers write into ``extra_info``."""
 
 
 # The agent loop: one answer to one prompt, with the package's own tokens and seeds.

@@ -39,7 +39,7 @@ PRECISIONS = {
     "fp32": "float32",
     "float32": "float32",
 }
-"""What verl calls a dtype, and what a pool's manifest calls it."""
+"""Names of dtypes in verl, and in a pool's manifest."""
 
 
 class SharedSettings(Section):

@@ -19,7 +19,7 @@ from dph.model.loading import load_tokenizer
 ALL_CODE = "code"
 """Held-out text of every programming language."""
 CORPUS = "corpus"
-"""What `dph base` calls the mixture of its constant rate: both models learn the same sequences."""
+"""Name in `dph base` of the mixture of its constant rate: both models learn the same sequences."""
 
 
 @dataclass(frozen=True, slots=True)

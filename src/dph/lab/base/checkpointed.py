@@ -45,7 +45,7 @@ _NEWER = "activation_checkpointing"
 _CHECKPOINTING = (
     _NEWER if _NEWER in TrainingArguments.__dataclass_fields__ else "gradient_checkpointing"
 )
-"""What the release of transformers calls it."""
+"""Its name in this release of transformers."""
 
 
 def trainer_settings(

@@ -25,12 +25,12 @@ from dph.recipe.section import (
 # Where the files of a cookbook come from: paths, and what its own stages write.
 
 WORLD = "world:"
-"""What a path begins with that the stage ``world`` writes: ``world:sql``, ``world:annotators``."""
+"""Beginning of a path that the stage ``world`` writes: ``world:sql``, ``world:annotators``."""
 SOURCES = ("sql", "annotators", "executed")
 DATABASES = f"{WORLD}databases"
 """The world's databases, for rows of SQL."""
 SYNTH = "synth:"
-"""What a file of rows begins with that ``[synth.<name>]`` writes."""
+"""Beginning of the name of a file of rows that ``[synth.<name>]`` writes."""
 
 
 def _placed(value: Any, info: ValidationInfo) -> Any:

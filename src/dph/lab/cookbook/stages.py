@@ -20,7 +20,7 @@ from dph.runs.progress import ProgressDisplay
 # What every stage of a cookbook works with.
 
 Digests = Mapping[str, str]
-"""What a stage made, by name: digests that are the same wherever and whenever it is made again."""
+"""Results of a stage by name: digests that are the same wherever and whenever it is made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

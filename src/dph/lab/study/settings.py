@@ -107,7 +107,7 @@ Strength = Annotated[float, Field(ge=0)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 Seeds = Annotated[tuple[Count, ...], Field(strict=False)]
 BASE = "base"
-"""What the initial policy is called where methods are; no method may be called so."""
+"""Name of the initial policy among methods; no method may have it."""
 
 
 class StudySettings(Section):

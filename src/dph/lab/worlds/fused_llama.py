@@ -47,7 +47,7 @@ class Batch:
     target_rows: Int[Tensor, " chances"]
     target_ids: Int[Tensor, " chances"]
     target_chances: Float[Tensor, " chances"]
-    """How likely token ``target_ids`` is to come at target ``target_rows``."""
+    """Probability of token ``target_ids`` at target ``target_rows``."""
 
 
 @dataclass(frozen=True, slots=True)

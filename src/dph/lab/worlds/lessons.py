@@ -60,7 +60,7 @@ class Lesson:
     """A prompt in two parts and its answers."""
 
     stem: tuple[int, ...]
-    """What the prompt begins with, shared with other lessons."""
+    """Beginning of the prompt, shared with other lessons."""
     prompt: tuple[int, ...]
     """The rest of the prompt; at least one token."""
     answers: Answers

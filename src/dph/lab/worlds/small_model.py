@@ -96,7 +96,7 @@ class AnswerRows:
 
 PAD, BOS, EOS, UNKNOWN = "<pad>", "<bos>", "<eos>", "<unk>"
 SPECIAL = (PAD, BOS, EOS, UNKNOWN)
-"""What every vocabulary begins with."""
+"""First tokens of every vocabulary."""
 
 
 def word_tokenizer(

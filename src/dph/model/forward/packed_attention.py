@@ -28,7 +28,7 @@ class _Padding:
     """The token at every place of the table; at padding any token."""
     tokens: Int[Tensor, "tokens"]
     places: Int[Tensor, "tokens"]
-    """Where each of ``tokens`` stands in the table."""
+    """Position of each of ``tokens`` in the table."""
     empty: Int[Tensor, "padding"]
 
 

@@ -83,7 +83,7 @@ class _Growing:
 
     order: list[int]
     alike: list[int]
-    """How many tokens each has in common with the one before it."""
+    """Number of tokens that each has in common with the one before it."""
     lengths: list[int]
     least_saved: int
 

@@ -46,7 +46,7 @@ _DEFAULTS = {
     # vLLM tells its authors about model and machine unless it is told not to.
     "VLLM_NO_USAGE_STATS": "1",
 }
-"""What vLLM reads from the environment where the user does not say otherwise."""
+"""Variables that vLLM reads from the environment, unless the user sets others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,11 +123,15 @@ def _further() -> Iterator[Look]:
 
 
 def looks_by_method(methods: Mapping[str, str | None]) -> dict[str, Look]:
-    """The look of each name: that of its method where no name before it has the same method."""
+    """The look of each name: that of its method where no name before it has the same method.
+
+    Those are chosen before the others, so that one of each method are told apart best.
+    """
     keys: dict[str, str] = {}
     for name, method in methods.items():
         keys[name] = name if method is None or method in keys.values() else method
-    chosen = looks(keys.values())
+    first = [key for name, key in keys.items() if key == methods[name]]
+    chosen = looks(dict.fromkeys([*first, *keys.values()]))
     return {name: chosen[key] for name, key in keys.items()}
 
 

@@ -193,7 +193,7 @@ _LATEX = {
     "±": r"$\pm$",
 }
 MARK = "**"
-"""What stands around a cell that is marked: the choice, or what is significant."""
+"""Marks around a cell: the choice, or a significant difference."""
 
 
 Cell = str | TableNumber

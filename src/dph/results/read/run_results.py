@@ -30,7 +30,7 @@ Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
 """Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
 _DIGITS = 3
 _ABOVE = 2
-"""How far above an evaluation its run lies at most: models/<name>/ and interpolated/<x>/."""
+"""Most levels from an evaluation up to its run: models/<name>/ and interpolated/<x>/."""
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ _DIGITS = "0123456789"
 _PARTS = re.compile(r"[0-9]+|[^0-9]+")
 
 Changes = Mapping[str, str]
-"""What became of each problem (lost, gained ...), by its id."""
+"""Change of each problem (lost, gained ...), by its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -40,9 +40,9 @@ from dph.runs.directory import (
 # What the files of runs are like now: another name as soon as one of them changed.
 
 LOGS = (METRICS, PROGRESS_FILE, f"{CONSOLIDATION}/{METRICS}")
-"""What grows while a run trains."""
+"""Files that grow while a run trains."""
 ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
-"""What an evaluation leaves, whole."""
+"""Files that an evaluation writes whole."""
 
 
 def state_of(directories: Iterable[Path], names: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ _WEIGHTS = {
     "stored_reverse_kl": "stored_tokens",
     "stored_forward_kl": "stored_tokens",
 }
-"""What is a mean over tokens, and the column that says over how many."""
+"""Columns that are means over tokens, and the column with their number."""
 
 
 def progress_scores(table: pa.Table) -> dict[str, SetScores]:

@@ -28,15 +28,15 @@ class Findings:
     """Lines for people, collected by the checks."""
 
     errors: list[str] = field(default_factory=list)
-    """What would end the run."""
+    """Mistakes that would end the run."""
     notes: list[str] = field(default_factory=list)
-    """What the recipe names and is not there yet, and what is worth knowing."""
+    """Named files that do not exist yet, and facts worth knowing."""
     unchecked: list[str] = field(default_factory=list)
-    """What could not be looked at: because something is not there, or needs torch."""
+    """Parts that could not be checked: something does not exist, or needs torch."""
     memory: MemoryEstimate | None = None
-    """What training and sampling will take; None where it could not be told."""
+    """Estimated cost of training and sampling; None where it is unknown."""
     device: Device | None = None
-    """Where they would run."""
+    """Devices that they would run on."""
 
 
 _ROWS_TOLD = 5

@@ -108,7 +108,7 @@ def _said(configs: list[Mapping[str, Any]], key: str) -> Any:
 
 
 _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
-"""What configs call the longest row of tokens."""
+"""Names in configs of the longest row of tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ class Source(_Record):
     dtype: str
     seed: int
     engine: str = "torch"
-    """What drew them: engines draw other answers from the same seed."""
+    """Engine that drew them: engines draw other answers from the same seed."""
 
 
 class ValueSource(_Record):

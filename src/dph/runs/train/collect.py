@@ -157,7 +157,7 @@ _LIKELY = {
     Outcome.BAD_GOLD: "the gold answers, or the paths of their databases, are wrong",
     Outcome.CRASHED: "the verifier is broken: the reasons are tracebacks",
 }
-"""What to look at first, by the outcome that everything had."""
+"""Advice on the first place to look, by the outcome that everything had."""
 
 
 def uniform_outcomes(groups: Sequence[Group]) -> str | None:

@@ -12,7 +12,7 @@ from dph.records import Problem
 from dph.runs.presample.tables import DistributionSample, RehearsalSample
 
 StoredRow = RehearsalSample | DistributionSample
-"""What an anchor rehearses: the log-probs of an answer, or distributions along it."""
+"""Row that an anchor rehearses: the log-probs of an answer, or distributions along it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class PuzzleDomain:
 
 
 TRAINED = PuzzleDomain(count=4, largest_number=9, largest_target=30)
-"""What RL trains."""
+"""Puzzles that RL trains on."""
 OTHERS = PuzzleDomain(count=3, largest_number=20)
 """In the base model's training, never in RL's."""
 

@@ -17,7 +17,7 @@ OPERATORS = ("+", "-", "*", "/")
 LARGEST = 99
 """Every number on the way is a whole number from 1 to this."""
 AND = " , "
-"""What stands between the steps of a derivation."""
+"""Separator of the steps of a derivation."""
 LONGEST_STEP = len("99 - 98 = 99")
 
 # No \d, which takes the digits of every script; no sign, no leading zero.

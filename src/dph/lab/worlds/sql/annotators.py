@@ -19,7 +19,7 @@ from dph.lab.worlds.sql.questions import (
 )
 
 KNOWERS_OF_TERMS = (5, 5, 5, 5, 3, 3, 1)
-"""How many annotators know each of a database's seven terms: 4 easy, 2 medium, 1 hard."""
+"""Number of annotators that know each of a database's seven terms: 4 easy, 2 medium, 1 hard."""
 RIGHT_IF_KNOWN = 0.96
 WRONG_IF_UNKNOWN = 0.86
 

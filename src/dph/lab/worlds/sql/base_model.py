@@ -169,7 +169,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 POOL = 6000
-"""How many different SQL questions the base model learns from."""
+"""Number of different SQL questions that the base model learns from."""
 QUESTIONS_PER_STEP = 13
 SUMS_PER_STEP = 6
 RATES = Rates(final=0.02)
@@ -182,7 +182,7 @@ SHARES: Mapping[str, float] = {
     "two_conditions": 0.22,
     "text": 0.16,
 }
-"""How often a question of each kind is asked; ``text`` has its second condition about a text.
+"""Share of questions of each kind; ``text`` has its second condition about a text.
 
 As often as the pool has them, most questions would be of kinds that are learnt early: one in 100
 is a superlative and one in 14 has a condition about a text, and these take longest.

@@ -27,7 +27,7 @@ class DomainColumn:
     name: str
     term: str
     values: tuple[str, ...] = ()
-    """What a text column holds; empty for a numeric column."""
+    """Values of a text column; empty for a numeric column."""
 
     @property
     def is_text(self) -> bool:

@@ -19,7 +19,7 @@ CONFUSED_OPERATORS = {
     "highest": "ASC",
     "lowest": "DESC",
 }
-"""What somebody who misreads a phrase makes of it ("is" cannot be misread)."""
+"""Misreading of each phrase ("is" cannot be misread)."""
 
 AGGREGATES = {"average": "avg", "maximum": "max", "minimum": "min", "total": "sum"}
 THRESHOLDS = tuple(range(8, 58, 4))

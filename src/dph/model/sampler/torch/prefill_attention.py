@@ -37,7 +37,7 @@ class PrefillPart:
     places: list[int] = field(default_factory=list)
     """Of the prompts in their wave."""
     starts: list[int] = field(default_factory=list)
-    """How many tokens of each prompt are not run."""
+    """Number of tokens of each prompt that are not run."""
     ends: list[int] = field(default_factory=list)
     """The prompts' lengths."""
     ids: list[int] = field(default_factory=list)

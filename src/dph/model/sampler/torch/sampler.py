@@ -178,7 +178,7 @@ class TorchSampler:
         self.dtype = dtype
         self.cuda_graphs = cuda_graphs
         self._refusals: list[str | None] = []
-        """What `sharing_refusal` said, once it was asked."""
+        """Answer of `sharing_refusal`, once it was asked."""
         self._told: set[str] = set()
 
     def sample(

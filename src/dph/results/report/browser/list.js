@@ -37,6 +37,8 @@ class LongList {
 
   draw() {
     const height = this.height;
+    const gutter = this.scroller.offsetWidth - this.scroller.clientWidth;
+    this.scroller.parentElement?.style.setProperty("--gutter", `${gutter}px`);
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / height) - BEYOND);
     const last = Math.min(this.listing.count, first + Math.ceil(this.scroller.clientHeight / height) + 2 * BEYOND);
     const focused = this.rows.contains(document.activeElement);

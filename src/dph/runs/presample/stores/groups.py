@@ -157,7 +157,7 @@ GROUPS = pa.schema(
     ]
 )
 MASS_ERROR = 0.02
-"""What a distribution in float16 may be away from 1."""
+"""Tolerance of the sum of a distribution in float16 around 1."""
 _ROWS = 256
 """Groups held as Python objects at a time."""
 

@@ -71,9 +71,9 @@ def _same_number(one: str, other: str) -> bool:
 
 
 IN_ALL = 10.0
-"""How many times the limit of one test all of a program's tests may take."""
+"""Limit of all tests of a program, in limits of one test."""
 GRACE_SECONDS = 10.0
-"""What the worker may take longer, before it is itself killed."""
+"""Seconds that the worker may take longer before it is killed itself."""
 
 Answer = tuple[Outcome, float, str]
 _SLOW_TO_LOAD = (
@@ -81,7 +81,8 @@ _SLOW_TO_LOAD = (
     (re.compile(r"\b(?:numpy|np)\b"), ("asyncio", "unittest", "numpy")),
     (re.compile(r"\b(?:pandas|pd)\b"), ("asyncio", "unittest", "numpy", "pandas")),
 )
-"""What texts name, and what is then loaded; each with all before it, so that there are few."""
+"""Names in texts, and the modules that are loaded for them; each with all before it, so that there
+are few."""
 
 
 class CodeGrader:
