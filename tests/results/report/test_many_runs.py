@@ -1,5 +1,7 @@
 """The page with as many runs as people compare: nothing is cut, hidden or put on another line."""
 
+from itertools import chain
+
 import pytest
 
 from browser import MISSING, needs_browser, open_browser, opened
@@ -170,7 +172,7 @@ def every_page(page, scheme):
 @pytest.mark.parametrize("which", NUMBERS)
 def test_nothing_is_cut_and_nothing_lies_on_anything_else(request, which):
     def seen(page):
-        for place in (*every_page(page, "light"), *every_page(page, "dark")):
+        for place in chain(every_page(page, "light"), every_page(page, "dark")):
             assert page.evaluate("document.documentElement.scrollWidth") <= place[0], place
             assert page.evaluate(CLIPPED) == [], place
             assert page.evaluate(CUT, NAMES) == [], place
