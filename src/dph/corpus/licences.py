@@ -15,7 +15,7 @@ from dph.corpus.stage import DocumentOutcome, DocumentStage, Drop, StageSpec, re
 from dph.errors import SettingsError
 
 READING_LICENCES = {"license_expression": "license-expression"}
-"""What reads SPDX expressions, by module."""
+"""Packages that read SPDX expressions, by module."""
 UNSTATED, UNKNOWN, LICENCE = "unstated", "unknown", "licence"
 """Reasons: no licence is stated, what is stated is not one, or it is not allowed."""
 _LONGEST = 300

@@ -62,7 +62,7 @@ def do_step(payload: Mapping[str, Any]) -> None:
 
 
 Workers = int | Jobs
-"""Who does steps: so many processes of this machine, or a cluster that sees the same files."""
+"""Executors of steps: processes of this machine, or a cluster that sees the same files."""
 
 
 def run_steps(
@@ -137,7 +137,7 @@ _BOARD, _STEP, _CLAIM, _ANSWER = "board", ".step.json", ".claim", ".answer.json"
 _POLL = 1.0
 """Seconds between two looks at a board."""
 BOARDS = (".done", ".work/done", ".spills/.done")
-"""Where stages keep their notes, below their directories."""
+"""Path of the notes of stages, below their directories."""
 
 
 class Board:

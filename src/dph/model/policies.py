@@ -42,11 +42,11 @@ WEIGHTS_FILE = "adapter_model.safetensors"
 BASE_FILE = "adapter_base.json"
 _SCHEMA = 1
 _PREFIX = "base_model.model."
-"""What PEFT puts before every name in a file."""
+"""Prefix of every name in a file of PEFT."""
 _NAME = "default"
 
 _bases: WeakKeyDictionary[PreTrainedModel, str] = WeakKeyDictionary()
-"""Which weights the adapter of a model belongs to."""
+"""Weights that the adapter of a model belongs to."""
 
 
 def is_adapter(directory: Path) -> bool:

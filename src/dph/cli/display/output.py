@@ -126,7 +126,7 @@ def _printed(table: "Table") -> str:
 # How much is done, how fast it goes and how long it will take.
 
 HEAD_START = 0.2
-"""What is reported within this time (seconds) was there already: a continued run's share."""
+"""Seconds; steps that are reported within this time were done before: a continued run's share."""
 
 
 @dataclass(slots=True, kw_only=True)

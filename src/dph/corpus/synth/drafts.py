@@ -24,7 +24,7 @@ from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 
 MOST_FUNCTION_MUTANTS = 12
 _AGAIN = 2
-"""How often a program has to pass its tests."""
+"""Number of times that a program must pass its tests."""
 
 
 class FunctionJudge:

@@ -323,7 +323,7 @@ def finish(
 
 
 _TIMES = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
-"""What no two runs share; the trainer's own mean loss counts from the last start alone."""
+"""Values that no two runs share; the trainer's own mean loss counts from the last start alone."""
 
 
 def last_loss(log: Sequence[Mapping[str, Any]]) -> float | None:

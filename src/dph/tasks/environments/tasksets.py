@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import verifiers.v1 as vf
 
 PREFIX = "verifiers:"
-"""What ``environment.path`` begins with where it names a taskset."""
+"""Beginning of an ``environment.path`` that names a taskset."""
 _REFUSED_HOOKS = {"setup": "set-up", "finalize": "finalize", "stage_verifier": "stage_verifier"}
 
 

@@ -45,7 +45,7 @@ def gym_answer(response: str) -> str | None:
 
 FIELDS = ("gym_task", "gym_config", "gym_seed", "gym_size", "gym_index")
 MAKING_SECONDS = 60.0
-"""What the package may take to make an entry."""
+"""Seconds that the package may take to make an entry."""
 MEMORY_BYTES = 4_000_000_000
 """The address space of a worker."""
 _TYPES = {
