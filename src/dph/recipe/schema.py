@@ -37,8 +37,8 @@ from dph.tasks.environments import EpisodeLimits
 # The settings of ``[environment]``.
 
 
-SQL = "sql"
-"""The environment that comes with the package (``dph.tasks.sql.environment.sql_environment``)."""
+SQL, CODE = "sql", "code"
+"""Environments that come with the package (``sql_environment``, ``code_environment``)."""
 _LIMITS = EpisodeLimits()
 
 
@@ -47,7 +47,8 @@ class EnvironmentSettings(Section):
 
     path: str | None = Field(
         None,
-        description="sql, or your module:Class with the tools; default: none, answers of one turn",
+        description="sql, code, verifiers:PACKAGE, or your module:Class with the tools; default: "
+        "none, answers of one turn",
     )
     form: Literal["json", "plain"] = Field(
         "json", description="form of calls: json as chat templates write it, or plain lines CALL"
@@ -93,15 +94,19 @@ class EnvironmentSettings(Section):
     @field_validator("path")
     @classmethod
     def _names_a_class(cls, path: str | None) -> str | None:
-        if path not in (None, SQL) and not is_import_path(str(path)):
-            raise ValueError(f"should be 'sql' or name a class as 'module:Class', got {path!r}")
+        if path not in (None, SQL, CODE) and not is_import_path(str(path)):
+            raise ValueError(
+                f"should be 'sql', 'code' or name a class as 'module:Class', got {path!r}"
+            )
         return path
 
     @model_validator(mode="after")
-    def _sql_is_whole(self) -> Self:
+    def _ours_are_whole(self) -> Self:
         given = [name for name in ("submits", "columns") if getattr(self, name)]
-        if self.path == SQL and given:
-            raise ValueError(f"path='sql' sets {given[0]} itself, got {getattr(self, given[0])!r}")
+        if self.path in (SQL, CODE) and given:
+            raise ValueError(
+                f"path={self.path!r} sets {given[0]} itself, got {getattr(self, given[0])!r}"
+            )
         return self
 
     @property

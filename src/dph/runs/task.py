@@ -9,9 +9,10 @@ from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
 from dph.model.hub import problems_file
 from dph.recipe import DataSettings, Recipe
-from dph.recipe.schema import SQL
+from dph.recipe.schema import CODE, SQL
 from dph.records import Problem
 from dph.runs.presample.stores.prompts import same_prompts
+from dph.tasks.code_environment import code_environment
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.environments.tasksets import PREFIX
 from dph.tasks.problems import load_problems
@@ -227,6 +228,8 @@ def _environment(path: str, recipe: Recipe) -> Environment:
         return sql_environment(
             databases, form=settings.form, limits=settings.limits, hidden=settings.hidden
         )
+    if path == CODE:
+        return code_environment(form=settings.form, limits=settings.limits, hidden=settings.hidden)
     package = path.removeprefix(PREFIX) if path.startswith(PREFIX) else ""
     return Environment(
         f"dph.tasks.environments.tasksets:packages.{package}" if package else path,

@@ -15,6 +15,7 @@ from typing import Any
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
+from dph.tasks.code_environment import VISIBLE
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
@@ -118,6 +119,7 @@ def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
         ],
         "entry_point": _called(tests, code, place),
         "setup": "\n".join(texts_field(row, "test_imports", place)),
+        VISIBLE: {"tests": tests[:_SHOWN]},
     }
     shown = "\n".join(tests[:_SHOWN])
     prompt = (
@@ -184,18 +186,19 @@ def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
         DataError: a field is missing or malformed.
     """
     starter = text_field(row, "starter_code", place, empty=True)
-    cases = [
-        each
+    public, private = (
+        _cases(row.get(name), f"{place}, {name}")
         for name in ("public_test_cases", "private_test_cases")
-        for each in _cases(row.get(name), f"{place}, {name}")
-    ]
+    )
+    cases = [*public, *private]
     functional = any(case.get("testtype") == "functional" for case in cases)
+    read = _call if functional else _script
     answer: dict[str, Any] = {"prefix": USUAL_IMPORTS}
     if functional:
         answer["entry_point"] = _entry_point(row, starter, place)
-        answer["cases"] = [_call(case, place) for case in cases]
-    else:
-        answer["cases"] = [_script(case, place) for case in cases]
+    answer["cases"] = [read(case, place) for case in cases]
+    if public:
+        answer[VISIBLE] = {"cases": answer["cases"][: len(public)]}
     return CodeProblem(
         problem=Problem(
             problem_id=text_field(row, "question_id", place),

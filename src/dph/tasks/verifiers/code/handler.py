@@ -92,11 +92,13 @@ class CodeGrader:
     second, and what is loaded costs each fork: another sandbox, made when a text names it, has it.
     """
 
-    def __init__(self, make_sandbox: Callable[[Sequence[str]], Sandbox], seconds: float) -> None:
+    def __init__(
+        self, make_sandbox: Callable[[Sequence[str]], Sandbox], limits: StepLimits
+    ) -> None:
         self._make_sandbox = make_sandbox
         self._sandbox = make_sandbox(())
         self._sandboxes: dict[tuple[str, ...], Sandbox] = {(): self._sandbox}
-        self._limits = StepLimits(each=seconds, in_all=IN_ALL * seconds)
+        self._limits = limits
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -120,6 +122,12 @@ class CodeGrader:
             solution={"source": task["same_as"], **around} if task["same_as"] else None,
         )
         return _verdict_of(judged, self._limits)
+
+    def run(self, program: str, stdin: str) -> ScriptEnd:
+        """Run a program with an input, without any test."""
+        empty: Mapping[str, Any] = {"prefix": "", "setup": "", "tests": (), "same_as": ""}
+        sandbox = self._sandbox_for(empty, program)
+        return sandbox.run_script(program, stdin, seconds=self._limits.each)
 
     def _sandbox_for(self, task: Mapping[str, Any], program: str) -> Sandbox:
         """The sandbox that has loaded what the texts name."""
@@ -161,7 +169,7 @@ _ONE_OF_THEM = ("system calls", "namespaces")
 
 
 def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
-    """The worker's handler; ``options`` are ``seconds``, ``limits`` and ``without``.
+    """The worker's handler; ``options`` are ``steps``, ``limits`` and ``without``.
 
     Raises:
         SettingsError: this machine offers too little to run programs of others.
@@ -171,7 +179,8 @@ def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
         limits = ProcessLimits(**options["limits"])
         return Sandbox(limits, without=options["without"], preload=preload)
 
-    grader = CodeGrader(make, options["seconds"])
+    steps = options["steps"]
+    grader = CodeGrader(make, steps if isinstance(steps, StepLimits) else StepLimits(**steps))
     missing = grader.missing
     lacking = [each for each in _ONE_OF_THEM if any(m.startswith(each) for m in missing)]
     if len(lacking) == len(_ONE_OF_THEM):

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dph._base.closing import Closing
-from dph._processes.sandbox.supervisor import ProcessLimits
+from dph._processes.sandbox.supervisor import ProcessLimits, StepLimits
 from dph._processes.workers.pool import WorkerPool, verdict_of
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
@@ -67,9 +67,10 @@ class CodeVerifier(Closing):
             "limits": asdict(limits),
             "python": ".".join(platform.python_version_tuple()[:2]),
         }
+        steps = StepLimits(each=timeout, in_all=IN_ALL * timeout)
         self._pool = WorkerPool(
             handler="dph.tasks.verifiers.code.handler:make_code_grader",
-            options={"seconds": timeout, "limits": asdict(limits), "without": sorted(without)},
+            options={"steps": asdict(steps), "limits": asdict(limits), "without": sorted(without)},
             workers=workers,
             timeout=IN_ALL * timeout + GRACE_SECONDS,
         )
