@@ -113,7 +113,7 @@ def _timed() -> Iterator[Counter[str]]:
                 spent["waiting"] += each.metrics["eval/seconds_waiting"] or 0.0
             return measured
 
-    with patch("dph.runs.during_training.Evaluations", Timed):
+    with patch("dph.runs.training_stage.Evaluations", Timed):
         yield spent
 
 

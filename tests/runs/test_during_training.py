@@ -8,7 +8,6 @@ import pytest
 from dph.errors import CheckpointError
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
-from dph.runs.during_training import some_problems
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluate.samples_file import read_token_details
 from dph.runs.evaluate.scores import read_kept_problems
@@ -18,7 +17,7 @@ from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.train.tracking import read_metrics
-from dph.runs.training_stage import train_stage
+from dph.runs.training_stage import some_problems, train_stage
 
 DURING = {"every": 1, "during": {"samples": 2, "problems": 4}, "keep_best": "dev/greedy"}
 

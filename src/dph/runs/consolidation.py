@@ -26,7 +26,6 @@ from dph.recipe.stores import PromptFileSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.directory import EvaluationDirectory, RunDirectory, read_metrics
 from dph.runs.drawing import drawing, require_engine
-from dph.runs.during_training import some_problems
 from dph.runs.evaluate.consensus import (
     Answered,
     Labelled,
@@ -42,7 +41,7 @@ from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.progress import ProgressDisplay, Silent, TimedProgress
 from dph.runs.run import RunResult, run_stages
 from dph.runs.store_stage import known_problems, require_prompts, store_stage
-from dph.runs.training_stage import steps_done, train_stage
+from dph.runs.training_stage import some_problems, steps_done, train_stage
 from dph.runs.verifier_use import comparer
 from dph.tasks.agreement import Comparer
 from dph.tasks.problems import load_problems, save_problems
