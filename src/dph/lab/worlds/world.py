@@ -5,14 +5,16 @@ from one seed.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from dph._base.files import read_json, sha256
+from dph import tasks
+from dph._base.files import make_directory, read_json, sha256, write_json
 from dph.errors import DataError, SettingsError
+from dph.records import Problem
 
 MANIFEST = "world.json"
 UNLABELLED = "unlabelled"
@@ -52,6 +54,29 @@ class PlacedWorld:
     def problems_path(self, name: str) -> Path:
         """The file of a set."""
         return self.directory / f"{name}.jsonl"
+
+    def build(
+        self,
+        made_from: Mapping[str, Any],
+        draw: Callable[[], Mapping[str, Sequence[Problem]]],
+        describe: Callable[[Mapping[str, Sequence[Problem]]], Mapping[str, Any]] = lambda _: {},
+    ) -> None:
+        """Write the sets that are drawn, then the manifest; keep a whole world of the same.
+
+        ``describe`` says of the sets what else the manifest holds.
+
+        Raises:
+            DataError: the directory holds another world or cannot be written.
+        """
+        if is_complete(self.directory, made_from):
+            return
+        problems = draw()
+        make_directory(self.directory)
+        for name, of_set in problems.items():
+            tasks.save_problems(self.problems_path(name), of_set)
+        hashes = {path.name: sha256(path) for path in map(self.problems_path, problems)}
+        found = {**made_from, **describe(problems), "sha256": hashes}
+        write_json(self.directory / MANIFEST, found)
 
 
 class Build(Protocol):

@@ -6,7 +6,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dph._base.files import make_directory, sha256, write_json
 from dph._base.files.rows import read_rows
 from dph.lab.worlds.countdown.kind import CountdownSizes
 from dph.lab.worlds.countdown.puzzles import (
@@ -18,9 +17,8 @@ from dph.lab.worlds.countdown.puzzles import (
     draw_puzzles,
     parse_prompt,
 )
-from dph.lab.worlds.world import MANIFEST, PARTS, UNLABELLED, PlacedWorld, is_complete
+from dph.lab.worlds.world import PARTS, UNLABELLED, PlacedWorld
 from dph.records import Problem
-from dph.tasks.problems import save_problems
 
 SCHEMA = 1
 SETS: Mapping[str, PuzzleDomain] = {"in_domain": TRAINED, "cross_domain": OTHERS, "train": TRAINED}
@@ -52,15 +50,7 @@ def build_world(
     sizes = sizes or CountdownSizes()
     world = CountdownWorld(directory, seed)
     made_from = {"task": "countdown", "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
-    if is_complete(directory, made_from):
-        return world
-    problems = _draw_problems(seed, sizes)
-    make_directory(directory)
-    for name, of_set in problems.items():
-        save_problems(world.problems_path(name), of_set)
-    files = [world.problems_path(name) for name in problems]
-    hashes = {path.name: sha256(path) for path in files}
-    write_json(directory / MANIFEST, {**made_from, "sha256": hashes})
+    world.build(made_from, lambda: _draw_problems(seed, sizes))
     return world
 
 

@@ -6,12 +6,10 @@ from itertools import product
 from pathlib import Path
 from random import Random
 
-from dph._base.files import make_directory, sha256, write_json
 from dph.lab.worlds.lookup.house import OTHERS, PEOPLE, PLACES, TRAINED, answer_of, prompt_of
 from dph.lab.worlds.lookup.kind import LookupSizes
-from dph.lab.worlds.world import MANIFEST, PlacedWorld, is_complete
+from dph.lab.worlds.world import PlacedWorld
 from dph.records import Problem
-from dph.tasks.problems import save_problems
 
 SCHEMA = 1
 SETS: Mapping[str, Sequence[str]] = {
@@ -32,16 +30,13 @@ def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None)
         DataError: ``directory`` holds another world or cannot be written.
     """
     sizes = sizes or LookupSizes()
-    made_from = {"task": "lookup", "schema": SCHEMA, "seed": seed, "sizes": asdict(sizes)}
+    counts = asdict(sizes)
+    made_from = {"task": "lookup", "schema": SCHEMA, "seed": seed, "sizes": counts}
     world = PlacedWorld(directory, seed)
-    if is_complete(directory, made_from):
-        return world
-    make_directory(directory)
-    for name, things in SETS.items():
-        save_problems(world.problems_path(name), _problems(name, things, asdict(sizes)[name], seed))
-    files = [world.problems_path(name) for name in SETS]
-    hashes = {path.name: sha256(path) for path in files}
-    write_json(directory / MANIFEST, {**made_from, "sha256": hashes})
+    world.build(
+        made_from,
+        lambda: {name: _problems(name, of, counts[name], seed) for name, of in SETS.items()},
+    )
     return world
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dph._base.files import make_directory, sha256, write_json
 from dph._base.randomness import derived_seed
 from dph.errors import SettingsError
 from dph.lab.worlds.real.kind import SETS, RealSizes
 from dph.lab.worlds.real.tasks import TASKS, GymKind, Kind
-from dph.lab.worlds.world import MANIFEST, UNLABELLED, PlacedWorld, is_complete, without_constants
+from dph.lab.worlds.world import UNLABELLED, PlacedWorld, without_constants
 from dph.records import Problem
 from dph.tasks.gym import GymMaker
-from dph.tasks.problems import save_problems
 
 SCHEMA = 1
 PARTS = ("across", "neither")
@@ -44,17 +42,11 @@ def build_world(
         "seed": seed,
         "sizes": asdict(sizes),
     }
-    if is_complete(directory, made_from):
-        return world
-    problems = _draw_sets(task, seed, sizes)
-    make_directory(directory)
-    for name, of_set in problems.items():
-        save_problems(world.problems_path(name), of_set)
-    found = {
-        "near_duplicates": near_duplicates(problems),
-        "sha256": {path.name: sha256(path) for path in map(world.problems_path, problems)},
-    }
-    write_json(directory / MANIFEST, {**made_from, **found})
+    world.build(
+        made_from,
+        lambda: _draw_sets(task, seed, sizes),
+        lambda problems: {"near_duplicates": near_duplicates(problems)},
+    )
     return world
 
 
