@@ -35,8 +35,8 @@ FINDING = {"detect_secrets": "detect-secrets"}
 """Packages that find secrets, by module."""
 
 
-def require(packages: Mapping[str, str], verb: str) -> None:
-    """Make sure that ``packages`` are installed.
+def require(packages: Mapping[str, str], verb: str, *, extra: str = "corpus") -> None:
+    """Make sure that ``packages``, of the extra of that name, are installed.
 
     Raises:
         SettingsError: some are not.
@@ -44,7 +44,7 @@ def require(packages: Mapping[str, str], verb: str) -> None:
     missing = [name for module, name in packages.items() if find_spec(module) is None]
     if missing:
         raise SettingsError(
-            f"dph corpus {verb} needs {', '.join(missing)}: pip install 'dph-rl[corpus]'"
+            f"dph corpus {verb} needs {', '.join(missing)}: pip install 'dph-rl[{extra}]'"
         )
 
 

@@ -90,8 +90,8 @@ def ingest(
         list[str],
         typer.Argument(
             metavar="[NAME=]PATH",
-            help="Directories, git repositories, archives (.tar.gz, .zip, ...), .jsonl (.gz, .zst) "
-            "and .parquet files.",
+            help="Directories, git repositories, archives (.tar.gz, .zip, ...), and files: .jsonl "
+            "(.gz, .zst), .parquet, .warc (.gz, .zst).",
         ),
     ],
     out: AnyOutOption,

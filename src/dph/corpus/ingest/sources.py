@@ -12,8 +12,10 @@ from typing import Any
 from dph._base.files import sha256
 from dph._base.files.rows import read_rows
 from dph.corpus.ingest.archives import is_repository, newest_commit
+from dph.corpus.ingest.pages import PAGE_SUFFIXES, READING_PAGES
 from dph.corpus.ingest.reading import LARGEST, ROW_SUFFIXES, RawFile, Skip, printable
 from dph.corpus.shards import digest
+from dph.corpus.stage import require
 from dph.errors import DataError
 
 # Files of a directory: regular ones, without following links.
@@ -121,6 +123,7 @@ def _field(name: str, value: Any, place: str) -> Any:
 ARCHIVE_SUFFIXES = (
     *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip", ".whl"),
 )
+_SUFFIXES = (*ARCHIVE_SUFFIXES, *ROW_SUFFIXES, *PAGE_SUFFIXES)
 _UNIT_FILES, _UNIT_BYTES = 1000, 64_000_000
 """Files of a directory that make a unit."""
 
@@ -132,6 +135,7 @@ class SourceKind(StrEnum):
     GIT = "git"
     ARCHIVE = "archive"
     ROWS = "rows"
+    PAGES = "pages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +214,7 @@ def kind_of(path: Path, *, out: Path | None = None) -> SourceKind:
 
     Raises:
         DataError: there is nothing there, or nothing that could be read.
+        SettingsError: it is a WARC file, and the extra ``web`` is not installed.
     """
     if path.is_dir():
         if is_repository(path):
@@ -221,9 +226,11 @@ def kind_of(path: Path, *, out: Path | None = None) -> SourceKind:
         return SourceKind.ROWS
     if path.name.endswith(ARCHIVE_SUFFIXES):
         return SourceKind.ARCHIVE
+    if path.name.endswith(PAGE_SUFFIXES):
+        require(READING_PAGES, "ingest", extra="web")
+        return SourceKind.PAGES
     raise DataError(
-        f"{path} is neither a directory nor a file that ends in one of "
-        f"{', '.join((*ARCHIVE_SUFFIXES, *ROW_SUFFIXES))}"
+        f"{path} is neither a directory nor a file that ends in one of {', '.join(_SUFFIXES)}"
     )
 
 
@@ -233,7 +240,7 @@ def _labelled(text: str) -> tuple[str, Path]:
         return named[1], Path(named[2])
     path = Path(text)
     name = printable(path.resolve().name)
-    for suffix in sorted((*ARCHIVE_SUFFIXES, *ROW_SUFFIXES), key=len, reverse=True):
+    for suffix in sorted(_SUFFIXES, key=len, reverse=True):
         if path.is_file() and name.endswith(suffix):
             return name.removesuffix(suffix), path
     return name.removesuffix(".git") or name, path
