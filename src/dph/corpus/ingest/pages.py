@@ -12,7 +12,7 @@ from dph.corpus.ingest.reading import DAMAGE, LARGEST, Skip, printable
 
 PAGE_SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 READING_PAGES = {"fastwarc": "fastwarc", "resiliparse": "resiliparse"}
-"""What reads archives and pages, by module."""
+"""Packages that read archives and pages, by module."""
 _OK = 200
 
 
