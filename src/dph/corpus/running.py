@@ -146,10 +146,11 @@ class Board:
     Args:
         directory: next to the notes.
         claims: of this process.
+        title: the name of the stage, told with the progress.
     """
 
-    def __init__(self, directory: Path, claims: remote.Claims) -> None:
-        self.directory, self._claims = directory, claims
+    def __init__(self, directory: Path, claims: remote.Claims, title: str = "") -> None:
+        self.directory, self._claims, self.title = directory, claims, title
 
     def post(self, step: Step, most_given_up: int) -> None:
         """Put up a step."""
@@ -286,7 +287,11 @@ def help_with(
         ThreadPoolExecutor(workers) as threads,
         remote.Claims() as claims,
     ):
-        boards = [Board(each / place / _BOARD, claims) for each in directories for place in BOARDS]
+        boards = [
+            Board(each / place / _BOARD, claims, remote.shown(each))
+            for each in directories
+            for place in BOARDS
+        ]
 
         def do(board: Board, name: str, posted: Mapping[str, Any]) -> str:
             try:
@@ -295,7 +300,7 @@ def help_with(
                 board.give_back(name)
                 raise
             board.answer(name, posted["key"], answer)
-            return name
+            return f"{board.title}/{name}"
 
         running: set[Future[str]] = set()
         while running or time.monotonic() - since < idle:

@@ -5,13 +5,15 @@ import pytest
 
 from dph._base.files import sha256
 from dph.corpus.dedup.run import dedup
+from dph.corpus.dedup.work import CompareMembers
 from dph.corpus.documents import Document
 from dph.corpus.settings import PRESETS, preset
+from dph.corpus.shards import shard_name, shard_of
 from dph.corpus.tables import read_table
 from dph.errors import DataError
 from killed_corpora import ONCE_AND_OFTEN, kill
 from planted_pairs import pair
-from small_corpora import small_corpus
+from small_corpora import numbered, small_corpus
 
 OPENCODER = PRESETS["opencoder"]
 
@@ -98,6 +100,21 @@ def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):
     whole = small_corpus(tmp_path / "again", list(cut.documents()))
     assert whole.manifest.content == cut.manifest.content
     assert len(cut.shards) == 3
+
+
+def test_a_closer_look_reads_only_the_shards_of_its_candidates(tmp_path, monkeypatch):
+    text = " ".join(f"word{n}" for n in range(200))
+    alike = [Document.of(f"{text} {end}", id=end, path=end) for end in ("one", "two")]
+    source = small_corpus(tmp_path / "in", [*alike, *numbered(40)], shards=16)
+    seen = []
+    monkeypatch.setattr(
+        "dph.corpus.dedup.run.CompareMembers",
+        lambda **fields: seen.append(fields["shards"]) or CompareMembers(**fields),
+    )
+    made = dedup(source, tmp_path / "out", nearness=PRESETS["loose"])
+    assert made.manifest.documents == 41
+    held = {shard_of(document.id, 16) for document in alike}
+    assert [path.name for path in seen[0]] == [shard_name(index, 16) for index in sorted(held)]
 
 
 def test_done_again_it_does_nothing_and_another_setting_does_it_anew(tmp_path):

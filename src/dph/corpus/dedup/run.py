@@ -22,6 +22,7 @@ from dph.corpus.shards import (
     digest,
     position_range,
     shard_name,
+    shard_of,
     shards_for,
 )
 from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
@@ -123,7 +124,7 @@ class _Job:
                     key=self._key(made_from),
                     least_jaccard=self.nearness.least_jaccard,
                     members=part,
-                    shards=[self.source.path(shard) for shard in self.source.shards],
+                    shards=self._shards_of(part),
                     out=self._work(name),
                 )
             )
@@ -131,6 +132,12 @@ class _Job:
         for step in steps:
             for row in read_table(remote.fetched(step.out)):
                 yield row["number"], row["kept"], row["value"]
+
+    def _shards_of(self, part: Path) -> list[Path]:
+        """The shards that hold the documents of a file of members."""
+        shards = self.source.shards
+        found = {shard_of(row["id"], len(shards)) for row in read_table(part, ("id",))}
+        return [self.source.path(shards[index]) for index in sorted(found)]
 
     def _parts(self, members: Iterator[dict[str, Any]]) -> list[Path]:
         """The groups in files for about ``_GROUP_BYTES`` of text each."""
