@@ -126,7 +126,6 @@ def one_of(name: str, known: Collection[str]) -> str:
 
 # Groups of verbs, and how their help is laid out.
 
-
 COMMANDS = "Commands"
 """The section of verbs that a group does not divide."""
 

@@ -173,7 +173,6 @@ class SynthSettings:
 
 # Nearness of near-copies: numbers of bands and rows, and whether candidates are checked.
 
-
 _MOST_HASHES = 8192
 
 

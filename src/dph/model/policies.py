@@ -35,7 +35,6 @@ from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 #     adapter_config.json  adapter_model.safetensors      `PeftModel.from_pretrained` reads them
 #     adapter_base.json                                   which weights it belongs to
 
-
 _LOG = logging.getLogger(__name__)
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"

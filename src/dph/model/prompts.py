@@ -238,7 +238,6 @@ def _single_token(tokenizer: "PreTrainedTokenizerBase", text: str) -> int:
 # tools is put behind them as it is (TRL's way). Results are encoded without special tokens,
 # whatever they contain, so that no tool can end a turn or begin one.
 
-
 _ANSWER = "e6c1f0d2"
 """Stands for the policy's turn in a template; no template writes it by itself."""
 

@@ -326,7 +326,6 @@ def _meaning(key: str) -> str:
 
 # A recipe whose run was trained without a consolidation, with one: that of ``dph_broad``.
 
-
 _CONSOLIDATION = "consolidation"
 
 

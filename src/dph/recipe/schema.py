@@ -36,7 +36,6 @@ from dph.tasks.environments import EpisodeLimits
 
 # The settings of ``[environment]``.
 
-
 SQL, CODE = "sql", "code"
 """Environments that come with the package (``sql_environment``, ``code_environment``)."""
 _LIMITS = EpisodeLimits()
@@ -120,7 +119,6 @@ class EnvironmentSettings(Section):
 
 
 # Stores that a recipe reads, and whether they fit their readers.
-
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 

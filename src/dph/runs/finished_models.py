@@ -169,7 +169,6 @@ def _require_whole_model(model: Path) -> None:
 
 # The model that an evaluation measures, and the place where the evaluation is written.
 
-
 MADE_FROM = "model.json"
 
 

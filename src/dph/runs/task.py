@@ -22,7 +22,6 @@ from dph.tasks.verifiers.base import Verifier
 
 # Solved examples before a question: the same beginning for every prompt of a recipe.
 
-
 TEMPLATE = "{prompt}\n{answer}\n\n"
 
 

@@ -78,7 +78,6 @@ def consensus_class(classes: Classes, voters: Sequence[Hashable]) -> int | None:
 
 # Agreement by a function of the user's own: answers with equal keys agree.
 
-
 CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""
 
@@ -233,7 +232,6 @@ def make_key_reader(options: Mapping[str, Any]) -> KeyReader:
 # representative r with grade(answer i, gold made of r) = CORRECT. So n answers with m results take
 # at most n m gradings instead of n squared, and equal answers are graded once. Where a verifier's
 # equality is not transitive (a tolerance, partial rewards), this order decides.
-
 
 GOLDS: Mapping[str, str] = MappingProxyType(
     {name: row.gold for name, row in VERIFIERS.items() if row.gold}

@@ -19,7 +19,6 @@ from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 # ``;``-segments of working before the statement), ``nested`` (a subquery in FROM, JOIN or IN),
 # ``alias`` (a table alias, used in a qualified column), else ``plain``; ``other`` without SQL.
 
-
 SQL_STYLES = ("plain", "cte", "nested", "alias", "steps")
 
 _LABEL = re.compile(r"\s*+\w++\s*+:")

@@ -196,7 +196,6 @@ def _cutting(runs: Sequence[Sequence[_Piece]], out: Path, shards: int) -> list[G
 
 # Input of a stage: the directory of an earlier stage, or a file of documents.
 
-
 _OWN_INPUT, _LABEL = ".input", "input"
 
 

@@ -217,7 +217,6 @@ def _edges(values: NDArray[np.float64], condition: Condition) -> NDArray[np.floa
 #
 # One HTML file without scripts. Bars beyond a cut have the colour of what is dropped.
 
-
 _WIDTH, _HEIGHT, _BASE = 480, 110, 92
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

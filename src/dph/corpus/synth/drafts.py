@@ -159,7 +159,6 @@ def _calls(tree: ast.Module, name: str) -> bool:
 # * ``weak``: it has no mutant (a query that is wrong in one place), or more than ``survivors`` of
 #   them return the same rows.
 
-
 _FENCE = re.compile(r"```[ \t]*\w*[^\n`]*\n(.*?)```", re.DOTALL)
 _MARK = re.compile(r"^\W*question\W*", re.IGNORECASE)
 _EMPTY = "SELECT NULL WHERE 0"

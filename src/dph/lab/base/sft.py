@@ -35,7 +35,6 @@ from dph.runs.progress import ProgressDisplay
 # A row has a ``prompt`` (a text, or messages) and a ``response``; or ``messages`` alone, of which
 # all that the assistant says is learnt.
 
-
 IGNORED = -100
 """The label of a token that is read and not learnt."""
 

@@ -44,7 +44,6 @@ from dph.results.vocabulary import (
 
 # The pictures of a study: a panel for each set of each world, and one legend for all of them.
 
-
 OTHERS = "other methods"
 _GREY = Look("#BDBDBD", "o")
 Panel = Callable[[Axes, str, str], None]

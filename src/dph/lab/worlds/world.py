@@ -218,7 +218,6 @@ def is_complete(directory: Path, made_from: Mapping[str, Any]) -> bool:
 
 # Near-duplicates of test questions: equal but for constants, and so answered by the same query.
 
-
 _CONSTANT = re.compile(r"\b\d+\b|'[^']*'")
 
 

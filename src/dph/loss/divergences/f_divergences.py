@@ -111,7 +111,6 @@ class ReverseKL:
 
 # Jensen-Shannon divergence in its generator form: stored samples only, no reference model.
 
-
 LOG_2: Final = log(2.0)
 
 # exp(-800) is 0 in every dtype, so this floor changes no result: it only keeps 0 * -inf away.

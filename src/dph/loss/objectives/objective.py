@@ -34,7 +34,6 @@ from dph.recipe.terms import REF_LOGPROBS
 # whichever micro-batch they land in, so the micro-batch losses simply add up (no division by
 # their number) and so do their gradients.
 
-
 Reduction = Literal["token_mean", "sequence_mean", "fixed_length"]
 
 

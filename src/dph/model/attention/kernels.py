@@ -197,7 +197,6 @@ def merge_evenly(
 #
 # They are called without dropout, so the random state that their backward pass takes is never read.
 
-
 _ALIGNMENT = 32
 """The memory-efficient kernel wants log-sums of a multiple of so many queries."""
 

@@ -183,7 +183,6 @@ def _reach(layer: Any) -> float:
 
 # Running a model with an attention function of our own, through transformers' public registry.
 
-
 _NAME = "dph"
 
 

@@ -164,7 +164,6 @@ def _tie(ways: Mapping[str, int], base: str, labels: Mapping[str, str]) -> str:
 
 # Greedy against Pass@k: what a run is good at against what it still can do.
 
-
 FRONT_WIDTH, FRONT_HEIGHT = 290, 190
 """Pixels inside the axes on a phone, the narrowest that names are laid out for."""
 LETTER, LINE = 6.3, 13

@@ -205,7 +205,6 @@ def _is_database(file: Path) -> bool:
 
 # The verifiers and style classifiers: that they can be made, and give a verdict on a row.
 
-
 _ROWS = 8
 """Rows to try before saying that no gold answer can be graded."""
 

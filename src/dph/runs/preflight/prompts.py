@@ -180,7 +180,6 @@ def _too_long(lengths: PromptLengths, context: int, part: NamedProblems) -> list
 
 # Memory that the recipe will take, and whether the device at hand has it.
 
-
 _LOOKED_AT = 32
 """Prompts of which the longest in tokens is taken, those of most bytes; with as many of fewest
 bytes, those of which the common beginning is taken."""

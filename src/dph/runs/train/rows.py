@@ -86,7 +86,6 @@ def split_minibatches(
 
 # Order of problems and stored samples: functions of the seed and a position.
 
-
 Stored = TypeVar("Stored")
 
 

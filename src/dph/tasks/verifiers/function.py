@@ -23,7 +23,6 @@ from dph.records import Outcome, Problem, Verdict
 
 # The child's side of the function verifier: call the user's function, check what it returns.
 
-
 _REASON_CHARACTERS = 500
 _ERROR_CHARACTERS = 200
 _TRACEBACK_CHARACTERS = 1500

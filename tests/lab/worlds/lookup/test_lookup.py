@@ -19,8 +19,7 @@ from dph.lab.worlds.lookup.house import (
     answer_of,
     turns_of,
 )
-from dph.lab.worlds.lookup.kind import SETS, TOKENS, TURN_TOKENS, LookupSizes
-from dph.lab.worlds.lookup.world import build_world
+from dph.lab.worlds.lookup.kind import SETS, TOKENS, TURN_TOKENS, LookupSizes, build_world
 from dph.lab.worlds.small_model import NO_TARGET
 from dph.runs.progress import Silent
 from dph.tasks.environments import Environment

@@ -1,11 +1,16 @@
 """The world ``lookup`` as a kind of world: things of training in domain, other things across."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from dph.lab.worlds.world import ByPath, World, WorldKind, require_sizes
+from dph.lab.worlds.lookup.house import OTHERS, PEOPLE, PLACES, TRAINED, answer_of, prompt_of
+from dph.lab.worlds.world import ByPath, PlacedWorld, World, WorldKind, require_sizes
+from dph.records import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,7 @@ LOOKUP = WorldKind(
     optimizer=OPTIMIZER,
     base_steps=STEPS,
     sizes=LookupSizes,
-    build=ByPath("dph.lab.worlds.lookup.world:build_world"),
+    build=ByPath("dph.lab.worlds.lookup.kind:build_world"),
     train_base_model=ByPath("dph.lab.worlds.lookup.base_model:train_base_model"),
     settings=lookup_settings,
     tiny=LookupSizes(train=16, in_domain=4, cross_domain=4),
@@ -64,3 +69,53 @@ LOOKUP = WorldKind(
     budget={"steps": 30, "problems_per_step": 8, "samples": 16, "checkpoint_every": 10},
     contenders=("grpo", "dph_f"),
 )
+
+
+# The world ``lookup``: sets of questions drawn from one seed.
+
+SCHEMA = 1
+THINGS: Mapping[str, Sequence[str]] = {
+    "in_domain": TRAINED,
+    "cross_domain": OTHERS,
+    "train": TRAINED,
+}
+"""The things that each set asks for."""
+
+
+def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None) -> PlacedWorld:
+    """Write the world into ``directory``; keep it if it is already there and whole.
+
+    Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl`` and ``world.json`` (seed,
+    sizes, hashes), which is written last. The same seed and sizes give the same bytes.
+
+    Raises:
+        DataError: ``directory`` holds another world or cannot be written.
+    """
+    sizes = sizes or LookupSizes()
+    counts = asdict(sizes)
+    made_from = {"task": "lookup", "schema": SCHEMA, "seed": seed, "sizes": counts}
+    world = PlacedWorld(directory, seed)
+    world.build(
+        made_from,
+        lambda: {name: _problems(name, of, counts[name], seed) for name, of in THINGS.items()},
+    )
+    return world
+
+
+def _problems(name: str, things: Sequence[str], count: int, seed: int) -> list[Problem]:
+    """Questions of a set; places and owners come as often as each other, up to one."""
+    random = Random(f"lookup world {seed}: {name}")
+    found: list[Problem] = []
+    while len(found) < count:
+        kinds = list(product(things, PLACES))
+        random.shuffle(kinds)
+        for thing, place in kinds[: count - len(found)]:
+            columns = {"thing": thing, "place": place, "owner": random.choice(PEOPLE)}
+            found.append(
+                Problem(
+                    problem_id=f"{name}-{len(found):04d}",
+                    prompt=prompt_of(thing),
+                    answer={**columns, "answer": answer_of(place)},
+                )
+            )
+    return found

@@ -37,7 +37,6 @@ from dph.lab.worlds.world import Progress
 
 # Questions and sums as lessons: who answers, and how likely each answer is.
 
-
 Encode = Callable[[Sequence[str]], list[list[int]]]
 """Texts to token ids, without a beginning or an end."""
 

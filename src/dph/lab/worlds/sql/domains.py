@@ -205,7 +205,6 @@ DOMAINS = (
 
 # The databases of the world: rows from a seed, written as SQLite files, queried in process.
 
-
 FIRST_ROWS = 24
 SECOND_ROWS = 36
 LARGEST_NUMBER = 65

@@ -122,7 +122,6 @@ def draw_any_questions(
 # The files of a world hold none. A question's words say which it is, because every business term of
 # a database means one column, so its query can be written again from the prompt.
 
-
 _DOMAINS = {domain.schema: domain for domain in DOMAINS}
 _CONDITION = re.compile(rf"(\w+) ({'|'.join([*COMPARISONS, *EQUALITY])}) (\d+|'\w+')")
 _WORDS = re.compile(

@@ -177,7 +177,6 @@ class MaxRL:
 
 # UCPO: among right answers, the improbable ones get more of the credit.
 
-
 _LEAST_SHARE = 1e-6
 """Of the authors' code: an answer that hardly ever comes does not take all of the credit."""
 

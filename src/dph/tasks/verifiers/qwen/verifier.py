@@ -15,7 +15,6 @@ from dph.tasks.verifiers.math.verifier import PooledMathVerifier
 # 4. the same phrase in Chinese: the paragraph after the first occurrence;
 # 5. the last number of the response, thousands separators removed.
 
-
 _MINERVA_START, _MINERVA_END = "final answer is $", "$. I hope"
 _PHRASES = ("he answer is", "final answer is")
 _CHINESE_PHRASE = "\u7b54\u6848\u662f"
