@@ -3,8 +3,9 @@
     python -m benchmarks.report_page REPORT.html [--chromium PATH] [--repeats 5]
 
 Opens the file without a network, each time in a browser of its own, and prints a table:
-milliseconds until it is there, and of CPU time of all of the browser's processes. A filter's
-milliseconds are those that the page itself takes from the choice to the new list.
+milliseconds until it is there, and of CPU time of all of the browser's processes. Times of first
+paint, of readiness and of filters are the page's own: from its start, or from the choice to the new
+list.
 """
 
 import argparse
@@ -24,6 +25,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
 DRAWN = """() => [...document.querySelectorAll('#overview .chart')].every(
     (chart) => chart.querySelector('svg.marks'))"""
+NOTE_READY = """new MutationObserver(() => {
+    if (document.documentElement.dataset.ready) window.readyAt ||= performance.now();
+}).observe(document, { attributes: true, subtree: true })"""
+OWN_TIMES = {
+    "overview: first paint": "performance.getEntriesByType('paint')[0].startTime",
+    "overview: ready": "window.readyAt",
+}
 FILTERS: dict[str, Callable[[Any, int], Any]] = {
     "filter: lost or gained": lambda page, i: page.select_option(
         "#by-change", ("lost", "gained")[i % 2]
@@ -86,6 +94,7 @@ class Times:
 def look(context: Any, report: Path, times: Times, repeats: int) -> None:
     """Open the report at its two heaviest pages, and use every filter."""
     page = context.new_page()
+    page.add_init_script(NOTE_READY)
 
     def opened(address: str, there: str) -> None:
         page.goto("about:blank")
@@ -97,6 +106,8 @@ def look(context: Any, report: Path, times: Times, repeats: int) -> None:
         return float(page.get_attribute("#list", "data-took"))
 
     times.take("overview: tables", lambda: opened("#/", "html[data-ready=yes] #overview table"))
+    for name, script in OWN_TIMES.items():
+        times.take(name, lambda script=script: float(page.evaluate(script)))
     times.take("overview: all charts", lambda: wait_for(page, DRAWN))
     times.take("problems: the list", lambda: opened("#/problems", "#list .rows .row"))
     wait_for(page, "() => document.getElementById('read').textContent === ''")

@@ -106,6 +106,23 @@ def test_a_group_is_switched_as_one_and_an_address_says_the_few_that_are_on(fift
     look(fifty, "#/", 1440, seen)
 
 
+def test_two_of_eleven_runs_are_two_steps(eleven):
+    def seen(page):
+        page.dblclick("#runs label:has-text('GRPO (5')")
+        assert words(page, "#run-rows tbody th .run") == ["GRPO (5 seeds)"]
+        page.click("#runs label:has-text('DPH-F (5')")
+        assert words(page, "#run-rows tbody th .run") == ["DPH-F (5 seeds)", "GRPO (5 seeds)"]
+        page.select_option("#seeds", "method")
+        page.keyboard.press("Escape")
+        page.locator("#overview h2").first.click()
+        page.keyboard.press("Shift+Digit2")
+        page.keyboard.press("7")
+        assert words(page, "#run-rows tbody th .run") == ["DPH-F 0", "GRPO 0"]
+        assert "only=r1+r6" in page.url
+
+    look(eleven, "#/", 1440, seen)
+
+
 @pytest.mark.parametrize("width", [1024, 1440])
 def test_titles_of_a_list_stand_over_their_columns(fifty, width):
     def seen(page):

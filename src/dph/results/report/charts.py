@@ -180,7 +180,7 @@ def _spec(
         "value:Q",
         title=None,
         scale=alt.Scale(zero=False),
-        axis=alt.Axis(format=".2~%" if percent else ".4~g", tickCount=5),
+        axis=alt.Axis(format=".2~%" if percent else ".6~g", tickCount=5),
     )
     line = base.mark_line(strokeWidth=_LINE, interpolate="linear", strokeJoin="round").encode(
         y=y, color=run_colour(keys), strokeDash=run_dash(looks, _LINE)
@@ -188,7 +188,7 @@ def _spec(
     points = base.mark_point(filled=True, size=22).encode(
         y=y, color=run_colour(keys), shape=run_shape(looks)
     )
-    near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".4~g")
+    near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".5~g")
     layers: list[Any] = [line, rule]
     if banded:
         layers.insert(

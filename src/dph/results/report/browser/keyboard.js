@@ -41,8 +41,8 @@ function startKeyboard() {
     const typing = at instanceof HTMLElement && at.matches("input:not([type=checkbox]), select, textarea");
     if (typing && event.key === "Escape") at.blur();
     if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open], :popover-open")) return;
-    const digit = "123456789".indexOf(event.key);
-    const act = digit >= 0 ? () => toggleRun(digit) : KEYS[event.key];
+    const digit = "123456789".indexOf((event.shiftKey ? event.code.replace("Digit", "") : event.key) || "-");
+    const act = KEYS[event.key] || (digit >= 0 ? () => toggleRun(digit, event.shiftKey) : null);
     if (!act) return;
     event.preventDefault();
     act();

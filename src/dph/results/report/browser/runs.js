@@ -156,10 +156,21 @@ function applyRuns() {
 /**
  * Switch a run, or the seeds that are shown as one, by its place; the last one that is shown stays.
  * @param {number} place
+ * @param {boolean} alone show it and nothing else
  */
-function toggleRun(place) {
-  const shown = [...byId("runs").querySelectorAll("label")].filter((label) => !label.hidden);
-  if (shown[place]) shown[place].click();
+function toggleRun(place, alone) {
+  const label = [...byId("runs").querySelectorAll("label")].filter((one) => !one.hidden)[place];
+  if (label && alone) showAlone(label);
+  else if (label) label.click();
+}
+
+/** @param {HTMLElement} label of a run, or of the seeds that are shown as one */
+function showAlone(label) {
+  const box = label.querySelector("input");
+  if (!box) return;
+  const group = index.groups.find((one) => one.key === box.dataset.group);
+  for (const one of runSwitches()) one.checked = group ? group.runs.includes(one.value) : one === box;
+  applyRuns();
 }
 
 /** A box for each group of seeds in front of its runs, and the choice of how seeds are shown. */
@@ -192,6 +203,10 @@ function startRuns() {
       say("one run stays");
     }
     applyRuns();
+  });
+  byId("runs").addEventListener("dblclick", ({ target }) => {
+    const label = target instanceof Element ? target.closest("label") : null;
+    if (label) showAlone(label);
   });
   drawSwitches();
 }
