@@ -20,8 +20,7 @@ from typing import Any
 from marked_blocks import write_block
 
 from dph._base.files import read_json
-from dph.lab.worlds.countdown.puzzles import Puzzle, solutions
-from dph.lab.worlds.countdown.world import build_world
+from dph.lab.worlds.countdown.world import Puzzle, build_world, solutions
 from dph.results.vocabulary import method_label
 
 SEEDS = (0, 1, 2, 3, 4)

@@ -14,8 +14,7 @@ from dph.errors import DataError
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis.style_counts import set_style_counts
 from dph.results.over_seeds import aggregate_sets
-from dph.results.read.found_runs import find_runs
-from dph.results.read.run_groups import Family, RunGroup, base_families, group_runs
+from dph.results.read.found_runs import Family, RunGroup, base_families, find_runs, group_runs
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, shown_ks
 from dph.runs.directory import PROGRESS_FILE

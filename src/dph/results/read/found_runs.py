@@ -1,11 +1,17 @@
-"""The runs that are meant where a command names places, and what they are compared with."""
+"""Runs that are found at places, and the groups that seeds make of them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dph.errors import DataError
+from dph.recipe import STRENGTHS, Recipe
+from dph.recipe.keys import flat
 from dph.results.read.run_results import RunResults
+from dph.results.vocabulary import BASE as BASE_LABEL
+from dph.results.vocabulary import run_labels
 from dph.runs.directory import BASE, EVALUATION, METRICS, SAMPLES
 
 
@@ -123,3 +129,180 @@ def _common_base(bases: Sequence[RunResults]) -> Path | None:
             f"{', '.join(map(str, different.values()))}: name the run to compare with first"
         )
     return next(iter(different.values()), None)
+
+
+# Runs that differ in their seed alone, as one method.
+#
+# A seed may bring a world of its own (that of a quickstart does), so places count by the last part
+# of their path: ``a/base_model`` and ``b/base_model`` are one model to this. Two runs of one seed
+# are never seeds of one thing.
+
+
+_SEEDED = ("presample", "evaluate")
+"""Sections with a seed of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """One run, or the seeds of one; ``name`` stands in tables and legends."""
+
+    name: str
+    runs: tuple[RunResults, ...]
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """That of the first; the others differ in seeds and places."""
+        return self.runs[0].recipe
+
+    @property
+    def method(self) -> str | None:
+        """None where the run has no recipe or its recipe names no method."""
+        return None if self.recipe is None else self.recipe.method
+
+    @property
+    def strength(self) -> float | None:
+        """The value of the one setting that says how strong the method is; None without one."""
+        return None if self.recipe is None else strength_of(self.recipe)
+
+
+def strength_of(recipe: Recipe) -> float | None:
+    """The value that ``dph.recipe.STRENGTHS`` names for the recipe's method."""
+    key = STRENGTHS.get(str(recipe.method))
+    value = dict(flat(recipe.model_dump(mode="json"))).get(key) if key is not None else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def group_runs(found: Sequence[RunResults], *, apart: bool = False) -> list[RunGroup]:
+    """The runs as methods, in the order in which they come up; ``apart`` keeps each alone."""
+    groups: dict[str, list[RunResults]] = {}
+    for run in found:
+        key = str(run.path) if apart or run.recipe is None else _likeness(run.recipe)
+        groups.setdefault(key, []).append(run)
+    split: list[list[RunResults]] = []
+    for runs in groups.values():
+        split += [runs] if _are_seeds(runs) else [[run] for run in runs]
+    names = _names(split)
+    return [RunGroup(name=name, runs=tuple(runs)) for name, runs in zip(names, split, strict=True)]
+
+
+def settings_without_seeds(recipe: Recipe) -> dict[str, Any]:
+    """Settings that make two runs seeds of one thing when equal, in the order of its keys."""
+    table = recipe.model_dump(mode="json")
+    for key in ("seed", "name", "notes", "track"):
+        table.pop(key, None)
+    for section in _SEEDED:
+        table[section].pop("seed", None)
+    table["presample"].pop("pool", None)
+    return dict(sorted(table.items()))
+
+
+def _are_seeds(runs: Sequence[RunResults]) -> bool:
+    seeds = [run.recipe.seed if run.recipe is not None else None for run in runs]
+    return len(set(seeds)) == len(seeds)
+
+
+def _likeness(recipe: Recipe) -> str:
+    return str(_by_last_part(settings_without_seeds(recipe)))
+
+
+def _by_last_part(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _by_last_part(of_key) for key, of_key in sorted(value.items())}
+    if isinstance(value, list):
+        return [_by_last_part(one) for one in value]
+    return Path(value).name if isinstance(value, str) and "/" in value else value
+
+
+def _names(groups: Sequence[Sequence[RunResults]]) -> list[str]:
+    """The directory's name where all seeds have it, else the method's.
+
+    Where two clash the strength is added, and where that does not help either, the path says more.
+    """
+    short = [_short(runs) for runs in groups]
+    count = Counter(short)
+    longer = [
+        name if count[name] == 1 else _with_strength(name, runs[0].recipe)
+        for name, runs in zip(short, groups, strict=True)
+    ]
+    count = Counter(longer)
+    labels = run_labels([runs[0].path for runs in groups])
+    return [
+        name if count[name] == 1 else labels[str(runs[0].path)]
+        for name, runs in zip(longer, groups, strict=True)
+    ]
+
+
+def _short(runs: Sequence[RunResults]) -> str:
+    names = {run.path.absolute().name for run in runs}
+    recipe = runs[0].recipe
+    if len(names) == 1 or recipe is None or recipe.method is None:
+        return runs[0].path.absolute().name
+    return recipe.method
+
+
+def _with_strength(name: str, recipe: Recipe | None) -> str:
+    strength = None if recipe is None else strength_of(recipe)
+    return name if strength is None else f"{name}_{strength:g}"
+
+
+# Runs with the initial policy that they began with: what may be compared problem by problem.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """An evaluated initial policy (None: none was found) and the runs that began with it.
+
+    Families of one ``base_name`` are seeds of one thing.
+    """
+
+    base: RunResults | None
+    base_name: str
+    runs: tuple[RunResults, ...]
+
+    @property
+    def all(self) -> tuple[RunResults, ...]:
+        """All of them, the initial policy first."""
+        return (*([self.base] if self.base is not None else []), *self.runs)
+
+
+def base_families(groups: Sequence[RunGroup], evaluated: Sequence[RunResults]) -> list[Family]:
+    """Every run of ``groups`` in its family; runs without a base are separate families.
+
+    Policies that seeds of one method began with are called the same; where that leaves one name, it
+    is that of the base model.
+    """
+    bases: dict[str, RunResults] = {}
+    members: dict[str, list[RunResults]] = {}
+    alone = []
+    for run in evaluated:
+        if not any(run in group.runs for group in groups):
+            continue
+        if run.base is None:
+            alone.append(Family(base=None, base_name="", runs=(run,)))
+            continue
+        key = run.base.identity
+        bases.setdefault(key, run.base)
+        members.setdefault(key, []).append(run)
+    names = _family_names(groups, bases)
+    return [
+        *(
+            Family(base=base, base_name=names[key], runs=tuple(members[key]))
+            for key, base in bases.items()
+        ),
+        *alone,
+    ]
+
+
+def _family_names(groups: Sequence[RunGroup], bases: Mapping[str, RunResults]) -> dict[str, str]:
+    first = {key: key for key in bases}
+    for group in groups:
+        keys = [run.base.identity for run in group.runs if run.base is not None]
+        joined = {first[key] for key in keys}
+        if joined:
+            one = min(joined, key=list(bases).index)
+            first = {key: one if of in joined else of for key, of in first.items()}
+    leaders = list(dict.fromkeys(first.values()))
+    if len(leaders) == 1:
+        return dict.fromkeys(bases, BASE_LABEL)
+    labels = run_labels([bases[key].path for key in leaders])
+    return {key: labels[str(bases[of].path)] for key, of in first.items()}

@@ -13,8 +13,7 @@ from dph.records import Problem
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis import diagnose, diagnosis_document
 from dph.results.over_seeds import mean_over_seeds
-from dph.results.read.found_runs import find_runs
-from dph.results.read.run_groups import group_runs
+from dph.results.read.found_runs import find_runs, group_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems
 from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks
 from dph.runs.evaluate.comparison import ComparisonRow, compare

@@ -9,8 +9,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from dph.errors import ModelError, SettingsError
 from dph.lab.worlds.countdown import base_model
 from dph.lab.worlds.countdown.base_model import make_corpus, train_base_model
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, parse_prompt
 from dph.lab.worlds.countdown.verifier import grade
+from dph.lab.worlds.countdown.world import OTHERS, TRAINED, parse_prompt
 from dph.lab.worlds.small_model import (
     NO_TARGET,
     new_model,

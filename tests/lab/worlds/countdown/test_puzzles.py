@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.worlds.countdown import puzzles
-from dph.lab.worlds.countdown.puzzles import (
+from dph.lab.worlds.countdown import world
+from dph.lab.worlds.countdown.verifier import grade
+from dph.lab.worlds.countdown.world import (
     OTHERS,
     TRAINED,
     Puzzle,
@@ -19,7 +20,6 @@ from dph.lab.worlds.countdown.puzzles import (
     parse_prompt,
     walk,
 )
-from dph.lab.worlds.countdown.verifier import grade
 from dph.records import Outcome, Problem
 
 
@@ -77,6 +77,6 @@ def test_no_puzzle_is_drawn_twice_whatever_the_order_of_its_numbers():
 
 
 def test_more_puzzles_than_there_are_are_refused(monkeypatch):
-    monkeypatch.setattr(puzzles, "TRIES", 500)
+    monkeypatch.setattr(world, "TRIES", 500)
     with pytest.raises(SettingsError, match=r"after 7 of 8 puzzles .* ask for fewer"):
         draw_puzzles(PuzzleDomain(count=2, largest_number=2), 8, Random(0), set())

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dph.lab.worlds.countdown.puzzles import Puzzle, Ways, ends, solutions
+from dph.lab.worlds.countdown.world import Puzzle, Ways, ends, solutions
 from lab.worlds.countdown.brute_force import derivations
 
 

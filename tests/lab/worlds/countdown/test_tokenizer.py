@@ -6,7 +6,7 @@ import pytest
 
 from dph.lab.worlds.countdown.base_model import vocabulary
 from dph.lab.worlds.countdown.kind import MAX_TOKENS
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, draw_puzzle
+from dph.lab.worlds.countdown.world import OTHERS, TRAINED, draw_puzzle
 
 
 @pytest.mark.parametrize(("domain", "prompt_tokens", "tokens"), [(TRAINED, 8, 18), (OTHERS, 7, 12)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, draw_puzzle
 from dph.lab.worlds.countdown.verifier import grade
+from dph.lab.worlds.countdown.world import OTHERS, TRAINED, draw_puzzle
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers import make_verifier
 from lab.worlds.countdown.brute_force import derivations

@@ -8,8 +8,7 @@ from dph._base.files import read_json, sha256
 from dph.errors import DataError, SettingsError
 from dph.lab.worlds import PARTS, UNLABELLED, fingerprint, world_kind
 from dph.lab.worlds.countdown.kind import CountdownSizes
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, solutions
-from dph.lab.worlds.countdown.world import build_world
+from dph.lab.worlds.countdown.world import OTHERS, TRAINED, build_world, solutions
 from dph.tasks.problems import load_problems
 from lab.worlds.countdown.conftest import SMALL
 

@@ -15,9 +15,16 @@ from tokenizers import pre_tokenizers
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from dph.lab.worlds.countdown.kind import STEPS
-from dph.lab.worlds.countdown.puzzles import OTHERS, TRAINED, Key, PuzzleDomain, draw_puzzle
 from dph.lab.worlds.countdown.verifier import LARGEST, OPERATORS
-from dph.lab.worlds.countdown.world import SETS, CountdownWorld
+from dph.lab.worlds.countdown.world import (
+    OTHERS,
+    SETS,
+    TRAINED,
+    CountdownWorld,
+    Key,
+    PuzzleDomain,
+    draw_puzzle,
+)
 from dph.lab.worlds.small_model import (
     NO_TARGET,
     SPECIAL,
