@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from browser import MISSING, needs_browser, open_browser, opened
+from browser import MISSING, needs_browser, open_browser, opened, wait_until
 from dph.results.report import read_report, write_report
 from report_runs import make_runs
 
@@ -14,6 +14,8 @@ pytestmark = needs_browser
 CUT = """selector => [...document.querySelectorAll(selector)]
     .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
 TOPS = "found => new Set(found.map((one) => one.getBoundingClientRect().top)).size"
+FITTED = """[...document.querySelectorAll('#overview .chart')].map((place) =>
+    place.querySelector('svg.marks')?.clientWidth === place.clientWidth)"""
 LEFTS = "found => found.map((one) => one.getBoundingClientRect().left)"
 WIDTHS = "found => new Set(found.map((one) => Math.round(one.getBoundingClientRect().width))).size"
 
@@ -121,6 +123,18 @@ def test_two_of_eleven_runs_are_two_steps(eleven):
         assert "only=r1+r6" in page.url
 
     look(eleven, "#/", 1440, seen)
+
+
+def test_charts_fit_a_window_that_was_resized_on_another_page(one):
+    def seen(page):
+        wait_until(page, f"{FITTED}.length > 0 && {FITTED}.every(Boolean)")
+        page.click("nav >> text=Problems")
+        page.wait_for_selector("html[data-shown='#/problems']")
+        page.set_viewport_size({"width": 900, "height": 900})
+        page.click("nav >> text=Overview")
+        wait_until(page, f"{FITTED}.every(Boolean)")
+
+    look(one, "#/", 390, seen)
 
 
 @pytest.mark.parametrize("width", [1024, 1440])

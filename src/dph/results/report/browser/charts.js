@@ -84,8 +84,15 @@ async function draw(one) {
 
 let drawing = false;
 
+/** Charts of a page that was not shown took no width from a window that was resized. */
+function fitCharts() {
+  const seen = [...placed.values()].filter(({ view, place }) => view && place.offsetParent !== null);
+  if (seen.some(({ view, place }) => view.width() !== place.clientWidth)) window.dispatchEvent(new Event("resize"));
+}
+
 /** Draw the charts of the page that is shown, one after the other, those in view first. */
 async function drawShown() {
+  fitCharts();
   if (drawing) return;
   drawing = true;
   for (;;) {
