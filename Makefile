@@ -15,7 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench lint check format clean
+.PHONY: quickstart cookbook ablation corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -28,6 +28,29 @@ cookbook: $(STAMP)
 		--no-deps --require-hashes --dest .cookbook/sdists --requirement recipes/cookbook/sdists.txt \
 		&& touch .cookbook/.obtained; }
 	$(BIN)/dph corpus run recipes/cookbook/cookbook.toml --out $(COOKBOOK)
+
+# What removing copies and filtering is worth, by the likelihood of held-out code: sources by their
+# digests, one version of a project a call of pip, then every model. Killed anywhere, it goes on; a
+# quarter of an hour on a free core, the tables then go into docs/cookbook.md. CODE=DIR has the sources.
+CODE ?= .ablation
+ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)/heldout-corpus --models ngram \
+	--seeds 5 --development 3 --megabytes 100 --heldout-languages python,c
+ablation: $(STAMP)
+	$(call sources,train)
+	$(call sources,heldout)
+	$(ABLATE) --arms deduplication --tokens 6000000 --out benchmarks/ablation/deduplication
+	$(ABLATE) --arms filtering --tokens 4000000 --out benchmarks/ablation/filtering
+	$(BIN)/python benchmarks/ablation_pages.py
+
+define sources
+	@mkdir -p $(CODE)/$(1)
+	@grep -v '^#' benchmarks/ablation/$(1).txt | while read -r line; do \
+		mark="$(CODE)/$(1)/.$${line%% *}"; test -f "$$mark" && continue; \
+		echo "$$line" > $(CODE)/$(1)/.line && $(BIN)/python -m pip download --quiet --disable-pip-version-check \
+			--no-deps --require-hashes --no-binary :all: --dest $(CODE)/$(1) --requirement $(CODE)/$(1)/.line \
+			&& touch "$$mark" || exit 1; done
+	$(BIN)/dph corpus ingest $(CODE)/$(1)/*.tar.gz --out $(CODE)/$(1)-corpus
+endef
 
 # A file of tests stays in one process, so that what its module makes is made once.
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
