@@ -38,8 +38,8 @@ ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)
 ablation: $(STAMP)
 	$(call sources,train)
 	$(call sources,heldout)
-	$(ABLATE) --arms deduplication --tokens 6000000 --out benchmarks/ablation/deduplication
-	$(ABLATE) --arms filtering --tokens 4000000 --out benchmarks/ablation/filtering
+	$(ABLATE) --arms deduplication --tokens 3500000 --out benchmarks/ablation/deduplication
+	$(ABLATE) --arms filtering --tokens 1700000 --out benchmarks/ablation/filtering
 	$(BIN)/python benchmarks/ablation_pages.py
 
 define sources
