@@ -188,7 +188,6 @@ def test_the_recipe_of_a_run_reads_back(tmp_path, make_recipe):
     ("more", "message"),
     [
         ({"sampling": {"engine": "vllm"}}, r"sampling\.engine = 'vllm'"),
-        ({"train": {"engine": "verl"}}, r"environment\.path = 'look:Look'.*'verl'"),
         ({"data": {"styles": "sql"}}, r"data\.styles = 'sql'"),
         ({"data": {"shots": {"count": 2}}}, r"data\.shots\.count = 2"),
         ({"environment": {"tokens": 3}}, r"environment\.tokens=3 has no room"),

@@ -25,11 +25,7 @@ _WORKERS = "verl's reward workers grade with the default"
 VERL_ROWS: Mapping[str, Row] = MappingProxyType(
     {
         **SHARED_ROWS,
-        "environment.path": ours(
-            "training",
-            only=(None,),
-            why=f"it draws answers of one turn; {_BOTH} draw trajectories",
-        ),
+        "environment.path": to("dph.environment"),
         "seed": to("dph.seed"),
         "model.path": to(f"{_MODEL}.path"),
         "model.revision": to(f"{_MODEL}.path"),

@@ -51,7 +51,7 @@ class Server:
     def _sample(self, batch):
         params = batch[0][2]
         parameters = SamplingParameters(
-            max_tokens=self.response_length,
+            max_tokens=params.get("max_tokens", self.response_length),
             stop_token_ids=(self.tokenizer.eos_token_id,),
             temperature=params["temperature"] or 1.0,
             top_p=params["top_p"],

@@ -27,7 +27,7 @@ from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
 from dph.tasks.problems import save_problems
-from dph.tasks.verl import problems_to_verl
+from dph.tasks.verl import GROUND_TRUTH_FIELDS, problems_to_verl
 
 # A recipe as overrides of verl's configuration: plain arithmetic, without verl.
 #
@@ -74,6 +74,8 @@ DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 _STATE = ("model", "optimizer", "extra")
 _ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
 _ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
+_SAID = 256
+"""Tokens that ``reset`` may add to a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,7 @@ def train_overrides(run: VerlRun) -> list[str]:
     own = {
         **_shared(run),
         "dph.seed": recipe.seed,
-        "dph.objective": RunDirectory(run.directory.absolute()).recipe_file,
+        "dph.objective": _recipe_file(run),
         "dph.rehearsal_per_step": train.rehearsal_per_step,
         "dph.problems": train.problems,
         **_stores(run),
@@ -176,13 +178,13 @@ def require_cluster(recipe: Recipe) -> None:
 def _shared(run: VerlRun) -> dict[str, Any]:
     """Settings common to pre-sampling and training."""
     recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
-    problems = run.place / PROBLEMS_FILE
+    problems, acts = run.place / PROBLEMS_FILE, recipe.environment.path is not None
     return {
         "data.train_files": problems,
         "data.val_files": problems,
         "data.train_batch_size": recipe.train.problems_per_step,
-        "data.max_prompt_length": run.longest_prompt,
-        "data.max_response_length": sampling.max_tokens,
+        "data.max_prompt_length": run.longest_prompt + (_SAID if acts else 0),
+        "data.max_response_length": recipe.answer_tokens,
         "data.seed": recipe.seed,
         **_model(run),
         f"{_ROLLOUT}.name": recipe.verl.rollout,
@@ -210,17 +212,23 @@ def _shared(run: VerlRun) -> dict[str, Any]:
         "dph.sql_rule": data.verifier_settings["sql_rule"],
         "dph.chat": data.chat is True,
         "dph.system_prompt": data.system_prompt,
+        "dph.environment": _recipe_file(run) if acts else None,
+        f"{_ROLLOUT}.agent.default_agent_loop": "dph_trajectory" if acts else "dph_single_turn",
         # Of the rollouts that verl has, SGLang's takes no seed with a request.
         "dph.seed_requests": recipe.verl.rollout != "sglang",
     }
 
 
+def _recipe_file(run: VerlRun) -> Path:
+    return RunDirectory(run.directory.absolute()).recipe_file
+
+
 def _model(run: VerlRun) -> dict[str, Any]:
     """Weights, precision, and how many tokens go through the model at a time."""
-    settings, sampling = run.recipe.model, run.recipe.sampling
+    settings = run.recipe.model
     dtype = DTYPES[settings.dtype]
     precision = {"param_dtype": dtype, "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
-    longest = run.longest_prompt + sampling.max_tokens
+    longest = run.longest_prompt + run.recipe.answer_tokens
     tokens = max(run.recipe.train.microbatch_tokens, longest)
     of_both = {
         "strategy": "fsdp2",
@@ -277,7 +285,28 @@ def arguments_of(plan: RunPlan) -> list[str]:
         SettingsError: verl cannot have a setting.
     """
     require_cluster(plan.recipe)
+    _require_no_trajectories_of_a_pool(plan)
     return train_overrides(run_of(plan))
+
+
+def _require_no_trajectories_of_a_pool(plan: RunPlan) -> None:
+    """Refuse what verl does with answers of one turn alone.
+
+    Raises:
+        SettingsError: trajectories would be pre-sampled, or their length would cost reward.
+    """
+    recipe = plan.recipe
+    if recipe.environment.path is None:
+        return
+    faults = {
+        "a method that reads a pool": plan.needs_pool,
+        "objective.overlong_buffer": bool(recipe.objective.overlong_buffer),
+    }
+    if found := [what for what, is_there in faults.items() if is_there]:
+        raise SettingsError(
+            f"[environment] with {found[0]} is not possible in verl: use train.engine = 'own' or "
+            "'trl'"
+        )
 
 
 def presample_stage(
@@ -387,4 +416,12 @@ def _write_problems(plan: RunPlan, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
     save_problems(plain, [plan.prompts.asked(problem) for problem in plan.problems])
-    problems_to_verl(plain, run.place / PROBLEMS_FILE)
+    problems_to_verl(plain, run.place / PROBLEMS_FILE, ground_truth=_ground_truth(plan))
+
+
+def _ground_truth(plan: RunPlan) -> str | None:
+    """A field for verl's column where an environment gives rewards and no problem has a gold."""
+    known = plan.problems[0].answer.keys()
+    if plan.recipe.environment.path is None or known & set(GROUND_TRUTH_FIELDS):
+        return None
+    return next(iter(known), None)

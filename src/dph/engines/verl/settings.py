@@ -55,6 +55,7 @@ class SharedSettings(Section):
     ground_truth: str = "answer"
     chat: bool = True
     system_prompt: str = ""
+    environment: FilePath | None = None
     seed_requests: bool = True
     overlong_buffer: float | None = None
     overlong_penalty: float | None = None

@@ -1,0 +1,168 @@
+"""The agent loop of a recipe's ``[environment]``: a trajectory as in our own engine, turn by turn.
+
+verl's server draws each turn, the environment's process answers, and the loop itself says what the
+end is worth, so that no reward worker grades a text that does not tell what was done.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
+from verl.utils.profiler import simple_timer
+
+from dph._base.randomness import derived_seed
+from dph.engines.verl.prompts import problem_of_fields, stop_ids
+from dph.engines.verl.settings import shared_settings
+from dph.errors import DataError
+from dph.model.prompts import TurnEncoder
+from dph.recipe import Recipe, load_recipe
+from dph.records import Problem, Verdict
+from dph.runs.task import run_verifier
+from dph.tasks.environments import EnvironmentVerifier, Episode, ToolResult
+
+_one_at_a_time = Lock()
+"""A verifier takes one answer at a time; trajectories of a worker end side by side."""
+
+
+@lru_cache
+def _opened(recipe: Path) -> tuple[Recipe, EnvironmentVerifier]:
+    """The environment of a recipe, made once for each worker."""
+    read = load_recipe(recipe)
+    task = run_verifier(read)
+    assert isinstance(task, EnvironmentVerifier)
+    return read, task
+
+
+@dataclass(slots=True)
+class _Row:
+    """Tokens of a trajectory, and whether the policy wrote them."""
+
+    ids: list[int] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+    def add(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
+        """Append a turn, or with None what the policy read."""
+        self.ids += ids
+        self.written += [int(logprobs is not None)] * len(ids)
+        self.logprobs += [0.0] * len(ids) if logprobs is None else logprobs
+
+
+class Trajectory(AgentLoopBase):  # type: ignore[misc]
+    """Draws one trajectory; its seeds are functions of (``dph.seed``, problem, step, sample)."""
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        """Draw a trajectory and grade its end.
+
+        Raises:
+            DataError: the prompt is longer than ``rollout.prompt_length``.
+            VerifierError: no process can be started, or the verifier itself broke.
+        """
+        settings = shared_settings(self.config)
+        assert settings.environment is not None
+        recipe, task = _opened(settings.environment)
+        problem = problem_of_fields(kwargs, settings)
+        step, member = (int(kwargs.get(name, 0)) for name in ("global_steps", "session_id"))
+        encoder = TurnEncoder(
+            self.tokenizer,
+            task.environment.tools,
+            chat=settings.chat,
+            system_prompt=settings.system_prompt,
+        )
+        begin = partial(task.environment.begin, problem, member=member)
+        episode = await asyncio.to_thread(begin, seed=derived_seed(settings.seed, "verl", step))
+        metrics: dict[str, Any] = {"num_preempted": -1}
+        row, extra = _Row(), {}
+        with episode:
+            prompt = list(encoder.prompt(problem, episode.said))
+            if len(prompt) > self.rollout_config.prompt_length:
+                raise DataError(
+                    f"the prompt of problem {problem.problem_id!r} has {len(prompt)} tokens with "
+                    f"the words of reset, above rollout.prompt_length="
+                    f"{self.rollout_config.prompt_length}"
+                )
+            seed = derived_seed(settings.seed, "verl", problem.problem_id, step, member)
+            params = {**sampling_params, "max_tokens": recipe.sampling.max_tokens}
+            results: list[ToolResult] = []
+            while results or not episode.turns:
+                if episode.ending is not None:
+                    break
+                if settings.seed_requests:
+                    turn = episode.turns
+                    params["seed"] = derived_seed(seed, "turn", turn) if turn else seed
+                with simple_timer("generate_sequences", metrics):
+                    answer = await self.server_manager.generate(
+                        request_id=uuid4().hex,
+                        prompt_ids=[*prompt, *row.ids],
+                        sampling_params=dict(params),
+                    )
+                extra = dict(answer.extra_fields or {})
+                row.add(answer.token_ids, answer.log_probs or [0.0] * len(answer.token_ids))
+                results = await self._results(episode, answer.token_ids)
+                self._read(episode, encoder, row, results, recipe.sampling.max_tokens)
+            verdict = await asyncio.to_thread(_verdict, episode, task, problem)
+        return AgentLoopOutput(
+            prompt_ids=prompt,
+            response_ids=row.ids or [self.tokenizer.eos_token_id],
+            response_mask=row.written or [0],
+            response_logprobs=row.logprobs or [0.0],
+            reward_score=verdict.reward,
+            num_turns=2 * episode.turns,
+            metrics=metrics,
+            extra_fields={
+                **extra,
+                "turn_scores": [],
+                "tool_rewards": [],
+                "reward_extra_info": {
+                    "score": verdict.reward,
+                    "acc": verdict.reward,
+                    "outcome": verdict.outcome.value,
+                    "reason": verdict.reason,
+                },
+            },
+        )
+
+    async def _results(self, episode: Episode, ids: Sequence[int]) -> list[ToolResult]:
+        """What the tools of a turn answer; none where the trajectory is over."""
+        if not ids or ids[-1] not in stop_ids(self.config, self.tokenizer):
+            episode.cut_off("cut off at max_tokens")
+            return []
+        text = self.tokenizer.decode(
+            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return await asyncio.to_thread(episode.step, text)
+
+    def _read(
+        self,
+        episode: Episode,
+        encoder: TurnEncoder,
+        row: _Row,
+        results: Sequence[ToolResult],
+        turn: int,
+    ) -> None:
+        """Let the policy read the results, if there is room for them and another turn."""
+        if not results:
+            return
+        ids, room = encoder.results(results, after=row.ids[-1]), self.rollout_config.response_length
+        if len(row.ids) + len(ids) + turn > room:
+            episode.cut_off(f"no room for another turn in {room} tokens")
+        else:
+            row.add(ids, None)
+
+
+def _verdict(episode: Episode, task: EnvironmentVerifier, problem: Problem) -> Verdict:
+    if task.verifier is None:
+        return episode.verdict()
+    verifier = task.verifier
+
+    def grade(text: str) -> Verdict:
+        with _one_at_a_time:
+            return verifier.grade([problem], [text])[0]
+
+    return episode.verdict(grade)

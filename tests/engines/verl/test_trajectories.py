@@ -1,0 +1,178 @@
+"""Trajectories in verl: its agent loop draws what our own engine draws, and a recipe trains."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from asking_policy import TURN, initial_policy, make_tokenizer
+from asking_policy import problems as asking_problems
+from dph import Outcome, Problem, SettingsError
+from dph.engines.stages.verl_stage import arguments_of
+from dph.engines.verl import trajectories
+from dph.engines.verl.trajectories import Trajectory
+from dph.recipe import load_recipe
+from dph.runs.directory import read_metrics
+from dph.runs.plan import open_plan
+from dph.tasks.environments import Environment, EnvironmentVerifier
+from dph.tasks.problems import save_problems
+from dph.tasks.verl import verl_row
+from engines.verl.session import Session
+from engines.verl.test_run_recipe import verl_table
+from environment_classes import IncrementTo
+from scripted_policy import END, by_steps_of, byte_tokenizer, make_draw
+
+TESTS = Path(__file__).parents[2]
+RECIPE = """
+method = "grpo"
+[model]
+path = "model"
+device = "cpu"
+[data]
+train = "problems.jsonl"
+modules = [{modules}]
+[data.sets]
+same = "problems.jsonl"
+[environment]
+path = "environment_classes:Lookup"
+form = "plain"
+hidden = ["answer"]
+tokens = 24
+turns = 4
+[sampling]
+max_tokens = 6
+[train]
+steps = 2
+problems = "all"
+problems_per_step = 4
+samples_per_problem = 8
+minibatches = 1
+learning_rate = 1e-4
+[evaluate]
+samples = 2
+"""
+
+
+class ScriptedServer:
+    """verl's server, whose policy says what a script says."""
+
+    def __init__(self, tokenizer, member):
+        self.tokenizer, self.member, self.seeds = tokenizer, member, []
+
+    async def generate(self, *, prompt_ids, sampling_params, **_):
+        self.seeds.append(sampling_params["seed"])
+        text = by_steps_of(1)(self.tokenizer.decode(prompt_ids), self.member) + END
+        ids = self.tokenizer.encode(text)[: sampling_params["max_tokens"]]
+        return SimpleNamespace(token_ids=ids, log_probs=[-1.0] * len(ids), extra_fields={})
+
+
+def looped(composed, tokenizer, environment, problem, member, monkeypatch, *, turn=200, room=1000):
+    """What verl's agent loop gets back."""
+    config = composed("dph_train", "dph.pool=pool", "dph.environment=recipe.toml")
+    recipe = SimpleNamespace(sampling=SimpleNamespace(max_tokens=turn))
+    task = EnvironmentVerifier(environment, None)
+    monkeypatch.setattr(trajectories, "_opened", lambda _: (recipe, task))
+    monkeypatch.setattr(trajectories, "stop_ids", lambda *_: (tokenizer.eos_token_id,))
+    loop = object.__new__(Trajectory)
+    loop.config, loop.tokenizer = config, tokenizer
+    loop.server_manager = ScriptedServer(tokenizer, member)
+    loop.rollout_config = SimpleNamespace(prompt_length=2000, response_length=room)
+    row = verl_row(problem, index=0, ground_truth="target")
+    fields = {**row, "raw_prompt": row.pop("prompt"), "session_id": member}
+    return loop, asyncio.run(loop.run({"temperature": 1.0}, **fields))
+
+
+def test_the_loop_draws_the_trajectories_of_our_own_engine(composed, monkeypatch):
+    tokenizer = byte_tokenizer()
+    problem = Problem(problem_id="to 3", prompt="Increment to 3.", answer={"target": 3})
+    with Environment(IncrementTo) as environment:
+        draw = make_draw(tokenizer, environment, by_steps_of(1))
+        [group] = draw([problem], samples=3, seed=0).groups
+        for member, graded in enumerate(group):
+            loop, out = looped(composed, tokenizer, environment, problem, member, monkeypatch)
+            own = graded.completion
+            assert tuple(out.response_ids) == own.token_ids
+            assert tuple(out.response_mask) == tuple(map(int, own.written))
+            assert out.reward_score == graded.verdict.reward
+            assert len(set(loop.server_manager.seeds)) == len(loop.server_manager.seeds)
+            assert out.extra_fields["reward_extra_info"]["outcome"] == graded.verdict.outcome
+    assert [graded.verdict.reward for graded in group] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"), [({"turn": 5}, "max_tokens"), ({"room": 250}, "room")]
+)
+def test_what_is_cut_off_earns_nothing(composed, monkeypatch, limits, reason):
+    tokenizer = byte_tokenizer()
+    problem = Problem(problem_id="to 3", prompt="Increment to 3.", answer={"target": 3})
+    with Environment(IncrementTo) as environment:
+        _, out = looped(composed, tokenizer, environment, problem, 0, monkeypatch, **limits)
+    told = out.extra_fields["reward_extra_info"]
+    assert (told["outcome"], out.reward_score) == (Outcome.CUT_OFF, 0.0)
+    assert reason in told["reason"]
+    assert len(out.response_ids) <= 250
+
+
+def place_of(directory, more=""):
+    tokenizer = make_tokenizer()
+    initial_policy(tokenizer).save_pretrained(directory / "model")
+    tokenizer.save_pretrained(directory / "model")
+    save_problems(directory / "problems.jsonl", asking_problems()[:4])
+    text = RECIPE.format(modules=json.dumps(str(TESTS))) + more
+    (directory / "small.toml").write_text(text)
+
+
+def test_what_verl_does_with_one_turn_alone_is_refused(tmp_path):
+    place_of(tmp_path)
+    for override, what in [
+        ("method=dph_f", "a method that reads a pool"),
+        ("objective.overlong_buffer=0.5", r"objective\.overlong_buffer"),
+    ]:
+        recipe = load_recipe(tmp_path / "small.toml", overrides=[override, "train.engine=verl"])
+        with (
+            open_plan(recipe, tmp_path) as plan,
+            pytest.raises(SettingsError, match=rf"\[environment\] with {what} is not possible"),
+        ):
+            arguments_of(plan)
+
+
+@pytest.mark.slow
+def test_a_recipe_with_an_environment_trains_in_verl(tmp_path):
+    place_of(tmp_path, verl_table())
+    ray = tempfile.mkdtemp(prefix="dph", dir="/tmp")
+    session = Session(tmp_path, ray, [])
+    environment = {
+        **os.environ,
+        "RAY_TMPDIR": ray,
+        "RAY_raylet_start_wait_time_s": "300",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "dph", "run", "small.toml", "--engine", "verl", "--json"]
+    try:
+        done = subprocess.run(
+            [*command, "--out", "out"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=1500,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+    finally:
+        session._kill_ray()
+        shutil.rmtree(ray, ignore_errors=True)
+    lines = read_metrics(tmp_path / "out" / "metrics.jsonl")
+    assert [line["step"] for line in lines] == [1, 2]
+    for line in lines:
+        assert 0 <= line["reward"] <= 1
+        assert line["correct"] == line["outcome_correct"]
+        assert 0 < line["completion_tokens"] <= 4 * TURN
+    assert any(line["grad_norm"] > 0 for line in lines)
