@@ -107,10 +107,10 @@ test-inspect: $(INSPECT_STAMP)
 	.venv-inspect/bin/python -m pytest tests/results/inspect --cov=dph.results.inspect \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
-# Tasksets of verifiers as environments, and our problems as a taskset, likewise.
+# Tasksets of verifiers as environments, our problems as a taskset, and a server of OpenEnv, likewise.
 test-environments: $(ENVIRONMENTS_STAMP)
 	.venv-environments/bin/python -m pytest tests/environments --durations=5 \
-		--cov=dph.tasks.environments.tasksets --cov-branch --cov-config=/dev/null \
+		--cov=dph.tasks.environments.tasksets --cov=dph.tasks.environments.openenv --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=80
 
 # The sampler on vLLM against the real one, built for CPUs, likewise in an environment of its own.
@@ -214,7 +214,7 @@ $(STORE_STAMP): pyproject.toml
 		"pytest>=8.3" "beartype>=0.20" "hypothesis>=6.100")
 
 $(ENVIRONMENTS_STAMP): pyproject.toml
-	$(call environment,.venv-environments,-e ".[gym]" "verifiers>=0.4$(comma)<0.5" \
+	$(call environment,.venv-environments,-e ".[gym]" "verifiers[openenv]>=0.4$(comma)<0.5" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 # torchvision and its like come as builds for CUDA, which cannot be loaded beside torch's build for CPUs;

@@ -77,6 +77,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
         )
         begin = partial(task.environment.begin, problem, member=member)
         episode = await asyncio.to_thread(begin, seed=derived_seed(settings.seed, "verl", step))
+        stops = stop_ids(self.config, self.tokenizer)
         metrics: dict[str, Any] = {"num_preempted": -1}
         row, extra = _Row(), {}
         with episode:
@@ -104,7 +105,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
                     )
                 extra = dict(answer.extra_fields or {})
                 row.add(answer.token_ids, answer.log_probs or [0.0] * len(answer.token_ids))
-                results = await self._results(episode, answer.token_ids)
+                results = await self._results(episode, answer.token_ids, stops)
                 self._read(episode, encoder, row, results, recipe.sampling.max_tokens)
             verdict = await asyncio.to_thread(_verdict, episode, task, problem)
         return AgentLoopOutput(
@@ -128,9 +129,11 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             },
         )
 
-    async def _results(self, episode: Episode, ids: Sequence[int]) -> list[ToolResult]:
+    async def _results(
+        self, episode: Episode, ids: Sequence[int], stops: Sequence[int]
+    ) -> list[ToolResult]:
         """What the tools of a turn answer; none where the trajectory is over."""
-        if not ids or ids[-1] not in stop_ids(self.config, self.tokenizer):
+        if not ids or ids[-1] not in stops:
             episode.cut_off("cut off at max_tokens")
             return []
         text = self.tokenizer.decode(
