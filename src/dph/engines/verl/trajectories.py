@@ -46,6 +46,8 @@ class _Row:
     ids: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What verl's server says of the last turn."""
 
     def add(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
         """Append a turn, or with None what the policy read."""
@@ -77,9 +79,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
         )
         begin = partial(task.environment.begin, problem, member=member)
         episode = await asyncio.to_thread(begin, seed=derived_seed(settings.seed, "verl", step))
-        stops = stop_ids(self.config, self.tokenizer)
         metrics: dict[str, Any] = {"num_preempted": -1}
-        row, extra = _Row(), {}
         with episode:
             prompt = list(encoder.prompt(problem, episode.said))
             if len(prompt) > self.rollout_config.prompt_length:
@@ -88,25 +88,11 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
                     f"the words of reset, above rollout.prompt_length="
                     f"{self.rollout_config.prompt_length}"
                 )
-            seed = derived_seed(settings.seed, "verl", problem.problem_id, step, member)
+            first = derived_seed(settings.seed, "verl", problem.problem_id, step, member)
+            seed = first if settings.seed_requests else None
             params = {**sampling_params, "max_tokens": recipe.sampling.max_tokens}
-            results: list[ToolResult] = []
-            while results or not episode.turns:
-                if episode.ending is not None:
-                    break
-                if settings.seed_requests:
-                    turn = episode.turns
-                    params["seed"] = derived_seed(seed, "turn", turn) if turn else seed
-                with simple_timer("generate_sequences", metrics):
-                    answer = await self.server_manager.generate(
-                        request_id=uuid4().hex,
-                        prompt_ids=[*prompt, *row.ids],
-                        sampling_params=dict(params),
-                    )
-                extra = dict(answer.extra_fields or {})
-                row.add(answer.token_ids, answer.log_probs or [0.0] * len(answer.token_ids))
-                results = await self._results(episode, answer.token_ids, stops)
-                self._read(episode, encoder, row, results, recipe.sampling.max_tokens)
+            with simple_timer("generate_sequences", metrics):
+                row = await self._act(episode, encoder, prompt, params, seed)
             verdict = await asyncio.to_thread(_verdict, episode, task, problem)
         return AgentLoopOutput(
             prompt_ids=prompt,
@@ -117,7 +103,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             num_turns=2 * episode.turns,
             metrics=metrics,
             extra_fields={
-                **extra,
+                **row.extra,
                 "turn_scores": [],
                 "tool_rewards": [],
                 "reward_extra_info": {
@@ -128,6 +114,32 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
                 },
             },
         )
+
+    async def _act(
+        self,
+        episode: Episode,
+        encoder: TurnEncoder,
+        prompt: Sequence[int],
+        params: dict[str, Any],
+        seed: int | None,
+    ) -> _Row:
+        """Turn after turn, until the trajectory is over."""
+        row, stops = _Row(), stop_ids(self.config, self.tokenizer)
+        acts = episode.ending is None
+        while acts:
+            if seed is not None:
+                turn = episode.turns
+                params["seed"] = derived_seed(seed, "turn", turn) if turn else seed
+            answer = await self.server_manager.generate(
+                request_id=uuid4().hex,
+                prompt_ids=[*prompt, *row.ids],
+                sampling_params=dict(params),
+            )
+            row.extra = dict(answer.extra_fields or {})
+            row.add(answer.token_ids, answer.log_probs or [0.0] * len(answer.token_ids))
+            results = await self._results(episode, answer.token_ids, stops)
+            acts = self._read(episode, encoder, row, results, params["max_tokens"])
+        return row
 
     async def _results(
         self, episode: Episode, ids: Sequence[int], stops: Sequence[int]
@@ -148,15 +160,16 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
         row: _Row,
         results: Sequence[ToolResult],
         turn: int,
-    ) -> None:
-        """Let the policy read the results, if there is room for them and another turn."""
+    ) -> bool:
+        """Let the policy read results, if there are any and room for them and another turn."""
         if not results:
-            return
+            return False
         ids, room = encoder.results(results, after=row.ids[-1]), self.rollout_config.response_length
         if len(row.ids) + len(ids) + turn > room:
             episode.cut_off(f"no room for another turn in {room} tokens")
-        else:
-            row.add(ids, None)
+            return False
+        row.add(ids, None)
+        return True
 
 
 def _verdict(episode: Episode, task: EnvironmentVerifier, problem: Problem) -> Verdict:
