@@ -47,7 +47,7 @@ class _Row:
     written: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
-    """What verl's server says of the last turn."""
+    """Fields of verl's server about the last turn."""
 
     def add(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
         """Append a turn, or with None what the policy read."""
@@ -144,7 +144,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
     async def _results(
         self, episode: Episode, ids: Sequence[int], stops: Sequence[int]
     ) -> list[ToolResult]:
-        """What the tools of a turn answer; none where the trajectory is over."""
+        """Answers of a turn's tools; none where the trajectory is over."""
         if not ids or ids[-1] not in stops:
             episode.cut_off("cut off at max_tokens")
             return []
