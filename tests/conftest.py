@@ -1,10 +1,22 @@
 """What holds for all tests."""
 
 import os
+from importlib.util import find_spec
 
 import pytest
 
 from forked_programs import fork_program  # noqa: F401
+
+collect_ignore = [
+    f"{module}.py"
+    for module, package in {
+        "box_taskset": "verifiers",
+        "gym_taskset": "verifiers",
+        "openenv_server": "openenv",
+    }.items()
+    if find_spec(package) is None
+]
+"""Modules of helpers whose packages are in the environment of `make test-environments` alone."""
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,9 +18,17 @@ def prose(page):
     return re.sub(r"<!-- (\S+): begin -->.*?<!-- \1: end -->", "", text, flags=re.DOTALL)
 
 
+def _blocks(path):
+    """The generated blocks of a page."""
+    return "".join(
+        re.findall(r"<!-- \S+: begin -->(.*?)<!-- \S+: end -->", path.read_text(), re.DOTALL)
+    )
+
+
 def in_tables():
-    """Every mean with its interval, in any table of the study."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted(TABLES.glob("*.md")))
+    """Every mean with its interval, in any table of the study or of the real world."""
+    pages = [*sorted(TABLES.glob("*.md")), ROOT / "docs" / "real-world.md"]
+    texts = (_blocks(path) if path.parent.name == "docs" else path.read_text() for path in pages)
     return {number for text in texts for number in NUMBER.findall(text)}
 
 

@@ -131,6 +131,8 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "math": "graders of mathematics",
         "gym": "tasks of reasoning-gym",
         "corpus": "corpora",
+        "web": "pages from WARC files",
+        "s3": "corpora in S3",
         "base": "base models",
         "sft": "supervised fine-tuning",
         "report": "reports with charts, dph view",
