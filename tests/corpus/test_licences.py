@@ -7,17 +7,28 @@ from hypothesis import strategies as st
 from dph.corpus.documents import Document
 from dph.corpus.licences import (
     ALIASES,
+    _keys,
     _parsed,
     is_allowed,
     kinds,
     known_licences,
     licence_spec,
-    licences_of,
     make_licences,
 )
 from dph.errors import SettingsError
 
 PERMISSIVE = frozenset({"permissive"})
+
+
+def licences_of(text):
+    """The SPDX identifiers of an expression; none if it is not one."""
+    expression = _parsed(text)
+    return [] if expression is None else _keys(expression)
+
+
+def test_an_expression_names_its_licences_in_order():
+    assert licences_of("MIT OR (Apache-2.0 AND Classpath)") == []
+    assert licences_of("mit or apache-2.0") == ["MIT", "Apache-2.0"]
 
 
 def stage(*allow, aliases=(), **more):

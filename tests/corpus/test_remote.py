@@ -19,6 +19,7 @@ import pytest
 
 from corpus.test_step_jobs import files, stages
 from dph.corpus import remote
+from dph.corpus.mix import Mixture, mix
 from dph.corpus.running import help_with
 from dph.corpus.shards import open_corpus
 from dph.corpus.stage import StageSpec
@@ -40,6 +41,7 @@ run_stage(spec, open_corpus(placed(source)), placed(out), workers=1)
 HELPER = """
 import sys
 from dph.corpus.remote import placed
+from dph.corpus.mix import Mixture, mix
 from dph.corpus.running import help_with
 done = lambda amount, name: print(name, flush=True)
 help_with([placed(sys.argv[1])], workers=1, idle=float(sys.argv[2]), on_progress=done)
@@ -306,3 +308,17 @@ def test_a_stage_whose_machine_is_killed_goes_on_elsewhere(tmp_path, store):
     assert second.returncode == 0
     assert result(downloaded(f"{url}/out", tmp_path / "there")) == result(tmp_path / "here")
     assert open_corpus(remote.placed(f"{url}/out")).manifest.documents == 16
+
+
+def test_what_was_fetched_is_not_sent_again(tmp_path, monkeypatch):
+    url = f"file://{tmp_path}/store"
+    small_corpus(tmp_path / "a", numbered(20), shards=4)
+    upload(tmp_path / "a", f"{url}/a")
+    source = open_corpus(remote.placed(f"{url}/a"))
+    sent = []
+    put = remote._put
+    monkeypatch.setattr(remote, "_put", lambda *words: sent.append(words[2]) or put(*words))
+    mixture = Mixture(budget=60, shares={"a": 1.0})
+    mix({"a": source}, remote.placed(f"{url}/mixed"), mixture=mixture, shards=2)
+    assert sent
+    assert [place for place in sent if "/store/a/" in place] == []

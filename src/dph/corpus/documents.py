@@ -70,10 +70,6 @@ class Document:
         data = encoded(text, self.id)
         return replace(self, text=text, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
-    def with_licence(self, licence: str) -> Self:
-        """The same file under the licence as it is spelt here."""
-        return replace(self, licence=licence)
-
     def row(self) -> dict[str, Any]:
         """The fields by name, as a table stores them."""
         return {name: getattr(self, name) for name in FIELDS}

@@ -6,6 +6,7 @@ one licence alone ("MIT License"); "BSD" can mean several, so who wants it says 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -116,11 +117,11 @@ class LicenceStage:
         if not is_allowed(expression, self._allowed):
             drop = Drop(LICENCE, threshold=", ".join(sorted(self._allowed)), note=rendered)
             return DocumentOutcome(None, [drop], counts={rendered: 1})
-        return DocumentOutcome(document.with_licence(rendered), counts={rendered: 1})
+        return DocumentOutcome(replace(document, licence=rendered), counts={rendered: 1})
 
 
 def is_allowed(expression: Any, allowed: frozenset[str]) -> bool:
-    """Whether the expression can be met by allowed licences alone.
+    """True where allowed licences alone can meet the expression.
 
     Of alternatives one suffices, of a conjunction all count; an exception only adds permissions, so
     the licence that it belongs to decides.
@@ -131,18 +132,6 @@ def is_allowed(expression: Any, allowed: frozenset[str]) -> bool:
         return some(is_allowed(part, allowed) for part in parts)
     licence = getattr(expression, "license_symbol", expression)
     return licence.key in allowed or known_licences()[licence.key] in allowed
-
-
-def licences_of(text: str) -> list[str]:
-    """The SPDX identifiers of an expression; none if it is not one.
-
-    >>> licences_of("MIT OR (Apache-2.0 AND Classpath)")
-    []
-    >>> licences_of("mit or apache-2.0")
-    ['MIT', 'Apache-2.0']
-    """
-    expression = _parsed(text)
-    return [] if expression is None else _keys(expression)
 
 
 def kinds() -> list[str]:

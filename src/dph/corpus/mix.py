@@ -268,7 +268,7 @@ def _write_left_out(
         with atomic_file(path) as temporary, TableWriter(temporary, LEFT_OUT) as table:
             for candidate, reason in found:
                 table.write({"part": candidate.part, "id": candidate.id, "reason": reason})
-        paths.append(path)
+        paths.append(remote.sent(path))
     return paths
 
 

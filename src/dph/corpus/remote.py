@@ -87,8 +87,13 @@ _NAME = re.compile(r"dph-scratch-(\d+)-")
 def _scratch() -> Path:
     if not _roots:
         _roots.append(_new_scratch())
-        atexit.register(shutil.rmtree, _roots[0], ignore_errors=True)
     return _roots[0]
+
+
+@atexit.register
+def _remove_scratch() -> None:
+    while _roots:
+        shutil.rmtree(_roots.pop(), ignore_errors=True)
 
 
 def _new_scratch() -> Path:
@@ -109,8 +114,7 @@ def own_scratch() -> Iterator[None]:
     try:
         yield
     finally:
-        for root in _roots:
-            shutil.rmtree(root, ignore_errors=True)
+        _remove_scratch()
         _roots[:] = before
 
 
@@ -126,7 +130,7 @@ def fetched(path: Path) -> Path:
     url = url_of(path)
     if url is None or path.exists():
         return path
-    make_directory(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     found = _asked(url, lambda files, place: files.get_file(place, str(temporary)))
     if found is not _NOTHING:
@@ -146,7 +150,7 @@ def sent(path: Path) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file (or an object) at ``path``."""
+    """True where ``path`` is a file, or stands for an object that exists."""
     if url := url_of(path):
         return bool(_asked(url, lambda files, place: files.exists(place)))
     return path.is_file()
@@ -264,7 +268,7 @@ class Claims:
     def take(self, path: Path) -> bool:
         """Take the claim ``path`` unless another process keeps it up; ask again to find out."""
         found = content(path)
-        if found is not None and not found.startswith(self._me.encode()):
+        if found is not None and not self._is_mine(found):
             before, since = self._seen.get(path, (b"", 0.0))
             if found != before:
                 self._seen[path] = (found, time.monotonic())
@@ -272,7 +276,7 @@ class Claims:
             if time.monotonic() - since < 4 * self._beat:
                 return False
         self._write(path)
-        if not (content(path) or b"").startswith(self._me.encode()):  # two at once: the last has it
+        if not self._is_mine(content(path) or b""):  # two at once: the last has it
             return False
         with self._lock:
             self._held.add(path)
@@ -300,6 +304,9 @@ class Claims:
         for path in list(self._held):
             self.give_back(path)
 
+    def _is_mine(self, claim: bytes) -> bool:
+        return claim.startswith(self._me.encode())
+
     def _keep_up(self) -> None:
         while not self._end.wait(self._beat):
             with self._lock:
@@ -309,7 +316,7 @@ class Claims:
 
     def _write(self, path: Path) -> None:
         self._count += 1
-        make_directory(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{self._me} {self._count}", encoding="utf-8")
         sent(path)
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from dph._base.files import make_directory, write_json
 from dph._processes.jobs.processes import Job, Jobs
 from dph.corpus import remote
-from dph.corpus.steps import Notes, Step, answer_of, open_pool, packed, paths, request_of
+from dph.corpus.steps import Notes, Step, answer_of, open_pool, packed, request_of
 from dph.errors import DataError, StageError
 
 # Steps as jobs of a cluster. Inputs and outputs must lie where every machine of it sees them.
@@ -99,8 +99,6 @@ def run_steps(
             answers[step.name] = answer
             on_progress(1, step.title)
 
-        for path in {path for step in open_steps for path in paths(step) if path.is_file()}:
-            remote.sent(path)  # what this process wrote for them
         if not isinstance(workers, int):
             _run_as_jobs(workers, open_steps, noted, most_given_up, done)
         elif remote.url_of(notes):
@@ -161,14 +159,12 @@ class Board:
 
     def names(self, ending: str) -> set[str]:
         """The steps that have such a file."""
-        found = remote.names(self.directory)
-        return {name.removesuffix(ending) for name in found if name.endswith(ending)}
+        return _named(remote.names(self.directory), ending)
 
     def open_steps(self) -> list[str]:
         """The steps without an answer, the last first: who put them up begins with the first."""
         found = remote.names(self.directory)
-        named = {name.removesuffix(_STEP) for name in found if name.endswith(_STEP)}
-        return sorted((n for n in named if f"{n}{_ANSWER}" not in found), reverse=True)
+        return sorted(_named(found, _STEP) - _named(found, _ANSWER), reverse=True)
 
     def take(self, name: str) -> bool:
         """Take a step, unless somebody is doing it."""
@@ -196,6 +192,10 @@ class Board:
         make_directory(self.directory)
         write_json(self.directory / name, value)
         remote.sent(self.directory / name)
+
+
+def _named(files: Set[str], ending: str) -> set[str]:
+    return {name.removesuffix(ending) for name in files if name.endswith(ending)}
 
 
 def _with_others(

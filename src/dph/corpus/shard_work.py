@@ -83,7 +83,7 @@ class StageShard(ShardStep):
 
     @property
     def is_movable(self) -> bool:
-        """Whether another machine can do it: the stage reads no file of this one, either."""
+        """True where no file of this machine is read, by the stage either."""
         return "files" not in self.settings and all(map(remote.url_of, paths(self)))
 
     def do(self, care: Care) -> dict[str, Any]:

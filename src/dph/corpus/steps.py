@@ -73,7 +73,7 @@ class Step(ABC):
 
     @property
     def is_movable(self) -> bool:
-        """Whether another machine can do the step: no file that it reads is on this one alone."""
+        """True where another machine can do the step: all its paths are in a store."""
         return all(remote.url_of(path) for path in paths(self))
 
 

@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dph.errors import ModelError, SettingsError
 from dph.records import Problem
-from dph.tasks.environments import ToolResult
+from dph.tasks.environments import Episode, ToolResult
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -242,6 +242,11 @@ _ANSWER = "e6c1f0d2"
 """Stands for the policy's turn in a template; no template writes it by itself."""
 
 
+def completion_text(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> str:
+    """The text of a completion: without special tokens, spaces as they are."""
+    return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
 class TurnEncoder:
     """Encodes what the environment says in a trajectory.
 
@@ -311,6 +316,30 @@ class TurnEncoder:
         for result, behind in zip(results, others, strict=True):
             ids += self._text(result.text) + self._template(behind)
         return tuple(ids)
+
+    def fitting_results(
+        self,
+        episode: Episode,
+        results: Sequence[ToolResult],
+        *,
+        written: Sequence[int],
+        turn: int,
+        room: int,
+    ) -> tuple[int, ...] | None:
+        """``results``, or None, and the trajectory is cut off, if they do not fit.
+
+        Args:
+            episode: the trajectory.
+            results: those of its last turn.
+            written: its tokens so far.
+            turn: tokens of another turn, which have to fit as well.
+            room: tokens that a trajectory may have.
+        """
+        ids = self.results(results, after=written[-1])
+        if len(written) + len(ids) + turn > room:
+            episode.cut_off(f"no room for another turn in {room} tokens")
+            return None
+        return ids
 
     def _around(self, tools: Sequence[str]) -> list[str]:
         """The template's words before the first result, between them and behind the last."""

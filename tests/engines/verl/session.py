@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,40 @@ CPU = [
     "+ray_kwargs.ray_init.include_dashboard=False",
     "trainer.logger=[console,file]",
 ]
+
+
+@contextmanager
+def dph_run(directory, recipe="small.toml"):
+    """A function that runs ``dph run`` with verl in ``directory`` and returns what it prints.
+
+    All runs share a Ray, which is killed in the end.
+    """
+    ray = tempfile.mkdtemp(prefix="dph", dir="/tmp")
+    environment = os.environ | {
+        "RAY_TMPDIR": ray,
+        "RAY_raylet_start_wait_time_s": "300",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "dph", "run", recipe, "--engine", "verl", "--json"]
+
+    def run():
+        done = subprocess.run(
+            [*command, "--out", "out"],
+            cwd=directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=1500,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout)
+
+    try:
+        yield run
+    finally:
+        Session(directory, ray, [])._kill_ray()
+        shutil.rmtree(ray, ignore_errors=True)
 
 
 class Session:

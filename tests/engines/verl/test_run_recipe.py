@@ -1,11 +1,6 @@
 """A recipe in verl: its overrides are verl's own keys, and a whole run ends with an evaluation."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 
 import pytest
 import torch
@@ -22,7 +17,7 @@ from dph.engines.verl.terms import apply_terms
 from dph.engines.verl_rows import VERL_ROWS
 from dph.recipe import load_recipe, save_recipe
 from dph.runs.directory import read_metrics
-from engines.verl.session import CPU, Session
+from engines.verl.session import CPU, dph_run
 from engines.verl.small_world import MAX_TOKENS, build_small_world
 
 RECIPE = """
@@ -131,32 +126,8 @@ def test_dph_run_pre_samples_and_trains_in_verl_and_evaluates(tmp_path):
     build_small_world(tmp_path)
     assert f"max_tokens = {MAX_TOKENS}" in RECIPE
     (tmp_path / "small.toml").write_text(RECIPE + verl_table())
-    ray = tempfile.mkdtemp(prefix="dph", dir="/tmp")
-    session = Session(tmp_path, ray, [])
-    environment = {
-        **os.environ,
-        "RAY_TMPDIR": ray,
-        "RAY_raylet_start_wait_time_s": "300",
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "dph", "run", "small.toml", "--engine", "verl", "--json"]
-    try:
-        printed = []
-        for _ in range(2):
-            done = subprocess.run(
-                [*command, "--out", "out"],
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=1500,
-            )
-            assert done.returncode == 0, done.stderr[-3000:]
-            printed.append(json.loads(done.stdout))
-    finally:
-        session._kill_ray()
-        shutil.rmtree(ray, ignore_errors=True)
+    with dph_run(tmp_path) as run:
+        printed = [run() for _ in range(2)]
     assert printed[0] == printed[1]
     require_whole_run(tmp_path / "out", printed[0])
 

@@ -2,11 +2,6 @@
 
 import asyncio
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,10 +16,10 @@ from dph.engines.verl.trajectories import Trajectory
 from dph.recipe import load_recipe
 from dph.runs.directory import read_metrics
 from dph.runs.plan import open_plan
-from dph.tasks.environments import Environment, EnvironmentVerifier
+from dph.tasks.environments import Environment
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import verl_row
-from engines.verl.session import Session
+from engines.verl.session import dph_run
 from engines.verl.test_run_recipe import verl_table
 from environment_classes import IncrementTo
 from scripted_policy import END, by_steps_of, byte_tokenizer, make_draw
@@ -77,8 +72,7 @@ def looped(composed, tokenizer, environment, problem, member, monkeypatch, *, tu
     """What verl's agent loop gets back."""
     config = composed("dph_train", "dph.pool=pool", "dph.environment=recipe.toml")
     recipe = SimpleNamespace(sampling=SimpleNamespace(max_tokens=turn))
-    task = EnvironmentVerifier(environment, None)
-    monkeypatch.setattr(trajectories, "_opened", lambda _: (recipe, task))
+    monkeypatch.setattr(trajectories, "_opened", lambda _: (recipe, environment, None))
     monkeypatch.setattr(trajectories, "stop_ids", lambda *_: (tokenizer.eos_token_id,))
     loop = object.__new__(Trajectory)
     loop.config, loop.tokenizer = config, tokenizer
@@ -146,29 +140,8 @@ def test_what_verl_does_with_one_turn_alone_is_refused(tmp_path):
 @pytest.mark.slow
 def test_a_recipe_with_an_environment_trains_in_verl(tmp_path):
     place_of(tmp_path, verl_table())
-    ray = tempfile.mkdtemp(prefix="dph", dir="/tmp")
-    session = Session(tmp_path, ray, [])
-    environment = {
-        **os.environ,
-        "RAY_TMPDIR": ray,
-        "RAY_raylet_start_wait_time_s": "300",
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "dph", "run", "small.toml", "--engine", "verl", "--json"]
-    try:
-        done = subprocess.run(
-            [*command, "--out", "out"],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=1500,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-    finally:
-        session._kill_ray()
-        shutil.rmtree(ray, ignore_errors=True)
+    with dph_run(tmp_path) as run:
+        run()
     lines = read_metrics(tmp_path / "out" / "metrics.jsonl")
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:

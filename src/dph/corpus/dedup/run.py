@@ -109,7 +109,7 @@ class _Job:
         index.find(self.look_closer)
         places = [self._work(f"cut-{name}") for name in names]
         index.write(places)
-        return places
+        return [remote.sent(place) for place in places]
 
     def look_closer(self, members: Iterator[dict[str, Any]]) -> Iterator[tuple[int, int, float]]:
         """The near-copies in groups of candidates, by their exact similarity."""
@@ -150,7 +150,7 @@ class _Job:
                     table.write({name: row[name] for name in MEMBERS.names})
                     size, last = size + row["bytes"], row["group"]
                     row = next(members, None)
-            parts.append(part)
+            parts.append(remote.sent(part))
         return parts
 
     def cut(self, copies: Sequence[Path], names: Sequence[str]) -> list[Any]:

@@ -22,6 +22,7 @@ from dph.engines.verl.settings import PresampleSettings, precision, presample_se
 from dph.errors import DataError, TrainingError
 from dph.model.loading import load_model, load_tokenizer
 from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
+from dph.model.prompts import completion_text
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
@@ -213,9 +214,7 @@ class ClusterDraw:
             token_ids=tuple(ids),
             logprobs=tuple(logprobs),
             finished=bool(ids) and ids[-1] in self.parameters.stop_token_ids,
-            text=self._tokenizer.decode(
-                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            ),
+            text=completion_text(self._tokenizer, ids),
         )
         return GradedCompletion(completion=completion, verdict=verdict)
 

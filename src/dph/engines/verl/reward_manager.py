@@ -16,6 +16,7 @@ from dph.engines.verl.prompts import problem_of_fields, stop_ids
 from dph.engines.verl.settings import REFUSED_VERIFIERS, LossSettings, shared_settings
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives import overlong_penalty
+from dph.model.prompts import completion_text
 from dph.model.sampler.graded import CUT_OFF
 from dph.records import UNGRADED, Outcome, Problem, Verdict
 from dph.tasks.verifiers import make_verifier
@@ -68,8 +69,13 @@ def compute_score(
     with _one_at_a_time:
         grader = _verifier(verifier, databases, sql_rule, workers, timeout)
         (verdict,) = grader.grade([problem], [solution_str])
+    return told_verdict(verdict, score=verdict.reward)
+
+
+def told_verdict(verdict: Verdict, *, score: float) -> dict[str, Any]:
+    """A verdict as verl's rows keep it; ``score`` is what is learnt from."""
     return {
-        "score": verdict.reward,
+        "score": score,
         "acc": verdict.reward,
         "outcome": verdict.outcome.value,
         "reason": verdict.reason,
@@ -140,20 +146,10 @@ class DPHRewardManager(RewardManagerBase):  # type: ignore[misc]
             # Off the event loop: grading blocks, and other answers wait for their turn.
             verdict = await self.loop.run_in_executor(None, self._grade, problem, ids)
         score = verdict.reward + self._penalty(len(ids))
-        return {
-            "reward_score": score,
-            "reward_extra_info": {
-                "score": score,
-                "acc": verdict.reward,
-                "outcome": verdict.outcome.value,
-                "reason": verdict.reason,
-            },
-        }
+        return {"reward_score": score, "reward_extra_info": told_verdict(verdict, score=score)}
 
     def _grade(self, problem: Problem, ids: list[int]) -> Verdict:
-        text = self.tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        text = completion_text(self.tokenizer, ids)
         # The threads of the event loop come here side by side, and a verifier takes one at a time.
         with self._one_at_a_time:
             (verdict,) = self._verifier.grade([problem], [text])

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from uuid import uuid4
 
@@ -18,25 +17,29 @@ from verl.utils.profiler import simple_timer
 
 from dph._base.randomness import derived_seed
 from dph.engines.verl.prompts import problem_of_fields, stop_ids
+from dph.engines.verl.reward_manager import told_verdict
 from dph.engines.verl.settings import shared_settings
 from dph.errors import DataError
-from dph.model.prompts import TurnEncoder
+from dph.model.prompts import TurnEncoder, completion_text
+from dph.model.sampler.graded import CUT_OFF
 from dph.recipe import Recipe, load_recipe
 from dph.records import Problem, Verdict
 from dph.runs.task import run_verifier
-from dph.tasks.environments import EnvironmentVerifier, Episode, ToolResult
-
-_one_at_a_time = Lock()
-"""A verifier takes one answer at a time; trajectories of a worker end side by side."""
+from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult
+from dph.tasks.verifiers.base import OneAtATime
 
 
 @lru_cache
-def _opened(recipe: Path) -> tuple[Recipe, EnvironmentVerifier]:
-    """The environment of a recipe, made once for each worker."""
+def _opened(recipe: Path) -> tuple[Recipe, Environment, OneAtATime | None]:
+    """The environment of a recipe and its grader, made once for each worker.
+
+    Trajectories of a worker end side by side, and a verifier takes one answer at a time.
+    """
     read = load_recipe(recipe)
     task = run_verifier(read)
     assert isinstance(task, EnvironmentVerifier)
-    return read, task
+    grader = None if task.verifier is None else OneAtATime(task.verifier)
+    return read, task.environment, grader
 
 
 @dataclass(slots=True)
@@ -68,16 +71,16 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
         """
         settings = shared_settings(self.config)
         assert settings.environment is not None
-        recipe, task = _opened(settings.environment)
+        recipe, environment, grader = _opened(settings.environment)
         problem = problem_of_fields(kwargs, settings)
         step, member = (int(kwargs.get(name, 0)) for name in ("global_steps", "session_id"))
         encoder = TurnEncoder(
             self.tokenizer,
-            task.environment.tools,
+            environment.tools,
             chat=settings.chat,
             system_prompt=settings.system_prompt,
         )
-        begin = partial(task.environment.begin, problem, member=member)
+        begin = partial(environment.begin, problem, member=member)
         episode = await asyncio.to_thread(begin, seed=derived_seed(settings.seed, "verl", step))
         metrics: dict[str, Any] = {"num_preempted": -1}
         with episode:
@@ -93,7 +96,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             params = {**sampling_params, "max_tokens": recipe.sampling.max_tokens}
             with simple_timer("generate_sequences", metrics):
                 row = await self._act(episode, encoder, prompt, params, seed)
-            verdict = await asyncio.to_thread(_verdict, episode, task, problem)
+            verdict = await asyncio.to_thread(_verdict, episode, grader, problem)
         return AgentLoopOutput(
             prompt_ids=prompt,
             response_ids=row.ids or [self.tokenizer.eos_token_id],
@@ -106,12 +109,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
                 **row.extra,
                 "turn_scores": [],
                 "tool_rewards": [],
-                "reward_extra_info": {
-                    "score": verdict.reward,
-                    "acc": verdict.reward,
-                    "outcome": verdict.outcome.value,
-                    "reason": verdict.reason,
-                },
+                "reward_extra_info": told_verdict(verdict, score=verdict.reward),
             },
         )
 
@@ -146,12 +144,9 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
     ) -> list[ToolResult]:
         """Answers of a turn's tools; none where the trajectory is over."""
         if not ids or ids[-1] not in stops:
-            episode.cut_off("cut off at max_tokens")
+            episode.cut_off(CUT_OFF.reason)
             return []
-        text = self.tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return await asyncio.to_thread(episode.step, text)
+        return await asyncio.to_thread(episode.step, completion_text(self.tokenizer, ids))
 
     def _read(
         self,
@@ -164,21 +159,15 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
         """Let the policy read results, if there are any and room for them and another turn."""
         if not results:
             return False
-        ids, room = encoder.results(results, after=row.ids[-1]), self.rollout_config.response_length
-        if len(row.ids) + len(ids) + turn > room:
-            episode.cut_off(f"no room for another turn in {room} tokens")
+        room = self.rollout_config.response_length
+        ids = encoder.fitting_results(episode, results, written=row.ids, turn=turn, room=room)
+        if ids is None:
             return False
         row.add(ids, None)
         return True
 
 
-def _verdict(episode: Episode, task: EnvironmentVerifier, problem: Problem) -> Verdict:
-    if task.verifier is None:
+def _verdict(episode: Episode, grader: OneAtATime | None, problem: Problem) -> Verdict:
+    if grader is None:
         return episode.verdict()
-    verifier = task.verifier
-
-    def grade(text: str) -> Verdict:
-        with _one_at_a_time:
-            return verifier.grade([problem], [text])[0]
-
-    return episode.verdict(grade)
+    return episode.verdict(lambda text: grader.grade([problem], [text])[0])

@@ -15,7 +15,7 @@ from dph._base.randomness import derived_seed
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.model.prompts import TurnEncoder
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.graded import CrashCount, DrawnAnswers, GradedSampler, Rollout
+from dph.model.sampler.graded import CUT_OFF, CrashCount, DrawnAnswers, GradedSampler, Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Turn, Verdict
 from dph.tasks.environments import (
     Environment,
@@ -275,7 +275,7 @@ class EpisodeSampler:
             row.results = row.episode.step(completion.text)
         else:
             row.results = []
-            row.episode.cut_off("cut off at max_tokens")
+            row.episode.cut_off(CUT_OFF.reason)
         if not row.results and self.verifier is None:
             row.verdict = row.episode.verdict()  # its process is not needed any more
         if not row.results:
@@ -285,14 +285,18 @@ class EpisodeSampler:
         """Let a row read its results, if there is room for them and another turn."""
         if not row.results:
             return
-        ids = self.encoder.results(row.results, after=row.token_ids[-1])
         room = self.tokens if self.context is None else self.context - len(row.prompt)
-        room = min(self.tokens, room)
-        if len(row.token_ids) + len(ids) + self.parameters.max_tokens > room:
+        ids = self.encoder.fitting_results(
+            row.episode,
+            row.results,
+            written=row.token_ids,
+            turn=self.parameters.max_tokens,
+            room=min(self.tokens, room),
+        )
+        if ids is None:
             row.results = []
-            row.episode.cut_off(f"no room for another turn in {room} tokens")
-            return
-        row.read(ids)
+        else:
+            row.read(ids)
 
     def _grade(self, problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
         """Give every row that has none its verdict."""

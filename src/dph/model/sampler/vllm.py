@@ -19,6 +19,7 @@ from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, SettingsError
 from dph.model.loading import load_config
+from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
 from dph.records import Completion
@@ -417,9 +418,7 @@ class VLLMSampler(Closing):
             raise ModelError(
                 "the model returns log-probs that are not finite: its weights are unusable"
             )
-        text = self._tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        text = completion_text(self._tokenizer, ids)
         return Completion(
             problem_id=request.problem_id,
             sample_index=index,

@@ -11,14 +11,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from dph._base.import_path import search_in
 from dph.errors import DataError, SettingsError, VerifierError
-from dph.records import UNGRADED, Problem, Verdict
+from dph.records import UNGRADED, Problem
 from dph.tasks.environments.schema import documented
-from dph.tasks.verifiers.base import Verifier
+from dph.tasks.verifiers.base import OneAtATime, Verifier
 
 if TYPE_CHECKING:
     import verifiers.v1 as vf
@@ -82,7 +81,7 @@ def _own(task: type, vf: Any, name: str) -> bool:
 
 
 def _hook(function: object) -> bool:
-    """Whether it acts between turns, or scores with a runtime."""
+    """True where it acts between turns, or scores with a runtime."""
     if hasattr(function, "stop") or hasattr(function, "intercept"):
         return callable(function)
     if not (hasattr(function, "reward") or hasattr(function, "metric")):
@@ -248,16 +247,13 @@ def problem_taskset(problems: Sequence[Problem], verifier: Verifier) -> type:
     import verifiers.v1 as vf  # noqa: PLC0415
 
     by_id = {problem.problem_id: problem for problem in problems}
-    one_at_a_time = Lock()
-
-    def grade(problem_id: str, text: str) -> Verdict:
-        with one_at_a_time:
-            return verifier.grade([by_id[problem_id]], [text])[0]
+    grader = OneAtATime(verifier)
 
     class GradedTask(vf.Task[vf.TaskData]):  # type: ignore[misc]
         @vf.reward  # type: ignore[untyped-decorator]
         async def graded(self, trace: Any) -> float:
-            verdict = await asyncio.to_thread(grade, self.data.id, trace.last_reply)
+            problem = by_id[self.data.id]
+            (verdict,) = await asyncio.to_thread(grader.grade, [problem], [trace.last_reply])
             trace.info["verdict"] = f"{verdict.outcome.value} {verdict.reason}".strip()
             if verdict.outcome in UNGRADED:
                 raise VerifierError(f"{verdict.outcome.value}: {verdict.reason}")

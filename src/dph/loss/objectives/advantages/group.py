@@ -35,6 +35,17 @@ def right_answers(
     return rewards == 1
 
 
+def given_logprobs(samples: GroupSamples, advantage: str) -> tuple[Tensor, Tensor]:
+    """Log-probs (nats) of the samples, and their lengths in tokens.
+
+    Raises:
+        DataError: they are not given.
+    """
+    if samples.logprobs is None or samples.lengths is None:
+        raise DataError(f"{advantage} reads the log-probs of the samples, which are not given")
+    return samples.logprobs, samples.lengths
+
+
 def has_signal(rewards: Float[Tensor, "groups samples"]) -> Bool[Tensor, "groups"]:
     """Tell which groups hold at least two different rewards.
 
@@ -216,11 +227,10 @@ class UniformCorrect:
         Raises:
             DataError: a reward is neither 0 nor 1, or log-probs are missing.
         """
-        if samples.logprobs is None or samples.lengths is None:
-            raise DataError("ucpo reads the log-probs of the samples, which are not given")
+        logprobs, lengths = given_logprobs(samples, "ucpo")
         right = right_answers(rewards, "ucpo")
         plain = GroupAdvantage(self.scale)(rewards)
-        means = (samples.logprobs / samples.lengths.clamp(min=1)).to(rewards.dtype)
+        means = (logprobs / lengths.clamp(min=1)).to(rewards.dtype)
         # -inf beside at least one finite entry; a group without any is not used below.
         some = right.any(-1, keepdim=True)
         among = torch.where(right | ~some, means, -torch.inf).softmax(-1)
@@ -288,14 +298,11 @@ class DifferentialSmoothing:
         Raises:
             DataError: a reward is neither 0 nor 1, or log-probs are missing.
         """
-        if samples.logprobs is None or samples.lengths is None:
-            raise DataError(
-                "differential_smoothing reads the log-probs of the samples, which are not given"
-            )
+        logprobs, lengths = given_logprobs(samples, "differential_smoothing")
         right = right_answers(rewards, "differential_smoothing")
         gamma_n = self.gamma_p if self.gamma_n is None else self.gamma_n
-        logprobs = samples.logprobs.to(rewards.dtype)
+        logprobs = logprobs.to(rewards.dtype)
         if self.logprob == "mean":
-            logprobs = logprobs / samples.lengths.clamp(min=1)
+            logprobs = logprobs / lengths.clamp(min=1)
         smoothing = torch.where(right, -self.gamma_p * logprobs, gamma_n * logprobs)
         return GroupAdvantage(self.scale)(rewards) + smoothing

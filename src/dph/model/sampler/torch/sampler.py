@@ -17,6 +17,7 @@ from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.attention.probing import require_token_cache
 from dph.model.loading import autocast, evaluating
+from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.decoding import Decoder, DrawnRow
 from dph.model.sampler.torch.shared_forward import (
@@ -218,8 +219,9 @@ class TorchSampler:
             with forward.active():
                 for done in decoder.run():
                     for drawn in done:
-                        if drawn.token_ids not in texts:
-                            texts[drawn.token_ids] = self._text(drawn.token_ids)
+                        ids = drawn.token_ids
+                        if ids not in texts:
+                            texts[ids] = completion_text(self.tokenizer, ids)
                         position, index = drawn.row.request, drawn.row.sample_index
                         completion = _completion(drawn, requests[position], texts)
                         results[position][index] = completion
@@ -293,12 +295,6 @@ class TorchSampler:
         # Below 1 by more than rounding: uniform * total must stay below total.
         bounded = np.minimum(np.stack(drawn, axis=1), 1 - 2.0**-40)
         return torch.from_numpy(bounded).to(self.model.device)
-
-    def _text(self, ids: tuple[int, ...]) -> str:
-        text = self.tokenizer.decode(
-            ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return str(text)
 
 
 def check_requests(
