@@ -175,7 +175,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-environments .venv-vllm .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-environments .venv-vllm .venv-store .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL), where $(comma) is a comma.
 comma := ,
