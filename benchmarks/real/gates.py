@@ -1,14 +1,15 @@
 r"""Which tasks of the real world can decide anything, by the base model and GRPO alone.
 
     python -m benchmarks.real.gates [--tasks real,real-spider] [--seeds 700,701,702] \
-        [--steps 40,120,300] [--problems 100] [--samples 16] [--write docs/real-world.md]
+        [--steps 40,120,300] [--problems 100] [--samples 16] [--temperature 1]
+        [--write docs/real-world.md]
 
 Seeds are development seeds: no study reports on them. A row is a model's scores on one task and
 seed: the base model's first, then GRPO's after each number of ``--steps`` (one run that continues;
 ``--steps 0`` runs none). Rows are added to benchmarks/real/results/gates.jsonl as they are
 measured, and those that are there are not measured again; a run that was killed continues from its
-checkpoint in ``--work``. ``--write`` puts the table of all rows into a page; with ``--no-run``
-nothing else is done.
+checkpoint in ``--work``. ``--temperature`` is that of the test's answers, never of training.
+``--write`` puts the tables of all rows into a page; with ``--no-run`` nothing else is done.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 
 from benchmarks.marked_blocks import write_block
-from benchmarks.real.gates_table import gates_table
+from benchmarks.real.gates_table import at_temperature, gates_table, temperature_table
 from dph._base.provenance import code_commit, versions
 from dph.cli.display.output import quiet_libraries
 from dph.lab.quickstart.recipes import (
@@ -55,10 +56,11 @@ def main() -> None:
             for task in arguments.tasks.split(","):
                 steps = [int(n) for n in arguments.steps.split(",") if int(n)]
                 Gate(task, seed, arguments).run(steps)
-    table = gates_table(read_gate_rows(arguments.rows))
-    print(table)
-    if arguments.write:
-        write_block(arguments.write, "gates", table)
+    rows = read_gate_rows(arguments.rows)
+    for name, table in (("gates", gates_table(rows)), ("temperatures", temperature_table(rows))):
+        print(table)
+        if arguments.write:
+            write_block(arguments.write, name, table)
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,6 +70,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--steps", default="40,120,300", help="steps of GRPO, rising; 0: none")
     parser.add_argument("--problems", type=int, default=100, help="test problems a set")
     parser.add_argument("--samples", type=int, default=16, help="answers a test problem")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of a test's answers")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--work", type=Path, default=Path("build/real-gates"))
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
@@ -89,6 +92,7 @@ class Gate:
     def __init__(self, task: str, seed: int, arguments: argparse.Namespace) -> None:
         self._task, self._seed, self._rows = task, seed, arguments.rows
         self._sizes = {"problems": arguments.problems, "samples": arguments.samples}
+        self._temperature = arguments.temperature
         name = f"{task}-s{seed}-p{arguments.problems}-n{arguments.samples}"
         self._directory = arguments.work / name
 
@@ -103,18 +107,19 @@ class Gate:
     def _is_measured(self, steps: int, rate: float) -> bool:
         key = {"task": self._task, "seed": self._seed, "steps": steps, **self._sizes}
         key["learning_rate"] = rate if steps else None
-        return any(key.items() <= row.items() for row in read_gate_rows(self._rows))
+        rows = at_temperature(read_gate_rows(self._rows), self._temperature)
+        return any(key.items() <= row.items() for row in rows)
 
     def _measure(self, kind: WorldKind, steps: int) -> None:
         recipe = self._recipe(kind, max(steps, 1))
-        started, place = time.process_time(), self._directory / f"after_{steps}"
+        started, place = time.process_time(), self._evaluation(steps)
         with open_plan(recipe, self._directory / f"grpo_{recipe.train.learning_rate:g}") as plan:
             model, base = plan.initial, None
             if steps:
                 trained = train_stage(plan, Silent())
                 if trained.stopped:
                     raise KeyboardInterrupt
-                model, base = trained.checkpoint, self._directory / "after_0"
+                model, base = trained.checkpoint, self._evaluation(0)
             trained_for = time.process_time() - started
             document = evaluate_stage(plan, place, Silent(), model=model, base=base)
         row = {
@@ -124,6 +129,7 @@ class Gate:
             "steps": steps,
             **self._sizes,
             "learning_rate": recipe.train.learning_rate if steps else None,
+            "temperature": self._temperature,
             "sets": {name: dict(_scores(found)) for name, found in document["sets"].items()},
             "cpu_seconds": {
                 "training": round(trained_for, 1),
@@ -137,6 +143,10 @@ class Gate:
         _end_line(self._rows)
         with self._rows.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+
+    def _evaluation(self, steps: int) -> Path:
+        cooler = "" if self._temperature == 1 else f"_at_{self._temperature:g}"
+        return self._directory / f"after_{steps}{cooler}"
 
     def _recipe(self, kind: WorldKind, steps: int) -> Recipe:
         problems = self._sizes["problems"]
@@ -152,7 +162,12 @@ class Gate:
             pool=self._directory / "pool",
             seed=self._seed,
             size=Size(**{**kind.budget, "steps": steps, "samples": samples}),
-            settings={"evaluate": {"k": [k for k in (1, 4, 16, 64) if k <= samples]}},
+            settings={
+                "evaluate": {
+                    "k": [k for k in (1, 4, 16, 64) if k <= samples],
+                    "temperature": self._temperature,
+                }
+            },
         )
 
 

@@ -34,8 +34,14 @@ class Change:
         return f"{100 * self.mean:+.1f}{error} ({self.seeds})"
 
 
+def at_temperature(rows: Sequence[Row], temperature: float) -> list[Row]:
+    """The rows whose answers were drawn at that temperature; those that name none, at 1."""
+    return [row for row in rows if _temperature(row) == temperature]
+
+
 def gates_table(rows: Sequence[Row]) -> str:
-    """One line for each task and size of test, as markdown."""
+    """One line for each task and size of test at temperature 1, as markdown."""
+    rows = at_temperature(rows, 1.0)
     lines = [
         "| task | problems x samples | base: greedy / mean@1 / pass@16 | across | GRPO's steps | "
         "greedy: in domain / across | pass@16 | pass@64 | gates |",
@@ -143,3 +149,44 @@ def _is_some(changes: Sequence[Change], errors: float) -> bool | None:
     if not changes:
         return None
     return any(c.mean > 0 and c.mean >= errors * (c.error or 0.0) for c in changes)
+
+
+def temperature_table(rows: Sequence[Row]) -> str:
+    """One line for each model and temperature, where more than temperature 1 was measured.
+
+    A model is compared over the seeds that it has at all of its temperatures.
+    """
+    lines = [
+        "| task | model | temperature | mean@1: in domain / across | pass@4 | pass@16 | pass@64 | "
+        "seeds |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    keys = ("task", "problems", "samples", "learning_rate", "steps")
+    for key in dict.fromkeys(tuple(row[name] for name in keys) for row in rows):
+        of_model = [row for row in rows if tuple(row[name] for name in keys) == key]
+        lines += _by_temperature(key[0], key[-1], of_model)
+    lines += ["", "In per cent, means over the same development seeds; greedy is at none."]
+    return "\n".join(lines) + "\n"
+
+
+_OF_TEMPERATURE = ("mean", "pass@4", "pass@16", "pass@64")
+
+
+def _by_temperature(task: str, steps: int, rows: Sequence[Row]) -> Iterator[str]:
+    measured = {t: at_temperature(rows, t) for t in sorted({_temperature(row) for row in rows})}
+    if len(measured) < 2:
+        return
+    shared = set.intersection(*({row["seed"] for row in found} for found in measured.values()))
+    for temperature, found in measured.items():
+        of_seeds = [row for row in found if row["seed"] in shared]
+        scores = [
+            " / ".join(_percent(of_seeds, name, metric) for name in SETS)
+            for metric in _OF_TEMPERATURE
+        ]
+        model = f"GRPO, {steps} steps" if steps else "base"
+        cells = [f"`{task}`", model, f"{temperature:g}", *scores, str(len(shared))]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _temperature(row: Row) -> float:
+    return float(row.get("temperature", 1.0))

@@ -7,7 +7,7 @@ from math import sqrt
 import pytest
 
 from benchmarks.real.gates import Gate, read_gate_rows
-from benchmarks.real.gates_table import change_of, gates_table, said_gates
+from benchmarks.real.gates_table import change_of, gates_table, said_gates, temperature_table
 
 
 def row(seed, steps, greedy, many, task="real"):
@@ -81,11 +81,14 @@ def test_rows_that_exist_are_not_measured_again_and_a_line_cut_off_by_a_kill_is(
     assert read_gate_rows(tmp_path / "nowhere.jsonl") == []
     measured = []
     monkeypatch.setattr(Gate, "_measure", lambda _, kind, steps: measured.append(steps))  # noqa: ARG005
-    asked = Namespace(rows=rows, work=tmp_path, problems=5, samples=16)
+    asked = Namespace(rows=rows, work=tmp_path, problems=5, samples=16, temperature=1.0)
     Gate("real", 7, asked).run([120, 40])
     assert measured == [40, 120]
     measured.clear()
     Gate("real", 7, Namespace(**{**vars(asked), "samples": 64})).run([])
+    assert measured == [0]
+    measured.clear()
+    Gate("real", 7, Namespace(**{**vars(asked), "temperature": 0.4})).run([])
     assert measured == [0]
 
 
@@ -97,5 +100,17 @@ def test_rows_of_another_learning_rate_do_not_count(tmp_path, monkeypatch):
     rows.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     measured = []
     monkeypatch.setattr(Gate, "_measure", lambda _, kind, steps: measured.append(steps))  # noqa: ARG005
-    Gate("real", 7, Namespace(rows=rows, work=tmp_path, problems=5, samples=16)).run([40, 120])
+    asked = Namespace(rows=rows, work=tmp_path, problems=5, samples=16, temperature=1.0)
+    Gate("real", 7, asked).run([40, 120])
     assert measured == [40]
+
+
+def test_rows_at_other_temperatures_have_a_table_of_their_own_over_the_seeds_of_all():
+    cool = [{**row(seed, 0, 0.6, 0.8), "temperature": 0.4} for seed in (1, 2)]
+    assert gates_table([*BASE, *cool]) == gates_table(BASE)
+    lines = temperature_table([*BASE, row(1, 40, 0.5, 0.6), *cool]).splitlines()
+    assert lines[2:4] == [
+        "| `real` | base | 0.4 | 30 / 30 | - / - | 80 / 80 | - / - | 2 |",
+        "| `real` | base | 1 | 20 / 20 | - / - | 70 / 70 | - / - | 2 |",
+    ]
+    assert lines[4] == ""  # of GRPO one temperature is measured
