@@ -61,6 +61,16 @@ def test_general_rules_are_those_that_read_no_single_language(corpus, tmp_path):
     assert "thresholds" not in code["settings"]
 
 
+def test_rules_of_a_file_are_an_arm_as_those_of_a_preset_are(corpus, tmp_path):
+    (tmp_path / "mine.toml").write_text('base = "fixed"\n')
+    dropped = []
+    for number, rules in enumerate(("fixed", str(tmp_path / "mine.toml"))):
+        settings = AblationSettings(arms="filtering", filter=rules)
+        pools = make_pools(corpus, tmp_path / str(number), settings, Silent(), workers=1)
+        dropped.append({arm: pool.manifest.content for arm, pool in pools.items()})
+    assert dropped[0] == dropped[1]
+
+
 def test_every_comparison_names_arms_of_its_family():
     for family in FAMILIES.values():
         for each in family.comparisons:

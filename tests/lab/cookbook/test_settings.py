@@ -42,6 +42,16 @@ def test_inputs_start_at_the_file_and_what_the_world_writes_is_left(tmp_path):
     assert cookbook.instruct["only"].parts["own"] == f"{tmp_path}/own.jsonl"
 
 
+def test_rules_of_a_file_start_at_the_cookbook_wherever_rules_are_named(tmp_path):
+    (tmp_path / "mine.toml").write_text('base = "sql"\n')
+    text = SMALL.replace('filter = "sql"', 'filter = "mine.toml"') + "[corpora.code]\n"
+    text += 'inputs = ["c"]\n[ablation]\ncorpus = "sql"\nheldout = "code"\nfilter = "mine.toml"\n'
+    cookbook = load(tmp_path, text)
+    assert cookbook.ablation is not None
+    place = str(tmp_path / "mine.toml")
+    assert [cookbook.corpora["sql"].filter, cookbook.ablation.filter] == [place, place]
+
+
 def test_recipes_read_what_earlier_stages_write(tmp_path):
     cookbook = load(tmp_path, SMALL)
     base, sft = cookbook.base_recipe(tmp_path), cookbook.sft_recipe(tmp_path)
@@ -74,7 +84,8 @@ def test_a_seed_of_models_is_that_of_their_recipes_and_leaves_the_data(tmp_path)
         ("instruct.only.parts.own='synth:q'", "synth:q names 'q'; there is none"),
         ("base.train.warmup_steps=9", "warmup_steps=9, steps=2"),
         ("base.train.widht=9", "unknown key train.widht"),
-        ("corpora.sql.filter='strict'", "'fixed', 'opencoder' or 'sql', got 'strict'"),
+        ("corpora.sql.filter='strict'", "fixed, opencoder, sql or a file .*, got 'strict'"),
+        ("corpora.sql.filter='none.toml'", "there is no file .*none.toml"),
     ],
 )
 def test_what_is_wrong_anywhere_is_told_before_anything_runs(tmp_path, override, said):

@@ -51,7 +51,7 @@ class AblationOptions:
     )
     language: str = option("", "Use only documents of this language.", "NAME")
     dedup: str = option("opencoder", "Preset of dph corpus dedup.", "PRESET")
-    filter: str = option("opencoder", "Preset of dph corpus filter.", "PRESET")
+    filter: str = option("opencoder", "Preset of dph corpus filter, or a file.", "NAME|FILE")
 
 
 @settings_options(AblationOptions)

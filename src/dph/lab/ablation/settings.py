@@ -1,14 +1,34 @@
 """Settings of an ablation."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from dph.recipe.section import Count, Positive, Section
+from dph.recipe.section import Count, Positive, Section, start_of_paths
+
+_RULES = ("fixed", "opencoder", "sql")
 
 NGRAM = "ngram"
 DEVELOPMENT_FROM = 1000
 """Distance of the development seeds from the seeds of the table."""
+
+
+def _rules(value: object, info: ValidationInfo) -> object:
+    """The name of a preset, or a file of rules, placed as every other path."""
+    if value in _RULES or not isinstance(value, str):
+        return value
+    if not value.endswith(".toml"):
+        names = ", ".join(_RULES)
+        raise ValueError(f"must be {names} or a file that ends in .toml, got {value!r}")
+    place = (start_of_paths(value, info) or Path()) / value
+    if not place.is_file():
+        raise ValueError(f"there is no file {place}")
+    return str(place)
+
+
+FilterRules = Annotated[str, BeforeValidator(_rules)]
+"""Rules of `dph corpus filter`: the name of a preset, or a file of thresholds and rules."""
 
 
 class AblationSettings(Section):
@@ -27,7 +47,7 @@ class AblationSettings(Section):
     )
     language: str = Field("", description="use only documents of this language")
     dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
-    filter: Literal["fixed", "opencoder", "sql"] = "opencoder"
+    filter: FilterRules = "opencoder"
     models: Annotated[
         tuple[Literal["ngram", "transformer"], ...], Field(strict=False, min_length=1)
     ] = ("ngram", "transformer")

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dph.corpus.settings import DOCUMENTATION, SQL, RecallSettings
 from dph.errors import SettingsError
-from dph.lab.ablation.settings import AblationSettings
+from dph.lab.ablation.settings import AblationSettings, FilterRules
 from dph.lab.base.recipes import BaseRecipe, SFTRecipe
 from dph.recipe.section import (
     Count,
@@ -105,7 +105,7 @@ class CorpusSettings(Section):
     about: PlacedPath | None = Field(None, description="facts on the inputs")
     recall: RecallTable | None = None
     dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
-    filter: Literal["fixed", "opencoder", "sql"] = "fixed"
+    filter: FilterRules = Field("fixed", description="preset, or a file of rules (.toml)")
     thresholds: dict[str, str] = Field(
         {}, description='your conditions, by RULE or RULE.KIND: "> 0.5", or "" for none'
     )
