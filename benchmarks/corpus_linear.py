@@ -2,11 +2,11 @@
 
     python -m benchmarks.corpus_linear --megabytes 50,500,50,1500,50
 
-Texts are made directly: functions of random names and numbers, as many as a file of 1 to 40 kB takes;
-one file in ten is a copy of an earlier one and one in ten differs from one in a single name. Every
-stage is the command itself with one worker, in a process of its own; its time is that of the process
-and its workers, user and system. Sizes are measured in the order given: name a small one several
-times, before, between and after the large ones, to see what the machine's other work does. Writes
+Texts are made directly: functions of random names and numbers, in files of 1 to 40 kB; one file in
+ten is a copy of an earlier one, one in ten differs from one in a single name. Every stage is the
+command itself with one worker, in a process of its own; its time is that of the process and its
+workers, user and system. Sizes are measured in the order given: name a small one several times,
+before, between and after the large ones, to see the effect of other work on the machine. Writes
 ROWS, row by row.
 """
 
@@ -117,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", default="50,500,50", help="sizes, in this order")
     parser.add_argument("--stages", default=",".join(STAGES))
-    parser.add_argument("--scratch", type=Path, help="directory for the texts, three times the size")
+    parser.add_argument("--scratch", type=Path, help="directory for the texts")
     parser.add_argument("--out", type=Path, default=ROWS, help="rows, as csv, added to")
     options = parser.parse_args()
     stages = tuple(name for name in STAGES if name in options.stages.split(","))
