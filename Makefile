@@ -119,9 +119,10 @@ test-vllm: $(VLLM_STAMP)
 		--cov=dph.model.sampler.vllm --cov-branch --cov-config=/dev/null --cov-report=term-missing \
 		--cov-fail-under=90
 
-# A corpus in an object store: a server for S3 on loopback, in an environment of its own.
+# A corpus in an object store, a server for S3 on loopback, and token ids read by the readers of others' trainers, in an
+# environment of its own.
 test-store: $(STORE_STAMP)
-	.venv-store/bin/python -m pytest tests/corpus/test_remote.py --durations=4
+	.venv-store/bin/python -m pytest tests/corpus/test_remote.py tests/corpus/test_token_shards.py --durations=4
 
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test-all`.
 fuzz: $(STAMP)
@@ -210,7 +211,7 @@ $(INSPECT_STAMP): pyproject.toml
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 $(STORE_STAMP): pyproject.toml
-	$(call environment,.venv-store,-e ".[corpus$(comma)s3]" "moto[server]>=5" \
+	$(call environment,.venv-store,-e ".[corpus$(comma)s3]" "moto[server]>=5" "datatrove>=0.10$(comma)<0.11" "megatron-core>=0.16$(comma)<0.17" \
 		"pytest>=8.3" "beartype>=0.20" "hypothesis>=6.100")
 
 $(ENVIRONMENTS_STAMP): pyproject.toml

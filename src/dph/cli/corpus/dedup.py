@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,6 +17,68 @@ from dph.cli.corpus.options import (
     run_over_shards,
 )
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+
+# ``dph corpus tokenize``: a corpus as token ids, for other trainers.
+
+
+def tokenize(
+    source: AnyInputOption,
+    out: AnyOutOption,
+    tokenizer: Annotated[
+        Path,
+        typer.Option(
+            "--tokenizer", metavar="DIR", help="Saved tokenizer, a directory with tokenizer.json."
+        ),
+    ],
+    form: Annotated[
+        Literal["megatron", "datatrove"],
+        typer.Option(
+            "--format", help="megatron: .bin and .idx; datatrove: .ds, which nanotron reads too."
+        ),
+    ] = "megatron",
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--end",
+            metavar="TOKEN",
+            help="Token after each document [default: the tokenizer's eos_token].",
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    engine: EngineOption = "cores",
+    as_json: JsonOption = False,
+) -> None:
+    """Write token ids for other trainers.
+
+    Files are those of Megatron, or of datatrove and nanotron: for every shard its ids and an index
+    of its documents. Documents keep their order,
+    which is by hash. A special token that a text spells out is encoded as text.
+    """
+    from dph.cli.display.output import json_text, open_progress
+    from dph.corpus.ingest.run import open_input
+    from dph.corpus.remote import shown
+    from dph.corpus.token_shards import tokenize as write_tokens
+
+    number = open_workers(engine, workers)
+    corpus = open_input(source, out, workers=number)
+    with open_progress().task("tokenize", len(corpus.shards), "shards") as advance:
+        made = write_tokens(
+            corpus,
+            out,
+            tokenizer=tokenizer,
+            form=form,
+            end=end,
+            workers=number,
+            on_progress=advance,
+        )
+    if as_json:
+        typer.echo(json_text(dict(made)))
+        return
+    typer.echo(
+        f"tokenize: {made['documents']} documents, {made['tokens']} tokens of "
+        f"{made['bytes_per_token']} bytes in {len(made['shards'])} shards -> {shown(out)}"
+    )
+
 
 # ``dph corpus mix``: so many bytes of each of several corpora.
 
