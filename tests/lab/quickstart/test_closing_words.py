@@ -88,10 +88,11 @@ def script():
 
 def test_the_file_has_the_worlds_of_our_study_with_its_seeds():
     worlds = json.loads(FILE.read_text())["worlds"]
-    assert list(worlds) == ["countdown-1", "sql-2"]
+    assert list(worlds) == ["countdown-1", "real-1", "sql-2"]
     for world, table in worlds.items():
         found = read_over_seeds(world)
-        assert (found.seeds, found.page) == (table["seeds"], "docs/results.md")
+        page = "docs/real-world.md" if world == "real-1" else "docs/results.md"
+        assert (found.seeds, found.page) == (table["seeds"], page)
         assert str(found.methods["grpo"]["in_domain"]["greedy"]).count(" ± ") == 1
 
 
@@ -109,11 +110,11 @@ def test_a_study_gives_the_numbers_of_its_report(tmp_path):
         score | {"metric": "greedy", "label": "other", "mean": 0.1, "half_ci95": 0.1},
     ]
     (tmp_path / "report.json").write_text(json.dumps({"scores": scores}))
-    found = script().of_study(study, tmp_path)["sql-2"]
+    found = script().of_study(study, tmp_path, "docs/a.md")["sql-2"]
     assert found["methods"] == {
         "grpo": {"in_domain": {"greedy": [71.2, 5.0], "styles": [1.2, 0.1]}}
     }
-    assert found["seeds"] == 2
+    assert (found["seeds"], found["page"]) == (2, "docs/a.md")
 
 
 def test_a_file_of_another_schema_is_refused(tmp_path):
