@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,6 @@ from dph.tasks.problems import prompt_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
 
 # A long text on a terminal: a screen at a time where somebody can type, else printed.
@@ -160,7 +159,7 @@ def _parts(shown: Shown) -> "list[RenderableType]":
             Rule(Text(visible(f"{problem.set_name} / {problem.problem_id}"), style="bold")),
             Text(_scores(problem, shown)),
             *_problem_texts(problem, shown),
-            _answers(problem, shown),
+            *_answers(problem, shown),
         ]
         if left := len(problem.answers) - len(_some(problem, shown)):
             parts.append(Text(f"and {left} more different answers (--answers)", style="dim"))
@@ -195,7 +194,7 @@ def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]
     return texts
 
 
-def _answers(problem: ShownProblem, shown: Shown) -> "Table":
+def _answers(problem: ShownProblem, shown: Shown) -> "Iterator[RenderableType]":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -203,9 +202,11 @@ def _answers(problem: ShownProblem, shown: Shown) -> "Table":
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for label in shown.labels:
         table.add_column(label, justify="right", overflow="fold")
-    for title in ("outcome", "style", "answer"):  # folded: rich would cut long words off
-        table.add_column(title, no_wrap=title == "outcome", overflow="fold")
-    for group in _some(problem, shown):
+    groups = _some(problem, shown)
+    styled = any(group.style for group in groups)
+    for title in ("outcome", *(["style"] if styled else []), "answer"):
+        table.add_column(title, no_wrap=title == "outcome", overflow="fold")  # rich cuts words off
+    for group in groups:
         answer = Text(_cut(group.text, None if shown.full else _ANSWER))
         if group.reason:
             answer.append(f"\n{_cut(group.reason, None if shown.full else _REASON)}", style="dim")
@@ -213,11 +214,11 @@ def _answers(problem: ShownProblem, shown: Shown) -> "Table":
             f"{count}{'*' if greedy else ''}"
             for count, greedy in zip(group.counts, group.greedy, strict=True)
         ]
-        table.add_row(*numbers, group.outcome.value, Text(visible(group.style or "-")), answer)
-    if any(any(group.greedy) for group in _some(problem, shown)):
-        table.caption = "* the greedy answer, which is not counted"
-        table.caption_justify = "left"
-    return table
+        style = [Text(visible(group.style or "-"))] if styled else []
+        table.add_row(*numbers, group.outcome.value, *style, answer)
+    yield table
+    if any(any(group.greedy) for group in groups):
+        yield Text("* the greedy answer, which is not counted", style="dim")
 
 
 def _some(problem: ShownProblem, shown: Shown) -> Sequence[AnswerGroup]:
