@@ -91,7 +91,8 @@ def ingest(
         typer.Argument(
             metavar="[NAME=]PATH",
             help="Directories, git repositories, archives (.tar.gz, .zip, ...), and files: .jsonl "
-            "(.gz, .zst), .parquet, .warc (.gz, .zst).",
+            "(.gz, .zst), .parquet, .arrow, .warc (.gz, .zst). Or rows on the Hub: "
+            "hf://datasets/OWNER/NAME[@REVISION][?config=NAME&split=NAME].",
         ),
     ],
     out: AnyOutOption,

@@ -125,7 +125,7 @@ def table_of(*names: str, numbers: tuple[str, ...], last: str = "") -> "Table":
 
 def place_of(text: str) -> Path:
     """The path of a corpus that may lie in a store (``s3://bucket/prefix``)."""
-    if "://" not in text:
+    if "://" not in text or text.startswith("hf://datasets/"):  # rows of the Hub are ingested
         return Path(text)
     from dph.corpus.remote import placed
     from dph.errors import SettingsError
@@ -137,7 +137,7 @@ def place_of(text: str) -> Path:
 
 
 def _of_this_machine(text: str) -> Path:
-    if "://" in text:
+    if "://" in text and not text.startswith("hf://datasets/"):
         raise typer.BadParameter(
             f"must be a path of this machine, got {text}; ingest, licences, dedup, transform, "
             "filter, decontaminate and mix can write to a store"
@@ -145,7 +145,9 @@ def _of_this_machine(text: str) -> Path:
     return Path(text)
 
 
-_INPUT = "Directory written by a stage, or a file of documents: .jsonl (.gz, .zst), .parquet."
+_INPUT = (
+    "Directory written by a stage, rows: .jsonl (.gz, .zst), .parquet, .arrow, hf://datasets/NAME."
+)
 _OUT = "Directory to write; a killed run continues there."
 
 InputOption = Annotated[

@@ -132,6 +132,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "gym": "tasks of reasoning-gym",
         "corpus": "corpora",
         "web": "pages from WARC files",
+        "hub": "rows of data sets on the Hub",
         "s3": "corpora in S3",
         "base": "base models",
         "sft": "supervised fine-tuning",

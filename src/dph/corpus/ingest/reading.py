@@ -11,7 +11,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,9 +146,9 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-# Documents of files of rows: JSON lines, also packed, and parquet.
+# Documents of files of rows: JSON lines, also packed, parquet, and streams of Arrow.
 
-ROW_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+ROW_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
 _LONGEST_LINE = 4 * LARGEST
 """Bytes; JSON may take several for a character."""
 _BATCH = 64
@@ -206,14 +206,14 @@ def row_documents(
         columns: the column of a field, where it is none of the usual ones.
     """
     try:
-        rows = _parquet_rows(path) if path.suffix == ".parquet" else _json_rows(path)
+        rows = _TABLES.get(path.suffix, _json_rows)(path)
         for place, row in rows:
             if isinstance(row, Skip):
                 yield row
             elif not isinstance(row, dict):
                 yield Skip("not_a_row", place)
             else:
-                yield _document(row, place, label, facts, columns)
+                yield row_document(row, place, label, facts, columns)
     except TooLargeError as error:
         yield Skip("file_too_large", "", str(error))
     except DAMAGE as error:
@@ -238,21 +238,39 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    number = 0
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=_BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield f"row {number}", row
+        yield from _numbered(file.iter_batches(batch_size=_BATCH))
 
 
-def _document(
+def _arrow_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Rows of a file of datasets, in its cache or saved by it."""
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+        cut = (batch.slice(n, _BATCH) for batch in stream for n in range(0, len(batch), _BATCH))
+        yield from _numbered(cut)
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Any]]:
+    rows = (row for batch in batches for row in batch.to_pylist())
+    return ((f"row {number}", row) for number, row in enumerate(rows, 1))
+
+
+_TABLES = {".parquet": _parquet_rows, ".arrow": _arrow_rows}
+"""Readers of tables by the end of a file's name."""
+
+
+def row_columns(columns: Mapping[str, str]) -> set[str]:
+    """The columns that documents are made of; ``columns`` has those of some fields."""
+    return {name for names in _NAMES.values() for name in names} | set(columns.values())
+
+
+def row_document(
     row: Mapping[str, Any],
     place: str,
     label: str,
     facts: Mapping[str, Any],
     columns: Mapping[str, str],
 ) -> Document | Skip:
+    """The document of a row at ``place``; the other arguments are those of ``row_documents``."""
     found = {name: value for name, value in _fields(row, columns) if value is not None}
     text = found.pop("text", None)
     if not isinstance(text, str):

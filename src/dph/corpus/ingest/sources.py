@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from dph._base.files import sha256
 from dph._base.files.rows import read_rows
 from dph.corpus.ingest.archives import is_repository, newest_commit
+from dph.corpus.ingest.hub_rows import READING_HUB, HubRows, hub_pieces, names_hub
 from dph.corpus.ingest.pages import PAGE_SUFFIXES, READING_PAGES
 from dph.corpus.ingest.reading import LARGEST, ROW_SUFFIXES, RawFile, Skip, printable
 from dph.corpus.shards import digest
@@ -136,6 +137,7 @@ class SourceKind(StrEnum):
     ARCHIVE = "archive"
     ROWS = "rows"
     PAGES = "pages"
+    HUB = "hub"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,8 @@ def plan(
     """The units of ``inputs``, in an order that does not depend on theirs.
 
     Args:
-        inputs: paths, or NAME=PATH where the label is not to be taken from the path.
+        inputs: paths or names on the Hub, or NAME=PATH where the label is not to be taken from the
+            path.
         about: a file of rows with facts on the sources (``about_sources``).
         columns: the columns of rows that fields come in, where their names are others.
         out: where the corpus will be written; it may lie inside an input, of which it is no part.
@@ -239,6 +242,8 @@ def _labelled(text: str) -> tuple[str, Path]:
     if named and not Path(text).exists():
         return named[1], Path(named[2])
     path = Path(text)
+    if names_hub(path):
+        return HubRows.of(path).name, path
     name = printable(path.resolve().name)
     for suffix in sorted(_SUFFIXES, key=len, reverse=True):
         if path.is_file() and name.endswith(suffix):
@@ -253,8 +258,8 @@ def _units(
     columns: Mapping[str, str],
     out: Path | None,
 ) -> Iterator[Unit]:
-    kind = kind_of(path, out=out)
-    columns = columns if kind is SourceKind.ROWS else {}
+    kind = SourceKind.HUB if names_hub(path) else kind_of(path, out=out)
+    columns = columns if kind in (SourceKind.ROWS, SourceKind.HUB) else {}
 
     def unit(version: str, files: Sequence[str] = (), *, place: Path = path) -> Unit:
         return Unit(
@@ -272,15 +277,30 @@ def _units(
     elif kind is SourceKind.DIRECTORY:
         for group in _groups(list_files(path, without=out)):
             yield unit(digest(group), [name for name, _, _ in group])
+    elif kind is SourceKind.HUB:
+        require(READING_HUB, "ingest", extra="hub")
+        found = hub_pieces(path)
+        for piece in found.pieces:
+            if found.version:
+                yield replace(unit(found.version, [piece]), path=found.pinned)
+            else:
+                cached = unit(sha256(Path(piece)), place=Path(piece))
+                yield replace(cached, kind=SourceKind.ROWS)
     else:
         for file in _row_files(path, out) if path.is_dir() else [path]:
             yield unit(sha256(file), place=file)
+
+
+_OF_DATASETS = ("dataset_info.json", "state.json")
+"""Files that datasets writes next to rows."""
 
 
 def _row_files(directory: Path, out: Path | None) -> list[Path]:
     """The files of a directory that holds files of rows and nothing else; [] if it does not."""
     there = sorted(path for path in directory.iterdir() if not path.name.startswith("."))
     found = [path for path in there if out is None or path.resolve() != out.resolve()]
+    if any(path.suffix == ".arrow" for path in found):
+        found = [path for path in found if path.name not in _OF_DATASETS]
     rows = [path for path in found if path.name.endswith(ROW_SUFFIXES) and path.is_file()]
     return rows if rows == found else []
 

@@ -14,6 +14,7 @@ from dph._base.files import atomic_path, make_directory, sha256
 from dph._base.files.rows import open_parquet
 from dph.corpus.documents import FIELDS, DocType, Document, position
 from dph.corpus.ingest.archives import archive_files, repository_facts, repository_files
+from dph.corpus.ingest.hub_rows import hub_documents
 from dph.corpus.ingest.pages import page_documents
 from dph.corpus.ingest.reading import RawFile, Skip, document_of, row_documents
 from dph.corpus.ingest.sources import SourceKind, Unit, directory_files
@@ -276,6 +277,8 @@ def _read(unit: Unit, given_up: Mapping[str, str]) -> Iterator[Document | Skip]:
         yield Skip(f"source_{given_up[label]}", "", "reading it did not finish")
     elif unit.kind == SourceKind.ROWS:
         yield from row_documents(path, label, unit.facts, unit.columns)
+    elif unit.kind == SourceKind.HUB:
+        yield from hub_documents(unit.path, unit.files[0], label, unit.facts, unit.columns)
     elif unit.kind == SourceKind.PAGES:
         yield from page_documents(path, label, unit.facts)
     elif unit.kind == SourceKind.GIT:
