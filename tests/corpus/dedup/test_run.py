@@ -88,7 +88,7 @@ def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
 def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):
     documents = planted_documents(6)
     made = []
-    for shards in (1, 4):
+    for shards in (1, 4, 64):
         random.Random(shards).shuffle(documents)
         source = small_corpus(tmp_path / f"in{shards}", documents, shards=shards)
         for name in ("opencoder", "loose"):
