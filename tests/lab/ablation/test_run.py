@@ -5,11 +5,14 @@ import json
 import pytest
 
 from dph._base.files import read_json
+from dph.corpus import open_corpus
 from dph.corpus.ingest.run import open_input
 from dph.errors import DataError
 from dph.lab.ablation.arms import FAMILIES
+from dph.lab.ablation.kneser_ney import recipe_of
 from dph.lab.ablation.run import ablate, read_rows
 from dph.lab.ablation.settings import AblationSettings
+from dph.lab.base.base import schedule_of
 from dph.runs.progress import Silent
 from lab.cookbook.test_run import function
 
@@ -103,6 +106,24 @@ def test_the_rule_is_locked_with_its_power_before_the_seeds_of_the_table(corpora
     with pytest.raises(DataError, match="the rule changed after runs on the report seeds"):
         run(corpora, tmp_path / "a", **small | {"margin": 0.5})
     assert run(corpora, tmp_path / "a", **small) == found
+
+
+def test_arms_of_annealing_learn_the_same_sequences_at_other_rates(corpora, tmp_path):
+    small = {"models": ["transformer"], "arms": "annealing", "tokens": 640}
+    found = run(corpora, tmp_path / "a", **small)
+    assert found["pools"]["constant"] == found["pools"]["annealed"]
+    arms = found["models"]["transformer"]
+    one, other = (arms[arm]["code"]["bits_per_byte"] for arm in ("constant", "annealed"))
+    assert all(a != b for a, b in zip(one, other, strict=True))
+    pool = open_corpus(tmp_path / "a" / "pools" / "file")
+    settings = AblationSettings(**SETTINGS | small)
+    for annealed, last in ((False, 1), (True, 1 / 30)):
+        recipe = recipe_of(pool, tmp_path, settings, 0, name="a", annealed=annealed)
+        schedule = schedule_of(recipe)
+        assert (schedule.steps, recipe.data.annealing) == (10, None)
+        assert [schedule(7), schedule(9)] == pytest.approx([1, last])
+    with pytest.raises(ValueError, match="models must be transformer, got ngram, transformer"):
+        AblationSettings(arms="annealing")
 
 
 def test_rows_of_report_seeds_stay_while_a_run_goes_through_development_again(

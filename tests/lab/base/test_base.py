@@ -93,6 +93,14 @@ def test_the_annealing_mixture_is_what_the_last_steps_learn_from(corpora, traine
     assert weights(tmp_path) != weights(trained)
 
 
+def test_without_a_mixture_annealing_continues_with_the_corpus(corpora, tmp_path):
+    """At a rate that does not fall, it is nothing but more steps."""
+    rates = {"steps": 3, "learning_rate": 1e-2, "final_rate": 1e-2}
+    train_base(base_recipe(corpora[0], annealing_steps=3, **rates), tmp_path / "a", Silent())
+    train_base(base_recipe(corpora[0], **rates | {"steps": 6}), tmp_path / "b", Silent())
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+
+
 def test_one_is_continued_with_its_own_tokenizer(trained, corpora, tmp_path):
     recipe = base_recipe(corpora[1]).model_dump(mode="json", exclude={"model", "tokenizer"})
     recipe = type(base_recipe(corpora[1])).model_validate(

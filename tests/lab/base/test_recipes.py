@@ -53,7 +53,11 @@ def test_the_kind_of_a_recipe_is_told_before_it_is_read(tmp_path):
         (BASE, "train.warmup_steps=11", "warmup_steps=11, steps=10"),
         (BASE, "train.sequences_at_once=3", "sequences_per_step=4, sequences_at_once=3"),
         (BASE, "train.final_rate=1.0", "final_rate=1.0, learning_rate=0.0003"),
-        (BASE, "train.annealing_steps=5", "go together, got annealing=None, annealing_steps=5"),
+        (
+            BASE,
+            "data.annealing='x'",
+            "needs train.annealing_steps, got annealing=.*x, annealing",
+        ),
         (BASE, 'continued="there"', "not both"),
         (BASE, "model.heads=3", "width=32, heads=3"),
         (BASE, "train.stepz=5", "unknown key train.stepz; did you mean steps"),

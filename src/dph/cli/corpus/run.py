@@ -32,7 +32,9 @@ HeldoutOption = Annotated[
 class AblationOptions:
     """The settings of an ablation that are options (``dph.lab.ablation.settings`` has them all)."""
 
-    arms: str = option("cleaning", "Arms to compare: cleaning, deduplication, filtering.", "NAME")
+    arms: str = option(
+        "cleaning", "Arms to compare: cleaning, deduplication, filtering, annealing.", "NAME"
+    )
     models: str = option("ngram,transformer", "Models to use: ngram, transformer.", "A,B")
     tokens: int = option(120_000, "Tokens that each model is trained on.", "N")
     seeds: int = option(3, "Number of seeds; each draws sequences and initial weights.", "N")
@@ -43,6 +45,7 @@ class AblationOptions:
     )
     width: int = option(96, "Width of the transformer.", "N")
     layers: int = option(2, "Layers of the transformer.", "N")
+    sequences_per_step: int = option(8, "Sequences of a step of the transformer.", "N")
     megabytes: float = option(1.0, "Maximum megabytes of the input; a sample is taken.", "N")
     copies: float = option(
         0.0,

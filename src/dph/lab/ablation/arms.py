@@ -1,7 +1,7 @@
 """Arms of an ablation: the same raw text, cleaned in the ways that are compared."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,10 +42,14 @@ class ArmComparison:
 
 @dataclass(frozen=True, slots=True)
 class ArmFamily:
-    """Arms that are compared: the steps of each, the first arm is the reference."""
+    """Arms that are compared: the steps of each, the first arm is the reference.
+
+    The learning rate of the arms ``annealed`` falls in the last fifth of the steps.
+    """
 
     arms: Mapping[str, Sequence[str]]
     comparisons: Sequence[ArmComparison] = ()
+    annealed: Set[str] = frozenset()
 
     @property
     def reference(self) -> str:
@@ -81,6 +85,11 @@ FAMILIES: Mapping[str, ArmFamily] = {
             ArmComparison("code", "none"),
             ArmComparison("code", "general"),
         ),
+    ),
+    "annealing": ArmFamily(
+        {"constant": (FILE,), "annealed": (FILE,)},
+        (ArmComparison("annealed", "constant"),),
+        frozenset({"annealed"}),
     ),
 }
 """``filtering`` begins with what deduplication leaves, in OpenCoder's order."""

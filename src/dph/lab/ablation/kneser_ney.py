@@ -37,9 +37,11 @@ def transformer_bits(
     directory: Path,
     tokens: Path,
     progress: ProgressDisplay,
+    *,
+    annealed: bool = False,
 ) -> dict[str, float]:
     """Mean bits a held-out token, by language, of a transformer that learnt ``pool``."""
-    recipe = recipe_of(pool, tokenizer, settings, seed, name=directory.name)
+    recipe = recipe_of(pool, tokenizer, settings, seed, name=directory.name, annealed=annealed)
     path = train_base(recipe, directory, progress, replace=True, tokens=tokens)
     model = load_model(path, device="cpu")
     return {name: _mean_bits(model, sequences) for name, sequences in heldout.items()}
@@ -58,10 +60,24 @@ def _mean_bits(model: PreTrainedModel, sequences: NDArray[np.int64]) -> float:
     return float(np.mean(bits))
 
 
+_ANNEALED, _FINAL = 5, 30
+"""A fifth of the steps are annealing; the rate falls to a thirtieth, as OpenCoder's."""
+
+
 def recipe_of(
-    pool: Corpus, tokenizer: Path, settings: AblationSettings, seed: int, *, name: str
+    pool: Corpus,
+    tokenizer: Path,
+    settings: AblationSettings,
+    seed: int,
+    *,
+    name: str,
+    annealed: bool = False,
 ) -> BaseRecipe:
-    """The recipe of `dph base`: constant rate after a tenth of the steps, one thread."""
+    """The recipe of `dph base`: constant rate after a tenth of the steps, one thread.
+
+    ``annealed``: the same sequences, but the rate falls in the last fifth of the steps.
+    """
+    falling = settings.steps // _ANNEALED if annealed else 0
     table: dict[str, Any] = {
         "kind": "base",
         "name": name,
@@ -77,7 +93,9 @@ def recipe_of(
         "train": {
             "learning_rate": settings.learning_rate,
             "warmup_steps": settings.steps // 10,
-            "steps": settings.steps,
+            "final_rate": settings.learning_rate / _FINAL,
+            "steps": settings.steps - falling,
+            "annealing_steps": falling,
             "context": settings.context,
             "sequences_per_step": settings.sequences_per_step,
             "sequences_at_once": settings.sequences_per_step,

@@ -174,7 +174,7 @@ class _Cells:
     def _cell(self, model: str, arm: str, seed: int) -> dict[str, Any]:
         """Measured once for arms of the same documents, as where there is no copy to drop."""
         content = self.pools[arm].manifest.content
-        path = self.out / "cells" / f"{model}-{content[:16]}-{seed}.json"
+        path = self.out / "cells" / f"{model}-{self._called(arm, seed)}.json"
         key = digest(
             {
                 "version": VERSION,
@@ -182,7 +182,7 @@ class _Cells:
                 "pool": content,
                 "tokenizer": tokenizer_fingerprint(self.tokenizer),
                 "heldout": [self.heldout_content, {n: h.facts() for n, h in self.heldout.items()}],
-                "cell": [model, seed],
+                "cell": [model, seed, *(["annealed"] if self._is_annealed(arm) else [])],
             }
         )
         if path.is_file() and (note := read_json(path)).get("key") == key:
@@ -212,11 +212,20 @@ class _Cells:
                 heldout,
                 self.settings,
                 seed,
-                self.out / "models" / f"{pool.manifest.content[:16]}-{seed}",
+                self.out / "models" / self._called(arm, seed),
                 self._tokens(pool),
                 self.progress,
+                annealed=self._is_annealed(arm),
             )
         return {name: value / self.heldout[name].bytes_per_token for name, value in bits.items()}
+
+    def _is_annealed(self, arm: str) -> bool:
+        return arm in FAMILIES[self.settings.arms].annealed
+
+    def _called(self, arm: str, seed: int) -> str:
+        """Name of what is learnt: the same for arms of the same documents and rates."""
+        annealed = "-annealed" if self._is_annealed(arm) else ""
+        return f"{self.pools[arm].manifest.content[:16]}-{seed}{annealed}"
 
     def _learnt(self, arm: str, seed: int) -> tuple[Any, int]:
         pool = self.pools[arm]

@@ -34,7 +34,7 @@ FilterRules = Annotated[str, BeforeValidator(_rules)]
 class AblationSettings(Section):
     """Arms, amount of text, number of seeds, and models."""
 
-    arms: Literal["cleaning", "deduplication", "filtering"] = Field(
+    arms: Literal["cleaning", "deduplication", "filtering", "annealing"] = Field(
         "cleaning", description="family of arms to compare"
     )
     megabytes: Annotated[float, Field(gt=0)] = Field(
@@ -85,6 +85,15 @@ class AblationSettings(Section):
             raise ValueError(
                 f"need tokens >= context * sequences_per_step, got tokens={self.tokens}, "
                 f"context={self.context}, sequences_per_step={self.sequences_per_step}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _an_n_gram_model_has_no_rate(self) -> Self:
+        if self.arms == "annealing" and NGRAM in self.models:
+            raise ValueError(
+                "arms of annealing differ in the learning rate, which an n-gram model does not "
+                f"have: models must be transformer, got {', '.join(self.models)}"
             )
         return self
 

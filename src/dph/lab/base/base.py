@@ -188,10 +188,10 @@ def _curriculum(
     progress: ProgressDisplay,
 ) -> Curriculum:
     train = recipe.train
-    parts = []
-    for name, corpus, steps in zip(
-        ("corpus", "annealing"), corpora, (train.steps, train.annealing_steps), strict=False
-    ):
+    parts, counts = [], [train.steps, train.annealing_steps]
+    if recipe.data.annealing is None:
+        counts = [sum(counts)]
+    for name, corpus, steps in zip(("corpus", "annealing"), corpora, counts, strict=False):
         sequences = steps * train.sequences_per_step
         with progress.task(f"tokens of the {name}", len(corpus.shards), "shards") as advance:
             tokens = corpus_tokens(

@@ -134,7 +134,9 @@ class BaseDataSettings(Section):
     """``[data]``: corpora, as stages of `dph corpus` leave them."""
 
     corpus: PlacedPath = Field(description="corpus for warm-up and the constant rate")
-    annealing: PlacedPath | None = Field(None, description="corpus for the falling rate")
+    annealing: PlacedPath | None = Field(
+        None, description="corpus for the falling rate; default: the same corpus, continued"
+    )
 
 
 class BaseTrainSettings(AdamSettings):
@@ -144,7 +146,7 @@ class BaseTrainSettings(AdamSettings):
     final_rate: Rate = Field(1e-5, description="learning rate of the last step of annealing")
     warmup_steps: Count = 2000
     steps: Positive = Field(description="optimizer steps on the corpus, including warm-up")
-    annealing_steps: Count = Field(0, description="further steps, on the annealing mixture")
+    annealing_steps: Count = Field(0, description="further steps, at the falling rate")
     context: Positive = Field(description="tokens of a sequence")
     sequences_per_step: Positive = Field(description="sequences per optimizer step")
     sequences_at_once: Positive = Field(1, description="sequences in one forward pass of a device")
@@ -188,10 +190,10 @@ class BaseRecipe(Section):
             raise ValueError("give [model] (random weights) or continued (a directory), not both")
         if self.continued is not None and self.tokenizer != TokenizerSettings():
             raise ValueError("a continued model has its own tokenizer: leave [tokenizer] out")
-        if (self.data.annealing is None) != (self.train.annealing_steps == 0):
+        if self.data.annealing is not None and not self.train.annealing_steps:
             raise ValueError(
-                "data.annealing and train.annealing_steps go together, got "
-                f"annealing={self.data.annealing}, annealing_steps={self.train.annealing_steps}"
+                f"data.annealing needs train.annealing_steps, got annealing={self.data.annealing}, "
+                "annealing_steps=0"
             )
         return self
 
