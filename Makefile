@@ -200,14 +200,14 @@ $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	$(call environment,.venv-bench,-e . -r benchmarks/requirements.txt)
 
 $(TRL_STAMP): pyproject.toml
-	$(call environment,.venv-trl,-e ".[trl]" "peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
+	$(call environment,.venv-trl,-e ".[trl$(comma)math]" "peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
 
 $(VERL_STAMP): pyproject.toml
 	$(call environment,.venv-verl,-e ".[verl]" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 $(INSPECT_STAMP): pyproject.toml
-	$(call environment,.venv-inspect,-e . "inspect_ai>=0.3.200$(comma)<0.4" \
+	$(call environment,.venv-inspect,-e ".[math]" "inspect_ai>=0.3.200$(comma)<0.4" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 $(STORE_STAMP): pyproject.toml
@@ -215,7 +215,7 @@ $(STORE_STAMP): pyproject.toml
 		"pytest>=8.3" "beartype>=0.20" "hypothesis>=6.100")
 
 $(ENVIRONMENTS_STAMP): pyproject.toml
-	$(call environment,.venv-environments,-e ".[gym]" "verifiers[openenv]>=0.4$(comma)<0.5" \
+	$(call environment,.venv-environments,-e ".[gym$(comma)math]" "verifiers[openenv]==0.4.0" "openenv==0.4.1" "fastmcp==4.1.*" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 # torchvision and its like come as builds for CUDA, which cannot be loaded beside torch's build for CPUs;

@@ -333,6 +333,11 @@ class SaysNothing:
         self.said = True
 
 
+class ReadsMessages(SaysNothing):
+    def get_reward(self, messages) -> float:
+        return float(bool(messages))
+
+
 class BeginsApart:
     def reset(self, **columns: Any) -> str:
         return str(os.getpid())

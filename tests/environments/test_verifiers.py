@@ -11,8 +11,10 @@ from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.cli import main
 from dph.recipe import resolve_recipe
 from dph.runs.task import run_verifier
+from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.environments.tasksets import problem_taskset, taskset_problems
 from dph.tasks.problems import load_problems
+from graded_tasks import PROBLEMS, RIGHT, SUBJECTS, WRONG, grader
 from scripted_policy import START, byte_tokenizer, call, make_draw
 from tiny_models import build_model, build_tokenizer
 
@@ -156,6 +158,20 @@ def test_our_problems_are_a_taskset_that_our_verifier_grades():
             scored(lacking, "2")
     assert (right.reward, wrong.reward) == (1.0, 0.0)
     assert (right.info["verdict"], wrong.info["verdict"][:5]) == ("CORRECT", "WRONG")
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_our_sql_maths_and_code_are_graded_in_a_taskset(subject, tmp_path):
+    with grader(subject, tmp_path) as made:
+        acts = isinstance(made, EnvironmentVerifier)
+        if acts:
+            with pytest.raises(SettingsError, match="runs tools in separate servers"):
+                problem_taskset([PROBLEMS[subject]], made)
+        taskset = problem_taskset([PROBLEMS[subject]], made.verifier if acts else made)
+        [task] = taskset(vf.TasksetConfig(id="ours"))
+        for turns, reward in ((RIGHT[subject], 1.0), (WRONG[subject], 0.0)):
+            answer = turns[-1] if isinstance(turns[-1], str) else next(iter(turns[-1][1].values()))
+            assert scored(task, answer).reward == reward
 
 
 def scored(task, reply):

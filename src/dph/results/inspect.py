@@ -23,12 +23,11 @@ from dph.records import Outcome, Problem
 from dph.results.read.run_results import RunResults, read_set_problems
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_digest
 from dph.tasks.environments import read_turns
-from dph.tasks.verl import GROUND_TRUTH_FIELDS
+from dph.tasks.inspect import SCORER, target_of
 
 # The JSON documents that a log of Inspect is made of (its log format, version 2).
 
 VERSION = 2
-SCORER = "verdict"
 _CORRECT, _INCORRECT = "C", "I"
 _LONGEST = 1_000
 """Characters of a prompt or gold answer in the list of samples."""
@@ -165,17 +164,6 @@ def sample_summary(sample: Mapping[str, Any]) -> dict[str, Any]:
         "completed": True,
         "message_count": len(sample["messages"]),
     }
-
-
-def target_of(problem: Problem | None) -> str:
-    """The gold answer as a text; all that a problem's answer holds where no field is known."""
-    if problem is None:
-        return ""
-    for field in GROUND_TRUTH_FIELDS:
-        found = problem.answer.get(field)
-        if isinstance(found, str):
-            return found
-    return json.dumps(dict(problem.answer), ensure_ascii=False, sort_keys=True)
 
 
 def is_scored(row: Mapping[str, Any]) -> bool:

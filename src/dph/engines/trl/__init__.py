@@ -12,6 +12,13 @@ except ModuleNotFoundError as error:
 
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.dataset import problems_dataset, reward_function
+from dph.engines.trl.factory import trainer_arguments
 from dph.engines.trl.trainer import DPHTrainer
 
-__all__ = ["DPHConfig", "DPHTrainer", "problems_dataset", "reward_function"]
+__all__ = [
+    "DPHConfig",
+    "DPHTrainer",
+    "problems_dataset",
+    "reward_function",
+    "trainer_arguments",
+]

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from dph.errors import SettingsError
 from dph.records import Turn
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
@@ -250,3 +251,13 @@ def read_turns(text: str) -> list[Turn]:
         else:
             raise ValueError(f"a turn begins with '> ' or the name of a tool, got {line!r:.80}")
     return [Turn(by, "\n".join(lines)) for by, lines in found]
+
+
+def require_chat_form(form: str, engine: str) -> None:
+    """Refuse calls that another engine, which parses those of a chat, would not find.
+
+    Raises:
+        SettingsError: ``form`` is not ``json``.
+    """
+    if form != "json":
+        raise SettingsError(f"{engine} parses calls of a chat, form='json', got form={form!r}")

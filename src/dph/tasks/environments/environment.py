@@ -130,7 +130,7 @@ class Environment(Closing):
         module = source or self.name.partition(":")[0]
         self.source = source_file(module, directories)
         self.version = f"2 {source_fingerprint(module, directories)}".rstrip()
-        self._start_seconds = start_seconds
+        self._start_seconds, self.directories = start_seconds, tuple(directories)
         self._options = {
             "path": self.name,
             "directories": [str(directory.resolve()) for directory in directories],
@@ -338,10 +338,14 @@ class Episode(Closing):
             Results, in the order of the calls; none where the trajectory is over: its turn called
             no tool, or something ended it (``ending``).
         """
+        return self.take(text, FORMS[self._environment.form](text))
+
+    def take(self, text: str, calls: Sequence[ToolCall | BadCall]) -> list[ToolResult]:
+        """As ``step``, for calls that somebody else found in the turn or next to it."""
         if self.ending is not None or self._submitted:
             return []
         self.turns += 1
-        limits, calls = self._environment.limits, FORMS[self._environment.form](text)
+        limits = self._environment.limits
         good = [[c.name, dict(c.arguments)] for c in calls if isinstance(c, ToolCall)]
         self.messages.append({"role": "assistant", "content": text, "calls": good})
         if not calls:
@@ -362,9 +366,19 @@ class Episode(Closing):
             return []
         return results
 
+    def call(self, call: ToolCall | BadCall) -> ToolResult:
+        """One call, for an engine that counts turns itself; an error once it is over."""
+        if self.ending is None and not self._submitted:
+            result = self._run(call)
+            if self.ending is None:
+                return result
+        why = self.ending.reason if self.ending else "the answer was given"
+        return ToolResult.of_error("", f"the trajectory is over: {why}")
+
     def cut_off(self, reason: str) -> None:
         """End it: the policy's turn was cut off, or there is no room for another."""
-        self._end(Outcome.CUT_OFF, reason)
+        if self.ending is None and not self._submitted:
+            self._end(Outcome.CUT_OFF, reason)
 
     def verdict(self, grade: Callable[[str], Verdict] | None = None) -> Verdict:
         """Worth of the end; ``grade`` takes the answer where the class has no ``get_reward``.

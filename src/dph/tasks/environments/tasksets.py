@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from dph._base.import_path import search_in
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import UNGRADED, Problem
+from dph.tasks.environments.environment import EnvironmentVerifier
 from dph.tasks.environments.schema import documented
 from dph.tasks.verifiers.base import OneAtATime, Verifier
 
@@ -243,7 +244,15 @@ def problem_taskset(problems: Sequence[Problem], verifier: Verifier) -> type:
 
     A module that exports it by ``__all__`` is a taskset for the harnesses and trainers of
     verifiers. An answer that cannot be graded (CRASHED, BAD_GOLD) is an error of its trace.
+
+    Raises:
+        SettingsError: an ``EnvironmentVerifier``, whose tools are not servers of verifiers.
     """
+    if isinstance(verifier, EnvironmentVerifier):
+        raise SettingsError(
+            f"a taskset of verifiers runs tools in separate servers, not in the environment "
+            f"{verifier.environment.name!r}: give the verifier of the answers alone"
+        )
     import verifiers.v1 as vf  # noqa: PLC0415
 
     by_id = {problem.problem_id: problem for problem in problems}
