@@ -29,17 +29,19 @@ cookbook: $(STAMP)
 		&& touch .cookbook/.obtained; }
 	$(BIN)/dph corpus run recipes/cookbook/cookbook.toml --out $(COOKBOOK)
 
-# What removing copies and filtering is worth, by the likelihood of held-out code: sources by their
+# What removing copies, filtering and annealing are worth, by the likelihood of held-out code: sources by their
 # digests, one version of a project a call of pip, then every model. Killed anywhere, it goes on; a
 # quarter of an hour on a free core, the tables then go into docs/cookbook.md. CODE=DIR has the sources.
 CODE ?= .ablation
-ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)/heldout-corpus --models ngram \
+ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)/heldout-corpus \
 	--seeds 5 --development 3 --megabytes 100 --heldout-languages python,c
 ablation: $(STAMP)
 	$(call sources,train)
 	$(call sources,heldout)
-	$(ABLATE) --arms deduplication --tokens 3500000 --out benchmarks/ablation/deduplication
-	$(ABLATE) --arms filtering --tokens 1700000 --out benchmarks/ablation/filtering
+	$(ABLATE) --models ngram --arms deduplication --tokens 3500000 --out benchmarks/ablation/deduplication
+	$(ABLATE) --models ngram --arms filtering --tokens 1700000 --out benchmarks/ablation/filtering
+	$(ABLATE) --models transformer --arms annealing --tokens 60000 --sequences-per-step 2 \
+		--out benchmarks/ablation/annealing
 	$(BIN)/python benchmarks/ablation_pages.py
 
 define sources

@@ -10,7 +10,7 @@ from pathlib import Path
 from marked_blocks import write_block
 
 ROOT = Path(__file__).parents[1]
-ARMS = ("deduplication", "filtering")
+ARMS = ("deduplication", "filtering", "annealing")
 
 
 def main() -> None:

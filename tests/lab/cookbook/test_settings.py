@@ -39,6 +39,9 @@ def test_inputs_start_at_the_file_and_what_the_world_writes_is_left(tmp_path):
         f"more={tmp_path}/a/b.jsonl",
         f"{tmp_path}/c/*.tar.gz",
     )
+    hub = "more=hf://datasets/org/name?config=python&split=test"
+    named = load(tmp_path, SMALL.replace("more=a/b.jsonl", hub)).corpora["sql"].inputs
+    assert named[1] == hub
     assert cookbook.instruct["only"].parts["own"] == f"{tmp_path}/own.jsonl"
 
 

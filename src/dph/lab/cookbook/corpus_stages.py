@@ -22,7 +22,7 @@ from dph.corpus.synth.writing import open_writer
 from dph.corpus.transform.cleaning import transform_spec
 from dph.errors import DataError
 from dph.lab.ablation.run import ablate
-from dph.lab.cookbook.settings import WORLD, SynthTable
+from dph.lab.cookbook.settings import HUB, WORLD, SynthTable
 from dph.lab.cookbook.stages import Digests, Kitchen
 from dph.lab.cookbook.writers import open_generator
 
@@ -207,7 +207,7 @@ def _inputs(kitchen: Kitchen, texts: tuple[str, ...]) -> list[str]:
     """The inputs with patterns resolved."""
     found: list[str] = []
     for text in texts:
-        if text.startswith(WORLD) or not glob.has_magic(text):
+        if text.startswith(WORLD) or HUB in text or not glob.has_magic(text):
             found.append(kitchen.place(text))
             continue
         matches = sorted(glob.glob(text))  # noqa: PTH207 - the pattern is a whole path

@@ -31,10 +31,12 @@ DATABASES = f"{WORLD}databases"
 """The world's databases, for rows of SQL."""
 SYNTH = "synth:"
 """Beginning of the name of a file of rows that ``[synth.<name>]`` writes."""
+HUB = "hf://"
+"""Beginning of a name on the Hub, which is not a path and not a pattern."""
 
 
 def _placed(value: Any, info: ValidationInfo) -> Any:
-    if not isinstance(value, str) or value.startswith((WORLD, SYNTH)):
+    if not isinstance(value, str) or value.startswith((WORLD, SYNTH)) or HUB in value:
         return value
     if (start := start_of_paths(value, info)) is None:
         return value
