@@ -7,8 +7,10 @@ import importlib.util
 import json
 
 import pytest
+from tokenizers import Tokenizer, models
 
 from corpus.test_steps import step_of
+from dph._base.files import make_directory
 from dph._processes.jobs.cores import RayJobs, connected_ray
 from dph.corpus.dedup.run import dedup
 from dph.corpus.ingest.run import ingest
@@ -18,6 +20,7 @@ from dph.corpus.running import do_step, run_steps
 from dph.corpus.settings import PRESETS
 from dph.corpus.stage import StageSpec
 from dph.corpus.stage_run import run_stage
+from dph.corpus.token_shards import tokenize
 from dph.errors import StageError
 from fake_ray import FakeRay
 
@@ -58,6 +61,11 @@ def stages(directory, source, workers):
     loud = run_stage(spec, unique, directory / "loud", workers=workers)
     mixture = Mixture(budget=120, shares={"a": 2.0, "b": 1.0})
     mix({"a": loud, "b": raw}, directory / "mixed", mixture=mixture, shards=2, workers=workers)
+    place = make_directory(source.parent / "words")
+    words = Tokenizer(models.WordLevel({"text": 0, "end": 1}, unk_token="text"))
+    words.save(str(place / "tokenizer.json"))
+    given = {"tokenizer": place, "form": "datatrove", "end": "end"}
+    tokenize(raw, directory / "tokens", workers=workers, **given)
 
 
 def files(directory):
