@@ -80,8 +80,8 @@ def test_the_report_is_read(follow, tmp_path):
 
 
 def test_a_method_is_one_file(follow, tmp_path, speller, monkeypatch):
-    (tmp_path / "quickstart").mkdir()
-    shutil.copytree(speller, tmp_path / "quickstart/base_model")
+    (tmp_path / "tiny").mkdir()
+    shutil.copytree(speller, tmp_path / "tiny/base_model")
     *_, compared, _ = follow("own-method")
     assert "rare" in compared
     assert 'kind = "rare:rare"' in Path("runs/rare/recipe.toml").read_text()
@@ -96,7 +96,7 @@ def test_a_method_is_one_file(follow, tmp_path, speller, monkeypatch):
 def test_an_agent_comes_from_nothing(follow, tmp_path):
     page = "../howto/environments"
     world = build_world(tmp_path / "world", seed=0)
-    train_base_model(world, tmp_path / "quickstart/base_model", seed=0, steps=60)
+    train_base_model(world, tmp_path / "lookup/base_model", seed=0, steps=60)
     checked, _, shown = follow(page)
     assert "valid, method grpo" in checked
     assert "where is cup ?" in shown

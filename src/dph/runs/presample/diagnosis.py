@@ -188,7 +188,7 @@ _CAUSES = {
     Outcome.BAD_GOLD: (
         "could not use the gold answer for {share} of the answers: ungradable.parquet says why"
     ),
-    Outcome.CRASHED: "crashed on {share} of the answers: samples.parquet says how",
+    Outcome.CRASHED: "crashed on {share} of the answers: samples.parquet has the tracebacks",
     Outcome.TIMED_OUT: (
         "timed out on {share} of the answers: raise data.verifier_timeout, or make it faster"
     ),
@@ -226,8 +226,8 @@ def _cause_in_the_rule(found: Manifest, explores: int) -> str:
             f"which is {threshold}, use easier problems or a stronger model"
         )
     return (
-        f"the verifier {_verifier(found)!r} called no deciding answer correct: unless it "
-        f"rejects everything, the problems are too hard for the model"
+        f"the verifier {_verifier(found)!r} called none of the first {n} answers to any problem "
+        f"correct: check that it accepts a right answer, or use easier problems"
     )
 
 

@@ -148,11 +148,11 @@ def _add(
 
 _LIKELY = {
     Outcome.CORRECT: "does the verifier tell right from wrong, and are the problems hard enough?",
-    Outcome.WRONG: "can the verifier call an answer right, and are the problems easy enough?",
+    Outcome.WRONG: "does the verifier accept right answers, and are the problems easy enough?",
     Outcome.NO_ANSWER: "does the prompt ask for answers in the form that the verifier looks for?",
     Outcome.INVALID: "does the prompt ask for answers in the form that the verifier looks for?",
     Outcome.TIMED_OUT: "the verifier may need longer than data.verifier_timeout",
-    Outcome.OVER_LIMIT: "the answers ask for more than the verifier allows",
+    Outcome.OVER_LIMIT: "the answers exceed the limits of the verifier",
     Outcome.CUT_OFF: "the answers may need more tokens than sampling.max_tokens",
     Outcome.BAD_GOLD: "the gold answers, or the paths of their databases, are wrong",
     Outcome.CRASHED: "the verifier is broken: the reasons are tracebacks",
@@ -174,7 +174,10 @@ def uniform_outcomes(groups: Sequence[Group]) -> str | None:
         (outcome, amount), *_ = counts.items()
         return f"all {amount} answers are {outcome.value}: {_LIKELY[outcome]}"
     several = ", ".join(f"{amount} {outcome.value}" for outcome, amount in counts.most_common())
-    return f"in every group all answers ended alike ({several}): nothing tells them apart"
+    return (
+        f"in every group all answers have the same outcome and reward ({several}): there is nothing "
+        "to learn from"
+    )
 
 
 def _ends(group: Group) -> set[tuple[Outcome, float]]:
