@@ -41,7 +41,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 label="MaxRL",
                 source="arXiv:2602.02710",
                 formula="A = (r - mean) / mean, 0 where mean = 0",
-                use="hard problems, rewards of 0 and 1",
+                use="with hard problems and rewards of 0 and 1",
             ),
         ),
         "f_grpo": Term(
@@ -56,7 +56,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 source="arXiv:2602.06717",
                 strength="objective.advantage.gamma",
                 formula="A = (1 - mean)^gamma A_GRPO",
-                use="many problems that are solved anyway",
+                use="if many problems are easy",
             ),
         ),
         "ucpo": Term(
@@ -77,8 +77,8 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 formula=(
                     "right answers share n+ A_GRPO as (1 - tau) / n+ + tau v / sum v, v = 1 / q"
                 ),
-                cost="own, verl: -; TRL: a forward of the new samples",
-                use="several ways of being right",
+                cost="own, verl: -; TRL: a forward pass of the new samples",
+                use="if several answers can be right",
             ),
         ),
         "pass_at_k": Term(
@@ -90,7 +90,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 source="arXiv:2508.10751",
                 strength="objective.advantage.k",
                 formula="mean standardised Pass@k of the subsets of k that a sample is in",
-                use="Pass@k is what counts",
+                use="if Pass@k is what counts",
             ),
         ),
         "pkpo": Term(
@@ -111,7 +111,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                     "A / n = sum over subsets of k with the sample of (max - max without it) / "
                     "C(n, k)"
                 ),
-                use="the same, unbiased, and rewards between 0 and 1",
+                use="the same, unbiased, and for rewards between 0 and 1",
             ),
         ),
         "differential_smoothing": Term(
@@ -145,9 +145,9 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 strength="objective.advantage.gamma_p",
                 formula=(
                     "A_GRPO - gamma_p log pi_old(y) if right, + gamma_n log pi_old(y) if wrong; "
-                    "sum of log-probs (measured) or mean a token"
+                    "sum of log-probs (measured) or mean per token"
                 ),
-                cost="own, verl: -; TRL: a forward of the new samples",
+                cost="own, verl: -; TRL: a forward pass of the new samples",
                 use="to flatten right answers only",
             ),
         ),
@@ -160,10 +160,10 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 label="BBG",
                 source="arXiv:2606.15455",
                 strength="objective.advantage.k",
-                formula="A = u(m; n, k) A_GRPO, m right answers of n of the initial policy",
+                formula="A = u(m; n, k) A_GRPO, m of n initial answers being right",
                 cost="pre-sampling",
                 stored="pool: outcomes of all samples",
-                use="the initial policy solves much already",
+                use="if the initial policy solves much already",
             ),
         ),
         "alpha_dpg": Term(
@@ -186,13 +186,13 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 strength="objective.advantage.alpha",
                 formula=(
                     "A = R - mean of the others' R, R = ((p / pi_old)^(1 - alpha) - 1) / (1 - "
-                    "alpha), p = pi_ref given that it is right"
+                    "alpha), p = pi_ref given a right answer"
                 ),
-                cost="pre-sampling; the reference's forward a step",
+                cost="pre-sampling; forward pass of the reference per step",
                 stored="pool: outcomes of all samples",
                 use=(
-                    "all ways of being right that the initial policy had are to stay; alpha trades "
-                    "them for precision"
+                    "to keep every right answer that the initial policy had; alpha trades them for "
+                    "precision"
                 ),
             ),
         ),

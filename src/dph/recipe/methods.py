@@ -108,8 +108,8 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             source="arXiv:2402.03300",
             strength="objective.penalties.kl.weight",
             formula="clip-higher + weight * k3(pi, pi_ref) on new samples",
-            cost="the reference's forward a step",
-            use="to stay near the initial policy where it is trained",
+            cost="forward pass of the reference per step",
+            use="to stay near the initial policy on the training problems",
         ),
         "alpha": Method(
             settings=_rehearsing("alpha", 0.01, alpha=0.5),
@@ -117,11 +117,11 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             source="arXiv:2509.07430",
             strength="objective.anchors.rehearsal.weight",
             formula=(
-                "clip-higher on what was left open + weight * alpha divergence on stored answers"
+                "clip-higher on problems to explore + weight * alpha divergence on stored answers"
             ),
-            cost="stored rows' forward",
+            cost="forward pass of stored rows",
             stored="pool: right answers and their log-probs",
-            use="between reverse and forward KL",
+            use="a compromise between reverse and forward KL",
         ),
         "dph_f": Method(
             settings=_rehearsing("forward_kl", 0.01),
@@ -129,9 +129,9 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             source="arXiv:2509.07430",
             strength="objective.anchors.rehearsal.weight",
             formula="the same with the forward KL",
-            cost="stored rows' forward",
+            cost="forward pass of stored rows",
             stored="pool",
-            use="Pass@k must not fall",
+            use="when Pass@k must not fall",
         ),
         "dph_js": Method(
             settings=_rehearsing("jensen_shannon", 0.2),
@@ -139,7 +139,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             source="arXiv:2509.07430",
             strength="objective.anchors.rehearsal.weight",
             formula="the same with Jensen-Shannon's generator",
-            cost="stored rows' forward",
+            cost="forward pass of stored rows",
             stored="pool",
             use="as dph_f, with bounded gradients",
         ),
@@ -148,7 +148,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             label="DPH-JS definition",
             strength="objective.anchors.rehearsal.weight",
             formula="Jensen-Shannon by its definition, half on stored, half on new samples",
-            cost="stored rows' and the reference's forward",
+            cost="forward passes of stored rows and of the reference",
             stored="pool",
             use="to compare with dph_js",
         ),
@@ -173,9 +173,9 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                 "clip-higher + weight * Jensen-Shannon's generator of u = pi / pi_then on own "
                 "right answers of the last N steps (`recent:N`)"
             ),
-            cost="stored rows' forward",
+            cost="forward pass of stored rows",
             stored="a buffer of recent right answers, in the checkpoint",
-            use="a reference that moves along, no pre-sampling",
+            use="to have a reference that follows the policy, without pre-sampling",
         ),
         **_NAMED_ADVANTAGES,
         "flowrl": Method(
@@ -193,15 +193,15 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                 "(1/n) sum of w ((log pi(y) - log pi_old(y)) / |y| - A)^2, A = v - mean of v, v = "
                 "beta A_GRPO + (log pi_ref(y) - log pi_old(y)) / |y|"
             ),
-            cost="the reference's forward a step; no sample skipped",
-            use="answers are to be as likely as their rewards say, not the best alone",
+            cost="forward pass of the reference per step; no sample skipped",
+            use="to make every answer as likely as its reward says, not only the best one",
         ),
         "entropy_bonus": Method(
             settings=_penalised("entropy", 0.001),
             label="Entropy bonus",
             strength="objective.penalties.entropy.weight",
             formula="clip-higher - weight * H(pi) at each position of new samples",
-            cost="no forward more",
+            cost="no extra forward pass",
             use="the cheapest guard against collapse; its weight is hard to choose",
         ),
         "exact_rkl": Method(
@@ -209,16 +209,16 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             label="Exact RKL",
             strength="objective.penalties.exact_reverse_kl.weight",
             formula="clip-higher + weight * KL(pi || pi_ref), exact, at new samples",
-            cost="the reference's forward a step",
-            use="instead of `rkl` where its noise hurts",
+            cost="forward pass of the reference per step",
+            use="instead of `rkl` if its noise hurts",
         ),
         "exact_fkl": Method(
             settings=_penalised("exact_forward_kl", 0.03),
             label="Exact FKL",
             strength="objective.penalties.exact_forward_kl.weight",
             formula="clip-higher + weight * KL(pi_ref || pi), exact, at new samples",
-            cost="the reference's forward a step",
-            use="keep what the initial policy would have said where the policy goes",
+            cost="forward pass of the reference per step",
+            use="to keep what the initial policy would say on the policy's own answers",
         ),
         "clip_cov": Method(
             settings={
@@ -234,9 +234,9 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             label="Clip-Cov",
             source="arXiv:2505.22617",
             strength="objective.surrogate.share",
-            formula="a share of the tokens of high covariance of log-prob and advantage left out",
-            cost="a forward without gradient",
-            use="entropy falls within a few steps",
+            formula="leaves out a share of the tokens whose log-prob and advantage covary most",
+            cost="a forward pass without gradient",
+            use="if entropy falls within a few steps",
         ),
         "kl_cov": Method(
             settings={
@@ -252,8 +252,8 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                 "weight * abs(log pi - log pi_old) at the tokens of highest covariance; ratio not "
                 "clipped"
             ),
-            cost="a forward without gradient",
-            use="as `clip_cov`, with several mini-batches a rollout",
+            cost="a forward pass without gradient",
+            use="as `clip_cov`, with several mini-batches per rollout",
         ),
         "dph_broad": Method(
             settings={
@@ -283,11 +283,11 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                 "agree; then a consolidation: the same on the trained policy's own answers"
             ),
             cost=(
-                "stored rows' forward; 16 answers a prompt before and after RL; 200 updates after "
-                "it"
+                "forward pass of stored rows; 16 answers per prompt before and after RL; 200 "
+                "updates after RL"
             ),
             stored="stores: next-token distributions ([stores.md](stores.md))",
-            use="prompts without labels are at hand, of the domains that must not suffer",
+            use="with unlabelled prompts from the domains that must not suffer",
         ),
         "consolidation": Method(
             settings={
@@ -314,12 +314,12 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             strength="stores.after.tilt",
             formula=(
                 "no RL: KL(q || pi) at every position of the policy's own stored answers to "
-                "prompts without labels, q being it tilted towards answers that agree: what "
-                "`dph_broad` does after its anchor, and `dph consolidate` to any run"
+                "prompts without labels, q being the policy tilted towards answers that agree: "
+                "what `dph_broad` does after its anchor, and `dph consolidate` after any run"
             ),
-            cost="16 answers a prompt; 200 updates",
+            cost="16 answers per prompt; 200 updates",
             stored="stores: next-token distributions ([stores.md](stores.md#consolidation))",
-            use="after any training, of any engine; the forecast says whether it pays",
+            use="after training with any engine; the forecast says whether it pays",
         ),
         "ttrl": Method(
             settings=_agreeing("majority", novel=True),
@@ -327,8 +327,8 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             source="arXiv:2504.16084",
             strength="self_consistency.problems_per_step",
             formula=(
-                "clip-higher; of a step's problems some have no label: r = 1 for the largest class "
-                "of equal answers of the group"
+                "clip-higher; some problems of a step have no label: there r = 1 for the largest "
+                "class of equal answers in the group"
             ),
             use="no labels; watch Pass@k",
         ),
@@ -340,7 +340,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             label="Consensus",
             strength="self_consistency.problems_per_step",
             formula="the same with r = share of 16 stored answers of pi_ref that agree",
-            cost="16 answers a prompt once",
+            cost="16 answers per prompt, once",
             stored="store of answers",
             use="as `ttrl`, with a reward that cannot drift",
         ),
@@ -351,13 +351,13 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             strength="consolidation.rate",
             formula=(
                 "clip-higher on all problems; then -log pi(y) of the trained policy's own answers "
-                "y to prompts without labels that most of its 16 answers agree with"
+                "y to prompts without labels, where most of its 16 answers agree with y"
             ),
-            cost="16 answers a prompt after RL; 200 updates",
+            cost="16 answers per prompt after RL; 200 updates",
             stored="store of answers",
             use=(
-                "the plain control of `dph_broad`: the same prompts and updates, a hard vote, no "
-                "distributions"
+                "as the plain control of `dph_broad`: the same prompts and updates, a hard vote, "
+                "no distributions"
             ),
         ),
         "rft": Method(
@@ -366,9 +366,9 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             source="arXiv:2308.01825",
             strength="consolidation.rate",
             formula="the same with right answers to the training problems",
-            cost="16 answers a problem after RL; 200 updates",
+            cost="16 answers per problem after RL; 200 updates",
             stored="store of answers",
-            use="the ceiling of `lmsi` where there are labels",
+            use="as an upper bound for `lmsi`, with labels",
         ),
         **_NAMED_TERMS,
     }
