@@ -50,7 +50,7 @@ def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
         ({"NO_ANSWER": 50}, "found no answer in 100.0% of the responses"),
         ({"INVALID": 50}, "could not evaluate 100.0% of the answers"),
         ({"BAD_GOLD": 50}, "could not use the gold answer.*ungradable.parquet"),
-        ({"WRONG": 50}, "called none of the first 8 answers to any problem correct"),
+        ({"WRONG": 50}, "called none of the first 4 answers to any problem correct"),
     ],
 )
 def test_the_cause_is_the_outcome_that_nearly_all_answers_have(outcomes, said):

@@ -175,8 +175,8 @@ def uniform_outcomes(groups: Sequence[Group]) -> str | None:
         return f"all {amount} answers are {outcome.value}: {_LIKELY[outcome]}"
     several = ", ".join(f"{amount} {outcome.value}" for outcome, amount in counts.most_common())
     return (
-        f"in every group all answers have the same outcome and reward ({several}): there is nothing "
-        "to learn from"
+        f"in every group all answers have the same outcome and reward ({several}): there is "
+        "nothing to learn from"
     )
 
 
