@@ -131,7 +131,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             formula="the same with the forward KL",
             cost="forward pass of stored rows",
             stored="pool",
-            use="when Pass@k must not fall",
+            use="if Pass@k must not fall",
         ),
         "dph_js": Method(
             settings=_rehearsing("jensen_shannon", 0.2),
