@@ -393,7 +393,7 @@ def test_a_device_is_named_for_runs_alone_and_has_some_memory(dph, example):
     book = Path(__file__).parents[2] / "recipes" / "cookbook" / "cookbook.toml"
     code, _, err = dph("recipe", "check", book, "--device-memory", 24)
     assert code == 2
-    assert "of kind cookbook no memory is estimated" in err
+    assert "memory is not estimated for kind cookbook" in err
     code, _, err = dph("recipe", "check", example, "--device-memory", 0)
     assert code == 2
     assert "is above 0 GiB, got 0" in err

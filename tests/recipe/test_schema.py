@@ -94,7 +94,7 @@ def test_the_definition_form_needs_jensen_shannon():
 
 
 def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():
-    with pytest.raises(SettingsError, match="is not even one token"):
+    with pytest.raises(SettingsError, match="is less than one token"):
         resolve(method="dapo", sampling={"max_tokens": 2})
     assert resolve(method="dapo", sampling={"max_tokens": 3}).objective.overlong_buffer == 0.2
 

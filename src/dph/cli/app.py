@@ -35,10 +35,9 @@ def doctor(
 ) -> None:
     """Print versions, and what is installed and what is missing.
 
-    For every engine and extra. The exit code is 1 if something that was asked for is missing or too
-    old: the parts that are named, or without names what every run needs (own). It is 2 for an
-    unknown name. smollm2 is a real language model: if named, its files are read and it must
-    continue a sentence.
+    It covers every engine and extra. Exit code 1 means that a named part is missing or too old
+    (without names: own, the part that every run needs), and 2 that a name is unknown. smollm2 is a
+    real language model: if you name it, its files are read and it must continue a sentence.
     """
     from dph.cli.display.machine import (
         NAME,

@@ -49,8 +49,8 @@ def passk(
 ) -> None:
     """Compute unbiased Pass@k of a file of graded samples.
 
-    Mean and Pass@k with 95% intervals over problems. A sample is correct if its outcome is CORRECT
-    or, in a file without outcomes, its reward is 1.
+    The table has the mean and Pass@k with 95% intervals over problems. A sample is correct if its
+    outcome is CORRECT or, in a file without outcomes, if its reward is 1.
     """
     from dph.cli.display.comparison import passk_json, passk_table
     from dph.cli.display.output import json_text, table_text
@@ -119,9 +119,9 @@ def diagnose(
 ) -> None:
     """Say which problems and ways of answering a run lost.
 
-    Also what its log says about it. A problem is lost or gained when two draws of one model would
-    not show as much; docs/diagnosis.md says what is tested and what is not. --json has every
-    problem and every number.
+    The diagnosis also shows what the training log says about it. A problem counts as lost or gained
+    if two draws of one model would hardly ever differ as much; docs/diagnosis.md describes the
+    tests. --json has every problem and every number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import terminal_width
@@ -213,8 +213,8 @@ def compare(
 ) -> None:
     """Compare evaluated runs problem by problem, with intervals.
 
-    Differences have 95% intervals. Also the styles that are left, and what of the baseline is kept
-    and explored.
+    Differences have 95% intervals. The tables also have the effective number of styles, and the
+    shares of problems kept and explored.
     """
     from dph.cli.display.comparison import comparison_json, comparison_text
     from dph.cli.display.output import json_text

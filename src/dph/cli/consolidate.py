@@ -61,9 +61,10 @@ def consolidate(
 ) -> None:
     """Learn from what a trained model's answers agree on.
 
-    A forecast on a few prompts comes first: how often answers agree, how often on a right result
-    where that is known, and what all of it will take. Then a separate run follows, next to RUN,
-    which stays unchanged; finished work is kept. dph_broad does the same after RL.
+    First comes a forecast from a few prompts: how often answers agree, how often the result that
+    they agree on is right (if labels show it), and how long everything will take. Then follows a
+    separate run next to RUN, which stays unchanged; finished work is kept. dph_broad does the same
+    after RL.
     """
     from dph.cli.display.forecast import forecast_text
     from dph.cli.display.output import json_text, open_progress, quiet_libraries

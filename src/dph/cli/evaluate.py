@@ -25,8 +25,8 @@ def export(
 ) -> None:
     """Write a run's result as a plain model directory.
 
-    It is the checkpoint that the run ended with, an adapter merged. transformers, vLLM and every
-    other program load it, and it answers as the run does.
+    The model is the run's result (evaluate.result), with any adapter merged. transformers, vLLM and
+    other programs can load it, and it gives the same answers as the run.
     """
     from typing import get_args
 
@@ -71,9 +71,8 @@ def interpolate(
 ) -> None:
     """Mix a run's weights with its initial policy's.
 
-    Every mixture is measured. Each is a plain model directory, RUN/interpolated/<x>, with its
-    evaluation in it; finished ones are kept. The table has them next to the initial policy and the
-    run.
+    Every mixture is written as a plain model directory, RUN/interpolated/<x>, and evaluated there;
+    finished ones are kept. The table compares them with the initial policy and the run.
     """
     from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
@@ -162,9 +161,9 @@ def evaluate(
 ) -> None:
     """Measure Pass@k, Mean@k, retention and styles.
 
-    On the recipe's evaluation sets. The recipe's own model is measured first, for comparison.
-    Finished measurements are kept, and every model has its place: the run, base/ in it, or
-    models/<name>/.
+    Models are measured on the recipe's evaluation sets, and the recipe's own model first, for
+    comparison. Finished measurements are kept: those of the run's result in the run directory, of
+    the recipe's model in base/, and of any other model in models/<name>/.
     """
     from dph.cli.display.output import json_text, open_progress, table_text
     from dph.cli.request import read_request

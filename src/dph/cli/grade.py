@@ -215,8 +215,8 @@ def grade_math(
 ) -> None:
     """Grade mathematical answers. Needs dph-rl[math].
 
-    Rows have a gold and a response, in which the answer is found. Every answer is read in a worker
-    process, which is killed when it hangs.
+    Rows have a gold and a response from which the answer is extracted. Every answer is read in a
+    worker process, which is killed if it hangs.
     """
     grader = _grader(
         verifier, phrases or None, any_expression, workers or default_workers(), timeout
@@ -258,7 +258,7 @@ def _rule(name: str) -> str:
 
 DatabasesOption = Annotated[
     Path,
-    typer.Option("--databases", metavar="DIR", help="Holds <db_id>/<db_id>.sqlite."),
+    typer.Option("--databases", metavar="DIR", help="Directory with <db_id>/<db_id>.sqlite."),
 ]
 RuleOption = Annotated[
     str,
@@ -285,8 +285,9 @@ def grade_sql(
 ) -> None:
     """Grade SQL queries by their results.
 
-    Rows have db_id, gold_sql and pred_sql (run as it is) or response (SQL is extracted). Every
-    query runs in a worker process that can only read, and is killed when it hangs.
+    Rows have db_id, gold_sql and either pred_sql (run unchanged) or response (the query is
+    extracted). Every query runs in a worker process that can only read and that is killed if it
+    hangs.
     """
     from dph._base.files.rows import column_names
     from dph.tasks.grading.rows import SQLRowGrader, answer_column
@@ -377,10 +378,9 @@ def grade(
 ) -> None:
     """Grade a file of answers: SQL, maths, code or any other.
 
-    The same rows come out with their verdicts. Without a command every row has a response, may have
-    a problem_id and a prompt, and its other columns are the problem's answer, which the verifier
-    reads. SQL, math and code have
-    separate commands.
+    The output has the same rows with their verdicts. Without a command, every row has a response
+    and may have a problem_id and a prompt; its other columns are the answer that the verifier
+    reads. SQL, math and code have separate commands.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)

@@ -33,8 +33,8 @@ def base(
 ) -> None:
     """Train a base model on corpora, or continue one.
 
-    The rate warms up, stays constant and anneals. It continues from the newest checkpoint.
-    DIR/model has the model and its card; checkpoints are removed at the end.
+    The learning rate warms up, stays constant and anneals. Training continues from the newest
+    checkpoint. DIR/model has the model and its card; checkpoints are removed at the end.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
     from dph.cli.display.output import open_progress
@@ -53,8 +53,8 @@ def sft(
 ) -> None:
     """Fine-tune a model on responses, in stages.
 
-    Responses alone are learnt, in packed rows. It continues from the newest checkpoint of the stage
-    it was in, and leaves DIR/<stage>/model. Needs dph-rl[sft].
+    Only responses are learnt, in packed rows. Training continues from the newest checkpoint of its
+    stage and writes DIR/<stage>/model. Needs dph-rl[sft].
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
     from dph.cli.display.output import open_progress
@@ -98,7 +98,7 @@ def quickstart(
         typer.Option(
             metavar="A,B,...",
             help="Methods to compare, separated by commas; rkl@0.3 sets the strength.",
-            show_default="grpo,dph_f,dph_broad; those of the task's world",
+            show_default="grpo,dph_f,dph_broad, or those of the task's world",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random draws.")] = 0,

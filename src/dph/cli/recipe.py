@@ -27,10 +27,10 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what would run, and everything that is wrong.
+    """Show what would run, and report every mistake.
 
-    Settings, data, verifier and model: all that the recipe names is opened, except the weights.
-    What is yet to be made is a note.
+    Everything that the recipe names is opened, except the weights: data, verifier, model and so on.
+    Files that a run will make first are listed as notes.
     """
     from dph.cli.display.machine import memory_lines
     from dph.cli.options import BAD_INPUT, say_errors
@@ -63,7 +63,7 @@ def _looked_at(
     kind = recipe_kind(recipe)
     if kind and memory is not None:
         raise SettingsError(
-            f"--device-memory is for recipes of runs: of kind {kind} no memory is estimated"
+            f"--device-memory is for recipes of runs: memory is not estimated for kind {kind}"
         )
     if kind == "cookbook":
         return f"kind {kind}", *_cookbook(recipe, overrides)
@@ -129,8 +129,8 @@ def show(
         keys = all_keys()
     elif kind := recipe_kind(recipe):
         raise SettingsError(
-            f'{recipe} has kind = "{kind}": `dph recipe check` says what it is; `recipe show` '
-            "lists the settings of runs"
+            f'{recipe} has kind = "{kind}", and `dph recipe show` lists only the settings of '
+            "runs; use `dph recipe check`"
         )
     else:
         keys = keys_of(load_recipe(recipe, overrides=overrides or ()))

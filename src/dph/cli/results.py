@@ -27,7 +27,7 @@ def card(
 ) -> None:
     """Write a run's model card; nothing is sent.
 
-    Method, recipe, measurements and hashes.
+    The card has the method, the recipe, measurements and hashes.
     """
     from dph.cli.display.output import json_text, quiet_libraries
 
@@ -51,8 +51,8 @@ def push(
 ) -> None:
     """Upload a run's result to the Hub, in one commit.
 
-    Its card and recipe go with it. If you have edited RUN/README.md, it is the card. `hf auth
-    login` or HF_TOKEN says who you are.
+    Its card and recipe are uploaded too. If you have edited RUN/README.md, that file is the card.
+    Log in with `hf auth login`, or set HF_TOKEN.
     """
     from dph.cli.display.output import json_text, quiet_libraries
 
@@ -107,8 +107,8 @@ def view(
 ) -> None:
     """Serve the report of large or running runs to a browser.
 
-    It follows metrics.jsonl and progress.parquet as they grow, and reads only the run directories.
-    Ctrl-C ends it.
+    The page follows metrics.jsonl and progress.parquet as they grow. The server reads only the run
+    directories; Ctrl-C ends it.
     """
     from dph.results.report.page import SERVER, require_charts
 
@@ -215,8 +215,8 @@ def figure(
 ) -> None:
     """Draw a figure of the paper from run directories.
 
-    A panel a set, with 95% intervals. Runs that differ in their seed alone are one method, with
-    intervals over seeds.
+    There is one panel per set, with 95% intervals. Runs that differ only in their seed count as one
+    method, with intervals over seeds.
     """
     from dph.cli.display.output import json_text
     from dph.results.charts.palette import require_picture
@@ -270,8 +270,8 @@ def table(
 ) -> None:
     """Make a table of the paper from run directories.
 
-    With 95% intervals. Runs that differ in their seed alone are one method, with intervals over
-    seeds.
+    Numbers have 95% intervals. Runs that differ only in their seed count as one method, with
+    intervals over seeds.
     """
     from dph._base.files import write_text
     from dph.cli.display.output import json_text
@@ -328,8 +328,8 @@ def report(
 ) -> None:
     """Write runs and all their answers as one HTML file.
 
-    Comparison, curves, training, diagnosis, and all problems with the answers of the runs side by
-    side, next to what a run began with. The file needs no network.
+    The file has the comparison, curves, training, the diagnosis, and all problems with the answers
+    of the runs and of their initial policy side by side. It needs no network.
     """
     from dph.cli.display.output import json_text
     from dph.results.report import Limits, read_report, write_report

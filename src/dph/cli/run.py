@@ -192,8 +192,8 @@ def run(
 ) -> None:
     """Pre-sample, train and evaluate; finished work is kept.
 
-    Pre-sampling runs if the method needs it. Training is this package's own on one device, or that
-    of TRL or verl.
+    Pre-sampling runs if the method needs it. Training runs on one device with this package, or in
+    TRL or verl (--engine).
     """
     from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request

@@ -71,9 +71,9 @@ def show(
 ) -> None:
     """Show problems, golds and answers of one or two runs.
 
-    Equal answers are shown once, with the number of samples in each run, outcome and reason. A
-    problem is lost or gained when two draws of one model would not differ as much; --set-name and
-    the other options do not change which problems are.
+    Equal answers are shown once, with their number in each run, outcome and reason. A problem
+    counts as lost or gained if two draws of one model would hardly ever differ as much. --set-name
+    and the other options limit what is shown; they do not change which problems count.
     """
     from dph.cli.display.output import json_text
     from dph.cli.display.shown_problems import (

@@ -77,10 +77,10 @@ def convert(
 ) -> None:
     """Convert problems for verl, or evaluations for Inspect.
 
-    To verl (data_source, prompt, reward_model, extra_info) and back nothing is lost: the other
-    fields of a problem go into extra_info.answer_json, the other columns of verl's rows into the
-    problems' field verl_row. There is one log for each set, and one for its greedy answers; open
-    them with `inspect view --log-dir`.
+    Nothing is lost on the way to verl (data_source, prompt, reward_model, extra_info) and back: the
+    other fields of a problem go into extra_info.answer_json, the other columns of verl's rows into
+    the problems' field verl_row. For Inspect, each set has one log and its greedy answers another;
+    open them with `inspect view --log-dir`.
     """
     from dph.cli.display.output import json_text
 
@@ -415,7 +415,9 @@ def verifiers(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.")],
     count: Annotated[
         int | None,
-        typer.Option("--count", min=1, metavar="N", help="Limit of problems.  [default: all]"),
+        typer.Option(
+            "--count", min=1, metavar="N", help="Maximum number of problems [default: all]."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -129,7 +129,7 @@ class SynthSettings:
     )
     modules: str = option("", "Modules with the documented functions to use.", "A,B")
     databases: Path | None = option(  # noqa: RUF009
-        None, "Holds <name>/<name>.sqlite.", "DIR"
+        None, "Directory with <name>/<name>.sqlite.", "DIR"
     )
     model: str = option(
         "", "Directory of a model or its name on the Hub; with --server, its name there.", "NAME"

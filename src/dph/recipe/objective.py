@@ -100,7 +100,7 @@ def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) ->
         table = table[parent]
     if last in table and table[last] != value:
         raise ValueError(
-            f"{name}={value!r} is short for {'.'.join(path)}, which is {table[last]!r}"
+            f"{name}={value!r} is short for {'.'.join(path)}, but that is {table[last]!r}"
         )
     table[last] = value
 
@@ -276,8 +276,8 @@ class AnchorSettings(TermSettings):
         known = self.table.get(self.divergence)
         if self.recent is not None and known is not None and known.reads_reference:
             raise ValueError(
-                f"samples = {self.samples!r} compares with the policy of earlier steps, and "
-                f"{self.divergence} with the initial policy too: choose another divergence"
+                f"samples = {self.samples!r} compares with the policy of earlier steps, but "
+                f"{self.divergence} also needs the initial policy: choose another divergence"
             )
         return self
 

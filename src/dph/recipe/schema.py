@@ -276,8 +276,8 @@ class Recipe(Section):
         if share > 0 and round(share * limit) < 1:
             key = "sampling.max_tokens" if self.environment.path is None else "environment.tokens"
             raise ValueError(
-                f"objective.overlong_buffer={share} of {key}={limit} is not even one "
-                "token; set it to 0 to have no overlong penalty"
+                f"objective.overlong_buffer={share} of {key}={limit} is less than one "
+                "token; set it to 0 to turn the overlong penalty off"
             )
         return self
 
@@ -318,8 +318,8 @@ class Recipe(Section):
         some, all_ = self.self_consistency.problems_per_step, self.train.problems_per_step
         if some > all_:
             raise ValueError(
-                f"self_consistency.problems_per_step={some} are problems of the rollout: at most "
-                f"train.problems_per_step={all_} are allowed"
+                f"self_consistency.problems_per_step={some} must be at most "
+                f"train.problems_per_step={all_}, which includes them"
             )
         return self
 
@@ -338,10 +338,9 @@ class Recipe(Section):
     def _consolidation_has_weights_to_train(self) -> Self:
         if self.consolidation.active and self.model.adapter is not None:
             raise ValueError(
-                f"consolidation.updates={self.consolidation.updates} continues from whole "
-                f"weights, and [model.adapter] trains none: `dph export` the run and consolidate "
-                f"from there, "
-                "or train without an adapter"
+                f"consolidation.updates={self.consolidation.updates} needs full "
+                "weights, but [model.adapter] trains an adapter: export the run (`dph export`) and "
+                "consolidate the exported model, or train without an adapter"
             )
         return self
 

@@ -205,7 +205,7 @@ def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
 
 
 def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") -> Path:
-    """Write the newest checkpoint of a run as a directory that transformers and vLLM load.
+    """Write the result of a run as a directory that transformers and vLLM load.
 
     An adapter is merged into the weights that it was trained on, in float32. In bfloat16 the sum
     is rounded to 8 bits, in which small changes of the weights are partly lost.

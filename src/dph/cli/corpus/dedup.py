@@ -50,9 +50,9 @@ def tokenize(
 ) -> None:
     """Write token ids for other trainers.
 
-    Files are those of Megatron, or of datatrove and nanotron: for every shard its ids and an index
-    of its documents. Documents keep their order,
-    which is by hash. A special token that a text spells out is encoded as text.
+    The files have the format of Megatron, or that of datatrove and nanotron: for every shard, its
+    ids and an index of its documents. Documents keep their order, which is by hash. A special token
+    that a text spells out is encoded as text.
     """
     from dph.cli.display.output import json_text, open_progress
     from dph.corpus.ingest.run import open_input
@@ -114,8 +114,8 @@ def mix(
 ) -> None:
     """Write one corpus with a share of each input.
 
-    The share of each part is a uniform sample, without the documents that do not fit what is left
-    of it. A part that is too small leaves a shortfall, which is reported and not filled up.
+    The share of each part is a uniform sample; documents that do not fit into the rest of the share
+    are skipped. If a part is too small, its shortfall is reported and not filled from other parts.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.output import open_progress
@@ -179,8 +179,8 @@ def decontaminate(
 ) -> None:
     """Drop documents that share text with a test set.
 
-    Sharing is 10 words in a row, a SQL query or a database. DIR/dropped has what each of them
-    shared, and the counts.
+    Shared text is 10 words in a row, a SQL query or the name of a database. DIR/dropped has what
+    each document shared, and the counts.
     """
     from dph.corpus.decontaminate import DEFAULT_CHECKS, ENTRY_POINT
     from dph.corpus.decontaminate import decontaminate as run_decontaminate
@@ -221,8 +221,8 @@ def dedup(
 ) -> None:
     """Drop copies and near-copies of documents.
 
-    Copies by SHA-256, near-copies by MinHash over 5 words in a row. Of a group the file with most
-    stars stays, then the one committed last, then the smallest id.
+    Copies are found by SHA-256, near-copies by MinHash over runs of 5 words. Of a group, the file
+    with most stars is kept; ties go to the one committed last, then to the smallest id.
     """
     from dph.corpus.dedup.run import dedup as run_dedup
     from dph.corpus.settings import preset as named

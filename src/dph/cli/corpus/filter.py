@@ -33,7 +33,7 @@ def show(
 ) -> None:
     """Print what a stage made and what each reason dropped.
 
-    Documents and bytes, by kind.
+    Counts are in documents and bytes, by kind.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.corpus import open_corpus
@@ -58,7 +58,7 @@ def explain(
 ) -> None:
     """Print what each stage made of one document.
 
-    Kept, changed or dropped, and every verdict.
+    It prints whether the document was kept, changed or dropped, and every verdict.
     """
     from dph.cli.display.output import json_text
     from dph.corpus.explaining import explain as explain_document
@@ -172,8 +172,8 @@ def filter_documents(
     """Drop documents by rules on their text.
 
     Every rule's verdict and every signal is written: verdicts.parquet has a row for each rule that
-    applies to a document (id, kind, rule, value, threshold, fires, thinned, drops), signals.parquet
-    each document's values. `dph corpus tune` shows both.
+    applies to a document (id, kind, rule, value, threshold, fires, thinned, drops), and
+    signals.parquet has the values of each document. `dph corpus tune` shows both.
     """
     from dph.corpus.rules.spec import filter_spec
     from dph.corpus.stage_run import run_stage
@@ -195,7 +195,7 @@ def rules(
 ) -> None:
     """List a preset's rules.
 
-    When a file is dropped, what for, and which rules can never fire.
+    The list has the condition and the purpose of each rule, and names rules that can never fire.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

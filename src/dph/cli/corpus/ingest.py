@@ -29,8 +29,9 @@ def transform(
 ) -> None:
     """Remove copyright notices, and mask private data.
 
-    Leading notices go. E-mail addresses, public IP addresses, keys and passwords become <email>,
-    <ip>, <key> and <password>; changes.parquet says how many in which document.
+    Notices at the top of a file are removed. E-mail addresses, public IP addresses, keys and
+    passwords become <email>, <ip>, <key> and <password>; changes.parquet has their numbers in each
+    document.
     """
     from dph.corpus.stage_run import run_stage
     from dph.corpus.transform.cleaning import transform_spec
@@ -51,7 +52,7 @@ def licences(
             "--allow",
             metavar="NAMES",
             help="Kinds of licences (permissive, public-domain, copyleft-limited, copyleft, ...) "
-            "or SPDX identifiers, by commas.",
+            "or SPDX identifiers, separated by commas.",
         ),
     ] = "permissive,public-domain",
     aliases: Annotated[
@@ -71,8 +72,8 @@ def licences(
 ) -> None:
     """Keep documents whose licence is allowed.
 
-    Licences are SPDX expressions: `A OR B` needs one that is allowed, `A AND B` both. Names that
-    mean one licence alone, such as "MIT License", are read too, and written as SPDX.
+    Licences are SPDX expressions: `A OR B` needs one allowed licence, `A AND B` needs both. Names
+    that can mean only one licence, such as "MIT License", are read too, and written as SPDX.
     Documents are dropped for licence, unknown (not an expression) or unstated; the manifest counts
     licences.
     """
@@ -101,7 +102,7 @@ def ingest(
         typer.Option(
             "--about",
             metavar="FILE",
-            help="Facts on the inputs: rows of source (its name), and repo, stars, commit_time, "
+            help="Facts about the inputs: rows of source (its name), and repo, stars, commit_time, "
             "licence, url, natural_language where known.",
         ),
     ] = None,
@@ -120,8 +121,8 @@ def ingest(
 ) -> None:
     """Read files and write them as a corpus.
 
-    Documents have their language, type and origin. Binary, oversized (8 MB), undecodable and broken
-    files and links are counted by reason and listed in skipped.parquet.
+    Each document has its language, type and origin. Links and files that are binary, oversized
+    (over 8 MB), undecodable or broken are counted by reason and listed in skipped.parquet.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.output import open_progress

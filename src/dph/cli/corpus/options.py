@@ -171,7 +171,7 @@ AnyOutOption = Annotated[
         "--out",
         metavar="DIR|URL",
         parser=place_of,
-        help=f"{_OUT[:-1]}. At a URL, s3://bucket/code, other machines may help: "
+        help=f"{_OUT[:-1]}. At a URL such as s3://bucket/code, other machines can help: "
         "`dph corpus work`.",
     ),
 ]
@@ -186,8 +186,8 @@ EngineOption = Annotated[
     Literal["cores", "ray"],
     typer.Option(
         "--engine",
-        help="Place to process shards: processes here, or --workers tasks of a Ray cluster "
-        "[default: its CPUs], which must see the same directories.",
+        help="Process shards in processes of this machine, or in --workers tasks of a Ray "
+        "cluster [default: its CPUs], which must see the same directories.",
     ),
 ]
 

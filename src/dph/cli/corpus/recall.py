@@ -61,9 +61,10 @@ def recall(
 ) -> None:
     """Keep the pages that are like the seeds.
 
-    Each round learns a classifier, scores all pages and finds domains with many recalled pages.
-    DIR/url_patterns.csv lists their sections: write yes or no under accept, pass the file to the
-    next run, and pages of accepted sections that the classifier missed join the seed.
+    Each round trains a classifier, scores all pages and finds domains with many recalled pages.
+    DIR/url_patterns.csv lists the sections of these domains. Write yes or no under accept and pass
+    the file to the next run: in accepted sections, the pages that the classifier missed are added
+    to the seeds.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.output import open_progress, table_text

@@ -68,9 +68,9 @@ def ablate(
 ) -> None:
     """Measure what cleaning is worth on held-out code.
 
-    By default the input is learnt raw, deduplicated, filtered and both. Every arm gives the same
-    models the same number of tokens, with the same seeds. The table says bits a byte of held-out
-    code and the paired difference to the first arm; below 0 cleaning has helped.
+    By default there are four arms: the input raw, deduplicated, filtered and both. In every arm the
+    same models learn the same number of tokens, with the same seeds. The table has bits per byte of
+    held-out code and the paired difference from the first arm; below 0, cleaning has helped.
     """
     from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.grade import default_workers
@@ -109,9 +109,9 @@ def run(
 ) -> None:
     """Run all stages of a file in order.
 
-    It continues where a kill left off: stages that are finished from the same inputs and settings
-    are skipped. DIR/report.md says what came in, stayed and was dropped, and what was measured;
-    DIR/digests.json what each stage made.
+    After a kill, the same command continues: stages that finished with the same inputs and settings
+    are skipped. DIR/report.md shows what came in, stayed and was dropped, and all measurements;
+    DIR/digests.json has a digest of each stage's output.
     """
     from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.grade import default_workers

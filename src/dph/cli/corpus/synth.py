@@ -57,7 +57,8 @@ def instruct(
 ) -> None:
     """Write rows for `dph sft` from parts, without copies.
 
-    DIR/rows.jsonl has a uniform sample of each part, and no row of a test. A shortfall is reported.
+    DIR/rows.jsonl has a uniform sample of each part, without rows of a test set. A shortfall is
+    reported.
     """
     from dph.cli.display.output import json_text, open_progress
     from dph.corpus.instruct import DEFAULT_CHECKS
@@ -113,12 +114,13 @@ def synth(
     workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a model write functions or queries; keep what holds.
+    """Have a model write functions or queries; keep what passes.
 
     Functions come with tests, questions with SQL. A function is kept if it passes its tests, if
-    wrong programs do not, if it does not know its tests by heart, and if a second one, written from
-    the task alone, agrees. A query is kept if it returns rows that queries wrong in one place do
-    not. DIR/rows.parquet is to learn from, DIR/problems.jsonl to grade by.
+    wrong programs fail them, if it does not hard-code the expected values, and if a second
+    function, written only from the task, agrees. A query is kept if it returns other rows than
+    queries that are wrong in one place. DIR/rows.parquet is for training, DIR/problems.jsonl for
+    evaluation.
     """
     from dph.cli.corpus.options import print_corpus
     from dph.cli.display.output import open_progress

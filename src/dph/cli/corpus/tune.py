@@ -37,7 +37,7 @@ ThresholdsOption = Annotated[
     typer.Option(
         "--threshold",
         metavar="RULE[.KIND]=CONDITION",
-        help="Another condition, as of dph corpus filter; may be repeated.",
+        help="Another condition, as for dph corpus filter; may be repeated.",
     ),
 ]
 SourceOption = Annotated[
@@ -78,8 +78,8 @@ def tune(
 ) -> None:
     """Show what thresholds drop, without measuring again.
 
-    Reads the signals in DIR. With --threshold, prints what would change and examples of it: look,
-    change a threshold, look again, then --save and filter.
+    It reads the signals in DIR. With --threshold it prints what would change, with examples. Look,
+    change a threshold, look again, then --save the thresholds and filter with them.
     """
     from dph._base.files import write_text
     from dph.cli.display.output import json_text, table_text
@@ -125,7 +125,9 @@ def _filtered_by(directory: Path, preset: str | None) -> tuple[str, dict[str, st
     settings = open_corpus(directory).manifest.history[-1]["settings"]
     name = settings["preset"]
     if preset is None and name not in PRESETS:
-        raise SettingsError(f"{directory} was filtered by the file {name}.toml: name it, --preset")
+        raise SettingsError(
+            f"{directory} was filtered by the file {name}.toml: pass it as --preset"
+        )
     used = preset in (None, name) or Path(str(preset)).name == f"{name}.toml"
     return preset or name, dict(settings.get("thresholds", {})) if used else {}
 

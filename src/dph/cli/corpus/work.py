@@ -19,16 +19,15 @@ def work(
     workers: WorkersOption = None,
     idle: Annotated[
         float,
-        typer.Option(
-            "--idle", min=0, metavar="SECONDS", help="End after so long with nothing to do."
-        ),
+        typer.Option("--idle", min=0, metavar="SECONDS", help="End after this long without work."),
     ] = 600.0,
 ) -> None:
-    """Do shards of a stage that another machine writes to a store.
+    """Process shards of a stage that runs on another machine.
 
-    Start it before or after the stage, on as many machines as you like; they need to see nothing
-    but the store. A machine that is lost costs the shards that it was at. What stands in the store
-    is run: give it only to those whom you would let run programs here.
+    Start it before or after the stage, on as many machines as you like; they need to see only the
+    store. If a machine is lost, only the shards that it was processing are lost. This command runs
+    functions that the store names: give write access only to people whom you would let run programs
+    here.
     """
     from dph.cli.display.output import open_progress
     from dph.cli.grade import default_workers
