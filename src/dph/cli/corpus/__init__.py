@@ -4,10 +4,9 @@ from dph.cli.corpus.dedup import decontaminate, dedup, mix, tokenize
 from dph.cli.corpus.filter import explain, filter_documents, rules, show
 from dph.cli.corpus.ingest import ingest, licences, transform
 from dph.cli.corpus.recall import recall
-from dph.cli.corpus.run import ablate, run
+from dph.cli.corpus.run import ablate, run, work
 from dph.cli.corpus.synth import instruct, synth
 from dph.cli.corpus.tune import tune
-from dph.cli.corpus.work import work
 from dph.cli.options import add_verbs, group
 
 corpus_app = group("corpus", "Turn raw files into a training corpus. Needs dph-rl[corpus].")
