@@ -1,4 +1,4 @@
-"""A verifier of one's own: all the reward for the right number, half of it for the next one."""
+"""A user-defined verifier: full reward for the right number, half of it for a number next to it."""
 
 from dph import Outcome, Problem, Verdict
 

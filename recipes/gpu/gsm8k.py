@@ -1,4 +1,4 @@
-"""A verifier for GSM8K as it is published: the gold number stands behind #### in the solution."""
+"""A verifier for GSM8K as it is published: the gold number follows #### in the solution."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ _NUMBERS = NumberVerifier()
 
 
 def grade(response: str, problem: Problem) -> Verdict:
-    """All the reward where the last number of the response equals the gold number."""
+    """Full reward if the last number of the response equals the gold number."""
     gold = str(problem.answer["answer"]).rpartition("####")[2].strip()
     [verdict] = _NUMBERS.grade([replace(problem, answer={"answer": gold})], [response])
     return verdict
