@@ -59,7 +59,7 @@ def main() -> None:
     rows = read_gate_rows(arguments.rows)
     for name, table in (("gates", gates_table(rows)), ("temperatures", temperature_table(rows))):
         print(table)
-        if arguments.write:
+        if table and arguments.write:
             write_block(arguments.write, name, table)
 
 

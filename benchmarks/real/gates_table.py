@@ -154,7 +154,8 @@ def _is_some(changes: Sequence[Change], errors: float) -> bool | None:
 def temperature_table(rows: Sequence[Row]) -> str:
     """One line for each model and temperature, where more than temperature 1 was measured.
 
-    A model is compared over the seeds that it has at all of its temperatures.
+    A model is compared over the seeds that it has at all of its temperatures. Without any such
+    model there is no table: "".
     """
     lines = [
         "| task | model | temperature | mean@1: in domain / across | pass@4 | pass@16 | pass@64 | "
@@ -165,6 +166,8 @@ def temperature_table(rows: Sequence[Row]) -> str:
     for key in dict.fromkeys(tuple(row[name] for name in keys) for row in rows):
         of_model = [row for row in rows if tuple(row[name] for name in keys) == key]
         lines += _by_temperature(key[0], key[-1], of_model)
+    if len(lines) == 2:
+        return ""
     lines += ["", "In per cent, means over the same development seeds; greedy is at none."]
     return "\n".join(lines) + "\n"
 

@@ -114,3 +114,4 @@ def test_rows_at_other_temperatures_have_a_table_of_their_own_over_the_seeds_of_
         "| `real` | base | 1 | 20 / 20 | - / - | 70 / 70 | - / - | 2 |",
     ]
     assert lines[4] == ""  # of GRPO one temperature is measured
+    assert temperature_table(BASE) == ""
