@@ -143,5 +143,6 @@ def test_a_directory_called_as_a_model_is_told_where_it_is_taken(dph, example, t
     example.write_text(text)
     code, _, err = dph("presample", example, "--out", tmp_path / "run")
     assert code == 0, err
-    taken = f"dph: model.path: the directory {example.parent / 'org/tiny'}, not org/tiny of the Hub"
+    directory = example.parent / "org/tiny"
+    taken = f"dph: model.path: the directory {directory} is used, not org/tiny of the Hub"
     assert taken in err.splitlines()

@@ -257,7 +257,7 @@ def test_what_cannot_be_looked_at_is_said(dph, example):
     code, out, _ = dph("recipe", "check", example, "--set", "sampling.engine=vllm")
     assert code == 0
     assert "note: data.train does not exist" in out
-    assert "not checked: data.verifier on a row: there is none to read" in out
+    assert "not checked: data.verifier on a row: there is no row to read" in out
     assert "not checked: the tokenizer and the lengths of prompts: without a tokenizer.json" in out
     assert "not checked: the installation of vLLM" in out
     shutil.rmtree(example.parent / "model")

@@ -40,7 +40,7 @@ def test_stores_are_made_beside_the_pool_and_told(dph, example, unlabelled, tmp_
     code, out, err = dph(*words)
     assert code == 0, err
     assert "store broad: 48 answers to 12 prompts" in out
-    assert "% of the prompts two answers or more agree" in out
+    assert "% of the prompts two or more answers agree" in out
     assert "store broad: 48/48 samples" in err
     assert (tmp_path / "run" / "pool" / "manifest.json").is_file()
     content = json.loads(dph(*words, "--json")[1])

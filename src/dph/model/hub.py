@@ -97,7 +97,7 @@ class _Work:
         if not is_on_hub(model):
             _require_no_revision(model)
             if is_model_id(self.written) and Path(model.path).is_dir():
-                which = f"the directory {model.path}, not {self.written} of the Hub"
+                which = f"the directory {model.path} is used, not {self.written} of the Hub"
                 self.taken.append(f"model.path: {which}")
             return model
         from dph.model.hub_cache import model_snapshot  # noqa: PLC0415 - imports slowly

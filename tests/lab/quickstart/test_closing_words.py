@@ -59,7 +59,7 @@ def test_the_table_over_seeds_is_told_beside_it_and_what_it_lacks():
     assert lines[at + 1 :] == [
         "  GRPO: in domain greedy 70.0 ± 5.0.",
         "The table has no DPH-F.",
-        "One seed is one draw of many; where they differ, trust the table.",
+        "One seed is one draw of many; if it differs from the table, trust the table.",
     ]
 
 

@@ -80,7 +80,7 @@ def test_a_directory_of_that_name_is_taken_and_told(hub, tmp_path, monkeypatch):
     (tmp_path / "org" / "tiny").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     found = resolve_names(recipe_of(train="train.jsonl", dev="dev.jsonl"))
-    assert found.taken == ("model.path: the directory org/tiny, not org/tiny of the Hub",)
+    assert found.taken == ("model.path: the directory org/tiny is used, not org/tiny of the Hub",)
     assert hub.requests == []
     absolute = recipe_of(str(tmp_path / "org" / "tiny"), train="train.jsonl", dev="dev.jsonl")
     assert len(resolve_names(absolute, written="org/tiny").taken) == 1

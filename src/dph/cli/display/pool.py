@@ -21,7 +21,7 @@ def stores_text(stores: Mapping[str, "Manifest"], places: Mapping[str, Path]) ->
         )
         if counts.prompts_that_agree is not None and counts.agreement is not None:
             yield (
-                f"  of {100 * counts.prompts_that_agree:.1f}% of the prompts two answers or more "
+                f"  for {100 * counts.prompts_that_agree:.1f}% of the prompts two or more answers "
                 f"agree; an answer agrees with {100 * counts.agreement:.1f}% of the others"
             )
         if counts.agreed_wrong is not None:

@@ -138,7 +138,7 @@ def _ablation(kitchen: Kitchen) -> Iterator[str]:
     yield f"## Ablation: {table.corpus} at equal tokens"
     yield (
         f"Bits a byte of code in {table.heldout}, means of {table.seeds} seeds of {table.tokens} "
-        "tokens; differences to raw are paired by seed, below 0 the arm is better."
+        "tokens; differences from raw are paired by seed; below 0, the arm is better."
     )
     yield place.read_text(encoding="utf-8").rstrip()
 

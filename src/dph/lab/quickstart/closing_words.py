@@ -87,7 +87,7 @@ def closing_words(summary: Mapping[str, Any], table: OverSeeds | None) -> list[s
     missing = [method_label(name) for name in methods if name not in table.methods]
     if missing:
         lines.append(f"The table has no {', no '.join(missing)}.")
-    lines.append("One seed is one draw of many; where they differ, trust the table.")
+    lines.append("One seed is one draw of many; if it differs from the table, trust the table.")
     return lines
 
 

@@ -103,7 +103,7 @@ def comparison_table(
 def differences_table(rows: Sequence[ComparisonRow]) -> Table:
     """Paired differences to the baseline, in percentage points."""
     table = _table(
-        "difference to the baseline on the same problems, 95% intervals", "set", "metric"
+        "difference from the baseline on the same problems, 95% intervals", "set", "metric"
     )
     table.add_column("run", no_wrap=True)
     table.add_column("per cent", justify="right", no_wrap=True)

@@ -237,7 +237,7 @@ def check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Fi
             continue
         own = next((n for n in named if n.verifier == name), None)
         if own is None:
-            findings.unchecked.append(f"{key} on a row: there is none to read")
+            findings.unchecked.append(f"{key} on a row: there is no row to read")
         if data.databases is not None and not data.databases.is_dir():
             own = None  # said already
         try:

@@ -185,7 +185,7 @@ function drawTable() {
     make("tbody", {}, ...rows));
   place.replaceChildren(rows.length ? table : make("p", { class: "empty" }, "No run has these words."));
   const of = index.table.lines.filter((line) => !hiddenBehindGroup(line.key)).length;
-  byId("run-count").textContent = `${lines.length} of ${of} lines${index.table.against ? `; small numbers are differences to ${index.table.against}` : ""}`;
+  byId("run-count").textContent = `${lines.length} of ${of} lines${index.table.against ? `; small numbers are differences from ${index.table.against}` : ""}`;
 }
 
 /**
