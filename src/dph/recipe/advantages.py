@@ -65,7 +65,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(
                 tau=(
                     float,
-                    Field(0.2, ge=0, le=1, description="share that goes by improbability; 0: GRPO"),
+                    Field(0.2, ge=0, le=1, description="share given by improbability; 0: GRPO"),
                 ),
                 scale=_SCALE,
             ),
@@ -135,7 +135,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 scale=_SCALE,
                 logprob=(
                     Literal["sum", "mean"],
-                    Field("sum", description="of an answer's tokens: sum (the paper's) or mean"),
+                    Field("sum", description="sum over an answer's tokens (as the paper) or mean"),
                 ),
             ),
             reads=frozenset({LOGPROBS}),
@@ -202,7 +202,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(
                 beta=(
                     float,
-                    Field(15.0, ge=0, description="nats a token of a standardised reward of 1"),
+                    Field(15.0, ge=0, description="nats per token for a reward of 1 deviation"),
                 ),
                 scale=_SCALE,
             ),

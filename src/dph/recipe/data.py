@@ -28,7 +28,7 @@ def require_k(ks: tuple[int, ...], samples: int) -> None:
 class DuringSettings(Section):
     """Measurements every ``evaluate.every`` steps of training."""
 
-    samples: Positive = Field(8, description="samples a problem")
+    samples: Positive = Field(8, description="samples per problem")
     k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
         (1, 8), description="the k of Pass@k (default: those up to samples)"
     )
@@ -41,7 +41,7 @@ class DuringSettings(Section):
     greedy: bool = Field(True, description="also draw the greedy answer")
     compared: Count = Field(
         1,
-        description="samples a problem whose next-token distributions are compared with those of "
+        description="samples per problem whose next-token distributions are compared with those of "
         "the initial policy, over the whole vocabulary; 0: none, and the initial policy is not "
         "loaded",
     )
@@ -67,12 +67,12 @@ _SCORE = re.compile(r"(?:(?P<set>.+)/)?(?P<metric>greedy|mean|pass_at_(?P<k>[1-9
 class EvaluationSettings(Section):
     """Measurements of a model."""
 
-    samples: Positive = Field(32, description="samples a problem")
+    samples: Positive = Field(32, description="samples per problem")
     k: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
         (1, 8, 16, 32), description="the k of Pass@k (default: those up to samples)"
     )
     temperature: float = Field(1.0, gt=0, description="softmax temperature")
-    top_p: float = Field(1.0, gt=0, le=1, description="nucleus")
+    top_p: float = Field(1.0, gt=0, le=1, description="mass of nucleus sampling")
     max_tokens: Positive | None = Field(
         None, description="longest completion; default: sampling.max_tokens"
     )
@@ -80,8 +80,8 @@ class EvaluationSettings(Section):
     seed: Count = Field(0, description="seed of the samples and of the bootstrap")
     token_details: Count = Field(
         0,
-        description="samples a problem, and the greedy answer, with the log-probs and the entropy "
-        "of each token kept; 0: none",
+        description="samples per problem, with the greedy answer, whose log-probs and entropy "
+        "per token are kept; 0: none",
     )
     every: Count = Field(
         0, description="training steps between evaluations during training; 0: none"

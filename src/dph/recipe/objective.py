@@ -171,12 +171,12 @@ class AnchorSettings(TermSettings):
     weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
     samples: AnySamples = Field(
         POOL,
-        description="stored samples: those of the run's pool (pool), of another pool (pool:DIR), "
-        "with their next-token distributions of a store (store:NAME, a [stores.<name>]), or the "
-        "policy's own correct ones of the last N steps (recent:N)",
+        description="stored samples to read: those of the run's pool (pool), of another pool "
+        "(pool:DIR), of a store with next-token distributions (store:NAME, a [stores.<name>]), or "
+        "the policy's own correct ones of the last N steps (recent:N)",
     )
     per_step: Positive | None = Field(
-        None, description="stored samples a rollout; default: train.rehearsal_per_step"
+        None, description="stored samples per rollout; default: train.rehearsal_per_step"
     )
     whole_prompts: bool = Field(
         False, description="draw all stored answers of a prompt together: cheaper, less varied"

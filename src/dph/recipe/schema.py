@@ -71,7 +71,7 @@ class EnvironmentSettings(Section):
     turns: Positive = Field(_LIMITS.turns, description="turns of the policy in a trajectory")
     calls: Positive = Field(_LIMITS.calls, description="calls of tools in one turn")
     errors: Count = Field(
-        _LIMITS.errors, description="failed calls that the policy is told of; one more ends it"
+        _LIMITS.errors, description="failed calls in a trajectory; one more ends it"
     )
     seconds: float = Field(
         _LIMITS.seconds,
@@ -83,12 +83,13 @@ class EnvironmentSettings(Section):
         _LIMITS.result_characters, description="characters of a result that the policy reads"
     )
     most_characters: Positive = Field(
-        _LIMITS.most_characters, description="characters of a result; a longer one ends it"
+        _LIMITS.most_characters,
+        description="characters of a result; a longer one ends the trajectory",
     )
     memory_bytes: int = Field(
         _LIMITS.memory_bytes, ge=1_000_000, description="memory that the class may take"
     )
-    processes: Positive = Field(128, description="trajectories whose processes live at a time")
+    processes: Positive = Field(128, description="trajectories whose processes run at a time")
 
     @field_validator("path")
     @classmethod
@@ -234,7 +235,7 @@ class Recipe(Section):
         "dph_f",
         description=f"{', '.join(METHODS)}: plain settings, which the recipe may override",
     )
-    seed: Count = Field(0, description="of everything random")
+    seed: Count = Field(0, description="seed of all random draws")
     notes: str = Field("", description="free text, such as sources of the numbers and measurements")
     model: ModelSettings
     data: DataSettings

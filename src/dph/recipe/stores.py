@@ -59,7 +59,7 @@ class StoreSettings(PromptFileSettings):
         "all), or your own module:callable",
     )
     limit: Positive | None = Field(
-        None, description="limit of prompts, spread evenly over the file"
+        None, description="maximum number of prompts, taken evenly from the file"
     )
     answers: Positive = Field(16, description="answers of the initial policy to each prompt")
     top: Positive | Literal["all"] = Field(

@@ -61,7 +61,7 @@ class AdapterSettings(Section):
     targets: Targets = Field(
         "all-linear",
         description="layers that get an adapter, by the ends of their names; all-linear: every "
-        "linear layer but the output layer",
+        "linear layer except the output layer",
     )
     init: Literal["kaiming", "gaussian", "orthogonal"] = Field(
         "kaiming",
@@ -134,7 +134,7 @@ class PresamplingSettings(Section):
     keep: Positive = Field(
         1,
         description="stored answers of a near-perfect problem: the final sample, then correct ones "
-        "of those that decided",
+        "of the deciding samples",
     )
     seed: Count | None = Field(
         None,
@@ -175,14 +175,14 @@ class SamplingSettings(Section):
     )
     temperature: float = Field(1.0, gt=0, description="softmax temperature")
     top_p: float = Field(
-        1.0, gt=0, le=1, description="nucleus; log-probs stay those of the full vocabulary"
+        1.0, gt=0, le=1, description="mass of nucleus sampling; log-probs stay those of all tokens"
     )
     max_tokens: Positive = Field(512, description="longest completion, tokens")
     stop: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         (),
         description="stop tokens in addition to the end-of-sequence token (text of one token each)",
     )
-    max_rows: Positive = Field(256, description="completions decoded side by side")
+    max_rows: Positive = Field(256, description="completions decoded at a time")
     cache_tokens: Positive = Field(
         262144,
         description="token limit of the cache: each prompt once, and max_tokens per completion",
@@ -225,7 +225,7 @@ class SelfConsistencySettings(PromptFileSettings):
     )
     reward: Literal["majority", "consensus"] = Field(
         "majority",
-        description="majority: 1 for the largest class of the own group (TTRL); consensus: share "
+        description="majority: 1 for the largest class of the group (TTRL); consensus: share "
         "of the stored answers that agree",
     )
     samples: StoreSamples | None = Field(
@@ -264,7 +264,7 @@ class ConsolidationSettings(Section):
     samples: StoreSamples | None = Field(
         None, description="answers of the trained policy: store:NAME, a [stores.<name>]"
     )
-    rows: Positive = Field(256, description="stored answers an update, prompt by prompt")
+    rows: Positive = Field(256, description="stored answers per update, prompt by prompt")
     rate: float = Field(1.0, gt=0, description="learning rate, in units of train.learning_rate")
     final_rate: float = Field(
         0.1, gt=0, le=1, description="share of the learning rate at the last update"
@@ -301,7 +301,7 @@ class TRLSettings(Section):
     """Settings of TRL, for train.engine = "trl"."""
 
     processes: Positive = Field(
-        1, description="processes that train together, one a GPU, started by accelerate"
+        1, description="processes that train together, one per GPU, started by accelerate"
     )
 
 
@@ -352,9 +352,9 @@ class TrainingSettings(Section):
     rehearsal_per_step: Positive = Field(
         32, description="stored samples per rollout, if the method rehearses"
     )
-    minibatches: Positive = Field(2, description="optimizer steps an epoch")
+    minibatches: Positive = Field(2, description="optimizer steps per epoch")
     epochs: Positive = Field(1, description="passes over a rollout")
-    learning_rate: float = Field(1e-6, gt=0, description="of AdamW")
+    learning_rate: float = Field(1e-6, gt=0, description="learning rate of AdamW")
     final_rate: float = Field(
         1.0,
         gt=0,
@@ -363,10 +363,10 @@ class TrainingSettings(Section):
     )
     warmup_steps: Count = Field(0, description="optimizer steps of linear warm-up")
     betas: Annotated[tuple[float, float], Field(strict=False)] = Field(
-        (0.9, 0.95), description="of AdamW"
+        (0.9, 0.95), description="betas of AdamW"
     )
-    eps: float = Field(1e-8, gt=0, description="of AdamW")
-    weight_decay: float = Field(0.0, ge=0, description="of AdamW")
+    eps: float = Field(1e-8, gt=0, description="epsilon of AdamW")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay of AdamW")
     max_grad_norm: float = Field(
         1.0, gt=0, description="largest norm of gradients; larger ones are scaled down"
     )

@@ -140,7 +140,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     argument="threshold",
                     kind=float,
                     default=1.0,
-                    meaning="least score of a right answer (reasoning_gym)",
+                    meaning="lowest score of a right answer (reasoning_gym)",
                     bounds={"gt": 0, "le": 1},
                 )
             },
