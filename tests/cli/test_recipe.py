@@ -92,4 +92,4 @@ def test_the_settings_of_another_kind_of_recipe_are_not_taken_for_those_of_a_run
     (tmp_path / "base.toml").write_text('kind = "base"\n')
     code, out, err = dph("recipe", "show", tmp_path / "base.toml")
     assert (code, out) == (2, "")
-    assert 'base.toml has kind = "base": `dph recipe check`' in err
+    assert 'base.toml has kind = "base", and `dph recipe show` lists only' in err
