@@ -58,11 +58,12 @@ def groups():
     }
 
 
-def scored(prompts, completions):
+def scored(prompts, completions, *, acts=False):
     return score_completions(
         make_model(),
         prompts,
         completions,
+        written=[flags(tokens) for tokens in completions] if acts else None,
         temperature=TEMPERATURE,
         pad_id=0,
         token_budget=4096,
@@ -70,7 +71,12 @@ def scored(prompts, completions):
     )
 
 
-def stored_rows():
+def flags(tokens):
+    """Of a trajectory: every third token is a tool's."""
+    return tuple(place % 3 != 1 for place in range(len(tokens)))
+
+
+def stored_rows(*, acts=False):
     rng = random.Random(13)
     pairs = [(_tokens(rng, 6), _tokens(rng, 8)) for _ in range(STORED)]
     prompts, completions = zip(*pairs, strict=True)
@@ -82,17 +88,18 @@ def stored_rows():
             completion_ids=completions[i],
             ref_logprobs=tuple(values),
             correct=8,
+            written=flags(completions[i]) if acts else None,
         )
-        for i, values in enumerate(scored(prompts, completions))
+        for i, values in enumerate(scored(prompts, completions, acts=acts))
     ]
 
 
-def policy_groups():
+def policy_groups(*, acts=False):
     tokenizer, found = build_tokenizer(), []
     for prompt, answers in groups().items():
         ids = tuple(tokenizer.encode(prompt))
         mean = sum(reward for _, reward in answers) / len(answers)
-        old = scored([ids] * len(answers), [tokens for tokens, _ in answers])
+        old = scored([ids] * len(answers), [tokens for tokens, _ in answers], acts=acts)
         found.append(
             tuple(
                 PolicyRow(
@@ -100,6 +107,7 @@ def policy_groups():
                     completion_ids=tokens,
                     advantage=reward - mean,
                     old_logprobs=tuple(values),
+                    written=flags(tokens) if acts else None,
                 )
                 for (tokens, reward), values in zip(answers, old, strict=True)
             )
@@ -107,8 +115,11 @@ def policy_groups():
     return tuple(found)
 
 
-def own_step():
-    """Loss and gradient norm of the first step in this package's own engine."""
+def own_step(*, acts=False):
+    """Loss and gradient norm of the first step in this package's own engine.
+
+    ``acts``: of the same tokens as trajectories, which a tool wrote in part.
+    """
     model = make_model()
     forward = TrainingForward(
         model=model,
@@ -119,7 +130,9 @@ def own_step():
         max_tokens=MAX_TOKENS,
     )
     report = update(
-        Minibatch(groups=policy_groups(), stored={"rehearsal": tuple(stored_rows())}),
+        Minibatch(
+            groups=policy_groups(acts=acts), stored={"rehearsal": tuple(stored_rows(acts=acts))}
+        ),
         forward,
         torch.optim.AdamW(model.parameters(), lr=0.0),
         objective=make_objective(ObjectiveSettings(**OBJECTIVE)),

@@ -1,25 +1,33 @@
-"""A taskset of verifiers without tools: chains of sums of reasoning-gym, with its own scorer."""
+"""Tasksets of verifiers without tools: questions of reasoning-gym, with its own scorer."""
 
 import reasoning_gym
 import verifiers.v1 as vf
 
-_SUMS = reasoning_gym.create_dataset("chain_sum", seed=3, size=20, min_terms=2, max_terms=2)
+
+def questions(task, **config):
+    """The data set of a task that its taskset asks."""
+    return reasoning_gym.create_dataset(task, seed=3, size=20, **config)
 
 
-class SumData(vf.TaskData):
-    entry: int
+def taskset_of(task, **config):
+    """A taskset class for one task of reasoning-gym."""
+    made = questions(task, **config)
+
+    class GymData(vf.TaskData):
+        entry: int
+
+    class GymTask(vf.Task[GymData]):
+        @vf.reward
+        async def right(self, trace) -> float:
+            return made.score_answer(trace.last_reply, made[self.data.entry])
+
+    class GymTaskset(vf.Taskset[GymTask, vf.TasksetConfig]):
+        def load(self):
+            for place in range(len(made)):
+                yield GymTask(GymData(prompt=made[place]["question"], entry=place))
+
+    return GymTaskset
 
 
-class SumTask(vf.Task[SumData]):
-    @vf.reward
-    async def right(self, trace) -> float:
-        return _SUMS.score_answer(trace.last_reply, _SUMS[self.data.entry])
-
-
-class Sums(vf.Taskset[SumTask, vf.TasksetConfig]):
-    def load(self):
-        for place in range(len(_SUMS)):
-            yield SumTask(SumData(prompt=_SUMS[place]["question"], entry=place))
-
-
+Sums = taskset_of("chain_sum", min_terms=2, max_terms=2)
 __all__ = ["Sums"]

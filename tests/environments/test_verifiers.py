@@ -20,25 +20,34 @@ from tiny_models import build_model, build_tokenizer
 
 vf = pytest.importorskip("verifiers.v1", reason="needs verifiers: make test-environments")
 reasoning_gym = pytest.importorskip("reasoning_gym")
+from gym_taskset import questions  # noqa: E402 - it imports both
 
 TESTS = Path(__file__).parents[1]
+GYM_TASKS = (
+    *("base_conversion", "basic_arithmetic", "calendar_arithmetic", "chain_sum", "count_bits"),
+    *("family_relationships", "fraction_simplification", "gcd", "lcm", "leg_counting"),
+    *("letter_counting", "number_sorting", "power_function", "prime_factorization"),
+    *("simple_equations", "spell_backward", "word_sorting"),
+)
+"""With the tasksets of boxes and of our SQL, and a server of OpenEnv, 20 that keep the contract.
+Inspect's own reader and scorer are tested where it is installed (tests/results/inspect)."""
 
 
 def problems(package, count):
     return taskset_problems(package, count=count, directories=[TESTS])
 
 
-def environment_of(package):
+def environment_of(package, *places):
     settings = {"path": f"verifiers:{package}"}
-    data = {"train": "t.jsonl", "modules": [str(TESTS)]}
+    data = {"train": "t.jsonl", "modules": [str(TESTS), *map(str, places)]}
     recipe = resolve_recipe(
         {"method": "grpo", "model": {"path": "m"}, "data": data, "environment": settings}
     )
     return run_verifier(recipe).environment
 
 
-def verdicts(package, some, script):
-    with environment_of(package) as environment:
+def verdicts(package, some, script, *places):
+    with environment_of(package, *places) as environment:
         rollout = make_draw(byte_tokenizer(), environment, script)(some, samples=1, seed=0)
     return [graded.verdict for (graded,) in rollout.groups]
 
@@ -54,6 +63,24 @@ def test_reasoning_gym_through_verifiers_is_graded_by_its_own_scorer():
 
     found = verdicts("gym_taskset", some, script)
     assert [v.outcome for v in found] == [Outcome.CORRECT] * 3 + [Outcome.WRONG]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", GYM_TASKS)
+def test_a_task_of_reasoning_gym_is_evaluated_as_a_taskset(task, tmp_path):
+    text = f"from gym_taskset import taskset_of\n\nAsked = taskset_of({task!r})\n"
+    (tmp_path / f"gym_{task}.py").write_text(text + "__all__ = ['Asked']\n")
+    some = taskset_problems(f"gym_{task}", count=3, directories=[TESTS, tmp_path])
+    entries = [questions(task)[place] for place in range(3)]
+    assert [problem.prompt for problem in some] == [entry["question"] for entry in entries]
+    answers = {entry["question"]: entry["answer"] for entry in entries[:2]}
+
+    def script(prompt, _):
+        return next((a for question, a in answers.items() if question in prompt), "no idea")
+
+    found = verdicts(f"gym_{task}", some, script, tmp_path)
+    assert [verdict.reward for verdict in found[:2]] == [1.0, 1.0]
+    assert found[2].reward < 1
 
 
 def test_tools_share_their_state_with_the_rewards():

@@ -179,6 +179,14 @@ def _messages(problem: Problem) -> list[dict[str, str]]:
     return [dict(message) for message in problem.prompt]
 
 
+def ground_truth_of(problem: Problem, *, acts: bool) -> str | None:
+    """A field for verl's column where an environment gives rewards and no problem has a gold."""
+    known = problem.answer.keys()
+    if not acts or known & set(GROUND_TRUTH_FIELDS):
+        return None
+    return next(iter(known), None)
+
+
 def _gold_field(problem: Problem) -> str:
     return next(
         (field for field in GROUND_TRUTH_FIELDS if field in problem.answer), GROUND_TRUTH_FIELDS[0]

@@ -29,6 +29,7 @@ from dph.engines.verl.distributions import (
     answer_rows,
     jagged,
     no_targets,
+    spread,
     stored_rows,
     target_rows,
 )
@@ -99,9 +100,13 @@ def make_actor(**changes):
 
 def all_rows(policy, stores, *, with_reference):
     """All kinds in one table, policy first and then anchor by anchor."""
-    ours = answer_rows([r.prompt_ids for r in policy], [r.completion_ids for r in policy])
-    ours["old_log_probs"] = jagged([torch.tensor(r.old) for r in policy])
-    ours["advantages"] = jagged([torch.full((len(r.old),), r.advantage) for r in policy])
+    written = [getattr(r, "written", None) for r in policy]
+    ours = answer_rows([r.prompt_ids for r in policy], [r.completion_ids for r in policy], written)
+    old = [spread(r.old, mine) for r, mine in zip(policy, written, strict=True)]
+    ours["old_log_probs"] = jagged(old)
+    ours["advantages"] = jagged(
+        [torch.full_like(row, r.advantage) for row, r in zip(old, policy, strict=True)]
+    )
     ours[STORED] = torch.zeros(len(policy), dtype=torch.int64)
     optional = ("ref_log_prob",) if with_reference else ()
     if with_reference:
@@ -122,7 +127,7 @@ def all_rows(policy, stores, *, with_reference):
     }
 
 
-def first_step_rows():
+def first_step_rows(*, acts):
     """The rollout of which all engines take the same first step."""
     return [
         SimpleNamespace(
@@ -130,17 +135,20 @@ def first_step_rows():
             completion_ids=row.completion_ids,
             old=row.old_logprobs,
             advantage=row.advantage,
+            written=row.written,
         )
-        for group in first_step.policy_groups()
+        for group in first_step.policy_groups(acts=acts)
         for row in group
     ]
 
 
 def batch_of_rank(case, rank, ranks):
-    policy = first_step_rows() if case.get("first_step") else policy_rows(case["policy"])
+    kind = case.get("first_step")
+    acts = kind == "trajectories"
+    policy = first_step_rows(acts=acts) if kind else policy_rows(case["policy"])
     stores = [stored_samples(case["stored"])] if case["stored"] else []
-    if case.get("first_step"):
-        stores = [first_step.stored_rows()]
+    if kind:
+        stores = [first_step.stored_rows(acts=acts)]
     if "broad" in case:
         stores.append(broad_samples(prompts=case["broad"]))
     if "far" in case:
@@ -164,7 +172,7 @@ def batch_of_rank(case, rank, ranks):
         cells,
     )
     rows = [*policy, *(sample for samples in stores for sample in samples)]
-    tokens = [len(r.completion_ids) for r in rows]
+    tokens = [sum(getattr(r, "written", None) or [1] * len(r.completion_ids)) for r in rows]
     scales = row_scales(
         layout,
         tokens,

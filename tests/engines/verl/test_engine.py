@@ -24,6 +24,8 @@ SHAPES = {
     "dynamic": {"dynamic": True},
     "packed_dynamic": {"packed": True, "dynamic": True},
 }
+FIRST_STEPS = {"answers": False, "trajectories": True}
+"""Rows of a first step; those of trajectories have tokens that no policy wrote."""
 DIVERGENCES = ("forward_kl", "jensen_shannon", "alpha", "reverse_kl", "definition")
 CASES = (
     {
@@ -97,15 +99,16 @@ CASES |= {
 }
 
 CASES |= {
-    f"first_step-{shape}": {
+    f"{rows}-{shape}": {
         **BASE,
         "stored": 0,
         "divergence": "forward_kl",
         "eta": first_step.ETA,
-        "first_step": True,
+        "first_step": rows,
         "objective": first_step.OBJECTIVE,
         **changes,
     }
+    for rows in FIRST_STEPS
     for shape, changes in SHAPES.items()
 }
 
@@ -159,9 +162,12 @@ def test_loss_and_gradient_norm_are_those_of_plain_autograd(found, divergence, s
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(found, shape):
-    loss, norm = first_step.own_step()
-    result = found[f"first_step-{shape}"]
+@pytest.mark.parametrize(("kind", "acts"), FIRST_STEPS.items())
+def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(
+    found, kind, acts, shape
+):
+    loss, norm = first_step.own_step(acts=acts)
+    result = found[f"{kind}-{shape}"]
     assert result["loss"] == pytest.approx([loss], rel=first_step.AGREE)
     assert result["grad_norm"] == pytest.approx([norm], rel=first_step.AGREE)
 

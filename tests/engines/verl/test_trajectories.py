@@ -16,6 +16,7 @@ from dph.engines.verl.trajectories import Trajectory
 from dph.recipe import load_recipe
 from dph.runs.directory import read_metrics
 from dph.runs.plan import open_plan
+from dph.runs.presample.pool import load_pool
 from dph.tasks.environments import Environment
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import verl_row
@@ -26,7 +27,7 @@ from scripted_policy import END, by_steps_of, byte_tokenizer, make_draw
 
 TESTS = Path(__file__).parents[2]
 RECIPE = """
-method = "grpo"
+method = "dph_f"
 [model]
 path = "model"
 device = "cpu"
@@ -43,11 +44,15 @@ tokens = 24
 turns = 4
 [sampling]
 max_tokens = 6
+[presample]
+samples = 8
+threshold = 1
 [train]
 steps = 2
 problems = "all"
 problems_per_step = 4
 samples_per_problem = 8
+rehearsal_per_step = 6
 minibatches = 1
 learning_rate = 1e-4
 [evaluate]
@@ -123,29 +128,28 @@ def place_of(directory, more=""):
     (directory / "small.toml").write_text(text)
 
 
-def test_what_verl_does_with_one_turn_alone_is_refused(tmp_path):
+def test_a_reward_that_depends_on_the_length_is_refused(tmp_path):
     place_of(tmp_path)
-    for override, what in [
-        ("method=dph_f", "a method that reads a pool"),
-        ("objective.overlong_buffer=0.5", r"objective\.overlong_buffer"),
-    ]:
-        recipe = load_recipe(tmp_path / "small.toml", overrides=[override, "train.engine=verl"])
-        with (
-            open_plan(recipe, tmp_path) as plan,
-            pytest.raises(SettingsError, match=rf"\[environment\] with {what} is not possible"),
-        ):
-            arguments_of(plan)
+    overrides = ["objective.overlong_buffer=0.5", "train.engine=verl"]
+    recipe = load_recipe(tmp_path / "small.toml", overrides=overrides)
+    message = r"\[environment\] with objective\.overlong_buffer is not possible"
+    with open_plan(recipe, tmp_path) as plan, pytest.raises(SettingsError, match=message):
+        arguments_of(plan)
 
 
 @pytest.mark.slow
-def test_a_recipe_with_an_environment_trains_in_verl(tmp_path):
+def test_a_recipe_with_an_environment_rehearses_its_trajectories_in_verl(tmp_path):
     place_of(tmp_path, verl_table())
     with dph_run(tmp_path) as run:
         run()
+    stored = load_pool(tmp_path / "out" / "pool").rehearsal
+    assert any(not all(sample.written) for sample in stored)
     lines = read_metrics(tmp_path / "out" / "metrics.jsonl")
     assert [line["step"] for line in lines] == [1, 2]
     for line in lines:
         assert 0 <= line["reward"] <= 1
         assert line["correct"] == line["outcome_correct"]
         assert 0 < line["completion_tokens"] <= 4 * TURN
+    # Nothing was learnt yet: results of tools, which no policy wrote, would be far from 0.
+    assert lines[0]["divergence"] == pytest.approx(0, abs=1e-3)
     assert any(line["grad_norm"] > 0 for line in lines)

@@ -27,7 +27,7 @@ from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.preparation import Trained
 from dph.tasks.problems import save_problems
-from dph.tasks.verl import GROUND_TRUTH_FIELDS, problems_to_verl
+from dph.tasks.verl import ground_truth_of, problems_to_verl
 
 # A recipe as overrides of verl's configuration: plain arithmetic, without verl.
 #
@@ -285,27 +285,20 @@ def arguments_of(plan: RunPlan) -> list[str]:
         SettingsError: verl cannot have a setting.
     """
     require_cluster(plan.recipe)
-    _require_no_trajectories_of_a_pool(plan)
+    _require_whole_rewards(plan.recipe)
     return train_overrides(run_of(plan))
 
 
-def _require_no_trajectories_of_a_pool(plan: RunPlan) -> None:
-    """Refuse what verl does with answers of one turn alone.
+def _require_whole_rewards(recipe: Recipe) -> None:
+    """Refuse what verl's reward worker does with answers of one turn alone.
 
     Raises:
-        SettingsError: trajectories would be pre-sampled, or their length would cost reward.
+        SettingsError: the length of trajectories would cost reward.
     """
-    recipe = plan.recipe
-    if recipe.environment.path is None:
-        return
-    faults = {
-        "a method that reads a pool": plan.needs_pool,
-        "objective.overlong_buffer": bool(recipe.objective.overlong_buffer),
-    }
-    if found := [what for what, is_there in faults.items() if is_there]:
+    if recipe.environment.path is not None and recipe.objective.overlong_buffer:
         raise SettingsError(
-            f"[environment] with {found[0]} is not possible in verl: use train.engine = 'own' or "
-            "'trl'"
+            "[environment] with objective.overlong_buffer is not possible in verl: use "
+            "train.engine = 'own' or 'trl'"
         )
 
 
@@ -374,8 +367,9 @@ def run_of(plan: RunPlan) -> VerlRun:
 
 
 def pool_is_missing(plan: RunPlan) -> bool:
-    """Whether the recipe reads a pool that has not been made."""
-    return plan.needs_pool and not is_made(plan.pool)
+    """Whether the recipe reads a pool that verl has to make; our own engine draws trajectories."""
+    acts = plan.recipe.environment.path is not None
+    return plan.needs_pool and not acts and not is_made(plan.pool)
 
 
 def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
@@ -416,12 +410,6 @@ def _write_problems(plan: RunPlan, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
     save_problems(plain, [plan.prompts.asked(problem) for problem in plan.problems])
-    problems_to_verl(plain, run.place / PROBLEMS_FILE, ground_truth=_ground_truth(plan))
-
-
-def _ground_truth(plan: RunPlan) -> str | None:
-    """A field for verl's column where an environment gives rewards and no problem has a gold."""
-    known = plan.problems[0].answer.keys()
-    if plan.recipe.environment.path is None or known & set(GROUND_TRUTH_FIELDS):
-        return None
-    return next(iter(known), None)
+    acts = plan.recipe.environment.path is not None
+    field = ground_truth_of(plan.problems[0], acts=acts)
+    problems_to_verl(plain, run.place / PROBLEMS_FILE, ground_truth=field)

@@ -19,7 +19,7 @@ from dph.loss.objectives import Anchor
 from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import target_buckets
-from dph.runs.train.rows import StoredRow
+from dph.runs.train.rows import StoredRow, written_of
 
 # Rows as verl's training workers take them: jagged tensors, one for each field.
 
@@ -36,20 +36,23 @@ def jagged(rows: Sequence[Tensor]) -> Tensor:
 
 
 def answer_rows(
-    prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]]
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    written: Sequence[Sequence[bool] | None] | None = None,
 ) -> TensorDict:
-    """Inputs of a forward pass for given answers."""
+    """Inputs of a forward pass for given answers; ``written``: the tokens that count, or all."""
     pairs = list(zip(prompts, completions, strict=True))
     whole = [torch.tensor([*prompt, *completion]) for prompt, completion in pairs]
-    ones = [torch.ones(len(completion), dtype=torch.int64) for completion in completions]
+    flags = zip(completions, written or [None] * len(pairs), strict=True)
+    mask = jagged([torch.tensor(mine or [True] * len(row)).long() for row, mine in flags])
     return TensorDict(
         {
             "input_ids": jagged(whole),
             "position_ids": jagged([torch.arange(len(row)) for row in whole]),
             "prompts": jagged([torch.tensor(prompt) for prompt in prompts]),
             "responses": jagged([torch.tensor(completion) for completion in completions]),
-            "response_mask": jagged(ones),
-            "loss_mask": jagged(ones),
+            "response_mask": mask,
+            "loss_mask": mask,
         },
         batch_size=len(pairs),
     )
@@ -67,8 +70,11 @@ def stored_rows(
     that the policy's rows have beside: ``ref_log_prob`` and ``rollout_is_weights``.
     ``sources`` are the numbers of their anchors; by default there is one.
     """
-    rows = answer_rows([s.prompt_ids for s in samples], [s.completion_ids for s in samples])
-    reference = [torch.tensor(s.ref_logprobs) for s in samples]
+    written = [written_of(sample) for sample in samples]
+    rows = answer_rows(
+        [s.prompt_ids for s in samples], [s.completion_ids for s in samples], written
+    )
+    reference = [spread(s.ref_logprobs, mine) for s, mine in zip(samples, written, strict=True)]
     rows["old_log_probs"] = jagged(reference)
     rows["advantages"] = jagged([torch.zeros_like(row) for row in reference])
     if "ref_log_prob" in optional:
@@ -77,6 +83,15 @@ def stored_rows(
         rows["rollout_is_weights"] = jagged([torch.ones_like(row) for row in reference])
     rows[STORED] = torch.tensor(sources or [1] * len(samples), dtype=torch.int64)
     return rows
+
+
+def spread(values: Sequence[float], written: Sequence[bool] | None) -> Tensor:
+    """Values of a row's written tokens at their places in the row, 0 between them."""
+    found = torch.tensor(values)
+    if written is None:
+        return found
+    mask = torch.tensor(written)
+    return torch.zeros(len(mask)).masked_scatter(mask, found)
 
 
 def gated(values: Tensor, rows: Tensor) -> Tensor:

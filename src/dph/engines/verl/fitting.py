@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import overload
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerBase
 
@@ -20,7 +19,7 @@ from dph.records import Problem
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Manifest, read_manifest, require_policy, require_whole
 from dph.runs.presample.stores.store import load_store
-from dph.runs.presample.tables import REHEARSAL, RehearsalSample, rehearsal_sample, require_one_turn
+from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
 from dph.runs.train.preparation import require_kinds
 from dph.runs.train.rows import StoredRow
 
@@ -58,13 +57,11 @@ def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
     """The manifest of the pool in ``path`` and its stored answers, after comparing every hash.
 
     Raises:
-        PoolError: there is no pool, a file is not the one that was written, or its answers are
-            trajectories.
+        PoolError: there is no pool, or a file is not the one that was written.
     """
     manifest = read_manifest(path, "pool")
     require_whole(path, manifest)
-    require_one_turn(path)
-    return manifest, StoredAnswers(pq.read_table(path / "rehearsal.parquet", schema=REHEARSAL))
+    return manifest, StoredAnswers(read_rehearsal(path))
 
 
 def require_fitting_pool(

@@ -25,7 +25,7 @@ from dph.engines.verl.distributions import (
 from dph.engines.verl.settings import TrainSettings
 from dph.errors import SettingsError
 from dph.loss.objectives import Reduction, row_weights
-from dph.runs.train.rows import StoredRow, drawing_of, stored_of_step
+from dph.runs.train.rows import StoredRow, drawing_of, length_of, stored_of_step
 
 # Where stored answers go among the policy's rows, and what each weighs: plain arithmetic.
 #
@@ -277,7 +277,7 @@ class MixingActors:
             keys=batch.keys, partition_id=partition, select_fields=["response_mask"]
         )["response_mask"]
         tokens = [int(row.sum()) for row in mask.unbind()]
-        tokens += [len(sample.completion_ids) for sample in drawn.samples]
+        tokens += [length_of(sample) for sample in drawn.samples]
         lengths = [len(s.prompt_ids) + len(s.completion_ids) for s in drawn.samples]
         anchors = [drawn.of(source) for source in range(1, max(drawn.sources) + 1)]
         layout = lay_out_all(policy, anchors, cells)

@@ -3,6 +3,7 @@
 Public hooks are overridden, and one that is not: ``_compute_advantage``.
 """
 
+from itertools import compress, repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,8 +29,9 @@ from dph.loss.objectives import AnyAdvantage, GroupAdvantage, make_objective
 from dph.model.loading import load_tokenizer
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.preparation import checked, mean_gap, require_small_gap
+from dph.runs.train.rows import written_of
 from dph.tasks.problems import save_problems
-from dph.tasks.verl import problems_to_verl
+from dph.tasks.verl import ground_truth_of, problems_to_verl
 
 PREFIX = "dph_"
 """Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
@@ -106,7 +108,11 @@ class _Rehearsing:
                 [s.completion_ids for s in samples],
                 temperature=float(config.actor_rollout_ref.rollout.temperature),
             )
-            require_small_gap(mean_gap(samples, scores), dtype=precision(config))
+            own = [
+                tuple(compress(score, written_of(sample) or repeat(True)))
+                for score, sample in zip(scores, samples, strict=True)
+            ]
+            require_small_gap(mean_gap(samples, own), dtype=precision(config))
 
 
 @register_trainer(f"{PREFIX}sync")
@@ -137,6 +143,8 @@ def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> Non
     require_prompts_fit(problems, settings, config, tokenizer)
     directory = make_directory(Path(config.trainer.default_local_dir).absolute() / "dph")
     save_problems(directory / "exploration.jsonl", problems)
-    problems_to_verl(directory / "exploration.jsonl", directory / "exploration.parquet")
+    field = ground_truth_of(problems[0], acts=settings.environment is not None)
+    file = directory / "exploration.parquet"
+    problems_to_verl(directory / "exploration.jsonl", file, ground_truth=field)
     with open_dict(config):
-        config.data.train_files = [str(directory / "exploration.parquet")]
+        config.data.train_files = [str(file)]

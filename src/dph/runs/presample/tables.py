@@ -117,19 +117,6 @@ def read_rehearsal(pool: Path) -> pa.Table:
     return pq.read_table(file, schema=REHEARSAL.append(WRITTEN) if acting else REHEARSAL)
 
 
-def require_one_turn(pool: Path) -> None:
-    """Refuse a pool of trajectories, for those who would rehearse results of tools as answers.
-
-    Raises:
-        PoolError: it is one.
-    """
-    if WRITTEN.name in pq.read_schema(pool / REHEARSAL_FILE).names:
-        raise PoolError(
-            f"the pool {pool} holds trajectories of an [environment], which train.engine = 'own' "
-            "and 'trl' rehearse"
-        )
-
-
 def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
     """Problems without a verdict."""
     names = UNGRADABLE.names
