@@ -291,7 +291,7 @@ def begin(directory: Path, made_from: Mapping[str, Any], *, replace: bool) -> bo
             changed = sorted(k for k in {*found, *made_from} if found.get(k) != made_from.get(k))
             raise ModelError(
                 f"{directory} has a training that differs in {', '.join(changed)}; "
-                "choose another directory or remove it"
+                "choose another directory (--out) or remove it"
             )
         shutil.rmtree(directory)
         make_directory(directory)

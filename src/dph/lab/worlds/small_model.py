@@ -266,7 +266,7 @@ def is_trained(directory: Path, made_from: Mapping[str, Any]) -> bool:
     if found != made_from:
         raise ModelError(
             f"{directory} holds a model made from {found}, not {made_from}; "
-            "choose another directory or remove it"
+            "choose another directory (--out) or remove it"
         )
     return True
 

@@ -208,7 +208,7 @@ def is_complete(directory: Path, made_from: Mapping[str, Any]) -> bool:
         if manifest.get(name) != wanted:
             raise DataError(
                 f"{directory} holds a world with {name}={manifest.get(name)}, not {wanted}; "
-                "choose another directory or remove it"
+                "choose another directory (--out) or remove it"
             )
     return all(
         (directory / name).is_file() and sha256(directory / name) == digest
