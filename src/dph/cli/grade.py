@@ -152,7 +152,7 @@ def grade_code(
 ) -> None:
     """Grade Python programs against tests.
 
-    Rows have a program (run as it is) or a response (the program is extracted). The tests are in
+    Rows have a program (run unchanged) or a response (the program is extracted). The tests are in
     each row or in --problems: tests (Python) or cases (input and output), and entry_point, setup,
     prefix. Every program runs in a confined process without network.
     """
