@@ -3,6 +3,7 @@
 import random
 import tempfile
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import torch
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.runs.presample.stores.store import load_store
 from dph.runs.presample.tables import RehearsalSample
+from first_step import flags
 from small_stores import bucket_kl_by_hand, write_store_of
 from tiny_models import VOCABULARY, build_model
 
@@ -76,6 +78,18 @@ def stored_samples(count, *, seed=1):
             correct=8,
         )
         for i in range(count)
+    ]
+
+
+def acted(samples):
+    """The same answers as trajectories, whose tools wrote some of the tokens."""
+    return [
+        replace(
+            sample,
+            written=(mine := flags(sample.completion_ids)),
+            ref_logprobs=tuple(compress(sample.ref_logprobs, mine)),
+        )
+        for sample in samples
     ]
 
 

@@ -1,5 +1,7 @@
 """The actors that mix stored answers in, with verl's workers and queue played by fakes."""
 
+from itertools import combinations
+
 import pytest
 import torch
 from omegaconf import OmegaConf
@@ -15,6 +17,7 @@ from dph.engines.verl.settings import TrainSettings
 from dph.runs.train.rows import prompts_of_step, rehearsal_of_step
 from engines.verl import rows
 from engines.verl.fake_queue import FakeQueue
+from engines.verl.small_pool import write_small_pool
 
 POLICY = 8
 RANKS = 2
@@ -119,6 +122,29 @@ def test_each_update_takes_the_answers_of_its_step(queue, small_pool, batch):
         (_, data) = actors.seen[0]
         found = [tuple(r["input_ids"].tolist()) for r in data if r["dph_stored"] == 1]
         assert set(found) == {(*s.prompt_ids, *s.completion_ids) for s in expected}
+
+
+def test_results_of_tools_in_stored_trajectories_are_masked(queue, tmp_path, batch):
+    write_small_pool(tmp_path / "pool", acts=True)
+    _, stored = open_stored(tmp_path / "pool")
+    by_ids = {(*s.prompt_ids, *s.completion_ids): s for s in stored}
+    actors, mixed = make(queue, tmp_path / "pool", chosen=config(use_dynamic_bsz=True))
+    mixed.update_actor(batch)
+    rows = [row for row in actors.seen[0][1] if row["dph_weight"] > 0 and row["dph_stored"] == 1]
+    assert len(rows) == 6
+    tokens = [int(row["response_mask"].sum()) for row in rows]
+    for row, count in zip(rows, tokens, strict=True):
+        sample = by_ids[tuple(row["input_ids"].tolist())]
+        mine = row["response_mask"].bool()
+        assert tuple(mine.tolist()) == sample.written
+        assert row["old_log_probs"][mine].tolist() == pytest.approx(sample.ref_logprobs)
+        assert row["old_log_probs"][~mine].abs().sum() == 0
+        # A token mean: each of the two mini-batches divides by what policies wrote in it.
+        assert any(
+            float(row["dph_weight"]) == pytest.approx(1 / sum(three))
+            for three in combinations(tokens, 3)
+            if count in three
+        )
 
 
 def test_fixed_micro_batches_are_filled_with_rows_of_weight_0(queue, small_pool, batch):

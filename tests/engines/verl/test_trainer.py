@@ -1,5 +1,7 @@
 """What the trainers check and prepare before verl takes over."""
 
+from pathlib import Path
+
 import pytest
 from omegaconf import OmegaConf
 
@@ -79,7 +81,10 @@ def begun(config, monkeypatch, *, off=0.0, steps=0):
     stored = list(open_stored(train_settings(config).pool)[1])
 
     def engine(_actors, _config):
-        return lambda *_, **__: [tuple(v + off for v in s.ref_logprobs) for s in stored]
+        # Tokens that a tool wrote are nobody's: their log-probs may be anything.
+        rows = [(iter(s.ref_logprobs), s.written or [True] * len(s.completion_ids)) for s in stored]
+        found = [tuple(next(own) + off if w else -9.0 for w in mine) for own, mine in rows]
+        return lambda *_, **__: found
 
     monkeypatch.setattr(module, "EngineForward", engine)
     monkeypatch.setattr(module, "omega_conf_to_dataclass", lambda actor: actor)
@@ -124,6 +129,14 @@ def test_log_probs_of_another_model_are_refused_at_step_0_only(config, monkeypat
     with pytest.raises(PoolError, match="not this policy's"):
         begun(config, monkeypatch, off=0.1)
     assert begun(config, monkeypatch, off=0.1, steps=3).started
+
+
+def test_the_check_at_step_0_of_trajectories_is_about_the_policys_tokens(config, monkeypatch):
+    write_small_pool(Path(config.dph.pool).with_name("acted"), acts=True)
+    config.dph.pool = str(Path(config.dph.pool).with_name("acted"))
+    assert begun(config, monkeypatch).started
+    with pytest.raises(PoolError, match="not this policy's"):
+        begun(config, monkeypatch, off=0.1)
 
 
 def test_an_update_is_numbered_as_a_step_of_dph_train(config, monkeypatch):
