@@ -1,6 +1,9 @@
 """Processor time of the stages of a corpus, by the size of the corpus.
 
     python -m benchmarks.corpus_linear --megabytes 50,500,50,1500,50
+    python -m benchmarks.corpus_linear --page docs/cookbook.md
+
+The first measures, the second writes the table of the rows.
 
 Texts are made directly: functions of random names and numbers, in files of 1 to 40 kB; one file in
 ten is a copy of an earlier one, one in ten differs from one in a single name. Every stage is the
@@ -17,10 +20,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 import numpy as np
+
+from benchmarks.marked_blocks import write_block
 
 ROWS = Path(__file__).with_suffix(".csv")
 COLUMNS = ("megabytes", "stage", "cpu_seconds", "peak_mb", "documents")
@@ -112,14 +118,38 @@ def measure(megabytes: int, stages: tuple[str, ...], scratch: Path | None) -> It
                 yield [megabytes, stage, seconds, used.ru_maxrss // 1000, count]
 
 
+def table(rows: Sequence[Mapping[str, str]]) -> str:
+    """A row for each stage and size, with the growth over the size below it."""
+    lines = [
+        "| stage | MB | documents | processor time, s | s for each MB more | peak memory, MB |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for stage in STAGES:
+        sizes = sorted({int(row["megabytes"]) for row in rows if row["stage"] == stage})
+        before = (0, 0.0)
+        for size in sizes:
+            same = [row for row in rows if (row["stage"], row["megabytes"]) == (stage, str(size))]
+            seconds = median(float(row["cpu_seconds"]) for row in same)
+            growth = f"{(seconds - before[1]) / (size - before[0]):.4f}" if before[0] else ""
+            facts = (same[0]["documents"], f"{seconds:.1f}", growth, same[0]["peak_mb"])
+            lines.append(f"| {' | '.join((stage, str(size), *facts))} |")
+            before = (size, seconds)
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    """Measure each size and write row after row."""
+    """Measure each size and write row after row, or write the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", default="50,500,50", help="sizes, in this order")
     parser.add_argument("--stages", default=",".join(STAGES))
     parser.add_argument("--scratch", type=Path, help="directory for the texts")
     parser.add_argument("--out", type=Path, default=ROWS, help="rows, as csv, added to")
+    parser.add_argument("--page", type=Path, help="page with a place for the table of the rows")
     options = parser.parse_args()
+    if options.page:
+        with options.out.open(newline="", encoding="utf-8") as file:
+            write_block(options.page, "linear", table([*csv.DictReader(file)]))
+        return
     stages = tuple(name for name in STAGES if name in options.stages.split(","))
     new = not options.out.exists()
     with options.out.open("a", newline="", encoding="utf-8") as file:
