@@ -110,9 +110,10 @@ test-inspect: $(INSPECT_STAMP)
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Tasksets of verifiers as environments, our problems as a taskset, and a server of OpenEnv, likewise.
+# What runs in the processes of trajectories, as the client of OpenEnv does, is not measured.
 test-environments: $(ENVIRONMENTS_STAMP)
 	.venv-environments/bin/python -m pytest tests/environments --durations=5 \
-		--cov=dph.tasks.environments.tasksets --cov=dph.tasks.environments.openenv --cov-branch --cov-config=/dev/null \
+		--cov=dph.tasks.environments.tasksets --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=80
 
 # The sampler on vLLM against the real one, built for CPUs, likewise in an environment of its own.
