@@ -54,7 +54,7 @@ def gates_table(rows: Sequence[Row]) -> str:
     lines.append("")
     lines.append(
         "In per cent. Changes are GRPO minus base in points, in domain / across, ± their standard "
-        "error over (so many) development seeds."
+        "error over development seeds (their number in brackets)."
     )
     return "\n".join(lines) + "\n"
 

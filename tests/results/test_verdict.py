@@ -52,7 +52,7 @@ def test_sets_are_named_where_there_are_several_and_the_clearest_comes_first():
         row("greedy", 0.01, -0.03, 0.05, "other"),
     )
     assert said == (
-        "GRPO: first try +30.0 (+29.0 to +31.0) on cross domain, +2.0 (+1.0 to +3.0) on in domain."
+        "GRPO: first try +30.0 (+29.0 to +31.0) cross domain, +2.0 (+1.0 to +3.0) in domain."
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dph.results.vocabulary import metric_title, set_label
+from dph.results.vocabulary import metric_title, where_of
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.evaluate.intervals import Difference
 
@@ -69,7 +69,7 @@ class RunVerdict:
         if not self._compared:
             texts.append(f"nothing to compare with {self.baseline}")
         elif not self.is_told_apart:
-            texts.append(f"cannot be told from {self.baseline} on {_and(self.sets)}")
+            texts.append(f"cannot be told from {self.baseline} {_and(self.sets)}")
             texts.append(self._widest())
         else:
             texts += [*(self._metric(metric) for metric in self._metrics), self._ways()]
@@ -106,7 +106,7 @@ class RunVerdict:
         named = clear[:_MOST_SETS]
         several = len({row.set_name for row in self._compared}) > 1
         texts = [
-            f"{rows[name].interval}{f' on {set_label(name)}' if several else ''}" for name in named
+            f"{rows[name].interval}{f' {where_of(name)}' if several else ''}" for name in named
         ]
         more = f" and on {len(clear) - len(named)} more sets" if len(clear) > len(named) else ""
         return f"{title} {', '.join(texts)}{more}"
@@ -118,7 +118,7 @@ class RunVerdict:
         left, of = self.ways[fewest]
         if round(left, 1) >= round(of, 1):
             return ""
-        where = f" on {set_label(fewest)}" if len(self.ways) > 1 else ""
+        where = f" {where_of(fewest)}" if len(self.ways) > 1 else ""
         return f"{left:.1f} of {of:.1f} ways of answering left{where}"
 
     def _problems(self) -> list[VerdictPart]:
@@ -175,5 +175,5 @@ def _k(metric: str) -> int:
 
 
 def _and(names: Sequence[str]) -> str:
-    labels = [set_label(name) for name in names]
+    labels = [where_of(name) for name in names]
     return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"

@@ -42,6 +42,15 @@ def set_label(name: str) -> str:
     return name.replace("_", " ")
 
 
+def where_of(name: str) -> str:
+    """The set as the place of a finding; the two usual sets have names that are places.
+
+    >>> where_of("in_domain"), where_of("dev")
+    ('in domain', 'on dev')
+    """
+    return set_label(name) if name.endswith("_domain") else f"on {set_label(name)}"
+
+
 def models_of(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The ``sets`` of the base model, where there is one, and of every method, by name."""
     methods = {name: method["sets"] for name, method in summary["methods"].items()}

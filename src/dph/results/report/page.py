@@ -24,7 +24,7 @@ from dph.results.report.page_tables import diagnosed_runs, store_facts, turn_fac
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.set_charts import report_charts
-from dph.results.vocabulary import DEFINITIONS, set_label
+from dph.results.vocabulary import DEFINITIONS, set_label, where_of
 
 # A diagnosis as the template shows it, out of the document of ``dph diagnose``.
 
@@ -184,6 +184,7 @@ def _environment() -> Environment:
         "shown_features": shown_features,
         "percent": percent,
         "set_label": set_label,
+        "where_of": where_of,
     }
     return environment
 

@@ -12,7 +12,7 @@ from dph.recipe.keys import flat
 from dph.results.charts.text_table import duration, with_code_points
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.report_data import ReportData, ReportRun, SeedGroup
-from dph.results.vocabulary import method_label, metric_title, set_label, table_ks
+from dph.results.vocabulary import method_label, metric_title, set_label, table_ks, where_of
 from dph.runs.directory import RunDirectory, read_software
 from dph.runs.stage_costs import RunCost, run_cost
 
@@ -178,7 +178,7 @@ def _against(data: ReportData) -> str:
         return ""
     if len(set(first.values())) == 1:
         return next(iter(labels.values()))
-    return ", ".join(f"{label} on {set_label(name)}" for name, label in labels.items())
+    return ", ".join(f"{label} {where_of(name)}" for name, label in labels.items())
 
 
 # Scores: of runs as the comparison has them, of seeds as means with t-intervals.
