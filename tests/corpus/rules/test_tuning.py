@@ -121,7 +121,7 @@ def test_what_cannot_be_tuned_is_bad_input(corpus, filtered, tmp_path, capsys):
     (tmp_path / "own.toml").write_text('base = "fixed"\n')
     run_stage(filter_spec(str(tmp_path / "own.toml")), corpus, tmp_path / "own")
     assert main(["corpus", "tune", str(tmp_path / "own")]) == 2
-    assert "was filtered by the file own.toml: name it" in capsys.readouterr().err
+    assert "was filtered by the file own.toml: pass it as --preset" in capsys.readouterr().err
     words = ["--preset", str(tmp_path / "own.toml"), "--save", str(tmp_path / "b.toml")]
     words += ["--page", str(tmp_path / "b.html")]
     assert main(["corpus", "tune", str(tmp_path / "own"), *words]) == 2
