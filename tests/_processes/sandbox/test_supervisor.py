@@ -1,5 +1,6 @@
 import json
 import os
+import time
 
 import pytest
 
@@ -38,6 +39,19 @@ def test_a_script_is_ended_at_its_time_or_when_it_prints_too_much(sandbox):
     ended = sandbox.run_script("print('x' * 10**6)", "", seconds=20, output_bytes=1000)
     assert (ended.code, ended.over_output) == (None, True)
     assert sandbox.run_script("print(1)", "", seconds=20).output == b"1\n"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_script_that_writes_on_ends_by_its_time_and_not_by_its_pipe(sandbox, monkeypatch, stream):
+    whole = sandbox.end
+
+    def later(pid, seconds):
+        time.sleep(0.3)  # in which a program whose pipe is closed would end by itself
+        return whole(pid, seconds)
+
+    monkeypatch.setattr(sandbox, "end", later)
+    source = f"import sys\nwhile True: sys.{stream}.write('x' * 10**6)"
+    assert sandbox.run_script(source, "", seconds=1, output_bytes=10**12).code is None
 
 
 def test_programs_are_alike_in_every_process(sandbox):

@@ -182,10 +182,10 @@ class Sandbox(Closing):
         deadline = started + seconds
         try:
             output, errors, over = _read_both(out, err, deadline, output_bytes)
-        finally:
+            code = self.end(pid, 0.0 if over else max(0.0, deadline - time.monotonic()))
+        finally:  # not before the end: a program that writes on would fail of that, not of time
             os.close(out)
             os.close(err)
-        code = self.end(pid, 0.0 if over else max(0.0, deadline - time.monotonic()))
         code = None if over else code
         text = errors.decode("utf-8", "replace").strip()
         took = time.monotonic() - started
