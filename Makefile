@@ -30,8 +30,8 @@ cookbook: $(STAMP)
 	$(BIN)/dph corpus run recipes/cookbook/cookbook.toml --out $(COOKBOOK)
 
 # What removing copies, filtering and annealing are worth, by the likelihood of held-out code: sources by their
-# digests, one version of a project a call of pip, then every model. Killed anywhere, it goes on; a
-# quarter of an hour on a free core, the tables then go into docs/cookbook.md. CODE=DIR has the sources.
+# digests, one version of a project a call of pip, then every model. Killed anywhere, it goes on; half
+# an hour on a free core, the tables then go into docs/cookbook.md. CODE=DIR has the sources.
 CODE ?= .ablation
 ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)/heldout-corpus \
 	--seeds 5 --development 3 --megabytes 100 --heldout-languages python,c
@@ -40,7 +40,7 @@ ablation: $(STAMP)
 	$(call sources,heldout)
 	$(ABLATE) --models ngram --arms deduplication --tokens 3500000 --out benchmarks/ablation/deduplication
 	$(ABLATE) --models ngram --arms filtering --tokens 1700000 --out benchmarks/ablation/filtering
-	$(ABLATE) --models transformer --arms annealing --tokens 60000 --sequences-per-step 2 \
+	$(ABLATE) --models transformer --arms annealing --tokens 600000 --sequences-per-step 2 \
 		--out benchmarks/ablation/annealing
 	$(BIN)/python benchmarks/ablation_pages.py
 
