@@ -92,8 +92,8 @@ def ingest(
         typer.Argument(
             metavar="[NAME=]PATH",
             help="Directories, git repositories, archives (.tar.gz, .zip, ...), and files: .jsonl "
-            "(.gz, .zst), .parquet, .arrow, .warc (.gz, .zst). Or rows on the Hub: "
-            "hf://datasets/OWNER/NAME[@REVISION][?config=NAME&split=NAME].",
+            "(.gz, .zst), .parquet, .arrow, .warc (.gz, .zst). Or rows on the Hub, "
+            "hf://datasets/OWNER/NAME, and if needed @REVISION and ?config=NAME&split=NAME.",
         ),
     ],
     out: AnyOutOption,
