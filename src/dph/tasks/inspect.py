@@ -1,7 +1,7 @@
 """Problems as a task of Inspect: its data set, a solver that acts in an environment, our scorer."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +131,7 @@ def _acting(verifier: EnvironmentVerifier, by_id: Mapping[str, Problem]) -> "Sol
                 for call, result in zip(called, results, strict=True):
                     told = {"tool_call_id": call.id, "function": call.function}
                     state.messages.append(ChatMessageTool(content=result.text, **told))
-            verdict = await run_sync(episode.verdict, _grade(one_at_a_time, problem))
+            verdict = await run_sync(episode.verdict_by, one_at_a_time, problem)
         state.metadata[SCORER] = {
             "outcome": verdict.outcome.value,
             "reward": verdict.reward,
@@ -141,10 +141,6 @@ def _acting(verifier: EnvironmentVerifier, by_id: Mapping[str, Problem]) -> "Sol
 
     made: Solver = solver(name="acting")(lambda: solve)()
     return made
-
-
-def _grade(grader: Verifier | None, problem: Problem) -> Callable[[str], Verdict] | None:
-    return None if grader is None else lambda text: grader.grade([problem], [text])[0]
 
 
 def _tool(function: Mapping[str, Any]) -> Any:

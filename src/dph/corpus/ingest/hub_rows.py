@@ -27,7 +27,7 @@ _INPUT = re.compile(  # a path has lost one of the slashes
 
 
 def names_hub(text: str | Path) -> bool:
-    """Whether an input is not a path, but begins as a name on the Hub does."""
+    """Whether an input begins like a name on the Hub and is therefore no path."""
     return str(text).startswith("hf:/")
 
 

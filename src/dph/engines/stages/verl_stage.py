@@ -367,7 +367,7 @@ def run_of(plan: RunPlan) -> VerlRun:
 
 
 def pool_is_missing(plan: RunPlan) -> bool:
-    """Whether the recipe reads a pool that verl has to make; our own engine draws trajectories."""
+    """Whether verl has to make the pool. A pool of trajectories is made by our own engine."""
     acts = plan.recipe.environment.path is not None
     return plan.needs_pool and not acts and not is_made(plan.pool)
 

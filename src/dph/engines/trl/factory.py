@@ -97,16 +97,14 @@ def environment_class(
 
         def _end(self, said: Sequence[Mapping[str, Any]], *, finished: bool) -> Verdict:
             """Worth of the end: the last turn, if it is one and calls no tool, is an answer."""
-            last, grader = said[-1], verifier.verifier
+            last = said[-1]
             assert self._episode is not None
             with self._episode as episode:
                 if finished and last["role"] == "assistant" and not last.get("tool_calls"):
                     episode.take(last["content"], ())
                 else:
                     episode.cut_off(CUT_OFF.reason)
-                if grader is None:
-                    return episode.verdict()
-                return episode.verdict(lambda text: grader.grade([self._problem], [text])[0])
+                return episode.verdict_by(verifier.verifier, self._problem)
 
     made = load_callable(environment.name, environment.directories)
     for name in environment.by_name:

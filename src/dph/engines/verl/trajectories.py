@@ -23,7 +23,6 @@ from dph.errors import DataError
 from dph.model.prompts import TurnEncoder, completion_text
 from dph.model.sampler.graded import CUT_OFF
 from dph.recipe import Recipe, load_recipe
-from dph.records import Problem, Verdict
 from dph.runs.task import run_verifier
 from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult
 from dph.tasks.verifiers.base import OneAtATime
@@ -96,7 +95,7 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             params = {**sampling_params, "max_tokens": recipe.sampling.max_tokens}
             with simple_timer("generate_sequences", metrics):
                 row = await self._act(episode, encoder, prompt, params, seed)
-            verdict = await asyncio.to_thread(_verdict, episode, grader, problem)
+            verdict = await asyncio.to_thread(episode.verdict_by, grader, problem)
         return AgentLoopOutput(
             prompt_ids=prompt,
             response_ids=row.ids or [self.tokenizer.eos_token_id],
@@ -165,9 +164,3 @@ class Trajectory(AgentLoopBase):  # type: ignore[misc]
             return False
         row.add(ids, None)
         return True
-
-
-def _verdict(episode: Episode, grader: OneAtATime | None, problem: Problem) -> Verdict:
-    if grader is None:
-        return episode.verdict()
-    return episode.verdict(lambda text: grader.grade([problem], [text])[0])

@@ -402,6 +402,12 @@ class Episode(Closing):
         assert self.ending is not None
         return self.ending
 
+    def verdict_by(self, verifier: Verifier | None, problem: Problem) -> Verdict:
+        """As ``verdict``, with a verifier that grades the answer; None: there is none."""
+        if verifier is None:
+            return self.verdict()
+        return self.verdict(lambda text: verifier.grade([problem], [text])[0])
+
     def close(self) -> None:
         """End the process. Closing twice is harmless."""
         if self._open:
