@@ -8,11 +8,13 @@ from benchmarks.speed.timing import interleaved
 from benchmarks.speed.world import PAD, World, build_model, build_tokenizer, make_prompts
 from dph.model.forward.scorer import AnswerScorer
 from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe.stores import StoreSettings
 from dph.records import Problem
 from dph.runs.presample.stores.groups import StoredGroup
 from dph.runs.presample.stores.making import StoreDraw, drawn_answers, with_distributions
+from dph.tasks.verifiers.exact import ExactVerifier
 
 
 def measure(case: str, run: Run) -> list[Row]:
@@ -52,11 +54,14 @@ def _draw(world: World) -> tuple[StoreDraw, list[Problem]]:
     model, tokenizer = build_model(world).eval(), build_tokenizer(world.size)
     draw = StoreDraw(
         model=model,
-        sampler=TorchSampler(model, tokenizer, dtype=world.dtype),
-        parameters=SamplingParameters(
-            max_tokens=world.shape.completion, stop_token_ids=world.stop_tokens
+        draw=GradedSampler(
+            sampler=TorchSampler(model, tokenizer, dtype=world.dtype),
+            verifier=ExactVerifier(),
+            encode=lambda problem: tuple(tokenizer.encode(str(problem.prompt))),
+            parameters=SamplingParameters(
+                max_tokens=world.shape.completion, stop_token_ids=world.stop_tokens
+            ),
         ),
-        encode=lambda problem: tuple(tokenizer.encode(str(problem.prompt))),
         answers=world.shape.samples,
         top=StoreSettings.model_fields["top"].default,
         seed=0,

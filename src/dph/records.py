@@ -109,7 +109,9 @@ class Completion:
     ``written`` is None for a text of one turn. In a trajectory it says of every token whether the
     policy wrote it; the others are results of tools and have no log-probs. A trajectory also has
     the tokens of its own prompt, with what ``reset`` said; its text is that of all turns
-    (``dph.tasks.environments.turns_text``).
+    (``dph.tasks.environments.turns_text``), and ``end`` is the answer that it came to: its last
+    words, or the argument of the tool that submits. A trajectory that was cut off, hung or crashed
+    has no ``end``.
     """
 
     problem_id: str
@@ -120,6 +122,14 @@ class Completion:
     text: str
     written: tuple[bool, ...] | None = None
     prompt_ids: tuple[int, ...] | None = None
+    end: str | None = None
+
+    @property
+    def answer(self) -> str | None:
+        """The answer that can be graded or compared; None where there is none."""
+        if self.written is not None:
+            return self.end
+        return self.text if self.finished else None
 
     @property
     def length(self) -> int:

@@ -448,12 +448,9 @@ def _without_turns(recipe: Recipe) -> Iterator[tuple[str, Any]]:
     data = recipe.data
     if recipe.sampling.engine != "torch":
         yield "sampling.engine", recipe.sampling.engine
-    if recipe.self_consistency.active:
-        yield "self_consistency.problems_per_step", recipe.self_consistency.problems_per_step
-    if recipe.consolidation.active:
-        yield "consolidation.updates", recipe.consolidation.updates
-    for name in recipe.used_stores:
-        yield f"stores.{name}", recipe.stores[name].targets
+    for name, store in recipe.used_stores.items():
+        if store.prompts in ("beginning", "recombined"):  # of neither are there columns for reset
+            yield f"stores.{name}.prompts", store.prompts
     if data.shots is not None:
         yield "data.shots.count", data.shots.count
     if data.styles is not None:

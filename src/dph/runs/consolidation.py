@@ -288,9 +288,9 @@ def _labelled_answers(
             seed=seed,
             on_progress=lambda amount: advance(amount, ""),
         ).groups
-        texts = [[_answered(one) for one in group] for group in drawn]
+        texts = [[one.completion.answer for one in group] for group in drawn]
         classes = known.classes(problems, texts)
-    tokens = sum(len(one.completion.token_ids) for group in (*first, *drawn) for one in group)
+    tokens = sum(one.completion.length for group in (*first, *drawn) for one in group)
     return [
         Labelled(
             classes=own,
@@ -301,10 +301,6 @@ def _labelled_answers(
         for own, greedy, group in zip(classes, first, drawn, strict=True)
         if not any(one.verdict.outcome in UNGRADED for one in (*greedy, *group))
     ], tokens
-
-
-def _answered(one: GradedCompletion) -> str | None:
-    return one.completion.text if one.completion.finished else None
 
 
 def _is_right(one: GradedCompletion) -> bool:

@@ -32,6 +32,8 @@ from dph.runs.presample.presample import Reference, StoredForm, presample, split
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.verifier_use import accepted_grading
+from dph.tasks.environments import EnvironmentVerifier
+from dph.tasks.verifiers.base import Verifier
 
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
 
@@ -66,6 +68,8 @@ def answer_source(
 ) -> Source:
     """The key of answers of ``model``, the initial policy: what they are made from."""
     recipe, parameters = plan.recipe, graded_sampler(plan, model).parameters
+    acting = isinstance(plan.verifier, EnvironmentVerifier)
+    tokens = {"environment": {"tokens": recipe.environment.tokens}} if acting else {}
     return Source(
         model=recipe.model.path,
         model_fingerprint=weight_fingerprint(model),
@@ -83,7 +87,20 @@ def answer_source(
         dtype=recipe.model.dtype,
         seed=seed,
         engine=recipe.sampling.engine,
+        **tokens,
     )
+
+
+def with_environment(source: Source, verifier: Verifier) -> Source:
+    """The key of trajectories that no verdict goes with: ``source``, and who acted with them.
+
+    Without an environment, it is ``source`` itself.
+    """
+    if not isinstance(verifier, EnvironmentVerifier):
+        return source
+    acting = verifier.environment
+    own = {"name": acting.name, "version": acting.version, "settings": dict(acting.settings)}
+    return source.model_copy(update={"environment": {**(source.environment or {}), **own}})
 
 
 def pool_source(plan: RunPlan, model: PreTrainedModel) -> Source:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from dph._base.files.parts import TableParts
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, PoolError
 from dph.model.policies import load_policy
+from dph.model.sampler.graded import GradedSampler
 from dph.recipe import StoreSettings
 from dph.recipe.objective import AnchorSettings
 from dph.recipe.schema import require_files
@@ -36,11 +37,11 @@ from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_groups, siz
 from dph.runs.presample.stores.prompts import Known, store_prompts
 from dph.runs.presample.stores.store import GROUPS_FILE, load_store, write_store
 from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
-from dph.runs.presampling_stage import answer_source, kept_or_made
+from dph.runs.presampling_stage import answer_source, kept_or_made, with_environment
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
-from dph.runs.verifier_use import comparer
+from dph.runs.verifier_use import comparer, grader_of
 from dph.tasks.agreement import GOLDS, labelled
 
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.
@@ -116,11 +117,12 @@ def judges_of(plan: RunPlan, planned: PlannedStore) -> Iterator[Judges | None]:
         SettingsError: answers have to be compared, and nobody can.
     """
     store, verifier = planned.settings, plan.verifier
+    grader = grader_of(verifier)
     by_consensus = plan.unlabelled is not None and plan.unlabelled.store == planned.name
 
     def has_gold(problem: Problem) -> bool:
         # Only the function itself knows what it reads: its problems count as labelled when asked.
-        return labelled(problem, verifier) or (store.grades and verifier.name not in GOLDS)
+        return labelled(problem, grader) or (store.grades and grader.name not in GOLDS)
 
     if store.compares or by_consensus:
         instead = "leave it out" if by_consensus else _INSTEAD[store.targets]
@@ -304,11 +306,11 @@ class _Making:
             drawing(self.plan, self.model, self.plan.initial) as draw,
             progress.task(f"store {self.planned.name}", total, "samples") as advance,
         ):
+            if isinstance(draw, GradedSampler) and self.store.prompts == "beginning":
+                draw = replace(draw, encode=self._beginning())
             chosen = StoreDraw(
                 model=self.model,
-                sampler=draw.sampler,
-                parameters=draw.parameters,
-                encode=self._encode(),
+                draw=draw,
                 answers=self.store.answers,
                 top=None if self.store.top == "all" else self.store.top,
                 seed=self.seed,
@@ -330,7 +332,7 @@ class _Making:
     @cached_property
     def source(self) -> Source:
         """The key of the store: what it is made from."""
-        return answer_source(
+        source = answer_source(
             self.plan,
             self.model,
             prompts=self.store.prompts,
@@ -339,10 +341,9 @@ class _Making:
             top=self.store.top,
             seed=self.seed,
         )
+        return with_environment(source, self.plan.verifier)
 
-    def _encode(self) -> Callable[[Problem], tuple[int, ...]]:
-        if self.store.prompts != "beginning":
-            return self.plan.prompts.encode
+    def _beginning(self) -> Callable[[Problem], tuple[int, ...]]:
         begin = self.plan.prompts.tokenizer.bos_token_id
         if begin is None:
             raise ModelError(
@@ -353,7 +354,7 @@ class _Making:
 
     def _require_prompts_fit(self) -> None:
         if self.store.prompts == "beginning":
-            self._encode()
+            self._beginning()
         else:
             limit = self.plan.recipe.sampling.max_tokens
             self.plan.prompts.require_fit(self.model.config, self.problems, max_tokens=limit)

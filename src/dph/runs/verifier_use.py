@@ -61,7 +61,7 @@ _HOW = (
 
 def _change(verifier: Verifier, was: str) -> str:
     source = getattr(verifier, "source", None)
-    kind = "environment" if isinstance(verifier, EnvironmentVerifier) else "verifier"
+    kind = _kind(verifier)
     if source is not None:
         return f"the {kind} file {source} (of {verifier.name!r}) changed"
     return f"the {kind} {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
@@ -77,7 +77,20 @@ def _versions_of_run(plan: RunPlan) -> set[str]:
     return {each.version for each in history if each.name == verifier.name}
 
 
+def _kind(verifier: Verifier) -> str:
+    return "environment" if isinstance(verifier, EnvironmentVerifier) else "verifier"
+
+
 # Choose how unlabelled answers are compared: by the verifier, or by a user-defined function.
+
+
+def grader_of(verifier: Verifier) -> Verifier:
+    """The verifier of answers: of an environment, the one that grades what trajectories came to.
+
+    It is the environment itself where its class has ``get_reward``.
+    """
+    own = verifier.verifier if isinstance(verifier, EnvironmentVerifier) else None
+    return own or verifier
 
 
 @contextmanager
@@ -94,11 +107,6 @@ def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) ->
         SettingsError: the verifier cannot compare answers, or the function cannot be used.
     """
     data = plan.recipe.data
-    if isinstance(plan.verifier, EnvironmentVerifier):
-        raise SettingsError(
-            f"{key}: answers in the [environment] {plan.recipe.environment.path!r} cannot be "
-            f"compared yet: {instead}"
-        )
     if agreement is not None:
         with KeyComparer(
             agreement,
@@ -108,10 +116,11 @@ def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) ->
         ) as own:
             yield own
         return
-    if not compares(plan.verifier):
+    verifier = grader_of(plan.verifier)
+    if not compares(verifier):
         raise SettingsError(
-            f"{key}: the verifier {plan.verifier.name!r} says what is right, but cannot compare "
-            f"two answers: name a function that can in {key}.agreement ('module:callable', "
-            f"f(response, problem) -> key or None), or {instead}"
+            f"{key}: the {_kind(verifier)} {verifier.name!r} says what is right, but cannot "
+            f"compare two answers: name a function that can in {key}.agreement "
+            f"('module:callable', f(response, problem) -> key or None), or {instead}"
         )
-    yield VerifierComparer(plan.verifier)
+    yield VerifierComparer(verifier)

@@ -7,19 +7,17 @@ from dph.records import Completion, GradedCompletion, Outcome, Verdict
 
 def answers(*outcomes, reason="ValueError: no number"):
     return [
-        [
-            GradedCompletion(
-                completion=Completion(
-                    problem_id=f"p{i}",
-                    sample_index=0,
-                    token_ids=(1,),
-                    logprobs=(0.0,),
-                    finished=True,
-                    text="",
-                ),
-                verdict=Verdict(outcome=outcome, reward=0.0, reason=reason),
-            )
-        ]
+        GradedCompletion(
+            completion=Completion(
+                problem_id=f"p{i}",
+                sample_index=0,
+                token_ids=(1,),
+                logprobs=(0.0,),
+                finished=True,
+                text="",
+            ),
+            verdict=Verdict(outcome=outcome, reward=0.0, reason=reason),
+        )
         for i, outcome in enumerate(outcomes)
     ]
 

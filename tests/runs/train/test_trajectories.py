@@ -12,13 +12,19 @@ import torch
 
 from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
+from dph.loss.divergences.distribution_kl import DistributionDivergence
 from dph.loss.objectives import Anchor, Objective, make_objective, mixed_loss
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.over_vocabulary import next_tokens
 from dph.model.forward.scorer import compared_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
-from dph.runs.presample.tables import RehearsalSample, rehearsal_sample, rehearsal_table
+from dph.runs.presample.tables import (
+    DistributionSample,
+    RehearsalSample,
+    rehearsal_sample,
+    rehearsal_table,
+)
 from dph.runs.train.loss_batch import TrainingForward, scored_batch
 from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.rows import Minibatch, PolicyRow, WeightedRow, length_of
@@ -165,10 +171,46 @@ def stored_row(reference, turns):
     )
 
 
+def distribution_row(reference, turns):
+    """The three likeliest tokens of the reference and those drawn, at the policy's places."""
+    ids, written = joined(turns)
+    own = torch.tensor(written)
+    with torch.no_grad():
+        table = reference(input_ids=torch.tensor([[*PROMPT, *ids]])).logits[0].log_softmax(-1)
+    table, drawn = table[len(PROMPT) - 1 : -1][own], torch.tensor(ids)[own].tolist()
+    told = [
+        tuple(dict.fromkeys([*row.topk(3).indices.tolist(), token]))
+        for row, token in zip(table, drawn, strict=True)
+    ]
+    rest = [[v for v in range(VOCABULARY) if v not in some] for some in told]
+    return DistributionSample(
+        problem_id="p",
+        sample_index=0,
+        prompt_ids=PROMPT,
+        completion_ids=ids,
+        ref_logprobs=tuple(written_logprobs(reference, turns).tolist()),
+        token_ids=tuple(told),
+        logprobs=tuple(
+            tuple(row[list(some)].tolist()) for row, some in zip(table, told, strict=True)
+        ),
+        log_tails=tuple(
+            float(row[some].logsumexp(0)) for row, some in zip(table, rest, strict=True)
+        ),
+        written=written,
+    )
+
+
+_OF_TOKENS = {
+    PolicyRow: ("old_logprobs", "ref_logprobs"),
+    RehearsalSample: ("ref_logprobs",),
+    DistributionSample: ("ref_logprobs", "token_ids", "logprobs", "log_tails"),
+}
+
+
 def apart(row):
     """A trajectory as rows of one turn, each with all that came before as its prompt."""
     ids, before, found = row.completion_ids, list(row.prompt_ids), []
-    names = ("old_logprobs", "ref_logprobs") if isinstance(row, PolicyRow) else ("ref_logprobs",)
+    names = _OF_TOKENS[type(row)]
     done = start = 0
     while start < len(ids):
         end = start
@@ -215,12 +257,17 @@ def step_of(model, minibatch, objective, reference):
 
 
 def of_tokens(name):
-    """The objective of a method; None where it needs distributions or answers of the run."""
+    """The objective of a method; None where it needs answers of the run."""
     settings = ObjectiveSettings(**METHODS[name].get("objective", {}))
-    anchors = settings.active_anchors.values()
-    if any(a.divergence == "distribution_kl" or a.recent is not None for a in anchors):
+    if any(anchor.recent is not None for anchor in settings.active_anchors.values()):
         return None
     return make_objective(settings)
+
+
+def stored_of(anchor, reference):
+    """What an anchor rehearses: a trajectory, with its distributions where it compares those."""
+    whole = isinstance(anchor.divergence, DistributionDivergence)
+    return (distribution_row if whole else stored_row)(reference, TURNS[0])
 
 
 OTHERS = {
@@ -231,7 +278,7 @@ TESTED = [name for name in METHODS if name not in OTHERS and of_tokens(name) is 
 
 
 def test_most_methods_are_tested():
-    assert {"grpo", "dapo", "rkl", "dph_f", "dph_js", "alpha"} <= set(TESTED)
+    assert {"grpo", "dapo", "rkl", "dph_f", "dph_js", "alpha", "dph_broad"} <= set(TESTED)
     assert len(TESTED) > 15
 
 
@@ -242,7 +289,7 @@ def test_a_step_on_trajectories_is_one_on_their_turns(model, reference, name):
         policy_row(model, reference, turns, advantage)
         for turns, advantage in zip(TURNS, (1.0, -0.5, 0.7, -1.2), strict=True)
     ]
-    stored = {name: (stored_row(reference, TURNS[0]),) for name in objective.anchors}
+    stored = {name: (stored_of(anchor, reference),) for name, anchor in objective.anchors.items()}
     whole = Minibatch(groups=(tuple(rows),), stored=stored)
     cut = Minibatch(
         groups=(tuple(part for row in rows for part in apart(row)),),

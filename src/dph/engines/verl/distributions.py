@@ -123,17 +123,29 @@ def target_rows(samples: Sequence[StoredRow]) -> dict[str, Tensor]:
     """The fields ``TARGETS`` of the stored rows of an update; a single 0 for those without."""
     told = [sample for sample in samples if isinstance(sample, DistributionSample)]
     buckets = target_buckets(told)
-    lengths = [len(sample.completion_ids) for sample in told]
+    lengths = [len(sample.own_tokens) for sample in told]
     pieces = zip(
         torch.split(buckets.ids, lengths), torch.split(buckets.targets, lengths), strict=True
     )
     rows = [
-        [piece.flatten() for piece in next(pieces)]
+        [piece.flatten() for piece in _everywhere(sample, *next(pieces))]
         if isinstance(sample, DistributionSample)
         else _nothing()
         for sample in samples
     ]
     return _columns(rows)
+
+
+def _everywhere(sample: DistributionSample, ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The buckets at every token of a row; the loss masks those that the policy did not write."""
+    if sample.written is None:
+        return ids, targets
+    own = torch.tensor(sample.written)
+    all_ids = ids.new_zeros(len(own), ids.shape[1])
+    all_targets = targets.new_full((len(own), targets.shape[1]), float("-inf"))
+    all_targets[:, -1] = 0.0  # all of the mass on the rest, so that nothing is infinite
+    all_ids[own], all_targets[own] = ids, targets
+    return all_ids, all_targets
 
 
 def no_targets(rows: int) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
 """The recipes that a quickstart compares: one world, one budget, one strength a method."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +18,23 @@ from dph.recipe.stores import FROM_FILE
 
 def world_tables(kind: WorldKind, world: World, method: str, stores: Path) -> dict[str, Any]:
     """A world's settings in the recipe of ``method``; stores that runs share lie in ``stores``."""
-    own = unlabelled_tables(method, world.problems_path(UNLABELLED), stores, only=kind.unlabelled)
+    own = unlabelled_tables(
+        method,
+        world.problems_path(UNLABELLED),
+        stores,
+        only=kind.unlabelled,
+        overlaps=kind.overlaps,
+    )
     return merged(merged(kind.settings(world), kind.methods.get(method, {})), own)
 
 
 def unlabelled_tables(
-    method: str, file: Path, stores: Path, *, only: Mapping[str, Any] = MappingProxyType({})
+    method: str,
+    file: Path,
+    stores: Path,
+    *,
+    only: Mapping[str, Any] = MappingProxyType({}),
+    overlaps: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The tables of a recipe that say where the prompts of ``method`` are; none if it needs none.
 
@@ -32,9 +43,12 @@ def unlabelled_tables(
         file: the world's unlabelled prompts.
         stores: where the stores lie that all methods share.
         only: which of the prompts, by columns of the file [default: all].
+        overlaps: evaluation sets whose prompts may be among them.
     """
     table = METHODS[method]
-    prompts = {"file": str(file), **({"only": dict(only)} if only else {})}
+    prompts: dict[str, Any] = {"file": str(file)}
+    prompts |= {"only": dict(only)} if only else {}
+    prompts |= {"allow_overlap": list(overlaps)} if overlaps else {}
     found: dict[str, Any] = {}
     for name, store in table.get("stores", {}).items():
         # What a trained policy answers is no other run's business.

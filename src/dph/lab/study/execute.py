@@ -15,7 +15,7 @@ import torch
 
 from dph._base.files import held, make_directory
 from dph._base.provenance import code_commit, versions
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import THREADS, Size, world_tables
 from dph.lab.quickstart.stages import StageClock
 from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of, write_row_file
@@ -100,9 +100,15 @@ def majorities(plan: RunPlan, samples: pa.Table, count: int) -> Iterator[Score]:
     set's verifier.
 
     Raises:
-        SettingsError: the verifier cannot compare answers.
+        SettingsError: the verifier cannot compare answers, or they are trajectories.
     """
     agreement = plan.recipe.self_consistency.agreement
+    if plan.recipe.environment.path is not None:
+        raise SettingsError(
+            f"budget.votes = {count}: an evaluation keeps whole trajectories in the [environment] "
+            f"{plan.recipe.environment.path!r}, and not the answers that they came to: "
+            f"{_WITHOUT_VOTES}"
+        )
     for name, settings in plan.recipe.data.sets.items():
         rows = samples.filter((pc.field("set") == name) & (pc.field("sample_index") >= 0))
         groups = defaultdict[str, list[dict[str, Any]]](list)

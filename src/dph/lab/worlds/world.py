@@ -152,6 +152,8 @@ class WorldKind:
         tiny_steps: training steps after which the base model of a tiny world is sometimes right.
         unlabelled: which of the world's unlabelled prompts methods take, as ``only`` of a store
             [default: all].
+        overlaps: evaluation sets whose prompts may be among the unlabelled ones, because the text
+            of a prompt is not the whole question.
         methods: a method's tables on this world, under those of a recipe and over its own: what
             it learns without labels, where the usual does not fit the world.
         budget: ``steps``, ``problems_per_step``, ``samples`` and ``checkpoint_every`` of a
@@ -173,6 +175,7 @@ class WorldKind:
     tiny: Any = None
     tiny_steps: int = 0
     unlabelled: Mapping[str, Any] = field(default_factory=dict)
+    overlaps: tuple[str, ...] = ()
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     budget: Mapping[str, int] = field(default_factory=dict)
     contenders: tuple[str, ...] = ("grpo", "dph_f", "dph_broad")

@@ -9,13 +9,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.model.prompts import TurnEncoder
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.graded import CUT_OFF, CrashCount, DrawnAnswers, GradedSampler, Rollout
+from dph.model.sampler.graded import (
+    CUT_OFF,
+    CrashCount,
+    DrawnAnswers,
+    GradedSampler,
+    Rollout,
+    Ungraded,
+)
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Turn, Verdict
 from dph.tasks.environments import (
     Environment,
@@ -25,6 +33,9 @@ from dph.tasks.environments import (
     turns_text,
 )
 from dph.tasks.verifiers.base import Verifier
+
+_NOT_CRASHED = Verdict(outcome=Outcome.WRONG, reward=0.0)
+"""For the count of crashes alone: a trajectory that came to an answer."""
 
 
 @dataclass(slots=True)
@@ -42,11 +53,18 @@ class _Row:
     results: list[ToolResult] = field(default_factory=list)
     """Of the last turn; none where it was the last of all."""
     verdict: Verdict | None = None
+    end: str | None = None
+    """The answer, once the policy gave one."""
 
     @property
     def began(self) -> bool:
         """Whether ``reset`` succeeded."""
         return bool(self.token_ids) or self.episode.ending is None
+
+    @property
+    def style(self) -> str | None:
+        """The tools that it called, in order; None where it called none."""
+        return " ".join(tool or "error" for tool in self.episode.order) or None
 
     def take(self, completion: Completion) -> None:
         """Append a turn of the policy."""
@@ -63,16 +81,17 @@ class _Row:
 
     def completion(self, problem: Problem) -> Completion:
         """The whole trajectory; its text has the turns and the results in their order."""
-        said = self.episode.said
+        said, ending = self.episode.said, self.verdict or self.episode.ending
         return Completion(
             problem_id=problem.problem_id,
             sample_index=self.index,
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
-            finished=self.verdict is not None and self.verdict.outcome is not Outcome.CUT_OFF,
+            finished=ending is None or ending.outcome is not Outcome.CUT_OFF,
             text=turns_text(([Turn("reset", said)] if said else []) + self.turns),
             written=tuple(self.written),
             prompt_ids=self.prompt,
+            end=self.end,
         )
 
 
@@ -175,6 +194,61 @@ class EpisodeSampler:
                 many trajectories crashed.
         """
         started = time.perf_counter()
+        rows = self._rows(problems, samples, seed, first_index, on_progress)
+        drawn = time.perf_counter()
+        self._grade(problems, rows)
+        groups = tuple(
+            tuple(_graded(problem, row) for row in rows[samples * place : samples * (place + 1)])
+            for place, problem in enumerate(problems)
+        )
+        (self.crashes or self._crash_count()).add(chain.from_iterable(groups))
+        return Rollout(
+            problems=tuple(problems),
+            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
+            groups=groups,
+            sampling_seconds=drawn - started,
+            grading_seconds=time.perf_counter() - drawn,
+        )
+
+    def ungraded(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Ungraded:
+        """Draw as when it is called, and leave the answers for others to compare or to grade.
+
+        Raises:
+            DphError: as when it is called.
+        """
+        rows = self._rows(problems, samples, seed, 0, on_progress)
+        spans = [slice(samples * place, samples * (place + 1)) for place in range(len(problems))]
+        completions = [row.completion(problems[row.problem]) for row in rows]
+        verdicts = [row.verdict or row.episode.ending for row in rows]
+        (self.crashes or self._crash_count()).add(
+            [
+                GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
+                for each, verdict in zip(completions, verdicts, strict=True)
+            ]
+        )
+        return Ungraded(
+            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
+            groups=tuple(tuple(completions[span]) for span in spans),
+            verdicts=tuple(tuple(verdicts[span]) for span in spans),
+            styles=tuple(tuple(row.style for row in rows[span]) for span in spans),
+        )
+
+    def _rows(
+        self,
+        problems: Sequence[Problem],
+        samples: int,
+        seed: int,
+        first_index: int,
+        on_progress: Callable[[int], None] | None,
+    ) -> list[_Row]:
+        """All trajectories, ``samples`` of each problem in order; ungraded where others grade."""
         places = [
             (place, first_index + index)
             for place in range(len(problems))
@@ -189,20 +263,7 @@ class EpisodeSampler:
             rows += fresh
             if on_progress:
                 on_progress(len(fresh))
-        drawn = time.perf_counter()
-        self._grade(problems, rows)
-        groups = tuple(
-            tuple(_graded(problem, row) for row in rows[samples * place : samples * (place + 1)])
-            for place, problem in enumerate(problems)
-        )
-        (self.crashes or self._crash_count()).add(groups)
-        return Rollout(
-            problems=tuple(problems),
-            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
-            groups=groups,
-            sampling_seconds=drawn - started,
-            grading_seconds=time.perf_counter() - drawn,
-        )
+        return rows
 
     @contextmanager
     def _begun(
@@ -276,6 +337,8 @@ class EpisodeSampler:
         else:
             row.results = []
             row.episode.cut_off(CUT_OFF.reason)
+        if not row.results and row.episode.ending is None:
+            row.end = row.episode.answer
         if not row.results and self.verifier is None:
             row.verdict = row.episode.verdict()  # its process is not needed any more
         if not row.results:
@@ -407,8 +470,8 @@ def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
 
 def _graded(problem: Problem, row: _Row) -> GradedCompletion:
     assert row.verdict is not None
-    style = " ".join(tool or "error" for tool in row.episode.order) or None
-    return GradedCompletion(completion=row.completion(problem), verdict=row.verdict, style=style)
+    completion = row.completion(problem)
+    return GradedCompletion(completion=completion, verdict=row.verdict, style=row.style)
 
 
 def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:

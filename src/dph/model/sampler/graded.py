@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from dph._base.closing import Closing
@@ -35,13 +36,13 @@ class CrashCount:
         self._graded = self._crashed = 0
         self._example = ""
 
-    def add(self, groups: Iterable[Iterable[GradedCompletion]]) -> None:
+    def add(self, answers: Iterable[GradedCompletion]) -> None:
         """Count these answers too.
 
         Raises:
             VerifierError: more than the share of all that were counted crashed.
         """
-        for graded in (graded for group in groups for graded in group):
+        for graded in answers:
             outcome = graded.verdict.outcome
             self._graded += outcome is not Outcome.CUT_OFF
             if outcome is Outcome.CRASHED:
@@ -171,6 +172,24 @@ def _no_style(_: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ungraded:
+    """Answers in groups, which others compare or grade.
+
+    Attributes:
+        prompts: the tokens of each prompt.
+        groups: the answers to each.
+        verdicts: those that need no verifier: CUT_OFF, and of a trajectory how it ended early and
+            the verdict of ``get_reward``.
+        styles: as of ``GradedCompletion``.
+    """
+
+    prompts: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[Completion, ...], ...]
+    verdicts: tuple[tuple[Verdict | None, ...], ...]
+    styles: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradedSampler:
     """A sampler with the verifier, the prompt encoding and the style classifier of a task.
 
@@ -257,6 +276,34 @@ class GradedSampler:
         seconds = time.perf_counter() - started
         return DrawnAnswers(self, tuple(problems), prompts, drawn, grading, seconds)
 
+    def ungraded(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> "Ungraded":
+        """Draw as when it is called, and leave the answers for others to compare or to grade."""
+        requests = [
+            SampleRequest(
+                problem_id=problem.problem_id, prompt_ids=self.encode(problem), samples=samples
+            )
+            for problem in problems
+        ]
+        groups = self.sampler.sample(requests, self.parameters, seed=seed, on_progress=on_progress)
+        return Ungraded(
+            prompts=tuple(request.prompt_ids for request in requests),
+            groups=tuple(map(tuple, groups)),
+            verdicts=tuple(
+                tuple(None if one.finished else CUT_OFF for one in group) for group in groups
+            ),
+            styles=tuple(
+                tuple(self.style(one.text) if self.style else None for one in group)
+                for group in groups
+            ),
+        )
+
     def _sample(
         self,
         requests: Sequence[SampleRequest],
@@ -323,7 +370,8 @@ class DrawnAnswers(Closing):
             )
             for i, group in enumerate(self.completions)
         )
-        (draw.crashes or CrashCount(draw.verifier.name, draw.crash_limit)).add(groups)
+        count = draw.crashes or CrashCount(draw.verifier.name, draw.crash_limit)
+        count.add(chain.from_iterable(groups))
         return Rollout(
             problems=self.problems,
             prompts=self.prompts,

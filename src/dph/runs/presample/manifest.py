@@ -49,6 +49,9 @@ class Source(_Record):
     seed: int
     engine: str = "torch"
     """Engine that drew them: engines draw other answers from the same seed."""
+    environment: dict[str, Any] | None = None
+    """Of trajectories: the most tokens of one; of a store also the class, its version and its
+    settings, which of a pool stand in ``values``."""
 
 
 class ValueSource(_Record):
@@ -235,7 +238,8 @@ def require_source(
 
 
 def _facts(source: Source, grading: ValueSource | None) -> dict[str, Any]:
-    facts = source.model_dump(exclude={"model", "engine"})
+    facts = source.model_dump(exclude={"model", "engine", "environment"})
+    facts |= {f"environment {key}": value for key, value in (source.environment or {}).items()}
     if grading is None:
         return facts
     facts |= {"verifier": grading.graded_by, "verifier_version": grading.graded_version}

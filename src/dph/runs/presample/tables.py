@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ class DistributionSample:
     """An answer of the initial policy, and what is to be rehearsed at each of its tokens.
 
     The target of position t is a distribution over ``token_ids[t]`` and one bucket for all other
-    tokens: it may be the initial policy's own, or tilted. The sampled token is among the ids.
+    tokens: it may be the initial policy's own, or tilted. The sampled token is among the ids. The
+    positions of a trajectory are those of the tokens that the policy wrote (``written``).
 
     Attributes:
         ref_logprobs: of the sampled tokens under the initial policy (never tilted), nats.
@@ -41,6 +43,14 @@ class DistributionSample:
     token_ids: tuple[tuple[int, ...], ...]
     logprobs: tuple[tuple[float, ...], ...]
     log_tails: tuple[float, ...]
+    written: tuple[bool, ...] | None = None
+
+    @property
+    def own_tokens(self) -> tuple[int, ...]:
+        """The tokens that the policy wrote."""
+        if self.written is None:
+            return self.completion_ids
+        return tuple(compress(self.completion_ids, self.written))
 
 
 EXPLORATION = pa.schema(

@@ -54,7 +54,7 @@ def _checked(
     sample: DistributionSample,
 ) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[float]], Sequence[float]]:
     parts = sample.token_ids, sample.logprobs, sample.log_tails
-    positions = len(sample.completion_ids)
+    positions = len(sample.own_tokens)
     fits = all(len(part) == positions for part in parts) and all(
         len(ids) == len(logprobs) > 0
         for ids, logprobs in zip(sample.token_ids, sample.logprobs, strict=True)

@@ -35,7 +35,7 @@ class PolicyRow:
 
 def written_of(row: PolicyRow | StoredRow) -> tuple[bool, ...] | None:
     """Flags of the tokens that count; None where all of them do."""
-    return None if isinstance(row, DistributionSample) else row.written
+    return row.written
 
 
 def length_of(row: PolicyRow | StoredRow) -> int:

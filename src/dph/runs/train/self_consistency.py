@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dph._base.randomness import derived_seed, generator
-from dph.model.sampler.base import SampleRequest
 from dph.model.sampler.episodes import AnswerSampler
-from dph.model.sampler.graded import CUT_OFF, Rollout
+from dph.model.sampler.graded import Rollout
 from dph.records import GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.stores.prompts import require_unlabelled
 from dph.tasks.agreement import Classes, Comparer, largest_class
@@ -92,30 +91,25 @@ class SelfConsistency:
         """
         started = time.perf_counter()
         problems = self.of_step(step)
-        prompts = tuple(draw.encode(problem) for problem in problems)
-        requests = [
-            SampleRequest(problem_id=problem.problem_id, prompt_ids=ids, samples=samples)
-            for problem, ids in zip(problems, prompts, strict=True)
-        ]
         seed = derived_seed(self.seed, "unlabelled rollout", step)
-        drawn = draw.sampler.sample(requests, draw.parameters, seed=seed)
+        drawn = draw.ungraded(problems, samples=samples, seed=seed)
         sampled = time.perf_counter()
-        texts = [tuple(c.text if c.finished else None for c in group) for group in drawn]
+        texts = [tuple(c.answer for c in group) for group in drawn.groups]
         verdicts = self.verdicts(problems, texts)
         groups = tuple(
             tuple(
                 GradedCompletion(
                     completion=completion,
-                    verdict=verdict if completion.finished else CUT_OFF,
-                    style=draw.style(completion.text) if draw.style else None,
+                    verdict=known if known and completion.answer is None else agreed,
+                    style=style,
                 )
-                for completion, verdict in zip(group, own, strict=True)
+                for completion, agreed, known, style in zip(*each, strict=True)
             )
-            for group, own in zip(drawn, verdicts, strict=True)
+            for each in zip(drawn.groups, verdicts, drawn.verdicts, drawn.styles, strict=True)
         )
         return Rollout(
             problems=tuple(problems),
-            prompts=prompts,
+            prompts=drawn.prompts,
             groups=groups,
             sampling_seconds=sampled - started,
             grading_seconds=time.perf_counter() - sampled,

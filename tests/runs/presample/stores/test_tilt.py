@@ -142,3 +142,69 @@ def test_a_factor_is_a_branchs_value_over_that_of_the_node_it_leaves():
     assert math.exp(factors[0][2]) == pytest.approx((0.1 / 0.3) ** 2)
     equal = branch_factors(trie, branch_values(trie, [0.3] * 3), 4.0)
     assert all(abs(factor) < 1e-12 for node in equal for factor in node.values())
+
+
+# Trajectories: the policy chooses one token, a tool answers, the policy chooses another.
+
+TOOL = {1: {11: Fraction(1)}, 2: {12: Fraction(2, 4), 13: Fraction(2, 4)}}
+"""What the tool says to the first token: always the same to 1, one of two to 2."""
+CHOSEN = {1: Fraction(2, 4), 2: Fraction(2, 4)}
+LAST = {5: Fraction(1, 4), 6: Fraction(3, 4)}
+TRAJECTORIES = {
+    (one, said, two): CHOSEN[one] * TOOL[one][said] * LAST[two]
+    for one in CHOSEN
+    for said in TOOL[one]
+    for two in LAST
+}
+WORTH = dict(zip(TRAJECTORIES, (0.9, 0.1, 0.4, 0.7, 0.2, 0.5), strict=True))
+
+
+def mean_worth(beginning):
+    """The expected worth of trajectories that begin so."""
+    some = {t: p for t, p in TRAJECTORIES.items() if t[: len(beginning)] == beginning}
+    return sum(float(p) * WORTH[t] for t, p in some.items()) / float(sum(some.values()))
+
+
+def test_of_a_trajectory_the_policys_tokens_are_tilted_and_the_tools_answers_stay():
+    rows = [t for t, p in TRAJECTORIES.items() for _ in range(int(16 * p))]
+    trie = answer_trie(rows, [(True, False, True)] * len(rows))
+    values = branch_values(trie, [WORTH[t] for t in rows], **EXACT)
+    factors = branch_factors(trie, values, 1.0)
+    assert [len(trie.children[node]) for node in trie.inner] == [2, 2, 2, 2]
+    found = {}
+    for row, path in zip(rows, trie.paths, strict=True):
+        assert path[1] not in trie.inner  # the tool's answer is nobody's choice
+        total = float(TOOL[row[0]][row[1]])
+        for place, table in ((0, CHOSEN), (2, LAST)):
+            ids = list(table)
+            logs = np.log([float(p) for p in table.values()])
+            numbers, _ = tilted(ids, logs, -math.inf, factors[path[place]])
+            total *= math.exp(numbers[ids.index(row[place])])
+        found[row] = total
+    assert sum(found.values()) == pytest.approx(1)
+    for row, total in found.items():
+        # p0(y) w(y) / E[w], but for the luck of the tool's answer, which nobody can tilt.
+        luck = mean_worth(row[:2]) / mean_worth(row[:1])
+        wanted = float(TRAJECTORIES[row]) * WORTH[row] / mean_worth(()) / luck
+        assert total == pytest.approx(wanted, rel=1e-12)
+        assert row[0] == 2 or luck == pytest.approx(1)
+
+
+def test_the_only_answer_of_a_tool_has_the_value_of_the_call():
+    rows, weights = [(1, 7, 8, 5), (1, 7, 8, 5), (2, 5)], [1.0, 0.0, 0.0]
+    trie = answer_trie(rows, [(True, False, False, True)] * 2 + [(True, True)])
+    values = branch_values(trie, weights)
+    call, first, second, end = trie.paths[0][1:]
+    assert values[call] == pytest.approx((1 + 1 / 3) / 3)
+    assert values[first] == values[second] == values[call]
+    assert values[end] == pytest.approx((1 + values[call]) / 3)
+
+
+def test_a_token_that_a_tool_said_and_the_policy_wrote_is_one_branch():
+    """After the same text a tool may go on, or have ended: the policy's tokens alone count."""
+    rows = [(1, 7, 7, 5), (1, 7, 7, 6), (1, 7, 5)]
+    written = [(True, False, False, True), (True, False, True, True), (True, False, True)]
+    trie = answer_trie(rows, written)
+    node = trie.paths[0][2]
+    assert trie.children[node] == {7: trie.paths[1][3], 5: trie.paths[2][3]}
+    assert trie.paths[0][3] == trie.paths[1][3]

@@ -9,7 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.lab.worlds.lookup.house import OTHERS, PEOPLE, PLACES, TRAINED, answer_of, prompt_of
-from dph.lab.worlds.world import ByPath, PlacedWorld, World, WorldKind, require_sizes
+from dph.lab.worlds.world import (
+    UNLABELLED,
+    ByPath,
+    PlacedWorld,
+    World,
+    WorldKind,
+    require_sizes,
+)
 from dph.records import Problem
 
 
@@ -20,6 +27,7 @@ class LookupSizes:
     train: int = 160
     in_domain: int = 60
     cross_domain: int = 60
+    unlabelled: int = 160
 
     def __post_init__(self) -> None:
         require_sizes(self)
@@ -64,7 +72,8 @@ LOOKUP = WorldKind(
     build=ByPath("dph.lab.worlds.lookup.kind:build_world"),
     train_base_model=ByPath("dph.lab.worlds.lookup.base_model:train_base_model"),
     settings=lookup_settings,
-    tiny=LookupSizes(train=16, in_domain=4, cross_domain=4),
+    tiny=LookupSizes(train=16, in_domain=4, cross_domain=4, unlabelled=8),
+    overlaps=("cross_domain",),  # the place, which no text tells, is drawn for every question
     tiny_steps=STEPS,
     budget={"steps": 30, "problems_per_step": 8, "samples": 16, "checkpoint_every": 10},
     contenders=("grpo", "dph_f"),
@@ -78,15 +87,17 @@ THINGS: Mapping[str, Sequence[str]] = {
     "in_domain": TRAINED,
     "cross_domain": OTHERS,
     "train": TRAINED,
+    UNLABELLED: OTHERS,
 }
-"""The things that each set asks for."""
+"""The things that each set asks for. Those of ``unlabelled`` have no answers."""
 
 
 def build_world(directory: Path, *, seed: int, sizes: LookupSizes | None = None) -> PlacedWorld:
     """Write the world into ``directory``; keep it if it is already there and whole.
 
-    Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl`` and ``world.json`` (seed,
-    sizes, hashes), which is written last. The same seed and sizes give the same bytes.
+    Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl``, ``unlabelled.jsonl`` and
+    ``world.json`` (seed, sizes, hashes), which is written last. The same seed and sizes give the
+    same bytes.
 
     Raises:
         DataError: ``directory`` holds another world or cannot be written.
@@ -111,11 +122,12 @@ def _problems(name: str, things: Sequence[str], count: int, seed: int) -> list[P
         random.shuffle(kinds)
         for thing, place in kinds[: count - len(found)]:
             columns = {"thing": thing, "place": place, "owner": random.choice(PEOPLE)}
+            gold = {} if name == UNLABELLED else {"answer": answer_of(place)}
             found.append(
                 Problem(
                     problem_id=f"{name}-{len(found):04d}",
                     prompt=prompt_of(thing),
-                    answer={**columns, "answer": answer_of(place)},
+                    answer={**columns, **gold},
                 )
             )
     return found

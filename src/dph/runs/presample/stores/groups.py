@@ -1,7 +1,8 @@
 """A prompt of a store, its answers and their distributions: a record, and a row of a table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ class AnswerTrie:
     Attributes:
         paths: the nodes of each answer, from the root to its whole: one more than its tokens.
         parents: of each node; the root is its own.
-        children: of each node, by the token that leads there.
+        children: of each node, by the token of the policy that leads there. Results of tools, which
+            are part of a trajectory, lead to nodes too, but nobody chose them.
     """
 
     paths: tuple[tuple[int, ...], ...]
@@ -33,28 +35,34 @@ class AnswerTrie:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The nodes where some answer continues: those that have a next-token distribution."""
+        """The nodes where the policy continues: those that have a next-token distribution."""
         return tuple(node for node, children in enumerate(self.children) if children)
 
 
-def answer_trie(answers: Sequence[Sequence[int]]) -> AnswerTrie:
-    """The tree of ``answers``, token ids each.
+def answer_trie(
+    answers: Sequence[Sequence[int]], written: Sequence[Sequence[bool]] | None = None
+) -> AnswerTrie:
+    """The tree of ``answers``, token ids each; ``written`` says which ones the policy wrote.
 
     >>> trie = answer_trie([(5, 7), (5, 8), (5, 7)])
     >>> trie.paths, trie.children
     (((0, 1, 2), (0, 1, 3), (0, 1, 2)), ({5: 1}, {7: 2, 8: 3}, {}, {}))
+    >>> answer_trie([(5, 9, 7)], [(True, False, True)]).children  # a tool answered 9
+    ({5: 1}, {}, {7: 3}, {})
     """
-    parents, children = [ROOT], [dict[int, int]()]
+    parents, children, below = [ROOT], [dict[int, int]()], dict[tuple[int, int], int]()
     paths = []
-    for answer in answers:
+    for index, answer in enumerate(answers):
+        own = repeat(True, len(answer)) if written is None else written[index]
         node, path = ROOT, [ROOT]
-        for token in answer:
-            below = children[node].get(token)
-            if below is None:
-                below = children[node][token] = len(parents)
+        for token, chosen in zip(answer, own, strict=True):
+            new = below.setdefault((node, token), len(parents))
+            if new == len(parents):
                 parents.append(node)
                 children.append({})
-            node = below
+            if chosen:
+                children[node][token] = new
+            node = new
             path.append(node)
         paths.append(tuple(path))
     return AnswerTrie(tuple(paths), tuple(parents), tuple(children))
@@ -82,9 +90,11 @@ def branch_values(
     """V of every node: the mean weight of the answers through it, drawn towards its parent's.
 
     Equation: V(root) = mean(w); V(n) = (sum of w through n + s V(parent)) / (answers through n + s)
-    with s = ``pseudo_answers``; each at least ``floor``.
+    with s = ``pseudo_answers``; each at least ``floor``. The only result of a tool has the value
+    of the call that led to it: the policy earns that value by calling, not by reading.
     Limits: with s = 0 and floor = 0 the plain means, E[w | n] where the answers are a sample of p0.
     """
+    chosen = {child for children in trie.children for child in children.values()}
     totals, counts = np.zeros(len(trie.parents)), np.zeros(len(trie.parents))
     for path, weight in zip(trie.paths, weights, strict=True):
         nodes = np.asarray(path)
@@ -93,7 +103,11 @@ def branch_values(
     values = np.empty(len(trie.parents))
     values[0] = max(floor, totals[0] / counts[0])
     for node in range(1, len(values)):  # parents come before their children
-        drawn = totals[node] + pseudo_answers * values[trie.parents[node]]
+        parent = trie.parents[node]
+        if node not in chosen and counts[node] == counts[parent]:
+            values[node] = values[parent]
+            continue
+        drawn = totals[node] + pseudo_answers * values[parent]
         values[node] = max(floor, drawn / (counts[node] + pseudo_answers))
     return values
 
@@ -156,6 +170,12 @@ GROUPS = pa.schema(
         ("log_tails", pa.list_(pa.float16())),
     ]
 )
+ACTING = (
+    pa.field("written", pa.list_(pa.list_(pa.bool_()))),
+    pa.field("ends", pa.list_(pa.string())),
+    pa.field("rewarded", pa.list_(pa.bool_())),
+)
+"""Columns where the answers are trajectories."""
 MASS_ERROR = 0.02
 """Tolerance of the sum of a distribution in float16 around 1."""
 _ROWS = 256
@@ -163,11 +183,27 @@ _ROWS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredGroup:
-    """A prompt, the answers to it, and one distribution for each node where an answer continues.
+class Acting:
+    """Answers that are trajectories: who wrote them, and what they came to.
 
-    ``token_ids``, ``logprobs`` and ``log_tails`` belong to ``answer_trie(completions).inner``, in
-    that order: answers that begin alike share their distributions.
+    Attributes:
+        written: of every token whether the policy wrote it.
+        ends: the answer of each; None where it was cut off, hung or crashed.
+        rewarded: whether ``get_reward`` called it right; None where a verifier grades, or where
+            nobody could tell.
+    """
+
+    written: tuple[tuple[bool, ...], ...]
+    ends: tuple[str | None, ...]
+    rewarded: tuple[bool | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredGroup:
+    """A prompt, the answers to it, and one distribution for each node where the policy continues.
+
+    ``token_ids``, ``logprobs`` and ``log_tails`` belong to ``trie.inner``, in that order: answers
+    that begin alike share their distributions.
     """
 
     problem: Problem
@@ -180,16 +216,37 @@ class StoredGroup:
     logprobs: tuple[NDArray[np.float64], ...]
     """Nats; float16 in the file."""
     log_tails: tuple[float, ...]
+    acting: Acting | None = None
+    """Of trajectories."""
 
     @property
     def answered(self) -> tuple[str | None, ...]:
-        """The texts; None for an answer that was cut off, which does not count as an answer."""
+        """The texts of the answers; None for one that was cut off, which does not count as one."""
+        if self.acting is not None:
+            return self.acting.ends
         return tuple(t if done else None for t, done in zip(self.texts, self.finished, strict=True))
+
+    @property
+    def trie(self) -> AnswerTrie:
+        """The tree of the answers."""
+        return answer_trie(self.completions, self.acting.written if self.acting else None)
+
+    def nodes(self, trie: AnswerTrie) -> Iterator[tuple[int, ...]]:
+        """Nodes at which the policy chose a token, for each answer."""
+        for index, path in enumerate(trie.paths):
+            own = path[:-1]
+            yield tuple(compress(own, self.acting.written[index])) if self.acting else own
+
+
+def groups_schema(*, acting: bool) -> pa.Schema:
+    """Columns of groups of answers, or of trajectories."""
+    return pa.schema([*GROUPS, *ACTING]) if acting else GROUPS
 
 
 def groups_table(groups: Sequence[StoredGroup]) -> pa.Table:
     """One row for each group."""
-    return pa.Table.from_pylist([_row(group) for group in groups], schema=GROUPS)
+    acting = any(group.acting is not None for group in groups)
+    return pa.Table.from_pylist([_row(g) for g in groups], schema=groups_schema(acting=acting))
 
 
 def groups_of(table: pa.Table) -> Iterator[StoredGroup]:
@@ -237,6 +294,7 @@ def _row(group: StoredGroup) -> dict[str, Any]:
         "token_ids": group.token_ids,
         "logprobs": [np.asarray(numbers).astype(np.float16) for numbers in group.logprobs],
         "log_tails": np.asarray(group.log_tails).astype(np.float16),
+        **(asdict(group.acting) if group.acting else {}),
     }
 
 
@@ -251,4 +309,13 @@ def _group(row: dict[str, Any]) -> StoredGroup:
         token_ids=tuple(map(tuple, row["token_ids"])),
         logprobs=tuple(np.array(numbers, dtype=np.float64) for numbers in row["logprobs"]),
         log_tails=tuple(float(tail) for tail in row["log_tails"]),
+        acting=_acting(row) if "written" in row else None,
+    )
+
+
+def _acting(row: dict[str, Any]) -> Acting:
+    return Acting(
+        written=tuple(map(tuple, row["written"])),
+        ends=tuple(row["ends"]),
+        rewarded=tuple(row["rewarded"]),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -16,15 +17,17 @@ from dph.model.forward.over_vocabulary import blocks, bucket_logprobs, next_toke
 from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import plan_microbatches
 from dph.model.loading import autocast
-from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.records import Completion, Problem
+from dph.model.sampler.episodes import AnswerSampler, EpisodeSampler
+from dph.model.sampler.graded import Ungraded
+from dph.records import UNGRADED, Completion, Outcome, Problem, Verdict
 from dph.runs.presample.making import drawn_chunks
 from dph.runs.presample.stores.groups import (
-    GROUPS,
+    Acting,
     AnswerTrie,
     StoredGroup,
     answer_trie,
     groups_of,
+    groups_schema,
     groups_table,
 )
 
@@ -124,15 +127,13 @@ class StoreDraw:
 
     Attributes:
         model: the initial policy.
-        encode: the tokens of a prompt.
+        draw: its answers, or its trajectories in an environment.
         answers: to each prompt.
         top: likeliest tokens kept at every position; None keeps all.
     """
 
     model: PreTrainedModel
-    sampler: Sampler
-    parameters: SamplingParameters
-    encode: Callable[[Problem], tuple[int, ...]]
+    draw: AnswerSampler
     answers: int
     top: int | None
     seed: int
@@ -152,7 +153,7 @@ def drawn_groups(
         problems,
         lambda chunk: groups_table(_draw(chunk, draw, on_progress)),
         parts,
-        schema=GROUPS,
+        schema=groups_schema(acting=isinstance(draw.draw, EpisodeSampler)),
         size=CHUNK,
         answers=draw.answers,
         on_progress=on_progress,
@@ -166,7 +167,7 @@ def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
     return {
         "prompts": len(found),
         "answers": sum(len(group.texts) for group in found),
-        "tokens": sum(len(c) for group in found for c in group.completions),
+        "tokens": sum(len(nodes) for group in found for nodes in group.nodes(group.trie)),
         "distributions": sum(len(group.token_ids) for group in found),
         "cut_off": sum(not done for group in found for done in group.finished),
     }
@@ -182,29 +183,35 @@ def drawn_answers(
     problems: Sequence[Problem],
     draw: StoreDraw,
     on_progress: Callable[[int], None] | None = None,
-) -> list[list[Completion]]:
+) -> Ungraded:
     """The answers to every prompt."""
-    requests = [
-        SampleRequest(
-            problem_id=problem.problem_id, prompt_ids=draw.encode(problem), samples=draw.answers
-        )
-        for problem in problems
-    ]
-    return draw.sampler.sample(requests, draw.parameters, seed=draw.seed, on_progress=on_progress)
+    return draw.draw.ungraded(
+        problems, samples=draw.answers, seed=draw.seed, on_progress=on_progress
+    )
 
 
 def with_distributions(
-    problems: Sequence[Problem], drawn: Sequence[Sequence[Completion]], draw: StoreDraw
+    problems: Sequence[Problem], drawn: Ungraded, draw: StoreDraw
 ) -> list[StoredGroup]:
     """Score each different beginning of answers once, in the first answer that continues it."""
-    asked = [draw.encode(problem) for problem in problems]
-    tries = [answer_trie([c.token_ids for c in group]) for group in drawn]
+    acting = [_acting(*each) for each in zip(drawn.groups, drawn.verdicts, strict=True)]
+    tries = [
+        answer_trie([c.token_ids for c in group], acts.written if acts else None)
+        for group, acts in zip(drawn.groups, acting, strict=True)
+    ]
     prompts: list[tuple[int, ...]] = []
     completions: list[tuple[int, ...]] = []
     wanted: dict[tuple[int, int], KeptTokens] = {}
-    for index, (prompt, group, trie) in enumerate(zip(asked, drawn, tries, strict=True)):
+    for index, (prompt, group, trie) in enumerate(
+        zip(drawn.prompts, drawn.groups, tries, strict=True)
+    ):
+        inner = frozenset(trie.inner)
         for completion, path in zip(group, trie.paths, strict=True):
-            new = [t for t, node in enumerate(path[:-1]) if (index, node) not in wanted]
+            new = [
+                t
+                for t, node in enumerate(path[:-1])
+                if node in inner and (index, node) not in wanted
+            ]
             for t in new:
                 tokens = tuple(trie.children[path[t]])
                 wanted[index, path[t]] = KeptTokens(len(prompts), t, tokens)
@@ -221,17 +228,33 @@ def with_distributions(
     )
     found = dict(zip(wanted, kept, strict=True))
     return [
-        _group(problem, prompt, group, trie, {n: found[index, n] for n in trie.inner})
-        for index, (problem, prompt, group, trie) in enumerate(
-            zip(problems, asked, drawn, tries, strict=True)
+        _group(problem, prompt, group, acts, trie, {n: found[index, n] for n in trie.inner})
+        for index, (problem, prompt, group, acts, trie) in enumerate(
+            zip(problems, drawn.prompts, drawn.groups, acting, tries, strict=True)
         )
     ]
+
+
+def _acting(group: Sequence[Completion], verdicts: Sequence[Verdict | None]) -> Acting | None:
+    """Facts of trajectories alone: who wrote what, and how each ended."""
+    written = [c.written for c in group if c.written is not None]
+    if not written:
+        return None
+    return Acting(
+        written=tuple(written),
+        ends=tuple(c.end for c in group),
+        rewarded=tuple(
+            None if v is None or v.outcome in UNGRADED else v.outcome is Outcome.CORRECT
+            for v in verdicts
+        ),
+    )
 
 
 def _group(
     problem: Problem,
     prompt: tuple[int, ...],
     group: Sequence[Completion],
+    acting: Acting | None,
     trie: AnswerTrie,
     kept: Mapping[int, Kept],
 ) -> StoredGroup:
@@ -243,10 +266,16 @@ def _group(
         finished=tuple(c.finished for c in group),
         completions=tuple(c.token_ids for c in group),
         ref_logprobs=tuple(
-            tuple(drawn[node][token] for node, token in zip(path, c.token_ids, strict=False))
+            tuple(
+                drawn[node][token]
+                for node, token in compress(
+                    zip(path, c.token_ids, strict=False), c.written or repeat(True)
+                )
+            )
             for path, c in zip(trie.paths, group, strict=True)
         ),
         token_ids=tuple(k.token_ids for k in kept.values()),
         logprobs=tuple(np.array(k.logprobs) for k in kept.values()),
         log_tails=tuple(k.log_tail for k in kept.values()),
+        acting=acting,
     )

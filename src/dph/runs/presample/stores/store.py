@@ -31,12 +31,11 @@ from dph.runs.presample.manifest import (
     require_whole,
 )
 from dph.runs.presample.stores.groups import (
-    GROUPS,
     StoredGroup,
-    answer_trie,
     branch_factors,
     branch_values,
     groups_of,
+    groups_schema,
     require_whole_distributions,
     tilted,
 )
@@ -122,9 +121,10 @@ def tilted_answers(
 ) -> list[DistributionSample]:
     """Every answer with the distributions along it, raised towards answers of larger weight.
 
-    Without ``weights`` they are the policy's own.
+    Without ``weights`` they are the policy's own. In a trajectory only the policy's tokens have
+    distributions; one that failed before the policy wrote any is left out.
     """
-    trie = answer_trie(group.completions)
+    trie = group.trie
     factors = None
     if weights is not None:
         factors = branch_factors(trie, branch_values(trie, weights), tilt)
@@ -141,13 +141,15 @@ def tilted_answers(
             prompt_ids=group.prompt_ids,
             completion_ids=completion,
             ref_logprobs=logprobs,
-            token_ids=tuple(targets[node][0] for node in path[:-1]),
-            logprobs=tuple(targets[node][1] for node in path[:-1]),
-            log_tails=tuple(targets[node][2] for node in path[:-1]),
+            token_ids=tuple(targets[node][0] for node in nodes),
+            logprobs=tuple(targets[node][1] for node in nodes),
+            log_tails=tuple(targets[node][2] for node in nodes),
+            written=group.acting.written[index] if group.acting else None,
         )
-        for index, (completion, logprobs, path) in enumerate(
-            zip(group.completions, group.ref_logprobs, trie.paths, strict=True)
+        for index, (completion, logprobs, nodes) in enumerate(
+            zip(group.completions, group.ref_logprobs, group.nodes(trie), strict=True)
         )
+        if nodes
     ]
 
 
@@ -156,6 +158,7 @@ def chosen_answers(group: StoredGroup, weights: Sequence[float]) -> list[Distrib
 
     Equation: KL(one-hot at y_t || pi) = -log pi(y_t | x, y_<t), so that the forward KL from these
     targets is the negative log-likelihood of the chosen answers, each as often as it was drawn.
+    In a trajectory, these are the policy's own tokens.
     **Source**: LMSI (arXiv:2210.11610) with the weights of a vote, RFT (arXiv:2308.01825) with
     those of right answers.
     **Differs from the paper**: RFT keeps of right answers with the same equations one.
@@ -163,12 +166,12 @@ def chosen_answers(group: StoredGroup, weights: Sequence[float]) -> list[Distrib
     return [
         replace(
             answer,
-            token_ids=tuple((token,) for token in answer.completion_ids),
-            logprobs=((0.0,),) * len(answer.completion_ids),
-            log_tails=(-math.inf,) * len(answer.completion_ids),
+            token_ids=tuple((token,) for token in answer.own_tokens),
+            logprobs=((0.0,),) * len(answer.ref_logprobs),
+            log_tails=(-math.inf,) * len(answer.ref_logprobs),
         )
-        for answer, weight in zip(tilted_answers(group, None, 0.0), weights, strict=True)
-        if weight == 1
+        for answer in tilted_answers(group, None, 0.0)
+        if weights[answer.sample_index] == 1
     ]
 
 
@@ -189,7 +192,8 @@ def write_store(
     ``groups`` come in the pieces they were drawn in. ``about`` are the counts but for sizes in
     bytes.
     """
-    tables = {GROUPS_FILE: (GROUPS, groups)}
+    acting = "written" in groups[0].schema.names
+    tables = {GROUPS_FILE: (groups_schema(acting=acting), groups)}
     if values is not None:
         tables[VALUES_FILE] = (VALUES, [values])
     return write_answers(path, "store", tables, source=source, values=value_source, counts=about)
@@ -250,7 +254,9 @@ def _chosen(
 
 def stored_groups(path: Path) -> list[StoredGroup]:
     """The prompts of a store with their answers."""
-    return list(groups_of(pq.read_table(path / GROUPS_FILE, schema=GROUPS)))
+    acting = "written" in pq.read_schema(path / GROUPS_FILE).names
+    schema = groups_schema(acting=acting)
+    return list(groups_of(pq.read_table(path / GROUPS_FILE, schema=schema)))
 
 
 def stored_values(path: Path) -> dict[str, list[Valued]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from dph.records import UNGRADED, Outcome, Problem
 from dph.runs.presample.manifest import ValueSource
 from dph.runs.presample.stores.groups import StoredGroup, groups_of
 from dph.tasks.agreement import Comparer, consensus_class
+from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 VALUES = pa.schema(
@@ -146,7 +147,8 @@ class Judges:
     Attributes:
         comparer: None where answers are not compared.
         verifier: grades the answers to the problems of which ``labelled`` says that they have a
-            gold answer.
+            gold answer. That of an environment grades what trajectories came to; where its class
+            has ``get_reward``, it did so while they acted.
         all_labelled: whether every prompt has to be labelled.
     """
 
@@ -227,6 +229,11 @@ def _judged(groups: Sequence[StoredGroup], judges: Judges) -> dict[str, list[Val
 
 def _graded(groups: Sequence[StoredGroup], judges: Judges) -> list[list[bool | None] | None]:
     """Of the answers to each prompt whether they are correct; None where that is not known."""
+    if isinstance(judges.verifier, EnvironmentVerifier):
+        verifier = judges.verifier.verifier
+        if verifier is None:
+            return [list(g.acting.rewarded) if g.acting else None for g in groups]
+        return _graded(groups, replace(judges, verifier=verifier))
     known = [judges.labelled(group.problem) for group in groups]
     if judges.all_labelled and not all(known):
         lacking = groups[known.index(False)].problem.problem_id
