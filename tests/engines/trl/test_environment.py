@@ -22,8 +22,10 @@ from dph.recipe import ObjectiveSettings, resolve_recipe, save_recipe
 from dph.runs.directory import read_metrics
 from dph.runs.plan import open_plan
 from dph.runs.presample.pool import load_pool
+from dph.runs.presample.stores.store import load_store
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
+from dph.runs.store_stage import store_stage
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows
@@ -81,7 +83,7 @@ def make_recipe(place, engine="trl", **sections):
         },
     }
     for name, values in sections.items():
-        table[name] = {**table[name], **values} if isinstance(values, dict) else values
+        table[name] = {**table.get(name, {}), **values} if isinstance(values, dict) else values
     return resolve_recipe(table)
 
 
@@ -114,6 +116,36 @@ def test_the_first_step_of_a_recipe_is_that_of_our_own_engine(place, tmp_path):
         assert trl["completions/mean_length"] == pytest.approx(own["completion_tokens"])
         assert trl["dph/outcome_wrong"] == pytest.approx(own["outcome_wrong"])
     assert abs(own["policy_loss"]) > 1e-3  # there is something to compare
+
+
+def test_stored_trajectories_with_distributions_are_rehearsed_as_in_our_own_engine(place, tmp_path):
+    hidden = [
+        replace(
+            p, problem_id=f"u {p.problem_id}", answer={k: p.answer[k] for k in ("key", "value")}
+        )
+        for p in problems()[6:14]
+    ]
+    save_problems(tmp_path / "more.jsonl", hidden)
+    store = {"file": str(tmp_path / "more.jsonl"), "novel": False, "answers": 8}
+    broad = {
+        "method": "dph_broad",
+        "stores": {"broad": {**store, "place": str(tmp_path / "store")}},
+        "objective": {
+            "advantage": {"scale": "none"},
+            "anchors": {"broad": {"per_step": 12, "whole_prompts": False, "weight": 0.15}},
+        },
+        "consolidation": {"updates": 0},
+    }
+    with open_plan(make_recipe(place, "own", **broad), tmp_path / "own") as plan:
+        store_stage(plan, Silent())
+        train_stage(plan, Silent())
+    (own,) = read_metrics(tmp_path / "own" / "metrics.jsonl")
+    assert any(not all(row.written) for row in load_store(tmp_path / "store"))
+    (trl,) = trl_steps(make_recipe(place, **broad), tmp_path / "trl")
+    assert own["divergence"] > 1e-3
+    assert trl["loss"] == pytest.approx(own["policy_loss"], rel=AGREE)
+    assert trl["grad_norm"] == pytest.approx(own["grad_norm"], rel=AGREE)
+    assert trl["dph/divergence/broad"] == pytest.approx(own["divergence"], rel=AGREE)
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ from engines.verl.rows import (
     HIGH,
     LOW,
     TEMPERATURE,
+    acted,
     broad_samples,
     policy_rows,
     stored_samples,
@@ -150,7 +151,8 @@ def batch_of_rank(case, rank, ranks):
     if kind:
         stores = [first_step.stored_rows(acts=acts)]
     if "broad" in case:
-        stores.append(broad_samples(prompts=case["broad"]))
+        broad = broad_samples(prompts=case["broad"])
+        stores.append(acted(broad) if case["acts"] else broad)
     if "far" in case:
         stores.append(stored_samples(case["far"], seed=FAR))
     cells = Cells(ranks=ranks, minibatches=case.get("minibatches", 1))

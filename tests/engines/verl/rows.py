@@ -11,7 +11,7 @@ import torch
 
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.runs.presample.stores.store import load_store
-from dph.runs.presample.tables import RehearsalSample
+from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from first_step import flags
 from small_stores import bucket_kl_by_hand, write_store_of
 from tiny_models import VOCABULARY, build_model
@@ -83,12 +83,15 @@ def stored_samples(count, *, seed=1):
 
 def acted(samples):
     """The same answers as trajectories, whose tools wrote some of the tokens."""
+
+    def kept(sample, mine):
+        names = ["ref_logprobs"]
+        if isinstance(sample, DistributionSample):
+            names += ["token_ids", "logprobs", "log_tails"]
+        return {name: tuple(compress(getattr(sample, name), mine)) for name in names}
+
     return [
-        replace(
-            sample,
-            written=(mine := flags(sample.completion_ids)),
-            ref_logprobs=tuple(compress(sample.ref_logprobs, mine)),
-        )
+        replace(sample, written=(mine := flags(sample.completion_ids)), **kept(sample, mine))
         for sample in samples
     ]
 
@@ -109,12 +112,14 @@ def broad_samples(*, prompts=2):
 
 def broad_loss(model, samples, *, floor=0.0):
     """Token mean of KL(q || pi) over all stored positions, token by token; see the floor's form."""
-    total, tokens = torch.zeros(()), sum(len(s.completion_ids) for s in samples)
+    total, tokens = torch.zeros(()), sum(len(s.own_tokens) for s in samples)
     for sample in samples:
         ids = torch.tensor([[*sample.prompt_ids, *sample.completion_ids]])
         logits = model(input_ids=ids).logits[0, len(sample.prompt_ids) - 1 : -1]
         table = (logits / TEMPERATURE).log_softmax(-1)
-        now = table[range(len(table)), sample.completion_ids].sum()
+        if sample.written is not None:
+            table = table[torch.tensor(sample.written)]
+        now = table[range(len(table)), sample.own_tokens].sum()
         if floor and now.exp() >= floor * torch.tensor(sample.ref_logprobs).sum().exp():
             continue
         total = total + bucket_kl_by_hand(table, sample) / tokens

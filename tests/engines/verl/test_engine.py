@@ -76,10 +76,11 @@ CASES = (
 )
 
 CASES |= {
-    f"broad{floor}-{shape}": {
+    f"broad{floor}-{acts}-{shape}": {
         **BASE,
         "divergence": "distribution_kl",
         "broad": 2,
+        "acts": acts,
         "stored": 3,
         "objective": {
             "anchors": {
@@ -95,6 +96,7 @@ CASES |= {
         **changes,
     }
     for floor in (0.0, 1.0)
+    for acts in (False, True)
     for shape, changes in SHAPES.items()
 }
 
@@ -195,15 +197,18 @@ def test_every_anchor_has_a_mean_over_its_own_rows(found, shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("acts", [False, True])
 @pytest.mark.parametrize("floor", [0.0, 1.0])
-def test_an_anchor_on_distributions_is_the_kl_by_hand(found, floor, shape):
+def test_an_anchor_on_distributions_is_the_kl_by_hand(found, floor, acts, shape):
+    """Of answers, and of trajectories whose tools wrote some of the tokens."""
     model = rows.make_model()
     loss = rows.policy_loss(model, rows.policy_rows(POLICY))
     loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(3), "forward_kl")
-    kl = rows.broad_loss(model, rows.broad_samples(), floor=floor)
+    stored = rows.broad_samples()
+    kl = rows.broad_loss(model, rows.acted(stored) if acts else stored, floor=floor)
     assert float(kl.detach()) > 1e-3
     expected, norm = rows.loss_and_norm(loss + BROAD * kl, model)
-    result = found[f"broad{floor}-{shape}"]
+    result = found[f"broad{floor}-{acts}-{shape}"]
     assert result["loss"] == pytest.approx([expected], rel=1e-5)
     assert result["grad_norm"] == pytest.approx([norm], rel=1e-5)
     assert sum(result["dph/divergence/broad"]) == pytest.approx(float(kl.detach()), rel=1e-5)
