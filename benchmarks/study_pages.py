@@ -3,7 +3,7 @@
     dph study benchmarks/study/STUDY.toml --no-run
     python benchmarks/study_pages.py benchmarks/study/STUDY.toml benchmarks/study/results
 
-With --page, the tables of any study go between the marks "study" of one page:
+With --page, the tables of any study go between the marks "study" of one page, or others:
 
     python benchmarks/study_pages.py benchmarks/real/STUDY.toml RESULTS --page real-world.md
 
@@ -40,12 +40,14 @@ def main() -> None:
     parser.add_argument("results", type=Path, help="its directory of results")
     parser.add_argument("--root", type=Path, default=ROOT, help="where README.md and docs/ are")
     parser.add_argument("--page", help="page of docs/ that gets this study's tables, and no other")
+    parser.add_argument("--block", default="study", help="its marks [default: study]")
     arguments = parser.parse_args()
     tables = arguments.results / "tables"
     docs = arguments.root / "docs"
     if arguments.page:
         study = load_study(arguments.study).file.study
-        write_block(docs / arguments.page, "study", own_tables(tables, str(study.reference)))
+        found = own_tables(tables, str(study.reference))
+        write_block(docs / arguments.page, arguments.block, found)
         return
     worlds = [world for world in WORLD_PAGES if (tables / f"scores-{world}.md").exists()]
     if not worlds:

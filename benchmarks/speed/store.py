@@ -54,7 +54,7 @@ def _draw(world: World) -> tuple[StoreDraw, list[Problem]]:
     model, tokenizer = build_model(world).eval(), build_tokenizer(world.size)
     draw = StoreDraw(
         model=model,
-        draw=GradedSampler(
+        sampler=GradedSampler(
             sampler=TorchSampler(model, tokenizer, dtype=world.dtype),
             verifier=ExactVerifier(),
             encode=lambda problem: tuple(tokenizer.encode(str(problem.prompt))),

@@ -310,7 +310,7 @@ class _Making:
                 draw = replace(draw, encode=self._beginning())
             chosen = StoreDraw(
                 model=self.model,
-                draw=draw,
+                sampler=draw,
                 answers=self.store.answers,
                 top=None if self.store.top == "all" else self.store.top,
                 seed=self.seed,

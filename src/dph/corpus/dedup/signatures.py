@@ -1,7 +1,7 @@
 """MinHash signatures of texts, cut into bands of which 64 bits each are kept.
 
 The hashing is rensa's (Rust): at 2,048 hashes several times as fast as the next implementation
-(benchmarks/minhash.py). Its estimates follow the binomial law that the bands assume
+(benchmarks/corpus_peers.py). Its estimates follow the binomial law that the bands assume
 (tests/corpus/dedup/test_signatures.py).
 """
 

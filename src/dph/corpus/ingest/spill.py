@@ -7,6 +7,7 @@ from email.policy import compat32
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -99,9 +100,16 @@ def _rows(path: Path, low: int, high: int) -> Iterator[dict[str, Any]]:
         for group in range(file.metadata.num_row_groups):
             known = file.metadata.row_group(group).column(column).statistics
             if known.min < high and low <= known.max:
-                for row in file.read_row_group(group).to_pylist():
-                    if low <= row["position"] < high:
-                        yield row
+                # Only rows of the range become objects: groups at its ends are in two shards.
+                rows = file.read_row_group(group)
+                places = rows["position"].to_numpy()
+                first = int(np.searchsorted(places, np.uint64(low)))
+                last = (
+                    len(places)
+                    if known.max < high
+                    else int(np.searchsorted(places, np.uint64(high)))
+                )
+                yield from rows.slice(first, last - first).to_pylist()
 
 
 def _once_each(documents: Sequence[Document]) -> Iterator[tuple[Document, DocumentOutcome]]:

@@ -180,13 +180,13 @@ class Ungraded:
         groups: the answers to each.
         verdicts: those that need no verifier: CUT_OFF, and of a trajectory how it ended early and
             the verdict of ``get_reward``.
-        styles: as of ``GradedCompletion``.
+        styles: of trajectories, as of ``GradedCompletion``; None where a text tells it.
     """
 
     prompts: tuple[tuple[int, ...], ...]
     groups: tuple[tuple[Completion, ...], ...]
     verdicts: tuple[tuple[Verdict | None, ...], ...]
-    styles: tuple[tuple[str | None, ...], ...]
+    styles: tuple[tuple[str | None, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,10 +297,6 @@ class GradedSampler:
             groups=tuple(map(tuple, groups)),
             verdicts=tuple(
                 tuple(None if one.finished else CUT_OFF for one in group) for group in groups
-            ),
-            styles=tuple(
-                tuple(self.style(one.text) if self.style else None for one in group)
-                for group in groups
             ),
         )
 

@@ -1,7 +1,7 @@
 """A prompt of a store, its answers and their distributions: a record, and a row of a table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from itertools import compress, repeat
 from typing import Any
 
@@ -294,7 +294,7 @@ def _row(group: StoredGroup) -> dict[str, Any]:
         "token_ids": group.token_ids,
         "logprobs": [np.asarray(numbers).astype(np.float16) for numbers in group.logprobs],
         "log_tails": np.asarray(group.log_tails).astype(np.float16),
-        **(asdict(group.acting) if group.acting else {}),
+        **({f.name: getattr(group.acting, f.name) for f in fields(Acting)} if group.acting else {}),
     }
 
 

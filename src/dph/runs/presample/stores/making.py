@@ -127,13 +127,13 @@ class StoreDraw:
 
     Attributes:
         model: the initial policy.
-        draw: its answers, or its trajectories in an environment.
+        sampler: of its answers, or of its trajectories in an environment.
         answers: to each prompt.
         top: likeliest tokens kept at every position; None keeps all.
     """
 
     model: PreTrainedModel
-    draw: AnswerSampler
+    sampler: AnswerSampler
     answers: int
     top: int | None
     seed: int
@@ -153,7 +153,7 @@ def drawn_groups(
         problems,
         lambda chunk: groups_table(_draw(chunk, draw, on_progress)),
         parts,
-        schema=groups_schema(acting=isinstance(draw.draw, EpisodeSampler)),
+        schema=groups_schema(acting=isinstance(draw.sampler, EpisodeSampler)),
         size=CHUNK,
         answers=draw.answers,
         on_progress=on_progress,
@@ -185,7 +185,7 @@ def drawn_answers(
     on_progress: Callable[[int], None] | None = None,
 ) -> Ungraded:
     """The answers to every prompt."""
-    return draw.draw.ungraded(
+    return draw.sampler.ungraded(
         problems, samples=draw.answers, seed=draw.seed, on_progress=on_progress
     )
 
