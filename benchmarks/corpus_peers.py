@@ -176,7 +176,7 @@ def rows_of(
 ) -> Iterator[dict[str, object]]:
     """A row for each side of a task on some of the documents, and of ours on all of them."""
     if task == "filter":
-        documents = [document for document in documents if document.language == "Python"]
+        documents = [document for document in documents if document.language == "python"]
     sides = dict(sides_of(task, nearness))
     few = _first(documents, megabytes * 1e6) if task == "minhash" else documents
     given = {name: (side, few) for name, side in sides.items()}
