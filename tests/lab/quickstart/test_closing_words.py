@@ -88,10 +88,11 @@ def script():
 
 def test_the_file_has_the_worlds_of_our_study_with_its_seeds():
     worlds = json.loads(FILE.read_text())["worlds"]
-    assert list(worlds) == ["countdown-1", "real-1", "sql-2"]
+    assert list(worlds) == ["countdown-1", "lookup-1", "real-1", "sql-2"]
+    own = {"lookup-1": "docs/lookup-world.md", "real-1": "docs/real-world.md"}
     for world, table in worlds.items():
         found = read_over_seeds(world)
-        page = "docs/real-world.md" if world == "real-1" else "docs/results.md"
+        page = own.get(world, "docs/results.md")
         assert (found.seeds, found.page) == (table["seeds"], page)
         assert str(found.methods["grpo"]["in_domain"]["greedy"]).count(" ± ") == 1
 
