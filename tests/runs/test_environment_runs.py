@@ -376,9 +376,9 @@ def test_distributions_are_those_of_the_model_at_the_policys_tokens(tmp_path, pl
 
 
 def test_a_run_with_stores_that_stops_goes_on_to_the_bit(tmp_path, broad, monkeypatch):
-    dph.run(broad(), tmp_path / "whole")
     monkeypatch.setattr(store_stage_module, "CHUNK", 8)
     monkeypatch.setattr(making, "CHUNK", 8)
+    dph.run(broad(), tmp_path / "whole")
     killed, write = iter(range(3)), TableParts.write
 
     def until_killed(self, *given):
@@ -390,9 +390,13 @@ def test_a_run_with_stores_that_stops_goes_on_to_the_bit(tmp_path, broad, monkey
     with pytest.raises(KeyboardInterrupt):
         dph.run(broad(), tmp_path / "parts")
     monkeypatch.setattr(TableParts, "write", write)
-    monkeypatch.undo()
+    done = len(list((tmp_path / "parts/stores").glob("broad.partial/*.parquet")))
+    draw, drawn = making.drawn_answers, []
+    monkeypatch.setattr(making, "drawn_answers", lambda *a: drawn.append(a) or draw(*a))
     dph.run(broad(), tmp_path / "parts")
     assert digests(tmp_path / "whole") == digests(tmp_path / "parts")
+    # Chunks of both stores, but for those that were kept.
+    assert 0 < len(drawn) == 5 + 5 - done < 10
     assert (tmp_path / "whole/consolidation/stores/after/groups.parquet").is_file()
 
 

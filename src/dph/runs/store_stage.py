@@ -36,12 +36,18 @@ from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.stores.making import CHUNK, StoreDraw, drawn_groups, sizes
 from dph.runs.presample.stores.prompts import Known, store_prompts
 from dph.runs.presample.stores.store import GROUPS_FILE, load_store, write_store
-from dph.runs.presample.stores.values import Judges, Valuing, agreement_counts, values_by_prompt
+from dph.runs.presample.stores.values import (
+    Judges,
+    Valuing,
+    agreement_counts,
+    grader_of,
+    values_by_prompt,
+)
 from dph.runs.presampling_stage import answer_source, kept_or_made, with_environment
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.train.rows import StoredRow
-from dph.runs.verifier_use import comparer, grader_of
+from dph.runs.verifier_use import comparer
 from dph.tasks.agreement import GOLDS, labelled
 
 # The stored samples that a run rehearses: a pool or a named store for each of its anchors.

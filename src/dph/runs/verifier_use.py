@@ -8,6 +8,7 @@ from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest, ValueSource
+from dph.runs.presample.stores.values import grader_of
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compares
 from dph.tasks.environments import EnvironmentVerifier
@@ -82,15 +83,6 @@ def _kind(verifier: Verifier) -> str:
 
 
 # Choose how unlabelled answers are compared: by the verifier, or by a user-defined function.
-
-
-def grader_of(verifier: Verifier) -> Verifier:
-    """The verifier of answers: of an environment, the one that grades what trajectories came to.
-
-    It is the environment itself where its class has ``get_reward``.
-    """
-    own = verifier.verifier if isinstance(verifier, EnvironmentVerifier) else None
-    return own or verifier
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from dph.loss.objectives import Anchor
 from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.loss_batch import target_buckets
-from dph.runs.train.rows import StoredRow, written_of
+from dph.runs.train.rows import StoredRow, length_of, written_of
 
 # Rows as verl's training workers take them: jagged tensors, one for each field.
 
@@ -123,7 +123,7 @@ def target_rows(samples: Sequence[StoredRow]) -> dict[str, Tensor]:
     """The fields ``TARGETS`` of the stored rows of an update; a single 0 for those without."""
     told = [sample for sample in samples if isinstance(sample, DistributionSample)]
     buckets = target_buckets(told)
-    lengths = [len(sample.own_tokens) for sample in told]
+    lengths = [length_of(sample) for sample in told]
     pieces = zip(
         torch.split(buckets.ids, lengths), torch.split(buckets.targets, lengths), strict=True
     )

@@ -62,6 +62,11 @@ class _Row:
         return bool(self.token_ids) or self.episode.ending is None
 
     @property
+    def known(self) -> Verdict | None:
+        """The verdict, or how it ended before its end; None while a verifier has to grade it."""
+        return self.verdict or self.episode.ending
+
+    @property
     def style(self) -> str | None:
         """The tools that it called, in order; None where it called none."""
         return " ".join(tool or "error" for tool in self.episode.order) or None
@@ -81,13 +86,13 @@ class _Row:
 
     def completion(self, problem: Problem) -> Completion:
         """The whole trajectory; its text has the turns and the results in their order."""
-        said, ending = self.episode.said, self.verdict or self.episode.ending
+        said = self.episode.said
         return Completion(
             problem_id=problem.problem_id,
             sample_index=self.index,
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
-            finished=ending is None or ending.outcome is not Outcome.CUT_OFF,
+            finished=self.known is None or self.known.outcome is not Outcome.CUT_OFF,
             text=turns_text(([Turn("reset", said)] if said else []) + self.turns),
             written=tuple(self.written),
             prompt_ids=self.prompt,
@@ -226,7 +231,7 @@ class EpisodeSampler:
         rows = self._rows(problems, samples, seed, 0, on_progress)
         spans = [slice(samples * place, samples * (place + 1)) for place in range(len(problems))]
         completions = [row.completion(problems[row.problem]) for row in rows]
-        verdicts = [row.verdict or row.episode.ending for row in rows]
+        verdicts = [row.known for row in rows]
         (self.crashes or self._crash_count()).add(
             [
                 GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
@@ -363,7 +368,7 @@ class EpisodeSampler:
 
     def _grade(self, problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
         """Give every row that has none its verdict."""
-        left = [row for row in rows if row.episode.ending is None and row.verdict is None]
+        left = [row for row in rows if row.known is None]
         if left:
             assert self.verifier is not None
             found = self.verifier.grade(
@@ -371,8 +376,6 @@ class EpisodeSampler:
             )
             for row, verdict in zip(left, found, strict=True):
                 row.verdict = verdict
-        for row in rows:
-            row.verdict = row.verdict or row.episode.ending
 
 
 class DrawnTrajectories(Closing):
@@ -469,9 +472,9 @@ def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
 
 
 def _graded(problem: Problem, row: _Row) -> GradedCompletion:
-    assert row.verdict is not None
+    assert row.known is not None
     completion = row.completion(problem)
-    return GradedCompletion(completion=completion, verdict=row.verdict, style=row.style)
+    return GradedCompletion(completion=completion, verdict=row.known, style=row.style)
 
 
 def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:

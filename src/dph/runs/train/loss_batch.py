@@ -17,7 +17,7 @@ from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import Microbatch, Sharing
 from dph.model.loading import autocast
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.rows import PolicyRow, WeightedRow, written_of
+from dph.runs.train.rows import PolicyRow, WeightedRow, length_of, written_of
 
 # Stored distributions as tensors: the buckets of every position and their targets.
 
@@ -54,7 +54,7 @@ def _checked(
     sample: DistributionSample,
 ) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[float]], Sequence[float]]:
     parts = sample.token_ids, sample.logprobs, sample.log_tails
-    positions = len(sample.own_tokens)
+    positions = length_of(sample)
     fits = all(len(part) == positions for part in parts) and all(
         len(ids) == len(logprobs) > 0
         for ids, logprobs in zip(sample.token_ids, sample.logprobs, strict=True)

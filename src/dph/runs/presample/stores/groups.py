@@ -243,6 +243,11 @@ def groups_schema(*, acting: bool) -> pa.Schema:
     return pa.schema([*GROUPS, *ACTING]) if acting else GROUPS
 
 
+def schema_like(found: pa.Schema) -> pa.Schema:
+    """``groups_schema`` of a table or file with these columns."""
+    return groups_schema(acting=ACTING[0].name in found.names)
+
+
 def groups_table(groups: Sequence[StoredGroup]) -> pa.Table:
     """One row for each group."""
     acting = any(group.acting is not None for group in groups)

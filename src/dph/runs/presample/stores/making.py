@@ -167,7 +167,7 @@ def sizes(groups: Sequence[pa.Table]) -> dict[str, int]:
     return {
         "prompts": len(found),
         "answers": sum(len(group.texts) for group in found),
-        "tokens": sum(len(nodes) for group in found for nodes in group.nodes(group.trie)),
+        "tokens": sum(len(row) for group in found for row in group.ref_logprobs),
         "distributions": sum(len(group.token_ids) for group in found),
         "cut_off": sum(not done for group in found for done in group.finished),
     }

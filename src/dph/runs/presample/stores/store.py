@@ -35,8 +35,8 @@ from dph.runs.presample.stores.groups import (
     branch_factors,
     branch_values,
     groups_of,
-    groups_schema,
     require_whole_distributions,
+    schema_like,
     tilted,
 )
 from dph.runs.presample.stores.values import VALUES, Valued, distinct_agreement, values_by_prompt
@@ -192,8 +192,7 @@ def write_store(
     ``groups`` come in the pieces they were drawn in. ``about`` are the counts but for sizes in
     bytes.
     """
-    acting = "written" in groups[0].schema.names
-    tables = {GROUPS_FILE: (groups_schema(acting=acting), groups)}
+    tables = {GROUPS_FILE: (schema_like(groups[0].schema), groups)}
     if values is not None:
         tables[VALUES_FILE] = (VALUES, [values])
     return write_answers(path, "store", tables, source=source, values=value_source, counts=about)
@@ -254,9 +253,8 @@ def _chosen(
 
 def stored_groups(path: Path) -> list[StoredGroup]:
     """The prompts of a store with their answers."""
-    acting = "written" in pq.read_schema(path / GROUPS_FILE).names
-    schema = groups_schema(acting=acting)
-    return list(groups_of(pq.read_table(path / GROUPS_FILE, schema=schema)))
+    file = path / GROUPS_FILE
+    return list(groups_of(pq.read_table(file, schema=schema_like(pq.read_schema(file)))))
 
 
 def stored_values(path: Path) -> dict[str, list[Valued]]:

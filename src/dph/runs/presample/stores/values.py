@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any, Self
 
@@ -140,6 +140,15 @@ def _mean(numbers: Iterator[float | bool | None]) -> float | None:
 # Finding out what stored answers are worth: by comparing them, and by grading them.
 
 
+def grader_of(verifier: Verifier) -> Verifier:
+    """The verifier of answers: of an environment, the one that grades what trajectories came to.
+
+    It is the environment itself where its class has ``get_reward``.
+    """
+    own = verifier.verifier if isinstance(verifier, EnvironmentVerifier) else None
+    return own or verifier
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:
     """Judges of answers.
@@ -229,11 +238,9 @@ def _judged(groups: Sequence[StoredGroup], judges: Judges) -> dict[str, list[Val
 
 def _graded(groups: Sequence[StoredGroup], judges: Judges) -> list[list[bool | None] | None]:
     """Of the answers to each prompt whether they are correct; None where that is not known."""
-    if isinstance(judges.verifier, EnvironmentVerifier):
-        verifier = judges.verifier.verifier
-        if verifier is None:
-            return [list(g.acting.rewarded) if g.acting else None for g in groups]
-        return _graded(groups, replace(judges, verifier=verifier))
+    grader = grader_of(judges.verifier)
+    if isinstance(grader, EnvironmentVerifier):
+        return [list(group.acting.rewarded) if group.acting else None for group in groups]
     known = [judges.labelled(group.problem) for group in groups]
     if judges.all_labelled and not all(known):
         lacking = groups[known.index(False)].problem.problem_id
@@ -248,7 +255,7 @@ def _graded(groups: Sequence[StoredGroup], judges: Judges) -> list[list[bool | N
         for place, text in enumerate(group.answered)
         if text is not None
     ]
-    verdicts = judges.verifier.grade(
+    verdicts = grader.grade(
         [groups[index].problem for index, _, _ in asked], [text for _, _, text in asked]
     )
     correct: list[list[bool | None] | None] = [
