@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from dph.corpus.signals.shared_signals import hexadecimal_characters, holds_encoded_data
 
+BASE64 = regex.compile(r"[a-zA-Z0-9+/\n=]{64,}")
+
 
 @pytest.mark.parametrize(
     ("text", "holds"),
@@ -28,6 +30,17 @@ def test_hexadecimal_numbers_count_with_their_prefix():
 
 @given(st.text(st.sampled_from("Ab+/=\n é-"), max_size=400))
 def test_runs_of_base64_are_those_of_an_expression(text):
-    runs = regex.findall(r"[a-zA-Z0-9+/\n=]{64,}", text)
+    runs = BASE64.findall(text)
     expected = max(map(len, runs), default=0) > 1024 or sum(map(len, runs)) > 0.5 * len(text)
     assert holds_encoded_data(text) is expected
+
+
+HEXADECIMAL = regex.compile(r"(?:\b(?:0x|\\x)?[0-9a-fA-F]{2}(?:,|\b\s*)){8,}")
+PIECES = ("12,", "0x3d ", "\\xE9", "1f", "0xAB", "7", "abc", ",", ", ", " ", ")", "é", "\u2003")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60))
+def test_runs_of_hexadecimal_bytes_are_those_of_an_expression(pieces):
+    text = "".join(pieces)
+    runs = [*HEXADECIMAL.findall(text), *BASE64.findall(text)]
+    assert holds_encoded_data(text) is (sum(map(len, runs)) > 0.5 * len(text))

@@ -1,12 +1,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pygments import lex
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Literal
 
 import dph
-from dph.corpus.signals.python import split_python
+from dph.corpus.signals.python import parse_python, split_python
 from dph.corpus.signals.split import as_lexed
 
 COMMENTS = {Comment.Single, Comment.Hashbang, Literal.String.Doc}
@@ -32,6 +34,7 @@ CASES = {
     "a continued line": "a = 1 + \\\n'''# doc'''\n",
     "an f-string": "a = f'{b!r:>{w}} {c[\"#\"]}'  # c\n",
     "a multi-line f-string": "a = f'''{b\n} # no '''  # c\n",
+    "raw strings in triple quotes": "a = r'''\\d '#' \\ '''  # c\nb = rb\"\"\"\\{#}\"\"\"  # d\n",
     "a match": "match x:\n    case _:\n        pass  # c\n",
     "form feeds and unicode": "\x0cé = 'ü'  # ß\n",
 }
@@ -48,6 +51,17 @@ def test_the_split_of_our_own_files_is_the_lexers(path):
     text = as_lexed(path.read_text(encoding="utf-8"))
     found = split_python(text)
     assert found is None or found == lexed(text)
+
+
+PIECES = ("a = ", "f(", *"rbfx)'\"\\#{}\n ", "'''", '"""')
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14))
+def test_the_split_of_any_python_is_the_lexers_or_is_left_to_it(pieces):
+    text = as_lexed("".join(pieces))
+    if parse_python(text) is not None:
+        found = split_python(text)
+        assert found is None or found == lexed(text)
 
 
 UNSURE = {

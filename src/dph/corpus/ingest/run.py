@@ -33,7 +33,7 @@ VERSION = 1
 _LARGEST_SHARD = 2_000_000_000
 """Bytes of text; a worker holds the documents of a shard while it sorts them."""
 _SPILLS, _INGESTED = ".spills", ".ingested.json"
-_MOST_RUNS = 64
+_MOST_RUNS = 256
 """Sorted runs of documents that shards are cut from, and that are merged at a time."""
 
 

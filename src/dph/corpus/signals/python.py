@@ -5,6 +5,7 @@ functions are neither functions nor documented here, as in the released filter.
 """
 
 import ast
+import gc
 import inspect
 import io
 import re
@@ -24,14 +25,9 @@ from dataclasses import dataclass
 # where the lexer's reading of a string could depend on more (escaped quotes that end a doc
 # string, f-strings with nested quotes or braces, soft keywords beside quotes).
 
-_STOP = re.compile(
-    r"""
-    (?P<comment> \#.* )
-  | (?P<doc> ^ [^\S\n]* [rRuUbB]{,2} (?P<docquote> \"{3} | '{3} ) )
-  | (?P<quote> \"{3} | '{3} | \" | ' )
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
+_STOP = re.compile(r"""#.*|"{3}|'{3}|"|'""")
+_BEFORE_DOC = re.compile(r"[^\S\n]*[rRuUbB]{,2}")
+"""All that a line may hold before the quotes of a doc string."""
 
 # In a string the lexer takes a replacement field as one piece, brackets and quotes in it included.
 _FIELD = (
@@ -40,12 +36,12 @@ _FIELD = (
 )
 
 
-def _body(quote: str, *, formatted: bool) -> re.Pattern[str]:
-    """The rest of a string after its opening quote."""
+def _body(quote: str, *, formatted: bool, raw: bool) -> re.Pattern[str]:
+    """The rest of a string after its opening quote; ``raw`` where a backslash escapes none."""
     mark, line = quote[0], "" if len(quote) == 3 else r"\n"
     other = "".join({'"', "'"} - {mark}) if line else "\"'"
     simple = rf"[^{{}}\"'\\{line or '#'}]" + "".join(rf" | {q}[^{q}{{}}\\\n]*{q}" for q in other)
-    escape = r"\\[\\\n\"']?" if not line else rf"\\[\\\n{mark}]?"
+    escape = r"\\" if raw else r"\\[\\\n\"']?" if not line else rf"\\[\\\n{mark}]?"
     if formatted:
         nested = rf"\{{ (?: {simple} )*+ \}}"
         field = rf"\{{\{{ | \}} | \{{ (?: {simple} | {nested} )*+ \}}"
@@ -58,9 +54,10 @@ def _body(quote: str, *, formatted: bool) -> re.Pattern[str]:
 
 
 _BODIES = {
-    (quote, formatted): _body(quote, formatted=formatted)
+    (quote, formatted, raw): _body(quote, formatted=formatted, raw=raw)
     for quote in ('"', "'", '"""', "'''")
     for formatted in (False, True)
+    for raw in (False, len(quote) == 3 and not formatted)
 }
 _FORMATTED = re.compile(r"[ft]|r[ft]|[ft]r", re.IGNORECASE)
 _RAW = re.compile(r"r[bft]?|[bft]r", re.IGNORECASE)
@@ -78,7 +75,7 @@ def split_python(text: str) -> tuple[str, list[str]] | None:
     Returns:
         The text without comments and doc strings, and each of those, ``#`` and quotes included.
     """
-    if _SOFT_KEYWORD.search(text):
+    if ("match" in text or "case" in text) and _SOFT_KEYWORD.search(text):
         return None
     code, comments, last = [], [], 0
     for start, end in _pieces(text):
@@ -95,23 +92,20 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     """Begin and end of the comments and doc strings; an end of -1 gives up."""
     place = 0
     while found := _STOP.search(text, place):
-        kind = found.lastgroup
-        if kind == "comment":
-            place = found.end()
-            yield found.span()
-            continue
-        if found["doc"]:
-            start = found.start("docquote")
-            place = text.find(found["docquote"], start + 3) + 3
+        (start, place), piece = found.span(), found[0]
+        if piece[0] == "#":
+            yield start, place
+        elif len(piece) == 3 and _BEFORE_DOC.fullmatch(text, text.rfind("\n", 0, start) + 1, start):
+            place = text.find(piece, place) + 3
             if place < 3 or text[place - 4] == "\\":
                 yield start, -1
                 return
             yield start, place
-            continue
-        place = _string_end(text, found.start(), found["quote"])
-        if place < 0:
-            yield 0, -1
-            return
+        else:
+            place = _string_end(text, start, piece)
+            if place < 0:
+                yield start, -1
+                return
 
 
 def _string_end(text: str, start: int, quote: str) -> int:
@@ -120,9 +114,10 @@ def _string_end(text: str, start: int, quote: str) -> int:
         return start + 2  # empty, for three quotes would have been found as such
     found = _PREFIX.search(text, max(0, start - 2), start)
     prefix = found[0] if found else ""  # or a keyword, such as "in"
-    formatted = bool(_FORMATTED.fullmatch(prefix))
-    body = _BODIES[quote, formatted].match(text, start + len(quote))
-    if body is None or (len(quote) == 3 and "\\" in body[0] and _RAW.fullmatch(prefix)):
+    formatted, raw = bool(_FORMATTED.fullmatch(prefix)), bool(_RAW.fullmatch(prefix))
+    long = len(quote) == 3
+    body = _BODIES[quote, formatted, raw and long and not formatted].match(text, start + len(quote))
+    if body is None or (raw and long and formatted and "\\" in body[0]):
         return -1
     return body.end()
 
@@ -155,7 +150,7 @@ class PythonFacts:
 def parse_python(text: str) -> ast.Module | None:
     """The syntax tree, or None if ``text`` is not Python of the running version."""
     try:
-        with _deep_recursion(), warnings.catch_warnings():
+        with _deep_recursion(), _no_collection(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -242,6 +237,18 @@ def _tokenized_comments(text: str) -> str:
         return "".join(token.string for token in tokens if token.type == tokenize.COMMENT)
     except (tokenize.TokenError, SyntaxError, ValueError, RecursionError):
         return ""
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nodes by the thousand set the garbage collector off, which finds nothing among them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import regex
+from numpy.typing import NDArray
 
 from dph.corpus.signals import split as quoted
 from dph.corpus.signals.python import prose_length
@@ -118,10 +119,22 @@ NGRAMS: Sequence[tuple[str, Measure]] = (
 
 # Data written as text: base64, bytes in hexadecimal, escaped Unicode.
 
-_BASE64_LETTERS = np.zeros(256, np.bool_)
-_BASE64_LETTERS[list((string.ascii_letters + string.digits + "+/\n=").encode())] = True
+
+def _bytes_of(letters: str) -> NDArray[np.bool_]:
+    """A table of bytes that is true for ASCII ``letters``."""
+    table = np.zeros(256, np.bool_)
+    table[list(letters.encode())] = True
+    return table
+
+
+_BASE64_LETTERS = _bytes_of(string.ascii_letters + string.digits + "+/\n=")
+_HEXADECIMAL_DIGITS = _bytes_of(string.hexdigits)
+_WORD_CHARACTERS = _bytes_of(string.ascii_letters + string.digits + "_")
+_MAY_BE_SPACE = _bytes_of(string.whitespace + "\x1c\x1d\x1e\x1f")
+_MAY_BE_SPACE[128:] = True
 _BASE64_RUN = 64
-_HEXADECIMAL = r"(?:\b(?:0x|\\x)?[0-9a-fA-F]{2}(?:,|\b\s*)){8,}"
+_FEWEST_PAIRS = 8
+_HEXADECIMAL = rf"(?:\b(?:0x|\\x)?[0-9a-fA-F]{{2}}(?:,|\b\s*)){{{_FEWEST_PAIRS},}}"
 _ASCII_HEXADECIMAL = re.compile(_HEXADECIMAL, re.ASCII)
 _ANY_HEXADECIMAL = regex.compile(_HEXADECIMAL)
 _ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4}){8,}")
@@ -136,7 +149,9 @@ def holds_encoded_data(text: str) -> bool:
     Raises:
         TimeoutError: the search takes too long.
     """
-    if text.isascii():
+    if not _may_hold_bytes(text):
+        hexadecimal = []
+    elif text.isascii():
         hexadecimal = _ASCII_HEXADECIMAL.findall(text)
     else:
         hexadecimal = _ANY_HEXADECIMAL.findall(text, timeout=_SECONDS)
@@ -150,6 +165,23 @@ def hexadecimal_characters(text: str) -> int:
     if "0x" not in text and "0X" not in text:
         return 0
     return sum(len(word) for word in _HEX_WORD.findall(text, timeout=_SECONDS))
+
+
+def _may_hold_bytes(text: str) -> bool:
+    """Whether 7 pairs of hexadecimal digits in ``text`` are as all but the last of a run.
+
+    Each is a word or follows an x, and before a space, a backslash, or a comma and a digit. Beyond
+    ASCII every character may be a space.
+    """
+    padded = f" {text}    "  # a pair has a place before it and three after it
+    data = np.frombuffer(padded.encode("utf-8", "surrogatepass"), np.uint8)
+    digit, word = _HEXADECIMAL_DIGITS[data], _WORD_CHARACTERS[data]
+    pairs = np.flatnonzero(digit[1:-3] & digit[2:-2] & ~word[3:-1]) + 1
+    begins = ~word[pairs - 1] | (data[pairs - 1] == ord("x"))
+    after = data[pairs + 2]
+    goes_on = _MAY_BE_SPACE[after] | (after == ord("\\"))
+    goes_on |= (after == ord(",")) & digit[pairs + 3]
+    return int(np.count_nonzero(begins & goes_on)) >= _FEWEST_PAIRS - 1
 
 
 def _base64_runs(text: str) -> list[int]:

@@ -64,7 +64,7 @@ def ngram_shares(words: Sequence[str]) -> NGramShares:
         return NGramShares(top, duplicated)
     numbers = {word: index for index, word in enumerate(dict.fromkeys(words))}
     ids = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
-    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    lengths = np.fromiter(map(len, numbers), np.int64, len(numbers))[ids]
     total = int(lengths.sum())
     # ids[p] of the places p whose (n-1)-gram is repeated; all places for n = 2.
     places, names = np.arange(len(ids)), ids
@@ -73,7 +73,7 @@ def ngram_shares(words: Sequence[str]) -> NGramShares:
         if not len(places):
             break
         if n in top:
-            start = places[first[counts == counts.max()].min()]
+            start = first[counts == counts.max()].min()
             top[n] = int(lengths[start : start + n].sum()) * int(counts.max()) / total
         else:
             duplicated[n] = int(lengths[_covered(places, n, len(ids))].sum()) / total
@@ -86,25 +86,28 @@ def _longer(
     """The repeated n-grams, from the repeated (n-1)-grams at ``places``.
 
     Returns:
-        Where they begin, in order; a number for each, equal where the n-grams are; and for each
-        number how often it occurs and the index of its first place.
+        Where they begin; a number for each, equal where the n-grams are; and for each number how
+        often it occurs and its first place.
     """
     fits = places + n <= len(ids)
     places, names = places[fits], names[fits]
-    keys = names * (int(ids.max()) + 1) + ids[places + n - 1]
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    if not len(order):
-        return places, names, starts, starts
-    counts = np.diff(np.append(starts, len(order)))
+    keys, places = _together(names * (int(ids.max()) + 1) + ids[places + n - 1], places, len(ids))
+    starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: len(keys)])
+    counts = np.diff(starts, append=len(keys))
     repeated = counts > 1
-    new_names = np.where(repeated, np.cumsum(repeated) - 1, -1)
-    names = np.empty(len(order), np.int64)
-    names[order] = np.repeat(new_names, counts)
-    kept = names >= 0
-    first = (np.cumsum(kept) - 1)[order[starts[repeated]]]
-    return places[kept], names[kept], counts[repeated], first
+    kept, counts, first = np.repeat(repeated, counts), counts[repeated], places[starts[repeated]]
+    return places[kept], np.repeat(np.arange(len(counts)), counts), counts, first
+
+
+def _together(keys: _Integers, places: _Integers, length: int) -> tuple[_Integers, _Integers]:
+    """Keys, none of them negative, and their places below ``length``, in the order of both."""
+    bits = length.bit_length()
+    if int(keys.max(initial=0)) >> (63 - bits):
+        order = np.lexsort((places, keys))
+        return keys[order], places[order]
+    # A plain sort of numbers that hold both takes a fraction of the time.
+    packed = np.sort((keys << bits) | places)
+    return packed >> bits, packed & ((1 << bits) - 1)
 
 
 def _covered(places: _Integers, n: int, length: int) -> NDArray[np.bool_]:
