@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -32,12 +33,20 @@ _GROUP_BYTES = 16_000_000
 class TableWriter(Ending):
     """Writes rows of one schema to ``path``, row group by row group. Close it, or use ``with``.
 
-    ``path`` is a temporary name of the caller (``dph._base.files.atomic_file``).
+    ``path`` is a temporary name of the caller (``dph._base.files.atomic_file``); ``parquet`` are
+    settings of the format.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = _GROUP_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        *,
+        group_bytes: int = _GROUP_BYTES,
+        parquet: Mapping[str, Any] = MappingProxyType({"compression": "zstd"}),
+    ) -> None:
         self._schema, self._group_bytes = schema, group_bytes
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._writer = pq.ParquetWriter(path, schema, **parquet)
         self._rows: list[Mapping[str, Any]] = []
         self._size = 0
         self.rows = 0
