@@ -1,7 +1,7 @@
 """Two stages of fine-tuning against one with the same rows mixed, and against the second alone.
 
     make .cookbook/sdists
-    python -m benchmarks.finetuning --out DIR --seeds 100,101,102
+    python -m benchmarks.finetuning --out DIR --seeds 100,101
     python -m benchmarks.finetuning --out DIR --seeds 10,11,12,13,14
     python -m benchmarks.finetuning --write docs/cookbook.md
 
