@@ -15,15 +15,15 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import torch
 
 from benchmarks.finetuning.measuring import measure
+from benchmarks.finetuning.outcome import ROWS, Row, chosen_rate, read_rows, tables
 from benchmarks.marked_blocks import write_block
 from dph._base.files import sha256
 from dph._base.provenance import code_commit, versions
@@ -32,11 +32,9 @@ from dph.lab.base.recipes import SFTRecipe
 from dph.lab.base.sft import train_sft
 from dph.model.policies import directory_fingerprint
 from dph.recipe.section import checked
-from dph.results.over_seeds import mean_over_seeds, paired_t, t_quantile
 
 HERE = Path(__file__).parent
-RULE, DATA, ROWS = HERE / "rule.toml", HERE / "data.toml", HERE / "rows.jsonl"
-Row = Mapping[str, Any]
+RULE, DATA = HERE / "rule.toml", HERE / "data.toml"
 
 
 def main() -> None:
@@ -84,17 +82,6 @@ def rates_of(rule: Mapping[str, Any], arm: str, seed: int) -> Sequence[float]:
     return [chosen_rate(rule, arm, read_rows())]
 
 
-def chosen_rate(rule: Mapping[str, Any], arm: str, rows: Sequence[Row]) -> float:
-    """The better rate by the development seeds, of equals the smaller."""
-    means = {}
-    for rate in sorted(rule["rates"]):
-        found = {r["seed"]: r for r in rows if (r["arm"], r["rate"]) == (arm, rate)}
-        if missing := [seed for seed in rule["development"] if seed not in found]:
-            raise SystemExit(f"{arm} has no row of development seed {missing[0]} at {rate:g}")
-        means[rate] = fmean(found[seed][rule["metric"]] for seed in rule["development"])
-    return max(means, key=means.__getitem__)
-
-
 def run_arm(rule: Mapping[str, Any], arm: Row, rate: float, seed: int, out: Path) -> Row:
     """Train an arm and measure it."""
     stages = [
@@ -133,74 +120,6 @@ def run_arm(rule: Mapping[str, Any], arm: Row, rate: float, seed: int, out: Path
         "commit": code_commit(),
         "versions": f"{versions(torch.backends.cpu.get_cpu_capability())}, trl {version('trl')}",
     }
-
-
-def read_rows() -> list[Row]:
-    """The rows until now."""
-    text = ROWS.read_text(encoding="utf-8") if ROWS.is_file() else ""
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def tables(rule: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """Scores of the arms at their rates, and the comparisons of the rule."""
-    metrics = (rule["metric"], rule["also"])
-    scores = {
-        (arm["name"], metric): _over(rule, rows, arm["name"], metric)
-        for arm in rule["arms"]
-        for metric in metrics
-    }
-    lines = [_line("arm", "rate", *metrics), _line("---", *["---:"] * 3)]
-    for arm in rule["arms"]:
-        rate = chosen_rate(rule, arm["name"], rows)
-        cells = [str(mean_over_seeds(scores[arm["name"], metric])) for metric in metrics]
-        lines.append(_line(arm["name"], f"{rate:g}", *cells))
-    lines += ["", _line("comparison", *metrics, "p", "found with power 80%")]
-    lines.append(_line("---", *["---:"] * 4))
-    lines += _comparisons(rule, rows, scores, metrics)
-    return "\n".join(lines) + "\n"
-
-
-def _comparisons(
-    rule: Mapping[str, Any],
-    rows: Sequence[Row],
-    scores: Mapping[tuple[str, str], Sequence[float]],
-    metrics: Sequence[str],
-) -> Iterator[str]:
-    for pair in rule["compare"]:
-        cells = []
-        for metric in metrics:
-            pairs = zip(scores[pair["a"], metric], scores[pair["b"], metric], strict=True)
-            found = mean_over_seeds([a - b for a, b in pairs])
-            cells.append(f"{found.mean:+.1f} ± {found.half or 0.0:.1f}")
-        tested = paired_t(*(scores[pair[side], metrics[0]] for side in "ab"))
-        named = f"{pair['a']} minus {pair['b']}"
-        smallest = f"from {_smallest(rule, rows, pair):.1f}"
-        yield _line(named, *cells, f"{tested.p_value:.3f}", smallest)
-
-
-def _over(rule: Mapping[str, Any], rows: Sequence[Row], arm: str, metric: str) -> list[float]:
-    rate = chosen_rate(rule, arm, rows)
-    found = {row["seed"]: row for row in rows if (row["arm"], row["rate"]) == (arm, rate)}
-    return [found[seed][metric] for seed in rule["report"] if seed in found]
-
-
-def _smallest(rule: Mapping[str, Any], rows: Sequence[Row], pair: Mapping[str, str]) -> float:
-    """The smallest difference that is found with 80%, by the spread over the development seeds.
-
-    Equation: (t_0.975 + t_0.8) s / sqrt(n), as in ``dph.lab.ablation.outcome``.
-    """
-    sides = []
-    for side in "ab":
-        rate = chosen_rate(rule, pair[side], rows)
-        of = {row["seed"]: row for row in rows if (row["arm"], row["rate"]) == (pair[side], rate)}
-        sides.append([of[seed][rule["metric"]] for seed in rule["development"]])
-    spread = stdev(a - b for a, b in zip(*sides, strict=True))
-    n = len(rule["report"])
-    return float((t_quantile(0.975, n - 1) + t_quantile(0.8, n - 1)) * spread / n**0.5)
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
