@@ -15,7 +15,7 @@ def test_the_recipes_of_the_repository_pass_the_check(dph, path):
     code, out, _ = dph("recipe", "check", path)
     assert code == 0
     kind = recipe_kind(path)
-    method = "dph_broad" if path.parent.name == "example-unlabelled" else "dph_f"
+    method = "rkl" if path.parent.name == "example-unlabelled" else "dph_f"
     assert f"valid, {f'kind {kind}' if kind else f'method {method}'}" in out
 
 

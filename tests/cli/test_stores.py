@@ -51,17 +51,17 @@ def test_stores_are_made_beside_the_pool_and_told(dph, example, unlabelled, tmp_
     assert 0 <= store["prompts_that_agree"] <= 1
 
 
-def test_the_shipped_example_runs_from_stores_to_the_consolidation(dph, speller, tmp_path):
+def test_the_shipped_example_runs_from_rl_to_the_consolidation(dph, speller, tmp_path):
     shutil.copytree(RECIPES / "example-unlabelled", tmp_path / "task")
     words = (tmp_path / "task" / "recipe.toml", "--set", f"model.path={speller}")
     code, out, err = dph("recipe", "check", *words)
     assert (code, "consolidate: 8 answers of the trained policy" in out) == (0, True), err
     code, _, err = dph("run", *words, "--out", tmp_path / "run")
     assert code == 0, err
-    for store in ("stores/broad", "consolidation/stores/after"):
-        manifest = json.loads((tmp_path / "run" / store / "manifest.json").read_text())
-        assert (manifest["counts"]["prompts"], manifest["counts"]["answers"]) == (16, 128)
-        assert manifest["values"]["compared_by"] == "number"
+    store = tmp_path / "run" / "consolidation" / "stores" / "after"
+    manifest = json.loads((store / "manifest.json").read_text())
+    assert (manifest["counts"]["prompts"], manifest["counts"]["answers"]) == (16, 128)
+    assert manifest["values"]["compared_by"] == "number"
     assert (tmp_path / "run" / "evaluation.json").is_file()
 
 
