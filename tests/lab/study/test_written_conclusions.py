@@ -26,9 +26,9 @@ def _blocks(path):
 
 
 def in_tables():
-    """Every mean with its interval, in any table of the study or of the real world."""
-    pages = [*sorted(TABLES.glob("*.md")), ROOT / "docs" / "real-world.md"]
-    texts = (_blocks(path) if path.parent.name == "docs" else path.read_text() for path in pages)
+    """Every mean with its interval, in any table of the study or in a generated block of a page."""
+    pages = (ROOT / "docs" / name for name in ("results.md", "real-world.md"))
+    texts = [path.read_text() for path in TABLES.glob("*.md")] + [_blocks(page) for page in pages]
     return {number for text in texts for number in NUMBER.findall(text)}
 
 
