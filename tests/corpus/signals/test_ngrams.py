@@ -1,10 +1,11 @@
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.corpus.signals.words import DUPLICATED, TOP, ngram_shares
+from dph.corpus.signals.words import DUPLICATED, TOP, _together, ngram_shares
 
 
 def grams(words, n):
@@ -37,6 +38,14 @@ def test_shares_are_those_of_counting_tuples(words):
     assert shares.top == pytest.approx({n: plain_top(words, n) for n in TOP}, abs=1e-12)
     expected = {n: plain_duplicated(words, n) for n in DUPLICATED}
     assert shares.duplicated == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**62)), max_size=30), st.randoms())
+def test_equal_keys_come_together_in_the_order_of_their_places(keys, random):
+    places = random.sample(range(40), len(keys))
+    found = _together(np.array(keys, np.int64), np.array(places, np.int64), 40)
+    expected = sorted(zip(keys, places, strict=True))
+    assert [*zip(*(column.tolist() for column in found), strict=True)] == expected
 
 
 def test_of_equally_common_ngrams_the_first_seen_is_weighed():

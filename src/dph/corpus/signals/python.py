@@ -41,7 +41,8 @@ def _body(quote: str, *, formatted: bool, raw: bool) -> re.Pattern[str]:
     mark, line = quote[0], "" if len(quote) == 3 else r"\n"
     other = "".join({'"', "'"} - {mark}) if line else "\"'"
     simple = rf"[^{{}}\"'\\{line or '#'}]" + "".join(rf" | {q}[^{q}{{}}\\\n]*{q}" for q in other)
-    escape = r"\\" if raw else r"\\[\\\n\"']?" if not line else rf"\\[\\\n{mark}]?"
+    escaped = mark if line else "\"'"
+    escape = r"\\" if raw else rf"\\[\\\n{escaped}]?"
     if formatted:
         nested = rf"\{{ (?: {simple} )*+ \}}"
         field = rf"\{{\{{ | \}} | \{{ (?: {simple} | {nested} )*+ \}}"
