@@ -1,13 +1,13 @@
 """Two stages of fine-tuning against one with the same rows mixed, and against the second alone.
 
-    make .cookbook/sdists
     python -m benchmarks.finetuning --out DIR --seeds 100,101
     python -m benchmarks.finetuning --out DIR --seeds 10,11,12,13,14
     python -m benchmarks.finetuning --write docs/cookbook.md
 
 The first two train every arm of rule.toml from the base model of each seed, and add a row to ROWS
 for each that is not there; development seeds try every rate, report seeds the rate that those
-chose. A killed command goes on from its checkpoints. The last writes the tables of the rows.
+chose. A killed command goes on from its checkpoints. The last writes the tables of the rows. The source
+distributions are those that `make cookbook` obtains.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from dph.results.over_seeds import mean_over_seeds, paired_t, t_quantile
 
 ROWS = Path(__file__).with_name("rows.jsonl")
+POWER = "found with power 80%, by development (report) seeds"
 Row = Mapping[str, Any]
 
 
@@ -32,59 +34,58 @@ def chosen_rate(rule: Mapping[str, Any], arm: str, rows: Sequence[Row]) -> float
 def tables(rule: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """Scores of the arms at their rates, and the comparisons of the rule."""
     metrics = (rule["metric"], rule["also"])
-    scores = {
-        (arm["name"], metric): _over(rule, rows, arm["name"], metric)
-        for arm in rule["arms"]
-        for metric in metrics
-    }
     lines = [_line("arm", "rate", *metrics), _line("---", *["---:"] * 3)]
     for arm in rule["arms"]:
         rate = chosen_rate(rule, arm["name"], rows)
-        cells = [str(mean_over_seeds(scores[arm["name"], metric])) for metric in metrics]
+        cells = [str(mean_over_seeds(_over(rule, rows, arm["name"], name))) for name in metrics]
         lines.append(_line(arm["name"], f"{rate:g}", *cells))
-    lines += ["", _line("comparison", *metrics, "p", "found with power 80%")]
+    lines += ["", _line("comparison", *metrics, "p", POWER)]
     lines.append(_line("---", *["---:"] * 4))
-    lines += _comparisons(rule, rows, scores, metrics)
+    lines += _comparisons(rule, rows, metrics)
     return "\n".join(lines) + "\n"
 
 
 def _comparisons(
-    rule: Mapping[str, Any],
-    rows: Sequence[Row],
-    scores: Mapping[tuple[str, str], Sequence[float]],
-    metrics: Sequence[str],
+    rule: Mapping[str, Any], rows: Sequence[Row], metrics: Sequence[str]
 ) -> Iterator[str]:
     for pair in rule["compare"]:
+        a, b = pair["a"], pair["b"]
         cells = []
         for metric in metrics:
-            pairs = zip(scores[pair["a"], metric], scores[pair["b"], metric], strict=True)
-            found = mean_over_seeds([a - b for a, b in pairs])
+            found = mean_over_seeds(_differences(rule, rows, pair, metric, "report"))
             cells.append(f"{found.mean:+.1f} ± {found.half or 0.0:.1f}")
-        tested = paired_t(*(scores[pair[side], metrics[0]] for side in "ab"))
-        named = f"{pair['a']} minus {pair['b']}"
-        smallest = f"from {_smallest(rule, rows, pair):.1f}"
-        yield _line(named, *cells, f"{tested.p_value:.3f}", smallest)
+        main = metrics[0]
+        tested = paired_t(_over(rule, rows, a, main), _over(rule, rows, b, main))
+        smallest = [
+            _smallest(_differences(rule, rows, pair, main, seeds), len(rule["report"]))
+            for seeds in ("development", "report")
+        ]
+        power = "from {:.1f} ({:.1f})".format(*smallest)
+        yield _line(f"{a} minus {b}", *cells, f"{tested.p_value:.3f}", power)
 
 
-def _over(rule: Mapping[str, Any], rows: Sequence[Row], arm: str, metric: str) -> list[float]:
+def _over(
+    rule: Mapping[str, Any], rows: Sequence[Row], arm: str, metric: str, seeds: str = "report"
+) -> list[float]:
     rate = chosen_rate(rule, arm, rows)
     found = {row["seed"]: row for row in rows if (row["arm"], row["rate"]) == (arm, rate)}
-    return [found[seed][metric] for seed in rule["report"] if seed in found]
+    return [found[seed][metric] for seed in rule[seeds] if seed in found]
 
 
-def _smallest(rule: Mapping[str, Any], rows: Sequence[Row], pair: Mapping[str, str]) -> float:
-    """The smallest difference that is found with 80%, by the spread over the development seeds.
+def _differences(
+    rule: Mapping[str, Any], rows: Sequence[Row], pair: Mapping[str, str], metric: str, seeds: str
+) -> list[float]:
+    sides = (_over(rule, rows, pair[side], metric, seeds) for side in "ab")
+    return [a - b for a, b in zip(*sides, strict=True)]
+
+
+def _smallest(differences: Sequence[float], seeds: int) -> float:
+    """The smallest difference that so many seeds find with 80%, by the spread of ``differences``.
 
     Equation: (t_0.975 + t_0.8) s / sqrt(n), as in ``dph.lab.ablation.outcome``.
     """
-    sides = []
-    for side in "ab":
-        rate = chosen_rate(rule, pair[side], rows)
-        of = {row["seed"]: row for row in rows if (row["arm"], row["rate"]) == (pair[side], rate)}
-        sides.append([of[seed][rule["metric"]] for seed in rule["development"]])
-    spread = stdev(a - b for a, b in zip(*sides, strict=True))
-    n = len(rule["report"])
-    return float((t_quantile(0.975, n - 1) + t_quantile(0.8, n - 1)) * spread / n**0.5)
+    factor = (t_quantile(0.975, seeds - 1) + t_quantile(0.8, seeds - 1)) / sqrt(seeds)
+    return factor * stdev(differences)
 
 
 def _line(*cells: str) -> str:

@@ -38,9 +38,9 @@ def test_an_arm_takes_the_better_rate_of_its_development_seeds_and_of_equals_the
         chosen_rate(RULE, "mixed", DEVELOPMENT[:-1])
 
 
-def test_the_comparison_is_paired_by_seed_and_its_power_is_that_of_the_development_seeds():
+def test_the_comparison_is_paired_by_seed_and_its_power_follows_from_the_spread():
     # differences 10, 8, 9: mean 9, standard deviation 1, t(0.975, 2) = 4.3027
     line = tables(RULE, DEVELOPMENT + REPORT).splitlines()[-1]
     assert line.startswith("| in order minus mixed | +9.0 ± 2.5 | +0.0 ± 0.0 | 0.004 |")
-    # development differences 10 and 12: standard deviation 1.4142, t(0.8, 2) = 1.0607
-    assert line.endswith("| from 4.4 |")
+    # t(0.8, 2) = 1.0607; development differences 10 and 12 have a standard deviation of 1.4142
+    assert line.endswith("| from 4.4 (3.1) |")
