@@ -6,8 +6,8 @@
 
 The first two train every arm of rule.toml from the base model of each seed, and add a row to ROWS
 for each that is not there; development seeds try every rate, report seeds the rate that those
-chose. A killed command goes on from its checkpoints. The last writes the tables of the rows. The source
-distributions are those that `make cookbook` obtains.
+chose. A killed command goes on from its checkpoints. The last writes the tables of the rows. The
+source distributions are those that `make cookbook` obtains.
 """
 
 import argparse
