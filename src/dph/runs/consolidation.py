@@ -67,6 +67,10 @@ class Asked:
     planned: int
 
 
+TRAINING = "training problems"
+"""The labelled prompts of a forecast where no file is named; RL has seen them."""
+
+
 def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Asked:
     """Prompts of a forecast: a function of the files, the numbers and the recipe's seed.
 
@@ -78,7 +82,7 @@ def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Aske
     seed, known = plan.stores[name].seed, known_problems(plan)
     tests = [problem for problems in known.sets.values() for problem in problems]
     if labelled is None:
-        where = "training problems"
+        where = TRAINING
         taken = {problem.problem_id for problem in same_prompts(plan.problems, tests)}
         rows = [problem for problem in plan.problems if problem.problem_id not in taken]
         if not rows:

@@ -87,12 +87,12 @@ def test_it_has_accuracies_shares_and_what_is_to_come():
         (
             Worth.NOT_ABOVE,
             {},
-            "the greedy answer lacks: +25.0 [+10.0, +40.0] points on 40 labelled",
+            "is shown: +25.0 [+10.0, +40.0] points on 40 labelled prompts. RL has seen these",
         ),
         (
             Worth.NOT_ABOVE,
             {"texts": SILENT},
-            "lacks, as no labelled prompt has a consensus. Learning",
+            "is shown, as no labelled prompt has a consensus. RL has seen",
         ),
         (Worth.ONE_TEXT, {"texts": SILENT}, "--set stores.after.values=agreement"),
         (Worth.NONE, {"texts": SILENT}, "--set stores.after.answers=N"),
@@ -100,3 +100,11 @@ def test_it_has_accuracies_shares_and_what_is_to_come():
 )
 def test_it_says_what_agreement_is_worth_and_what_to_do(verdict, more, said):
     assert said in " ".join(text(verdict.value, **more).split())
+
+
+def test_held_out_prompts_that_show_nothing_are_believed():
+    found = forecast(Worth.NOT_ABOVE.value)
+    found["labelled"]["where"] = "problems of held-out.jsonl"
+    said = " ".join(forecast_text(found, Path("some/prompts.jsonl")).split())
+    assert "a model becomes surer, not more often right" in said
+    assert "RL has seen" not in said

@@ -61,6 +61,7 @@ def _cost(forecast: Mapping[str, Any]) -> str:
 
 def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
     """Meaning of the verdict, and advice."""
+    from dph.runs.consolidation import TRAINING
     from dph.runs.evaluate.consensus import Worth
 
     worth, store = Worth(forecast["verdict"]), forecast["store"]
@@ -70,10 +71,16 @@ def _advice(forecast: Mapping[str, Any], prompts: Path) -> str:
         return f"agreement carries more information than the greedy answer: {told}"
     if worth is Worth.NOT_ABOVE:
         seen = f": {told}" if counted["prompts"] else ", as no labelled prompt has a consensus"
+        shown = f"no more information than in the greedy answer is shown{seen}"
+        if forecast["labelled"]["where"] == TRAINING:
+            return (
+                f"{shown}. RL has seen these prompts, so they say little about others. Give "
+                "held-out prompts with answers (--labelled FILE); if they show nothing either, "
+                "leave the model as it is"
+            )
         return (
-            f"agreement carries no information that the greedy answer lacks{seen}. Learning from "
-            "it makes a model surer, not more often right. Try more labelled prompts "
-            "(--forecast-prompts, --labelled), or leave the model as it is"
+            f"{shown}. Without it a model becomes surer, not more often right. Try more labelled "
+            "prompts (--forecast-prompts), or leave the model as it is"
         )
     nothing = "agreement carries no information here"
     if worth is Worth.ONE_TEXT:
