@@ -1,13 +1,13 @@
 """Rows of the arms of fine-tuning: the rate that each chose, scores, and the rule's comparisons."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from dph.results.over_seeds import mean_over_seeds, paired_t, t_quantile
+from dph._base.files.rows import json_rows
+from dph.results.charts.text_table import markdown_rows
+from dph.results.over_seeds import mean_over_seeds, paired_t, smallest_found
 
 ROWS = Path(__file__).with_name("rows.jsonl")
 POWER = "found with power 80%, by development (report) seeds"
@@ -16,8 +16,7 @@ Row = Mapping[str, Any]
 
 def read_rows() -> list[Row]:
     """The rows until now."""
-    text = ROWS.read_text(encoding="utf-8") if ROWS.is_file() else ""
-    return [json.loads(line) for line in text.splitlines()]
+    return [row for _, row in json_rows(ROWS)] if ROWS.is_file() else []
 
 
 def chosen_rate(rule: Mapping[str, Any], arm: str, rows: Sequence[Row]) -> float:
@@ -34,34 +33,40 @@ def chosen_rate(rule: Mapping[str, Any], arm: str, rows: Sequence[Row]) -> float
 def tables(rule: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """Scores of the arms at their rates, and the comparisons of the rule."""
     metrics = (rule["metric"], rule["also"])
-    lines = [_line("arm", "rate", *metrics), _line("---", *["---:"] * 3)]
+    scores = markdown_rows(("arm", "rate", *metrics), _scores(rule, rows, metrics))
+    compared = markdown_rows(
+        ("comparison", *metrics, "p", POWER), _comparisons(rule, rows, metrics)
+    )
+    return f"{scores}\n\n{compared}\n"
+
+
+def _scores(
+    rule: Mapping[str, Any], rows: Sequence[Row], metrics: Sequence[str]
+) -> Iterator[list[object]]:
     for arm in rule["arms"]:
-        rate = chosen_rate(rule, arm["name"], rows)
-        cells = [str(mean_over_seeds(_over(rule, rows, arm["name"], name))) for name in metrics]
-        lines.append(_line(arm["name"], f"{rate:g}", *cells))
-    lines += ["", _line("comparison", *metrics, "p", POWER)]
-    lines.append(_line("---", *["---:"] * 4))
-    lines += _comparisons(rule, rows, metrics)
-    return "\n".join(lines) + "\n"
+        name = arm["name"]
+        means = [mean_over_seeds(_over(rule, rows, name, metric)) for metric in metrics]
+        yield [name, f"{chosen_rate(rule, name, rows):g}", *means]
 
 
 def _comparisons(
     rule: Mapping[str, Any], rows: Sequence[Row], metrics: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[list[object]]:
     for pair in rule["compare"]:
         a, b = pair["a"], pair["b"]
-        cells = []
+        means = []
         for metric in metrics:
             found = mean_over_seeds(_differences(rule, rows, pair, metric, "report"))
-            cells.append(f"{found.mean:+.1f} ± {found.half or 0.0:.1f}")
+            means.append(f"{found.mean:+.1f} ± {found.half or 0.0:.1f}")
         main = metrics[0]
         tested = paired_t(_over(rule, rows, a, main), _over(rule, rows, b, main))
-        smallest = [
-            _smallest(_differences(rule, rows, pair, main, seeds), len(rule["report"]))
+        spreads = [
+            stdev(_differences(rule, rows, pair, main, seeds))
             for seeds in ("development", "report")
         ]
+        smallest = [smallest_found(spread, len(rule["report"])) for spread in spreads]
         power = "from {:.1f} ({:.1f})".format(*smallest)
-        yield _line(f"{a} minus {b}", *cells, f"{tested.p_value:.3f}", power)
+        yield [f"{a} minus {b}", *means, f"{tested.p_value:.3f}", power]
 
 
 def _over(
@@ -77,16 +82,3 @@ def _differences(
 ) -> list[float]:
     sides = (_over(rule, rows, pair[side], metric, seeds) for side in "ab")
     return [a - b for a, b in zip(*sides, strict=True)]
-
-
-def _smallest(differences: Sequence[float], seeds: int) -> float:
-    """The smallest difference that so many seeds find with 80%, by the spread of ``differences``.
-
-    Equation: (t_0.975 + t_0.8) s / sqrt(n), as in ``dph.lab.ablation.outcome``.
-    """
-    factor = (t_quantile(0.975, seeds - 1) + t_quantile(0.8, seeds - 1)) / sqrt(seeds)
-    return factor * stdev(differences)
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"

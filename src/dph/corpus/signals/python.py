@@ -115,10 +115,10 @@ def _string_end(text: str, start: int, quote: str) -> int:
         return start + 2  # empty, for three quotes would have been found as such
     found = _PREFIX.search(text, max(0, start - 2), start)
     prefix = found[0] if found else ""  # or a keyword, such as "in"
-    formatted, raw = bool(_FORMATTED.fullmatch(prefix)), bool(_RAW.fullmatch(prefix))
-    long = len(quote) == 3
-    body = _BODIES[quote, formatted, raw and long and not formatted].match(text, start + len(quote))
-    if body is None or (raw and long and formatted and "\\" in body[0]):
+    formatted = bool(_FORMATTED.fullmatch(prefix))
+    raw = len(quote) == 3 and bool(_RAW.fullmatch(prefix))
+    body = _BODIES[quote, formatted, raw and not formatted].match(text, start + len(quote))
+    if body is None or (raw and formatted and "\\" in body[0]):
         return -1
     return body.end()
 
@@ -242,7 +242,7 @@ def _tokenized_comments(text: str) -> str:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Nodes by the thousand set the garbage collector off, which finds nothing among them."""
+    """Pause the garbage collector: thousands of new nodes would start it for nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

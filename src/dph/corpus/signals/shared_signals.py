@@ -149,14 +149,15 @@ def holds_encoded_data(text: str) -> bool:
     Raises:
         TimeoutError: the search takes too long.
     """
-    if not _may_hold_bytes(text):
+    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    if not _may_hold_hexadecimal(data):
         hexadecimal = []
     elif text.isascii():
         hexadecimal = _ASCII_HEXADECIMAL.findall(text)
     else:
         hexadecimal = _ANY_HEXADECIMAL.findall(text, timeout=_SECONDS)
     escaped = _ESCAPED.findall(text) if "\\u" in text else []
-    runs = [*_base64_runs(text), *map(len, hexadecimal), *map(len, escaped)]
+    runs = [*_base64_runs(data), *map(len, hexadecimal), *map(len, escaped)]
     return max(runs, default=0) > _LONG or sum(runs) > 0.5 * len(text)
 
 
@@ -167,14 +168,13 @@ def hexadecimal_characters(text: str) -> int:
     return sum(len(word) for word in _HEX_WORD.findall(text, timeout=_SECONDS))
 
 
-def _may_hold_bytes(text: str) -> bool:
-    """Whether 7 pairs of hexadecimal digits in ``text`` are as all but the last of a run.
+def _may_hold_hexadecimal(data: NDArray[np.uint8]) -> bool:
+    """Whether UTF-8 ``data`` has enough pairs of hexadecimal digits that a run could go on after.
 
-    Each is a word or follows an x, and before a space, a backslash, or a comma and a digit. Beyond
-    ASCII every character may be a space.
+    Such a pair is a word or follows an x, and stands before a space, a backslash, or a comma and a
+    digit. Beyond ASCII every character may be a space. The last pair of a run may stand anywhere.
     """
-    padded = f" {text}    "  # a pair has a place before it and three after it
-    data = np.frombuffer(padded.encode("utf-8", "surrogatepass"), np.uint8)
+    data = np.pad(data, (1, 3), constant_values=ord(" "))
     digit, word = _HEXADECIMAL_DIGITS[data], _WORD_CHARACTERS[data]
     pairs = np.flatnonzero(digit[1:-3] & digit[2:-2] & ~word[3:-1]) + 1
     begins = ~word[pairs - 1] | (data[pairs - 1] == ord("x"))
@@ -184,12 +184,11 @@ def _may_hold_bytes(text: str) -> bool:
     return int(np.count_nonzero(begins & goes_on)) >= _FEWEST_PAIRS - 1
 
 
-def _base64_runs(text: str) -> list[int]:
+def _base64_runs(data: NDArray[np.uint8]) -> list[int]:
     """Lengths of runs of 64 or more letters of base64.
 
     Line ends are among the letters, so a long block without spaces is enough.
     """
-    data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     others = np.flatnonzero(~_BASE64_LETTERS[data])
     lengths = np.diff(others, prepend=-1, append=len(data)) - 1
     return [int(length) for length in lengths[lengths >= _BASE64_RUN]]

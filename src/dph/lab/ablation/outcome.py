@@ -1,20 +1,18 @@
 """Results of an ablation: differences paired by seed, power, and what follows for each finding."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
 from dph.lab.ablation.arms import FAMILIES, ArmComparison
 from dph.results.charts.text_table import markdown_rows
-from dph.results.over_seeds import t_interval, t_quantile
+from dph.results.over_seeds import smallest_found, t_interval
 
 SCHEMA = 2
 DEVELOPMENT, REPORT = "development", "report"
 """Seeds that tell how much a seed matters, and the seeds of the table."""
 MEAN = "mean"
 """The unweighted mean over the held-out languages: what is compared."""
-_POWER = 0.8
 
 Row = Mapping[str, Any]
 Bits = Mapping[str, Mapping[str, Mapping[int, float]]]
@@ -73,14 +71,8 @@ def bits_of(rows: Sequence[Row], model: str, split: str) -> Bits:
 
 
 def power_of(rows: Sequence[Row], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """By model and comparison, what the development seeds say of its power.
-
-    Equation: the smallest difference that is found with a probability of 80% is about
-    (t_0.975 + t_0.8) s / sqrt(n), with the standard deviation s of the differences of development
-    seeds, n seeds of the report, and Student's t with n - 1 degrees of freedom.
-    """
-    family, seeds = FAMILIES[settings["arms"]], settings["seeds"]
-    factor = (t_quantile(0.975, seeds - 1) + t_quantile(_POWER, seeds - 1)) / sqrt(seeds)
+    """By model and comparison, what the spread over development seeds says of its power."""
+    family = FAMILIES[settings["arms"]]
     found: dict[str, Any] = {}
     for model in settings["models"]:
         bits = bits_of(rows, model, DEVELOPMENT)
@@ -91,7 +83,7 @@ def power_of(rows: Sequence[Row], settings: Mapping[str, Any]) -> dict[str, Any]
             spread = stdev(_differences(each, bits, common))
             found.setdefault(model, {})[name_of(each)] = {
                 "deviation": spread,
-                "smallest": factor * spread,
+                "smallest": smallest_found(spread, settings["seeds"]),
                 "seeds": len(common),
             }
     return found
