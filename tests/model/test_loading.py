@@ -8,7 +8,7 @@ from transformers.utils import logging as transformers_logging
 from dph.errors import ModelError, SettingsError
 from dph.model import loading
 from dph.model.forward.logprobs import completion_scores
-from dph.model.loading import load_model, load_tokenizer
+from dph.model.loading import computed_by, load_model, load_tokenizer
 
 
 @pytest.fixture
@@ -153,3 +153,13 @@ def test_weights_of_another_shape_than_the_config_says_are_named(directory):
         ModelError, match=r"do not have the shape .* lm_head\.weight: \(48, 32\), not \(5, 32\)"
     ):
         load_model(directory, device="cpu")
+
+
+def test_a_result_says_which_device_computed_it(monkeypatch):
+    processor = torch.backends.cpu.get_cpu_capability()
+    assert computed_by("cpu") == processor
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert computed_by("cpu") == processor
+    assert computed_by("auto") == f"{processor}, NVIDIA H100, CUDA 13.0"

@@ -250,6 +250,21 @@ def _require_all_weights(directory: Path, report: Mapping[str, Collection[Any]])
         )
 
 
+def computed_by(device: Device = "auto") -> str:
+    """The kernels of a device, for `dph._base.provenance.versions`.
+
+    Those of a processor by their instructions (AVX512); those of a GPU by its name and CUDA's
+    release, after the processor's.
+
+    Raises:
+        SettingsError: ``device="cuda"`` without a CUDA device.
+    """
+    processor = torch.backends.cpu.get_cpu_capability()
+    if _device(device).type == "cpu":
+        return processor
+    return f"{processor}, {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+
+
 def _device(name: str) -> torch.device:
     if name not in ("auto", "cpu", "cuda"):
         raise SettingsError(f'device must be "auto", "cpu" or "cuda", got {name!r}')

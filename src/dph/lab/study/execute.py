@@ -22,8 +22,10 @@ from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of
 from dph.lab.study.settings import BASE
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
+from dph.model.loading import computed_by
 from dph.model.policies import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
+from dph.recipe.section import Device
 from dph.records import Outcome
 from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluate.samples_file import read_samples
@@ -258,6 +260,7 @@ def _prepare(work: _Work) -> None:
             stored=0,
             learning_rate=None,
             steps=0,
+            device=recipe.model.device,
             of_votes=voted,
         )
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
@@ -306,6 +309,7 @@ def _run(work: _Work) -> None:
             stored=stored + (_presampled(plan) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
+            device=recipe.model.device,
             of_votes=(*work.voted(plan, place), *votes(recipe, directory)),
         )
 
@@ -324,6 +328,7 @@ def _write_row(
     stored: int,
     learning_rate: float | None,
     steps: int,
+    device: Device,
     of_votes: tuple[Score, ...] = (),
 ) -> None:
     payload = work.payload
@@ -345,6 +350,6 @@ def _write_row(
         scores=(*scores_of(document), *of_votes),
         base_sha256=directory_fingerprint(initial),
         commit=code_commit(),
-        versions=versions(torch.backends.cpu.get_cpu_capability()),
+        versions=versions(computed_by(device)),
     )
     write_row_file(Path(payload["rows"]), row)
