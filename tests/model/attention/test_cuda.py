@@ -124,6 +124,30 @@ def test_packed_attention_through_a_cuda_kernel_is_that_through_the_cpus(
     torch.testing.assert_close(results[1], results[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize(
+    ("dtype", "kernel", "within"),
+    [(torch.float32, EfficientCuda, 1e-4), (torch.bfloat16, FlashCuda, 3e-2)],
+)
+def test_packed_attention_on_a_gpu_is_that_in_float64(dtype, kernel, within):
+    prompts = [[1, 2, 3] * 9] * 3 + [[4, 5] * 20] * 2 + [[6]]
+    completions = [[7] * n for n in (40, 2, 17, 30, 3, 5)]
+    torch.manual_seed(0)
+    exact = pack(prompts, completions, device=torch.device("cpu"), least_saved=0)
+    tensors = [torch.randn(1, heads, len(exact.ids), 64).to(dtype) for heads in (9, 3, 3)]
+    assert isinstance(device_kernel_for(tensors[0].cuda(), tensors[2].cuda(), softcap=None), kernel)
+    results = []
+    for device, precision in (("cpu", torch.float64), ("cuda", dtype)):
+        rows = pack(prompts, completions, device=torch.device(device), least_saved=0)
+        inputs = [t.to(device, precision).requires_grad_() for t in tensors]
+        out = PackedAttention(rows)(torch.nn.Identity(), *inputs)
+        found = (out, *torch.autograd.grad(out.square().sum(), inputs))
+        results.append([x.detach().cpu().double() for x in found])
+    for ours, theirs in zip(*reversed(results), strict=True):
+        assert (ours - theirs).abs().max() <= within * theirs.abs().max()
+
+
 class OnCuda:
     """What a kernel is chosen by."""
 
