@@ -116,7 +116,7 @@ def test_no_positions_give_no_values():
 
 def peak(work):
     """The most bytes that were allocated at one time, beyond what was there at the start."""
-    with torch.profiler.profile(profile_memory=True) as profile:
+    with torch.profiler.profile(profile_memory=True, acc_events=True) as profile:
         work()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
     live, most = 0, 0

@@ -29,8 +29,9 @@ from dph.model.sampler.torch.waves import Wave, WaveRow
 # Replaying a decoding step as a CUDA graph while only the contents of its tensors change.
 #
 # At small batches a GPU decodes faster than Python can launch its kernels; a graph launches all
-# of them at once. Written without a GPU at hand: tests on a CPU cover when a step is captured and
-# that it reads only tensors that stay in place, but not `cuda_capture` itself.
+# of them at once. Tests on a CPU cover when a step is captured and that it reads only tensors that
+# stay in place; one that needs a GPU compares replayed steps with plain ones. How much time it
+# saves was not measured.
 
 Step = Callable[[], Tensor]
 
