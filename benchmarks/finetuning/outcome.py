@@ -57,7 +57,7 @@ def _comparisons(
         means = []
         for metric in metrics:
             found = mean_over_seeds(_differences(rule, rows, pair, metric, "report"))
-            means.append(f"{found.mean:+.1f} ± {found.half or 0.0:.1f}")
+            means.append(found.signed())
         main = metrics[0]
         tested = paired_t(_over(rule, rows, a, main), _over(rule, rows, b, main))
         spreads = [

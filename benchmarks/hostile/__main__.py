@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.hostile.curve import curve_figure, curve_table, points_of, sentences
+from benchmarks.hostile.curve import curve_figure, curve_note, curve_tables, points_of, sentences
 from benchmarks.marked_blocks import write_block
 from dph.lab.study.planner import Planner
 from dph.lab.study.results import Results
@@ -35,8 +35,10 @@ def main(words: Sequence[str] | None = None) -> None:
     points = points_of(study, results)
     if not points:
         raise SystemExit(f"{arguments.results} has no seed of both arms of a pair of the rule")
-    table = markdown(curve_table(points, f"{lock.note[0].upper()}{lock.note[1:]}."))
-    text = table + "\n" + "".join(f"- {line}\n" for line in sentences(points))
+    tables = [markdown(table).strip() for table in curve_tables(points)]
+    note = curve_note(f"{lock.note[0].upper()}{lock.note[1:]}.")
+    told = "\n".join(f"- {line}" for line in sentences(points))
+    text = "\n\n".join((*tables, note, told)) + "\n"
     if arguments.write:
         write_block(arguments.write, "hostile", text)
     else:

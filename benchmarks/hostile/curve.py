@@ -17,7 +17,7 @@ from dph.lab.study.rows import OF_VOTES
 from dph.lab.study.settings import Study
 from dph.lab.worlds.sql.kind import CORRELATIONS
 from dph.results.charts.panels import panel_grid, title
-from dph.results.charts.text_table import TableNumber, TextTable, percent_number
+from dph.results.charts.text_table import UNKNOWN, TextTable
 from dph.results.over_seeds import SeedMean, mean_over_seeds
 
 STORE = "stores.after"
@@ -41,7 +41,7 @@ class Pair:
     sets: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.voted} - {self.alone}"
+        return f"{self.voted}, minus {self.alone}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,29 +120,37 @@ def _votes(results: Results, pair: Pair, world: str, metric: str) -> list[float]
     ]
 
 
-def curve_table(points: Sequence[Point], note: str) -> TextTable:
-    """A row for each point, in per cent and percentage points."""
-    return TextTable(
-        name="hostile",
-        title="What a vote adds, by the correlation of the annotators' gaps",
-        columns=(
-            *("arms", "correlation", "verdict"),
-            *(f"{metric}, gain" for metric in METRICS),
-            *("consensus right", "with a consensus", "answers right", "seeds"),
-        ),
-        rows=tuple(
-            (
-                *(str(point.pair), f"{point.correlation:g}", point.verdict),
-                *(_cell(point.gains.get(metric)) for metric in METRICS),
-                *(_cell(point.votes.get(metric)) for metric in OF_VOTES),
-                str(len(point.by_seed)),
-            )
-            for point in points
-        ),
-        note=f"{note} Percentage points, on the mean of the test sets, paired by seed, with 95% "
-        f"t-intervals over seeds. A vote helps where the interval of {DECIDES} is above 0, and "
-        "harms where it is below.",
-        left=3,
+def curve_tables(points: Sequence[Point]) -> Iterator[TextTable]:
+    """A table for each pair and in it a row for each correlation, in per cent."""
+    for pair in dict.fromkeys(point.pair for point in points):
+        yield TextTable(
+            name="hostile",
+            title=str(pair),
+            columns=(
+                *("correlation", "the vote", "seeds"),
+                *METRICS,
+                *("consensus right", "with a consensus", "answers right"),
+            ),
+            rows=tuple(
+                (
+                    *(f"{point.correlation:g}", point.verdict, str(len(point.by_seed))),
+                    *(_gain(point.gains.get(metric)) for metric in METRICS),
+                    *(_share(point.votes.get(metric)) for metric in OF_VOTES),
+                )
+                for point in points
+                if point.pair == pair
+            ),
+            note="",
+            left=2,
+        )
+
+
+def curve_note(rule: str) -> str:
+    """What the numbers of all tables are."""
+    return (
+        f"{rule} {', '.join(METRICS)}: what the vote adds in percentage points, on the mean of the "
+        f"test sets, paired by seed, with 95% t-intervals over seeds. The vote helps where the "
+        f"interval of {DECIDES} is above 0, and harms where it is below."
     )
 
 
@@ -210,9 +218,9 @@ def _draw_line(
     )
 
 
-def _cell(found: SeedMean | None) -> TableNumber:
-    if found is None:
-        return TableNumber(value=None)
-    if found.half is None:
-        return percent_number(found.mean)
-    return percent_number(found.mean, (found.mean - found.half, found.mean + found.half))
+def _gain(found: SeedMean | None) -> str:
+    return UNKNOWN if found is None else found.times(100).signed()
+
+
+def _share(found: SeedMean | None) -> str:
+    return UNKNOWN if found is None else str(found.times(100))

@@ -77,6 +77,15 @@ class SeedMean:
         """
         return f"{self.mean:.1f}" if self.half is None else f"{self.mean:.1f} ± {self.half:.1f}"
 
+    def signed(self) -> str:
+        """The same of a difference: always with its sign.
+
+        >>> SeedMean(2.1, 0.5, 10).signed(), SeedMean(-0.01, None, 1).signed()
+        ('+2.1 ± 0.5', '+0.0')
+        """
+        mean = f"{round(self.mean, 1) + 0.0:+.1f}"
+        return mean if self.half is None else f"{mean} ± {self.half:.1f}"
+
     def times(self, factor: float) -> "SeedMean":
         """The same in another unit; 100 makes per cent of fractions."""
         half = None if self.half is None else factor * self.half

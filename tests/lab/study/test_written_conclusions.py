@@ -27,7 +27,7 @@ def _blocks(path):
 
 def in_tables():
     """Every mean with its interval, in any table of the study or in a generated block of a page."""
-    pages = (ROOT / "docs" / name for name in ("results.md", "real-world.md"))
+    pages = (ROOT / "docs" / name for name in ("results.md", "real-world.md", "hostile-world.md"))
     texts = [path.read_text() for path in TABLES.glob("*.md")] + [_blocks(page) for page in pages]
     return {number for text in texts for number in NUMBER.findall(text)}
 
