@@ -17,6 +17,7 @@ from dph.runs.presample.manifest import Rule, Source, ValueSource
 from letter_grader import grade, style_of
 
 __all__ = [
+    "UNLABELLED",
     "make_draw",
     "make_model",
     "make_reference",
@@ -27,6 +28,10 @@ __all__ = [
 ]
 
 LETTERS = "abcdef"
+UNLABELLED = tuple(
+    Problem(problem_id=f"u{i}", prompt=f"say {LETTERS[i % 6]} {'ef'[i // 6]}") for i in range(12)
+)
+"""Of two letters of which the second is nowhere second in training."""
 
 
 class LetterVerifier:

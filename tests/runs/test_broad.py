@@ -4,18 +4,13 @@ import pytest
 from safetensors.torch import load_file
 
 from dph.errors import CheckpointError, PoolError, SettingsError
-from dph.records import Problem
 from dph.runs.plan import open_plan
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
 from dph.tasks.problems import save_problems
+from letter_task import UNLABELLED
 from reproducible_log import reproducible_log
-
-UNLABELLED = tuple(
-    Problem(problem_id=f"u{i}", prompt=f"say {'abcdef'[i % 6]} {'ef'[i // 6]}") for i in range(12)
-)
-"""Of two letters of which the second is nowhere second in training."""
 
 
 @pytest.fixture

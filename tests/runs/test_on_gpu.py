@@ -1,0 +1,78 @@
+"""Whole runs of all methods on a GPU, and the answers' log-probs there beside those on the CPU."""
+
+import json
+from math import isfinite
+from numbers import Real
+
+import pytest
+import torch
+
+import dph
+from dph.model.forward.logprobs import score_completions
+from dph.recipe import METHODS
+from dph.tasks.problems import save_problems
+from letter_task import UNLABELLED
+from tiny_models import build_model
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+DEVICE = "cuda"
+
+
+def sections(method, unlabelled):
+    """What the method needs beyond the letter task: prompts without labels, and few updates."""
+    usual = METHODS[method]
+    found = {"model": {"device": DEVICE}}
+    own = {"file": str(unlabelled), "agreement": "own_agreement:first_letter", "novel": False}
+    if method == "pass_at_k":
+        found["train"] = {"samples_per_problem": 8}
+    if stores := usual.get("stores"):
+        found["stores"] = {
+            name: {"answers": 4} if store["prompts"] == "train" else {"answers": 4, **own}
+            for name, store in stores.items()
+        }
+    if "consolidation" in usual:
+        found["consolidation"] = {"updates": 2}
+    if "self_consistency" in usual:
+        found["self_consistency"] = {"problems_per_step": 2, "novel": False}
+        if not usual.get("stores"):
+            found["self_consistency"] |= own
+    return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_runs_to_its_end(method, make_recipe, tmp_path):
+    unlabelled = tmp_path / "unlabelled.jsonl"
+    save_problems(unlabelled, UNLABELLED)
+    recipe = make_recipe(method, **sections(method, unlabelled))
+    done = dph.run(recipe, tmp_path / "run")
+    assert done.trained.step == recipe.train.steps
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    numbers = [x for line in lines for x in json.loads(line).values() if isinstance(x, Real)]
+    assert numbers
+    assert all(map(isfinite, numbers))
+
+
+@pytest.mark.parametrize("sharing", ["auto", "always", "never"])
+def test_answers_have_the_log_probs_of_the_cpu(sharing):
+    prompts = [[3, 4, 5, 6]] * 6 + [[7, 8]] * 4
+    completions = [[9 + i % 5] * (1 + i % 7) for i in range(10)]
+    scores = []
+    for device in ("cpu", DEVICE):
+        model = build_model("llama_gqa", initializer_range=0.1).to(device)
+        scores.append(
+            score_completions(
+                model,
+                prompts,
+                completions,
+                temperature=0.9,
+                pad_id=0,
+                token_budget=64,
+                dtype="float32",
+                sharing=sharing,
+            )
+        )
+    for ours, theirs in zip(*reversed(scores), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-4)
