@@ -218,7 +218,7 @@ def test_prompts_that_leave_no_room(errors, example):
     [train, dev] = errors(example, "sampling.max_tokens=30")
     assert train.startswith("data.train: problem 'sum-")
     assert (
-        f"a prompt of 5 tokens and max_tokens = 30 exceed the model's context of {CONTEXT}" in dev
+        f"a prompt of 7 tokens and max_tokens = 30 exceed the model's context of {CONTEXT}" in dev
     )
     assert "(12 such prompts)" in dev
     [alone] = errors(example, "evaluate.max_tokens=40")
