@@ -204,7 +204,7 @@ def test_a_pool_never_replaces_what_is_no_pool(refused, example, verb):
 @pytest.mark.parametrize("verb", ["presample", "run"])
 def test_a_prompt_longer_than_the_context(refused, example, verb):
     words = [verb, example, "--set", "sampling.max_tokens=30"]
-    refused(words, "a prompt of 5 tokens and max_tokens = 30 exceed the model's context of 32")
+    refused(words, "a prompt of 7 tokens and max_tokens = 30 exceed the model's context of 32")
 
 
 def test_a_prompt_to_train_on_longer_than_the_context(refused, example):

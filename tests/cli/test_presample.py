@@ -38,13 +38,13 @@ def test_the_default_directory_is_runs_and_the_name(dph, example, tmp_path):
 def test_another_threshold_draws_nothing_and_says_so(dph, example, tmp_path):
     words = ("presample", example, "--out", tmp_path / "run")
     assert dph(*words)[0] == 0
-    code, out, err = dph(*words, "--set", "presample.threshold=6")
+    code, out, err = dph(*words, "--set", "presample.threshold=7")
     assert code == 0
-    assert "threshold 4 -> 6), nothing is drawn" in err
+    assert "threshold 6 -> 7), nothing is drawn" in err
     assert "pre-sampling" not in err
     assert "12 problems:" in out
     manifest = json.loads((tmp_path / "run" / "pool" / "manifest.json").read_text())
-    assert manifest["rule"]["threshold"] == 6
+    assert manifest["rule"]["threshold"] == 7
 
 
 def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, example, tmp_path):
@@ -67,7 +67,7 @@ def test_training_on_a_failed_split_is_refused_with_its_cause(dph, example, tmp_
     code, _, err = dph("run", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
     assert code == 2
     assert "holds no rehearsal sample; problems by correct samples: 0 of 8: 12;" in err
-    assert "outcomes of all answers: CUT_OFF 9" in err
+    assert "outcomes of all answers: CUT_OFF " in err
     assert "sampling.max_tokens = 1: raise it" in err
     assert "lower presample.threshold" not in err
 
