@@ -101,11 +101,11 @@ def test_a_rule_may_choose_by_the_vote_that_the_budget_has():
     assert metric_names("greedy + maj@16") == ("greedy", "maj@16")
     site = Site(name="w", sets=("test",))
     rule = RuleSettings.model_validate({"choose": {"metric": "maj@16"}})
-    require_rule_fits(rule, [site], {"w": (1,)}, votes=16)
+    require_rule_fits(rule, [site], {"w": (1,)}, BudgetSettings(votes=16))
     with pytest.raises(SettingsError, match=r"by maj@16; budget\.votes is not set"):
-        require_rule_fits(rule, [site], {"w": (16,)})
+        require_rule_fits(rule, [site], {"w": (16,)}, BudgetSettings())
     with pytest.raises(SettingsError, match=r"by maj@16; budget\.votes is 8"):
-        require_rule_fits(rule, [site], {"w": (16,)}, votes=8)
+        require_rule_fits(rule, [site], {"w": (16,)}, BudgetSettings(votes=8))
 
 
 def test_more_votes_than_samples_are_refused():

@@ -16,10 +16,19 @@ import torch
 from dph._base.files import held, make_directory
 from dph._base.provenance import code_commit, versions
 from dph.errors import DataError, SettingsError
-from dph.lab.quickstart.recipes import THREADS, Size, world_tables
+from dph.lab.quickstart.recipes import THREADS, world_tables
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of, write_row_file
-from dph.lab.study.settings import BASE
+from dph.lab.study.candidates import size_of
+from dph.lab.study.rows import (
+    OF_VOTES,
+    RunRow,
+    Score,
+    at_temperature,
+    note_prepared,
+    scores_of,
+    write_row_file,
+)
+from dph.lab.study.settings import BASE, BudgetSettings
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.loading import computed_by
@@ -134,6 +143,37 @@ def majorities(plan: RunPlan, samples: pa.Table, count: int) -> Iterator[Score]:
 _WITHOUT_VOTES = "leave out budget.votes"
 
 
+_ANOTHER_TEMPERATURE = ("mean", "pass_at_k")
+"""Metrics that depend on the temperature of the answers, and need no other model's."""
+
+
+def at_other_temperatures(
+    plan: RunPlan, place: Path, model: Path, budget: Mapping[str, Any]
+) -> Iterator[Score]:
+    """mean@1, Pass@k and maj@k of a model at each of the budget's temperatures.
+
+    Their samples are kept in ``place``, in a directory for each.
+
+    Raises:
+        DphError: as of ``evaluate_stage``.
+    """
+    evaluate = plan.recipe.evaluate
+    for temperature in budget["temperatures"]:
+        asked = evaluate.model_copy(update={"temperature": temperature, "token_details": 0})
+        there = replace(plan, recipe=plan.recipe.model_copy(update={"evaluate": asked}))
+        directory = make_directory(place / f"temperature_{temperature:g}")
+        document = evaluate_stage(there, directory, Silent(), model=model)
+        found = [s for s in scores_of(document) if s.metric in _ANOTHER_TEMPERATURE]
+        for score in (*found, *voted(there, directory, budget)):
+            yield replace(score, metric=at_temperature(score.metric, temperature))
+
+
+def voted(plan: RunPlan, evaluated: Path, budget: Mapping[str, Any]) -> Iterator[Score]:
+    """The votes of an evaluation's samples, where the budget asks for them."""
+    if count := budget["votes"]:
+        yield from majorities(plan, read_samples(EvaluationDirectory(evaluated).samples), count)
+
+
 def _is_voted_right(classes: Classes, rows: Sequence[Mapping[str, Any]]) -> bool:
     voted = largest_class(classes)
     return voted is not None and rows[classes.index(voted)]["outcome"] == Outcome.CORRECT.value
@@ -144,7 +184,6 @@ def _drawn(store: StoreSettings) -> str:
     return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]
 
 
-_VOTES = "votes"
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
 
@@ -186,11 +225,11 @@ class _Work:
         recipe = self._recipe(asked, name=name, pool=self.directory / pool)
         return with_shared_stores(recipe, self.directory / "stores")
 
-    def voted(self, plan: RunPlan, evaluated: Path) -> Iterator[Score]:
-        """The votes of an evaluation's samples, where the study asks for them."""
-        if count := self.payload["budget"].get(_VOTES):
-            samples = read_samples(EvaluationDirectory(evaluated).samples)
-            yield from majorities(plan, samples, count)
+    def besides(self, plan: RunPlan, evaluated: Path, model: Path) -> Iterator[Score]:
+        """What the study scores besides an evaluation: votes, and other temperatures."""
+        budget = self.payload["budget"]
+        yield from voted(plan, evaluated, budget)
+        yield from at_other_temperatures(plan, evaluated, model, budget)
 
     def _recipe(self, asked: RunRequest, *, name: str, pool: Path) -> Recipe:
         site = self.payload["site"]
@@ -199,7 +238,7 @@ class _Work:
         return world_recipe(
             asked,
             world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
-            Size(**{key: n for key, n in self.payload["budget"].items() if key != _VOTES}),
+            size_of(BudgetSettings(**self.payload["budget"])),
             name=name,
             directory=self.directory,
             pool=pool,
@@ -239,10 +278,9 @@ def _prepare(work: _Work) -> None:
             )
     recipe = work.recipe(asked, name=BASE, pool="pool")
     with open_plan(recipe, work.directory) as plan, clock.stage("evaluate"):
-        document = evaluate_stage(
-            plan, plan.directory.base.path, Silent(), model=Path(recipe.model.path)
-        )
-        initial, voted = plan.initial, tuple(work.voted(plan, plan.directory.base.path))
+        place, initial = plan.directory.base.path, plan.initial
+        document = evaluate_stage(plan, place, Silent(), model=initial)
+        besides = tuple(work.besides(plan, place, initial))
     _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
         asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
@@ -261,7 +299,7 @@ def _prepare(work: _Work) -> None:
             learning_rate=None,
             steps=0,
             device=recipe.model.device,
-            of_votes=voted,
+            besides=besides,
         )
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
 
@@ -301,6 +339,7 @@ def _run(work: _Work) -> None:
             document = evaluate_stage(
                 plan, place, Silent(), model=model, base=RunDirectory(work.directory).base.path
             )
+            besides = tuple(work.besides(plan, place, model))
         _write_row(
             work,
             document,
@@ -310,7 +349,7 @@ def _run(work: _Work) -> None:
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
             device=recipe.model.device,
-            of_votes=(*work.voted(plan, place), *votes(recipe, directory)),
+            besides=(*besides, *votes(recipe, directory)),
         )
 
 
@@ -329,7 +368,7 @@ def _write_row(
     learning_rate: float | None,
     steps: int,
     device: Device,
-    of_votes: tuple[Score, ...] = (),
+    besides: tuple[Score, ...] = (),
 ) -> None:
     payload = work.payload
     asked = payload.get("asked")
@@ -347,7 +386,7 @@ def _write_row(
         samples=document["samples"],
         rollouts=rollouts,
         stored=stored,
-        scores=(*scores_of(document), *of_votes),
+        scores=(*scores_of(document), *besides),
         base_sha256=directory_fingerprint(initial),
         commit=code_commit(),
         versions=versions(computed_by(device)),

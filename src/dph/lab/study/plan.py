@@ -6,8 +6,15 @@ from statistics import fmean
 
 from dph.errors import DataError, SettingsError
 from dph.lab.study.candidates import Candidate, Variant
-from dph.lab.study.rows import OF_VOTES, RunRow
-from dph.lab.study.settings import BASE, ChoiceSettings, MethodSettings, StudyFile, metric_names
+from dph.lab.study.rows import OF_VOTES, RunRow, at_temperature
+from dph.lab.study.settings import (
+    AT,
+    BASE,
+    ChoiceSettings,
+    MethodSettings,
+    StudyFile,
+    metric_names,
+)
 from dph.lab.study.sites import Site
 
 # The choice of a candidate by the rule, from runs on the development seeds.
@@ -39,8 +46,12 @@ def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
 
 
 def _one(row: RunRow, metric: str, of: str) -> float:
-    name, _, k = metric.partition("@")
-    wanted = (f"{name}_at_k", int(k)) if k else (name, None)
+    usual, _, temperature = metric.partition(AT)
+    name, _, k = usual.partition("@")
+    kind = f"{name}_at_k" if k else name
+    if temperature:
+        kind = at_temperature(kind, float(temperature))
+    wanted = (kind, int(k) if k else None)
     for score in row.scores:
         if score.set == of and (score.metric, score.k) == wanted and score.value is not None:
             return score.value

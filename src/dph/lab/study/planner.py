@@ -25,7 +25,9 @@ from dph.lab.study.plan import (
     development_score,
 )
 from dph.lab.study.settings import (
+    AT,
     BASE,
+    BudgetSettings,
     ComparisonSettings,
     MethodSettings,
     RuleSettings,
@@ -41,7 +43,7 @@ def require_rule_fits(
     rule: RuleSettings,
     sites: Sequence[Site],
     ks: Mapping[str, Collection[int]],
-    votes: int | None = None,
+    budget: BudgetSettings,
 ) -> None:
     """Refuse, before anything runs, a rule about what no run will have.
 
@@ -52,19 +54,19 @@ def require_rule_fits(
         rule: the rule.
         sites: what the study runs on.
         ks: by a site's name, the k of Pass@k that all of its runs have.
-        votes: the k of maj@k; None: no vote is scored.
+        budget: its votes and temperatures are what else is scored.
 
     Raises:
         SettingsError: names what is not there, and what is.
     """
     choose = rule.choose
     for site in sites:
-        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name], votes)
+        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name], budget)
         if fault is not None:
             raise SettingsError(f"the rule's [choose] {fault}")
     for comparison in rule.compare:
         faults = [
-            _missing(comparison.metric, comparison.sets, site, ks[site.name], votes)
+            _missing(comparison.metric, comparison.sets, site, ks[site.name], budget)
             for site in _places(comparison, sites)
         ]
         if None not in faults:
@@ -84,16 +86,20 @@ def _places(comparison: ComparisonSettings, sites: Sequence[Site]) -> Sequence[S
 
 
 def _missing(
-    metric: str, sets: Sequence[str], site: Site, ks: Collection[int], votes: int | None
+    metric: str, sets: Sequence[str], site: Site, ks: Collection[int], budget: BudgetSettings
 ) -> str | None:
     """The first value of a metric that a world lacks on some sets; None if it lacks nothing."""
     for name in sets:
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
     for name in metric_names(metric):
-        kind, _, k = name.partition("@")
-        if kind == "maj" and int(k) != votes:
-            return f"by {name}; budget.votes is {votes or 'not set'}"
+        usual, _, temperature = name.partition(AT)
+        kind, _, k = usual.partition("@")
+        if temperature and float(temperature) not in budget.temperatures:
+            others = ", ".join(f"{t:g}" for t in budget.temperatures)
+            return f"by {name}; budget.temperatures is {others or 'not set'}"
+        if kind == "maj" and int(k) != budget.votes:
+            return f"by {name}; budget.votes is {budget.votes or 'not set'}"
         if kind == "pass" and int(k) not in ks:
             return f"by {name}; {site.name} has k of {', '.join(map(str, sorted(ks)))}"
     return None
@@ -302,7 +308,7 @@ class Planner:
                     candidate = Candidate(strength=strength, learning_rate=rate)
                     found = frozenset(self.variants.of(site, method, candidate).k)
                     ks[site.name] = ks.get(site.name, found) & found
-        require_rule_fits(self.study.rule, self.sites, ks, self.study.file.budget.votes)
+        require_rule_fits(self.study.rule, self.sites, ks, self.study.file.budget)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -16,7 +16,11 @@ from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_
 
 # The rule: how strengths are chosen and what is tested, said before the first run.
 
-_METRIC = re.compile(r"(greedy|mean|styles|keep|explore|cut_off|(?:pass|maj)@[1-9][0-9]*)")
+_METRIC = re.compile(
+    r"greedy|styles|keep|explore|cut_off|(?:mean|(?:pass|maj)@[1-9][0-9]*)(?: at [0-9.]+)?"
+)
+AT = " at "
+"""Between a metric and the temperature of its answers, where that is not the evaluation's own."""
 Texts = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -34,7 +38,8 @@ def metric_names(text: str) -> tuple[str, ...]:
         if not _METRIC.fullmatch(name):
             raise ValueError(
                 f"unknown metric {name!r}; there are greedy, mean, pass@K, maj@K, styles, keep, "
-                "explore and cut_off, and sums of them such as 'greedy + pass@16'"
+                "explore and cut_off, sums of them such as 'greedy + pass@16', and mean, pass@K "
+                "and maj@K at another temperature, such as 'pass@16 at 0.7'"
             )
     return names
 
@@ -163,11 +168,16 @@ class BudgetSettings(Section):
     votes: Positive | None = Field(
         None, description="also score the vote of the first K samples, as maj@K; default: no vote"
     )
+    temperatures: Annotated[tuple[Rate, ...], Field(strict=False)] = Field(
+        (), description="more temperatures at which each model answers the evaluation's problems"
+    )
 
     @model_validator(mode="after")
-    def _votes_are_samples(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.votes is not None and self.votes > self.samples:
             raise ValueError(f"need votes <= samples, got {self.votes} and {self.samples}")
+        if len(set(self.temperatures)) < len(self.temperatures):
+            raise ValueError(f"temperatures names a value more than once: {self.temperatures}")
         return self
 
 
