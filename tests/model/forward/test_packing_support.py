@@ -21,6 +21,13 @@ def test_families_with_plain_causal_attention_are_supported(make_model, family):
     assert packing_support(make_model(family)).refusal is None
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("family", ["llama", "llama_gqa", "qwen2"])
+def test_they_are_supported_in_training_on_a_gpu(make_model, family):
+    assert packing_support(make_model(family).cuda().train()).refusal is None
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", REFUSED)
 def test_others_are_refused_with_the_reason_which_is_logged_once(make_model, caplog, family):

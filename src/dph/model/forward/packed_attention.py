@@ -276,7 +276,9 @@ def _backward(
     of_query, of_key, of_value = kernel.backward(grad, query, key, value, out, log_sum, scoring)
     if heads != kv_heads:
         parts = (kv_shape[0], kv_heads, heads // kv_heads)
-        of_key, of_value = (x.reshape(*parts, *x.shape[2:]).sum(2) for x in (of_key, of_value))
+        of_key, of_value = (  # the dtype, because autocast on CUDA makes sums float32
+            x.reshape(*parts, *x.shape[2:]).sum(2, dtype=x.dtype) for x in (of_key, of_value)
+        )
     return of_query.reshape(shape), of_key, of_value
 
 
