@@ -90,6 +90,7 @@ class EfficientOperators:
     ):
         assert attn_bias is None
         assert logsumexp.shape[2] % 32 == 0
+        assert logsumexp.is_contiguous()
         assert logsumexp[..., query.shape[2] :].isposinf().all()
         assert philox_seed is SEED
         assert philox_offset is OFFSET
@@ -103,12 +104,17 @@ class EfficientOperators:
 KERNELS = [(FlashCuda, FlashOperators), (EfficientCuda, EfficientOperators)]
 
 
+LENGTHS = [(4, 2, 1, 3, 3, 5), (33, 65, 97, 33, 65, 32)]
+"""Of completions; the second gives the kernels tables of 32 queries."""
+
+
 @pytest.mark.parametrize(("kernel", "operators"), KERNELS)
+@pytest.mark.parametrize("lengths", LENGTHS)
 def test_packed_attention_through_a_cuda_kernel_is_that_through_the_cpus(
-    monkeypatch, kernel, operators
+    monkeypatch, kernel, operators, lengths
 ):
     prompts = [[1, 2, 3]] * 3 + [[4, 5]] * 2 + [[6]]
-    completions = [[7] * n for n in (4, 2, 1, 3, 3, 5)]
+    completions = [[7] * n for n in lengths]
     rows = pack(prompts, completions, device=torch.device("cpu"), least_saved=0)
     assert len(rows.levels) > 1
     torch.manual_seed(0)
@@ -130,9 +136,10 @@ def test_packed_attention_through_a_cuda_kernel_is_that_through_the_cpus(
     ("dtype", "kernel", "within"),
     [(torch.float32, EfficientCuda, 1e-4), (torch.bfloat16, FlashCuda, 3e-2)],
 )
-def test_packed_attention_on_a_gpu_is_that_in_float64(dtype, kernel, within):
+@pytest.mark.parametrize("lengths", [(40, 2, 17, 30, 3, 5), *LENGTHS])
+def test_packed_attention_on_a_gpu_is_that_in_float64(dtype, kernel, within, lengths):
     prompts = [[1, 2, 3] * 9] * 3 + [[4, 5] * 20] * 2 + [[6]]
-    completions = [[7] * n for n in (40, 2, 17, 30, 3, 5)]
+    completions = [[7] * n for n in lengths]
     torch.manual_seed(0)
     exact = pack(prompts, completions, device=torch.device("cpu"), least_saved=0)
     tensors = [torch.randn(1, heads, len(exact.ids), 64).to(dtype) for heads in (9, 3, 3)]

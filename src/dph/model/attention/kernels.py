@@ -287,7 +287,9 @@ class EfficientCuda:
         assert self._random is not None
         # Weights of queries that do not exist: exp(score - inf) = 0.
         log_sum = functional.pad(log_sum, (0, -query.shape[2] % _ALIGNMENT), value=torch.inf)
-        grad, query, key, value, out = (x.contiguous() for x in (grad, query, key, value, out))
+        grad, query, key, value, out, log_sum = (
+            x.contiguous() for x in (grad, query, key, value, out, log_sum)
+        )
         of_query, of_key, of_value, _ = self._backward(
             grad,
             query,
