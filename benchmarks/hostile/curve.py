@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from dph.lab.study.results import Results
 from dph.lab.study.rows import OF_VOTES
 from dph.lab.study.settings import Study
+from dph.lab.study.tables import metric_column
 from dph.lab.worlds.sql.kind import CORRELATIONS
 from dph.results.charts.panels import panel_grid, title
 from dph.results.charts.text_table import UNKNOWN, TextTable
@@ -128,7 +129,7 @@ def curve_tables(points: Sequence[Point]) -> Iterator[TextTable]:
             title=str(pair),
             columns=(
                 *("correlation", "the vote", "seeds"),
-                *METRICS,
+                *map(metric_column, METRICS),
                 *("consensus right", "with a consensus", "answers right"),
             ),
             rows=tuple(
@@ -147,10 +148,11 @@ def curve_tables(points: Sequence[Point]) -> Iterator[TextTable]:
 
 def curve_note(rule: str) -> str:
     """What the numbers of all tables are."""
+    metrics = ", ".join(map(metric_column, METRICS))
     return (
-        f"{rule} {', '.join(METRICS)}: what the vote adds in percentage points, on the mean of the "
-        f"test sets, paired by seed, with 95% t-intervals over seeds. The vote helps where the "
-        f"interval of {DECIDES} is above 0, and harms where it is below."
+        f"{rule} {metrics}: what the vote adds in percentage points, on the mean of the test sets, "
+        f"paired by seed, with 95% t-intervals over seeds. The vote helps where the interval of "
+        f"{metric_column(DECIDES)} is above 0, and harms where it is below."
     )
 
 
@@ -181,7 +183,7 @@ def curve_figure(points: Sequence[Point]) -> Figure:
 def _draw_gains(axes: Axes, points: Sequence[Point]) -> None:
     for shift, metric in zip((-0.012, 0.0, 0.012), METRICS, strict=True):
         known = [(p.correlation + shift, p.gains[metric]) for p in points if metric in p.gains]
-        _draw_line(axes, known, _COLOURS[metric], metric)
+        _draw_line(axes, known, _COLOURS[metric], metric_column(metric))
     for point in points:
         places = [point.correlation] * len(point.by_seed)
         points_of_seeds = [100 * gain for gain in point.by_seed]
@@ -190,7 +192,9 @@ def _draw_gains(axes: Axes, points: Sequence[Point]) -> None:
     axes.set_ylabel("gain, percentage points")
     axes.set_xlabel("correlation of the annotators' gaps")
     title(
-        axes, str(points[0].pair.voted), f"minus {points[0].pair.alone}; dots: {DECIDES}, by seed"
+        axes,
+        str(points[0].pair.voted),
+        f"minus {points[0].pair.alone}; dots: {metric_column(DECIDES)}, by seed",
     )
 
 
