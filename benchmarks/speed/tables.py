@@ -56,9 +56,15 @@ _FLOOR: Mapping[str, Cell] = {
     "floor, s": _number("floor_s"),
     "floor / ours, %": _number("useful_share", ".0f", 100),
 }
-_SHAPE: Mapping[str, Cell] = {
-    "shape": lambda row: ("SmolLM2-135M, " if row["case"] in REAL else "") + row["shape"]
-}
+
+
+def _shape(row: Row) -> str:
+    """The shape, after the model and the device where they are not the usual ones."""
+    gpu = f"on a GPU in {row['dtype']}, " if row["device"] == "cuda" else ""
+    return gpu + ("SmolLM2-135M, " if row["case"] in REAL else "") + row["shape"]
+
+
+_SHAPE: Mapping[str, Cell] = {"shape": _shape}
 _OVERHEAD: Mapping[str, Cell] = {
     **_SHAPE,
     "method": lambda row: row["method"],
