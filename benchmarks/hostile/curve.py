@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dph.lab.study.report import metric_column
 from dph.lab.study.results import Results
 from dph.lab.study.rows import OF_VOTES
 from dph.lab.study.settings import Study
-from dph.lab.study.tables import metric_column
 from dph.lab.worlds.sql.kind import CORRELATIONS
 from dph.results.charts.panels import panel_grid, title
 from dph.results.charts.text_table import UNKNOWN, TextTable

@@ -9,8 +9,9 @@ from dph.lab.quickstart.closing_words import closing_words, read_over_seeds
 from dph.lab.quickstart.recipes import run_name
 from dph.lab.study.costs import Outlook
 from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
+from dph.lab.study.report import Report
 from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import Report, all_tables, choices_table
+from dph.lab.study.tables import all_tables, choices_table
 from dph.lab.worlds import newest_edition
 from dph.results.charts.text_table import FORMATS, markdown
 from dph.results.report import read_report, write_report

@@ -226,7 +226,7 @@ class _Work:
         return with_shared_stores(recipe, self.directory / "stores")
 
     def besides(self, plan: RunPlan, evaluated: Path, model: Path) -> Iterator[Score]:
-        """What the study scores besides an evaluation: votes, and other temperatures."""
+        """Scores besides those of the evaluation: votes, and other temperatures."""
         budget = self.payload["budget"]
         yield from voted(plan, evaluated, budget)
         yield from at_other_temperatures(plan, evaluated, model, budget)

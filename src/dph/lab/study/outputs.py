@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 from dph._base.files import atomic_file, make_directory, write_json, write_text
 from dph.lab.study.costs import write_costs
 from dph.lab.study.plan import Choice, Plan
+from dph.lab.study.report import Report
 from dph.lab.study.results import Results, compared, mean_of
 from dph.lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA, Places, RunRow, row_path
 from dph.lab.study.rule_lock import RuleLock, choices_document, write_lock
 from dph.lab.study.settings import BASE, Study
-from dph.lab.study.tables import Report, all_tables
+from dph.lab.study.tables import all_tables
 from dph.results.charts.figures import save_figure
 from dph.results.charts.palette import Look, looks_by_method
 from dph.results.charts.panels import (

@@ -91,8 +91,7 @@ class Results:
         """The runs of each candidate on the development seeds, the weakest first."""
         found: dict[GridPlace, list[RunRow]] = {}
         for row in self._tried.get((world, label), []):
-            place = GridPlace(row.strength or 0.0, row.interpolate or 0.0, row.learning_rate or 0.0)
-            found.setdefault(place, []).append(row)
+            found.setdefault(grid_place(row), []).append(row)
         return dict(sorted(found.items()))
 
     def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:
@@ -121,6 +120,11 @@ class Results:
         if not seeds:
             return None
         return paired_t([a[s] for s in seeds], [b[s] for s in seeds], alternative)
+
+
+def grid_place(row: RunRow) -> GridPlace:
+    """The place of a run's candidate."""
+    return GridPlace(row.strength or 0.0, row.interpolate or 0.0, row.learning_rate or 0.0)
 
 
 def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:

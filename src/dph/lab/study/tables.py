@@ -1,16 +1,24 @@
 """The tables of a study: choices, scores, differences, and the rule's tests."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dph.lab.study.candidates import Candidate
-from dph.lab.study.plan import Plan
-from dph.lab.study.results import Results, RuleComparison, compared, mean_of
+from dph.lab.study.report import (
+    Report,
+    estimate_cell,
+    metric_column,
+    number_cell,
+    points,
+    score_rows,
+    titles,
+)
+from dph.lab.study.results import RuleComparison, compared, mean_of
 from dph.lab.study.rows import RunRow
-from dph.lab.study.rule_lock import RuleLock
-from dph.lab.study.settings import BASE, Study
+from dph.lab.study.settings import BASE
+from dph.lab.study.temperature_tables import temperature_tables
 from dph.results.charts.text_table import UNKNOWN, TextTable, marked
-from dph.results.over_seeds import PairedDifference, SeedMean
+from dph.results.over_seeds import SeedMean
 from dph.results.vocabulary import set_label
 
 POWER_SEEDS = (4, 10)
@@ -21,52 +29,10 @@ _TIES = {
 _LEVEL = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """Data of the tables."""
-
-    study: Study
-    plan: Plan
-    results: Results
-    lock: RuleLock
-
-    @property
-    def reference(self) -> str:
-        """The label that differences are shown to."""
-        return self.study.file.study.reference or self.study.labels[0]
-
-    def shown(self, world: str) -> tuple[str, ...]:
-        """The methods that pictures and the short table show: ``study.shown``, and the base."""
-        there = self.results.labels(world)
-        named = self.study.file.study.shown
-        return tuple(label for label in there if not named or label in (BASE, *named))
-
-    def sets(self, world: str) -> tuple[str, ...]:
-        """The sets that tables show: those that the rule chooses by, where it names some."""
-        there = self.results.sets(world)
-        named = self.study.rule.choose.sets or there
-        return tuple(of for of in there if of in named) or there
-
-    def metrics(self, world: str) -> tuple[str, ...]:
-        """greedy, mean, Pass@16 (or the largest k below it), maj@K if it is scored, and styles."""
-        ks = self.results.ks(world)
-        fitting = [k for k in ks if k <= 16] or ks
-        many = (f"pass@{max(fitting)}",) if fitting else ()
-        votes = self.study.file.budget.votes
-        return ("greedy", "mean", *many, *((f"maj@{votes}",) if votes else ()), "styles")
-
-    def columns(self, world: str) -> list[tuple[str, str]]:
-        """Every set with every metric: what a table of scores has columns for."""
-        return [(of, metric) for of in self.sets(world) for metric in self.metrics(world)]
-
-    def note(self, text: str) -> str:
-        """A table's note: what it shows, and the rule."""
-        return f"{text} {self.lock.note[0].upper()}{self.lock.note[1:]}."
-
-
 def all_tables(report: Report) -> Iterator[TextTable]:
     """Those of which something is known, in the order in which they are printed and written."""
     yield from study_tables(report)
+    yield from temperature_tables(report)
     yield from length_tables(report)
     if (found := power_table(report)).rows:
         yield found
@@ -231,60 +197,16 @@ def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextT
     )
 
 
-def score_rows(
-    report: Report, world: str, labels: Sequence[str], columns: Sequence[tuple[str, str]]
-) -> tuple[tuple[str, ...], ...]:
-    """The means of each label over the report seeds: its name, and a cell for each column."""
-    estimate = report.results.estimate
-    return tuple(
-        (label, *(estimate_cell(estimate(world, label, m, [of]), m) for of, m in columns))
-        for label in labels
-    )
-
-
-def estimate_cell(estimate: SeedMean | None, metric: str) -> str:
-    """A mean with its interval: in per cent, but for styles."""
-    if estimate is None:
-        return UNKNOWN
-    return str(estimate.times(1 if metric == "styles" else 100))
-
-
-def points(found: PairedDifference | None, metric: str, *, interval: bool = True) -> str:
-    """A difference with its interval: in percentage points, but for styles."""
-    if found is None:
-        return UNKNOWN
-    scale = 1 if metric == "styles" else 100
-    text = f"{round(scale * found.mean, 1) + 0.0:+.1f}"
-    if found.hi is None or not interval:
-        return text
-    return f"{text} ± {scale * (found.hi - found.mean):.1f}"
-
-
 def _p_value(p: float | None) -> str:
     if p is None:
         return UNKNOWN
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def number_cell(value: float | None) -> str:
-    """A value of a grid; what is not set is unknown."""
-    return UNKNOWN if value is None else f"{value:g}"
-
-
 def _drawn(report: Report, world: str, label: str) -> str:
     rows = report.results.rows(world, label).values()
     drawn = [row.rollouts + row.stored for row in rows]
     return f"{sum(drawn) / len(drawn):.0f}" if drawn else UNKNOWN
-
-
-def titles(columns: Sequence[tuple[str, str]]) -> list[str]:
-    """Set and metric in the head of each column."""
-    return [f"{set_label(of)}: {metric_column(metric)}" for of, metric in columns]
-
-
-def metric_column(name: str) -> str:
-    """A metric in the head of a column."""
-    return "mean@1" if name == "mean" else name
 
 
 def _file_name(label: str) -> str:
