@@ -86,10 +86,11 @@ def front_table(path: Path) -> str:
 def own_tables(tables: Path, reference: str) -> str:
     """Scores, differences to the reference and to the base model, and the rule's tests."""
     found = [
-        *sorted(tables.glob("scores-*.md")),
-        *sorted(tables.glob(f"differences-*-{re.sub(r'[^A-Za-z0-9.-]', '_', reference)}.md")),
-        tables / "comparisons.md",
+        *tables.glob("scores-*.md"),
+        *tables.glob(f"differences-*-{re.sub(r'[^A-Za-z0-9.-]', '_', reference)}.md"),
     ]
+    found.sort(key=lambda path: (not path.stem.startswith("scores"), path.stem))
+    found.append(tables / "comparisons.md")
     return "\n".join(_filled(path.read_text(encoding="utf-8")) for path in found)
 
 
