@@ -1,7 +1,8 @@
 import json
+import shutil
 from types import SimpleNamespace
 
-from dph.lab.study.costs import write_costs
+from dph.lab.study.costs import read_costs, write_costs
 
 
 def test_costs_of_runs_that_were_computed_elsewhere_stay(tmp_path):
@@ -15,3 +16,17 @@ def test_costs_of_runs_that_were_computed_elsewhere_stay(tmp_path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     found = [(line["run"], line["seconds"]["train"]) for line in lines]
     assert found == [("again", 5.0), ("elsewhere", 2.0), ("here", 6.0)]
+
+
+def test_what_is_left_is_estimated_by_runs_that_were_computed_elsewhere(finished):
+    planner, places, rows = finished
+    write_costs(places.all_costs, places, rows)
+    runs = planner.plan(rows).runs
+    here = read_costs(places, rows)
+    shutil.rmtree(places.costs)
+    elsewhere = read_costs(places, rows)
+    assert elsewhere.measured
+    assert elsewhere.seconds == here.seconds
+    assert [elsewhere.expected(run) for run in runs] == [here.expected(run) for run in runs]
+    places.all_costs.unlink()
+    assert not read_costs(places, rows).measured

@@ -49,11 +49,9 @@ class RunSeconds:
 
 
 def read_costs(places: Places, rows: Mapping[str, RunRow]) -> RunSeconds:
-    """The costs of finished runs; a clone that has only their scores knows nothing of them."""
-    seconds = {}
-    for path in sorted(places.costs.glob("[!.]*.json")):
-        if path.stem in rows:
-            seconds[path.stem] = float(sum(read_json(path).values()))
+    """The costs of finished runs; those of a clone may have been measured on another machine."""
+    stages = _stages(places.all_costs, places, rows)
+    seconds = {run: float(sum(took.values())) for run, took in stages.items()}
     kinds: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     worlds: dict[str, list[float]] = defaultdict(list)
     for run, took in seconds.items():
@@ -73,14 +71,17 @@ def write_costs(path: Path, places: Places, rows: Mapping[str, RunRow]) -> None:
 
     What the file says of runs that were computed elsewhere stays.
     """
-    seconds = {}
-    if path.exists():
-        seconds = {line["run"]: line["seconds"] for _, line in json_rows(path)}
+    stages = _stages(path, places, rows)
+    write_json_lines(path, [{"run": run, "seconds": took} for run, took in stages.items()])
+
+
+def _stages(path: Path, places: Places, rows: Mapping[str, RunRow]) -> dict[str, dict[str, float]]:
+    """Seconds of each stage by run, sorted: those of this directory's runs, else of the file."""
+    found = {line["run"]: line["seconds"] for _, line in json_rows(path)} if path.exists() else {}
     for run in rows:
         if (cost := places.costs / f"{run}.json").exists():
-            seconds[run] = read_json(cost)
-    known = sorted(seconds.keys() & rows.keys())
-    write_json_lines(path, [{"run": run, "seconds": seconds[run]} for run in known])
+            found[run] = read_json(cost)
+    return {run: found[run] for run in sorted(found.keys() & rows.keys())}
 
 
 # How many runs there are, how many are finished, and how long the others will take.
