@@ -101,6 +101,8 @@ def test_a_rule_may_ask_for_a_temperature_that_the_budget_has():
         require_rule_fits(rule, [site], {"w": (16,)}, BudgetSettings())
     with pytest.raises(ValueError, match=r"unknown metric 'greedy at 0\.7'"):
         RuleSettings.model_validate({"choose": {"metric": "greedy at 0.7"}})
+    with pytest.raises(ValueError, match=r"unknown metric 'mean at \.\.'"):
+        RuleSettings.model_validate({"choose": {"metric": "mean at .."}})
     with pytest.raises(ValueError, match="more than once"):
         BudgetSettings(temperatures=(0.4, 0.4))
 
@@ -108,6 +110,7 @@ def test_a_rule_may_ask_for_a_temperature_that_the_budget_has():
 def test_a_metric_at_a_temperature_leaves_the_greedy_answer_as_it_is():
     assert at("greedy + mean + maj@16", 0.4) == "greedy + mean at 0.4 + maj@16 at 0.4"
     assert at("greedy + mean", None) == "greedy + mean"
+    assert at("pass@16 at 0.7 + mean", 0.4) == "pass@16 at 0.7 + mean at 0.4"
 
 
 def test_rows_that_lack_a_temperature_have_no_line(write):

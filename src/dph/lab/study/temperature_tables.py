@@ -14,7 +14,7 @@ Temperature = float | None
 
 
 def at(metric: str, temperature: Temperature) -> str:
-    """The metric of answers at a temperature; what does not depend on it is as it is.
+    """The metric of answers at a temperature; what has one or does not depend on it is as it is.
 
     >>> at("greedy + pass@16", 0.7), at("greedy + pass@16", None)
     ('greedy + pass@16 at 0.7', 'greedy + pass@16')
@@ -22,10 +22,14 @@ def at(metric: str, temperature: Temperature) -> str:
     names = metric_names(metric)
     if temperature is not None:
         names = tuple(
-            f"{name}{AT}{temperature:g}" if name == "mean" or "@" in name else name
+            f"{name}{AT}{temperature:g}" if _depends_on_temperature(name) else name
             for name in names
         )
     return " + ".join(names)
+
+
+def _depends_on_temperature(name: str) -> bool:
+    return AT not in name and (name == "mean" or "@" in name)
 
 
 def temperature_tables(report: Report) -> Iterator[TextTable]:
@@ -42,7 +46,7 @@ def temperature_tables(report: Report) -> Iterator[TextTable]:
             (of, metric)
             for of in report.sets(world)
             for metric in report.metrics(world)
-            if metric == "mean" or "@" in metric
+            if _depends_on_temperature(metric)
         ]
         yield _scores(report, world, best, columns)
         if report.reference in best:
