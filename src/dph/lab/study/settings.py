@@ -17,7 +17,8 @@ from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_
 # The rule: how strengths are chosen and what is tested, said before the first run.
 
 _METRIC = re.compile(
-    r"greedy|styles|keep|explore|cut_off|(?:mean|(?:pass|maj)@[1-9][0-9]*)(?: at [0-9]+(?:\.[0-9]+)?)?"
+    r"greedy|styles|keep|explore|cut_off"
+    r"|(?:mean|(?:pass|maj)@[1-9][0-9]*)(?: at [0-9]+(?:\.[0-9]+)?)?"
 )
 AT = " at "
 """Between a metric and the temperature of its answers, where that is not the evaluation's own."""
