@@ -86,12 +86,15 @@ def front_table(path: Path) -> str:
 def own_tables(tables: Path, reference: str) -> str:
     """Scores, differences to the reference and to the base model, and the rule's tests."""
     found = [
-        *tables.glob("scores-*.md"),
-        *tables.glob(f"differences-*-{re.sub(r'[^A-Za-z0-9.-]', '_', reference)}.md"),
+        *_by_name(tables, "scores-*"),
+        *_by_name(tables, f"differences-*-{re.sub(r'[^A-Za-z0-9.-]', '_', reference)}"),
+        tables / "comparisons.md",
     ]
-    found.sort(key=lambda path: (not path.stem.startswith("scores"), path.stem))
-    found.append(tables / "comparisons.md")
     return "\n".join(_filled(path.read_text(encoding="utf-8")) for path in found)
+
+
+def _by_name(tables: Path, pattern: str) -> list[Path]:
+    return sorted(tables.glob(f"{pattern}.md"), key=lambda path: path.stem)
 
 
 def _filled(text: str) -> str:

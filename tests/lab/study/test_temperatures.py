@@ -8,13 +8,12 @@ import pytest
 from dph.errors import SettingsError
 from dph.lab.study.outputs import make_report
 from dph.lab.study.planner import Planner, require_rule_fits
-from dph.lab.study.rows import at_temperature
 from dph.lab.study.rule_lock import current_lock, default_places
 from dph.lab.study.runner import Runner
-from dph.lab.study.settings import BudgetSettings, RuleSettings, load_study
+from dph.lab.study.settings import BudgetSettings, RuleSettings, at_temperature, load_study
 from dph.lab.study.sites import Site
 from dph.lab.study.tables import all_tables
-from dph.lab.study.temperature_tables import at, best_temperature
+from dph.lab.study.temperature_tables import at, best_temperatures
 from dph.runs.progress import Silent
 from small_study import STUDY, InstantJobs
 
@@ -52,15 +51,12 @@ def report(write):
 
 
 def test_each_model_has_the_temperature_that_is_best_on_the_development_seeds(report):
-    chosen = {
-        label: best_temperature(report, "sql-2", label) for label in report.results.labels("sql-2")
-    }
-    assert chosen == {
-        "base": (0.7,),
-        "GRPO": (0.7,),
-        "dph_f": (0.4,),
-        "rkl": (None,),
-        "follower": (0.7,),
+    assert best_temperatures(report, "sql-2") == {
+        "base": 0.7,
+        "GRPO": 0.7,
+        "dph_f": 0.4,
+        "rkl": None,
+        "follower": 0.7,
     }
 
 
@@ -87,7 +83,7 @@ def test_without_temperatures_there_is_no_such_table(small, finished):
     planner, places, rows = finished
     plain = make_report(small, planner.plan(rows), rows, current_lock(small, places, rows))
     assert not [t.name for t in all_tables(plain) if t.name.startswith("temperatures")]
-    assert best_temperature(plain, "sql-2", "GRPO") == (None,)
+    assert best_temperatures(plain, "sql-2")["GRPO"] is None
 
 
 def test_a_rule_may_ask_for_a_temperature_that_the_budget_has():
@@ -118,5 +114,5 @@ def test_rows_that_lack_a_temperature_have_no_line(write):
     planner, places = Planner(study), default_places(study, None)
     rows = Runner(planner, places, InstantJobs()).run(Silent())
     report = make_report(study, planner.plan(rows), rows, current_lock(study, places, rows))
-    assert best_temperature(report, "sql-2", "GRPO") is None
+    assert "GRPO" not in best_temperatures(report, "sql-2")
     assert not [t.name for t in all_tables(report) if t.name.startswith("temperatures")]

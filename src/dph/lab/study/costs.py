@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 
 from dph._base.files import read_json, write_json_lines
@@ -50,7 +49,7 @@ class RunSeconds:
 
 def read_costs(places: Places, rows: Mapping[str, RunRow]) -> RunSeconds:
     """The costs of finished runs; those of a clone may have been measured on another machine."""
-    stages = _stages(places.all_costs, places, rows)
+    stages = _stages(places, rows)
     seconds = {run: float(sum(took.values())) for run, took in stages.items()}
     kinds: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     worlds: dict[str, list[float]] = defaultdict(list)
@@ -66,18 +65,19 @@ def read_costs(places: Places, rows: Mapping[str, RunRow]) -> RunSeconds:
     )
 
 
-def write_costs(path: Path, places: Places, rows: Mapping[str, RunRow]) -> None:
+def write_costs(places: Places, rows: Mapping[str, RunRow]) -> None:
     """``costs.jsonl``: seconds of each stage, a run a line. Not the same in every clone.
 
     What the file says of runs that were computed elsewhere stays.
     """
-    stages = _stages(path, places, rows)
-    write_json_lines(path, [{"run": run, "seconds": took} for run, took in stages.items()])
+    lines = [{"run": run, "seconds": took} for run, took in _stages(places, rows).items()]
+    write_json_lines(places.all_costs, lines)
 
 
-def _stages(path: Path, places: Places, rows: Mapping[str, RunRow]) -> dict[str, dict[str, float]]:
+def _stages(places: Places, rows: Mapping[str, RunRow]) -> dict[str, dict[str, float]]:
     """Seconds of each stage by run, sorted: those of this directory's runs, else of the file."""
-    found = {line["run"]: line["seconds"] for _, line in json_rows(path)} if path.exists() else {}
+    lines = json_rows(places.all_costs) if places.all_costs.exists() else ()
+    found = {line["run"]: line["seconds"] for _, line in lines}
     for run in rows:
         if (cost := places.costs / f"{run}.json").exists():
             found[run] = read_json(cost)

@@ -19,16 +19,8 @@ from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import THREADS, world_tables
 from dph.lab.quickstart.stages import StageClock
 from dph.lab.study.candidates import size_of
-from dph.lab.study.rows import (
-    OF_VOTES,
-    RunRow,
-    Score,
-    at_temperature,
-    note_prepared,
-    scores_of,
-    write_row_file,
-)
-from dph.lab.study.settings import BASE, BudgetSettings
+from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of, write_row_file
+from dph.lab.study.settings import BASE, BudgetSettings, at_temperature
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
 from dph.model.loading import computed_by
@@ -148,7 +140,7 @@ _ANOTHER_TEMPERATURE = ("mean", "pass_at_k")
 
 
 def at_other_temperatures(
-    plan: RunPlan, place: Path, model: Path, budget: Mapping[str, Any]
+    plan: RunPlan, place: Path, model: Path, budget: BudgetSettings
 ) -> Iterator[Score]:
     """mean@1, Pass@k and maj@k of a model at each of the budget's temperatures.
 
@@ -158,19 +150,19 @@ def at_other_temperatures(
         DphError: as of ``evaluate_stage``.
     """
     evaluate = plan.recipe.evaluate
-    for temperature in budget["temperatures"]:
+    for temperature in budget.temperatures:
         asked = evaluate.model_copy(update={"temperature": temperature, "token_details": 0})
         there = replace(plan, recipe=plan.recipe.model_copy(update={"evaluate": asked}))
-        directory = make_directory(place / f"temperature_{temperature:g}")
+        directory = place / f"temperature_{temperature:g}"
         document = evaluate_stage(there, directory, Silent(), model=model)
         found = [s for s in scores_of(document) if s.metric in _ANOTHER_TEMPERATURE]
         for score in (*found, *voted(there, directory, budget)):
             yield replace(score, metric=at_temperature(score.metric, temperature))
 
 
-def voted(plan: RunPlan, evaluated: Path, budget: Mapping[str, Any]) -> Iterator[Score]:
+def voted(plan: RunPlan, evaluated: Path, budget: BudgetSettings) -> Iterator[Score]:
     """The votes of an evaluation's samples, where the budget asks for them."""
-    if count := budget["votes"]:
+    if count := budget.votes:
         yield from majorities(plan, read_samples(EvaluationDirectory(evaluated).samples), count)
 
 
@@ -210,6 +202,11 @@ class _Work:
     def run(self) -> str:
         return str(self.payload["run"])
 
+    @cached_property
+    def budget(self) -> BudgetSettings:
+        """The study's budget."""
+        return BudgetSettings(**self.payload["budget"])
+
     @property
     def kind(self) -> WorldKind:
         return world_kind(self.payload["site"]["task"], self.payload["site"]["edition"])
@@ -227,9 +224,8 @@ class _Work:
 
     def besides(self, plan: RunPlan, evaluated: Path, model: Path) -> Iterator[Score]:
         """Scores besides those of the evaluation: votes, and other temperatures."""
-        budget = self.payload["budget"]
-        yield from voted(plan, evaluated, budget)
-        yield from at_other_temperatures(plan, evaluated, model, budget)
+        yield from voted(plan, evaluated, self.budget)
+        yield from at_other_temperatures(plan, evaluated, model, self.budget)
 
     def _recipe(self, asked: RunRequest, *, name: str, pool: Path) -> Recipe:
         site = self.payload["site"]
@@ -238,7 +234,7 @@ class _Work:
         return world_recipe(
             asked,
             world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
-            size_of(BudgetSettings(**self.payload["budget"])),
+            size_of(self.budget),
             name=name,
             directory=self.directory,
             pool=pool,

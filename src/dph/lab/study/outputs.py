@@ -286,7 +286,7 @@ def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) ->
     """Write everything anew from the rows; all but the costs is the same in every clone."""
     write_lock(report.study, places, report.lock, _reported(report))
     write_study(places, report.plan, rows, report.lock)
-    write_costs(places.all_costs, places, rows)
+    write_costs(places, rows)
     write_json(places.report, report_document(report, rows))
     make_directory(places.tables)
     for table in all_tables(report):

@@ -6,14 +6,15 @@ from statistics import fmean
 
 from dph.errors import DataError, SettingsError
 from dph.lab.study.candidates import Candidate, Variant
-from dph.lab.study.rows import OF_VOTES, RunRow, at_temperature
+from dph.lab.study.rows import OF_VOTES, RunRow
 from dph.lab.study.settings import (
-    AT,
     BASE,
     ChoiceSettings,
     MethodSettings,
     StudyFile,
+    at_temperature,
     metric_names,
+    metric_parts,
 )
 from dph.lab.study.sites import Site
 
@@ -46,12 +47,9 @@ def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
 
 
 def _one(row: RunRow, metric: str, of: str) -> float:
-    usual, _, temperature = metric.partition(AT)
-    name, _, k = usual.partition("@")
-    kind = f"{name}_at_k" if k else name
-    if temperature:
-        kind = at_temperature(kind, float(temperature))
-    wanted = (kind, int(k) if k else None)
+    name, k, temperature = metric_parts(metric)
+    kind = name if k is None else f"{name}_at_k"
+    wanted = (kind if temperature is None else at_temperature(kind, temperature), k)
     for score in row.scores:
         if score.set == of and (score.metric, score.k) == wanted and score.value is not None:
             return score.value

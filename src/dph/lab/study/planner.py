@@ -25,7 +25,6 @@ from dph.lab.study.plan import (
     development_score,
 )
 from dph.lab.study.settings import (
-    AT,
     BASE,
     BudgetSettings,
     ComparisonSettings,
@@ -33,6 +32,7 @@ from dph.lab.study.settings import (
     RuleSettings,
     Study,
     metric_names,
+    metric_parts,
 )
 from dph.lab.study.sites import Site, sites_of
 
@@ -93,14 +93,13 @@ def _missing(
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
     for name in metric_names(metric):
-        usual, _, temperature = name.partition(AT)
-        kind, _, k = usual.partition("@")
-        if temperature and float(temperature) not in budget.temperatures:
+        kind, k, temperature = metric_parts(name)
+        if temperature is not None and temperature not in budget.temperatures:
             others = ", ".join(f"{t:g}" for t in budget.temperatures)
             return f"by {name}; budget.temperatures is {others or 'not set'}"
-        if kind == "maj" and int(k) != budget.votes:
+        if kind == "maj" and k != budget.votes:
             return f"by {name}; budget.votes is {budget.votes or 'not set'}"
-        if kind == "pass" and int(k) not in ks:
+        if kind == "pass" and k not in ks:
             return f"by {name}; {site.name} has k of {', '.join(map(str, sorted(ks)))}"
     return None
 

@@ -116,15 +116,22 @@ class Results:
     ) -> PairedDifference | None:
         """The first label minus the second on the seeds that both have; None without any."""
         a, b = (self.values(world, label, metric, sets) for label in labels)
-        seeds = sorted(a.keys() & b.keys())
-        if not seeds:
-            return None
-        return paired_t([a[s] for s in seeds], [b[s] for s in seeds], alternative)
+        return paired_by_seed(a, b, alternative)
 
 
 def grid_place(row: RunRow) -> GridPlace:
     """The place of a run's candidate."""
     return GridPlace(row.strength or 0.0, row.interpolate or 0.0, row.learning_rate or 0.0)
+
+
+def paired_by_seed(
+    a: Mapping[int, float], b: Mapping[int, float], alternative: Alternative = "two-sided"
+) -> PairedDifference | None:
+    """The first minus the second on the seeds that both have; None without any."""
+    seeds = sorted(a.keys() & b.keys())
+    if not seeds:
+        return None
+    return paired_t([a[s] for s in seeds], [b[s] for s in seeds], alternative)
 
 
 def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:

@@ -202,15 +202,6 @@ def require_one_base(rows: Iterable[RunRow]) -> None:
             )
 
 
-def at_temperature(metric: str, temperature: float) -> str:
-    """Name of a metric of answers at another temperature than the evaluation's own.
-
-    >>> at_temperature("mean", 0.7)
-    'mean at 0.7'
-    """
-    return f"{metric} at {temperature:g}"
-
-
 def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:
     """The scores of an evaluation.json, set by set."""
     for name, summary in document["sets"].items():

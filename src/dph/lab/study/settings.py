@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -20,8 +20,7 @@ _METRIC = re.compile(
     r"greedy|styles|keep|explore|cut_off"
     r"|(?:mean|(?:pass|maj)@[1-9][0-9]*)(?: at [0-9]+(?:\.[0-9]+)?)?"
 )
-AT = " at "
-"""Between a metric and the temperature of its answers, where that is not the evaluation's own."""
+_AT = " at "
 Texts = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -43,6 +42,34 @@ def metric_names(text: str) -> tuple[str, ...]:
                 "and maj@K at another temperature, such as 'pass@16 at 0.7'"
             )
     return names
+
+
+class MetricParts(NamedTuple):
+    """A metric by its parts; None where the name does not have them."""
+
+    name: str
+    k: int | None
+    temperature: float | None
+
+
+def metric_parts(metric: str) -> MetricParts:
+    """The parts of one metric, as a rule names it.
+
+    >>> metric_parts("pass@16 at 0.7")
+    MetricParts(name='pass', k=16, temperature=0.7)
+    """
+    usual, _, temperature = metric.partition(_AT)
+    name, _, k = usual.partition("@")
+    return MetricParts(name, int(k) if k else None, float(temperature) if temperature else None)
+
+
+def at_temperature(metric: str, temperature: float) -> str:
+    """Name of a metric of answers at another temperature than the evaluation's own.
+
+    >>> at_temperature("mean", 0.7)
+    'mean at 0.7'
+    """
+    return f"{metric}{_AT}{temperature:g}"
 
 
 class ChoiceSettings(Section):

@@ -1,13 +1,13 @@
 """Tables of a study whose models answered at several temperatures: each at its own best one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dph.lab.study.report import Report, estimate_cell, points, titles
-from dph.lab.study.results import grid_place, mean_of
+from dph.lab.study.results import grid_place, mean_of, paired_by_seed
 from dph.lab.study.rows import RunRow
-from dph.lab.study.settings import AT, metric_names
-from dph.results.charts.text_table import UNKNOWN, TextTable
-from dph.results.over_seeds import paired_t
+from dph.lab.study.settings import at_temperature, metric_names, metric_parts
+from dph.results.charts.text_table import TextTable
 
 Temperature = float | None
 """None: that of the evaluation."""
@@ -19,54 +19,46 @@ def at(metric: str, temperature: Temperature) -> str:
     >>> at("greedy + pass@16", 0.7), at("greedy + pass@16", None)
     ('greedy + pass@16 at 0.7', 'greedy + pass@16')
     """
-    names = metric_names(metric)
-    if temperature is not None:
-        names = tuple(
-            f"{name}{AT}{temperature:g}" if _depends_on_temperature(name) else name
-            for name in names
-        )
-    return " + ".join(names)
+    if temperature is None:
+        return metric
+    return " + ".join(
+        at_temperature(name, temperature) if _depends_on_temperature(name) else name
+        for name in metric_names(metric)
+    )
 
 
-def _depends_on_temperature(name: str) -> bool:
-    return AT not in name and (name == "mean" or "@" in name)
+def _depends_on_temperature(metric: str) -> bool:
+    name, k, temperature = metric_parts(metric)
+    return temperature is None and (name == "mean" or k is not None)
 
 
 def temperature_tables(report: Report) -> Iterator[TextTable]:
     """For each world the scores at those temperatures, and the differences to the reference."""
     for world in report.results.worlds if report.study.file.budget.temperatures else ():
-        best = {
-            label: found[0]
-            for label in report.results.labels(world)
-            if (found := best_temperature(report, world, label))
-        }
-        if not best:
-            continue
-        columns = [
-            (of, metric)
-            for of in report.sets(world)
-            for metric in report.metrics(world)
-            if _depends_on_temperature(metric)
-        ]
-        yield _scores(report, world, best, columns)
+        best = best_temperatures(report, world)
+        tables = _Tables(report, world, best)
+        if best:
+            yield tables.scores()
         if report.reference in best:
-            yield _differences(report, world, best, columns)
+            yield tables.differences()
 
 
-def best_temperature(report: Report, world: str, label: str) -> tuple[Temperature] | None:
-    """The one with the best score of the rule on the development seeds, of equals the first.
+def best_temperatures(report: Report, world: str) -> dict[str, Temperature]:
+    """By label, the one with the rule's best score on the development seeds, of equals the first.
 
-    None where the chosen candidate was not scored there at every temperature.
+    Without labels whose chosen candidate was not scored there at every temperature.
     """
-    rows = _development_rows(report, world, label)
     rule = report.study.rule.choose
     sets = rule.sets or report.results.sets(world)
-    all_of_them = (None, *report.study.file.budget.temperatures)
-    scores = [mean_of(rows, at(rule.metric, t), sets) for t in all_of_them]
-    known = [score for score in scores if score is not None]
-    if len(known) < len(scores):
-        return None
-    return (all_of_them[known.index(max(known))],)
+    tried = (None, *report.study.file.budget.temperatures)
+    best: dict[str, Temperature] = {}
+    for label in report.results.labels(world):
+        rows = _development_rows(report, world, label)
+        scores = [mean_of(rows, at(rule.metric, temperature), sets) for temperature in tried]
+        known = [score for score in scores if score is not None]
+        if len(known) == len(scores):
+            best[label] = tried[known.index(max(known))]
+    return best
 
 
 def _development_rows(report: Report, world: str, label: str) -> Sequence[RunRow]:
@@ -80,60 +72,69 @@ def _development_rows(report: Report, world: str, label: str) -> Sequence[RunRow
     return tried.get(grid_place(reported), []) if reported else []
 
 
-def _scores(
-    report: Report,
-    world: str,
-    best: Mapping[str, Temperature],
-    columns: Sequence[tuple[str, str]],
-) -> TextTable:
-    rows = []
-    for label, temperature in best.items():
-        cells = (
-            estimate_cell(report.results.estimate(world, label, at(m, temperature), [of]), m)
-            for of, m in columns
-        )
-        rows.append((label, _name(temperature), *cells))
-    return TextTable(
-        name=f"temperatures-{world}",
-        title=f"Scores on {world}, each model at its own best temperature",
-        columns=("method", "temperature", *titles(columns)),
-        rows=tuple(rows),
-        note=report.note(
-            f"Temperatures with the best {report.study.rule.choose.metric} on the development "
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of a world; ``best`` are temperatures by label."""
+
+    report: Report
+    world: str
+    best: Mapping[str, Temperature]
+
+    def scores(self) -> TextTable:
+        def cell(label: str, of: str, metric: str) -> str:
+            asked = at(metric, self.best[label])
+            return estimate_cell(
+                self.report.results.estimate(self.world, label, asked, [of]), metric
+            )
+
+        return self._table(
+            f"temperatures-{self.world}",
+            f"Scores on {self.world}, each model at its own best temperature",
+            self.best,
+            cell,
+            f"Temperatures with the best {self.report.study.rule.choose.metric} on the development "
             f"seeds, of the evaluation's own ({_name(None)}) and "
-            f"{', '.join(map(_name, report.study.file.budget.temperatures))}. In per cent; means "
-            "over the report seeds with 95% t-intervals."
-        ),
-    )
-
-
-def _differences(
-    report: Report,
-    world: str,
-    best: Mapping[str, Temperature],
-    columns: Sequence[tuple[str, str]],
-) -> TextTable:
-    def difference(label: str, of: str, metric: str) -> str:
-        a, b = (
-            report.results.values(world, one, at(metric, best[one]), [of])
-            for one in (label, report.reference)
+            f"{', '.join(map(_name, self.report.study.file.budget.temperatures))}. In per cent; "
+            "means over the report seeds with 95% t-intervals.",
         )
-        seeds = sorted(a.keys() & b.keys())
-        if not seeds:
-            return UNKNOWN
-        return points(paired_t([a[s] for s in seeds], [b[s] for s in seeds]), metric)
 
-    return TextTable(
-        name=f"temperatures-{world}-differences",
-        title=f"Minus {report.reference} of the same seed on {world}, each at its own temperature",
-        columns=("method", "temperature", *titles(columns)),
-        rows=tuple(
-            (label, _name(best[label]), *(difference(label, *column) for column in columns))
-            for label in best
-            if label != report.reference
-        ),
-        note=report.note("In percentage points, with 95% t-intervals over seeds; not corrected."),
-    )
+    def differences(self) -> TextTable:
+        reference = self.report.reference
+
+        def cell(label: str, of: str, metric: str) -> str:
+            a, b = (
+                self.report.results.values(self.world, one, at(metric, self.best[one]), [of])
+                for one in (label, reference)
+            )
+            return points(paired_by_seed(a, b), metric)
+
+        return self._table(
+            f"temperatures-{self.world}-differences",
+            f"Minus {reference} of the same seed on {self.world}, each at its own temperature",
+            (label for label in self.best if label != reference),
+            cell,
+            "In percentage points, with 95% t-intervals over seeds; not corrected.",
+        )
+
+    def _table(
+        self,
+        name: str,
+        title: str,
+        labels: Iterable[str],
+        cell: Callable[[str, str, str], str],
+        note: str,
+    ) -> TextTable:
+        columns = [c for c in self.report.columns(self.world) if _depends_on_temperature(c[1])]
+        return TextTable(
+            name=name,
+            title=title,
+            columns=("method", "temperature", *titles(columns)),
+            rows=tuple(
+                (label, _name(self.best[label]), *(cell(label, *column) for column in columns))
+                for label in labels
+            ),
+            note=self.report.note(note),
+        )
 
 
 def _name(temperature: Temperature) -> str:
