@@ -7,7 +7,8 @@ base model, and of trained models before their consolidation. The prompts are fi
 answers, but sums and differences, so the answers can be worked out here. A row is one store's
 prompts of one part: share of answers that are right, prompts with a consensus (two answers or more
 of one number, the largest class), and how often it is right. Rows are added to
-benchmarks/real/results/votes.jsonl; those that are there stay.
+benchmarks/real/results/votes.jsonl; those that are there stay. A second table is of the tests, from
+the study's rows: how often the majority is right there, minus how often the greedy answer is.
 """
 
 import argparse
@@ -24,6 +25,11 @@ import torch
 from benchmarks.marked_blocks import write_block
 from dph._base.files import write_json_lines
 from dph._base.provenance import code_commit, versions
+from dph.lab.study.planner import Planner
+from dph.lab.study.results import Results
+from dph.lab.study.rows import Places, read_rows
+from dph.lab.study.rule_lock import locked_choices
+from dph.lab.study.settings import load_study
 from dph.results.charts.text_table import UNKNOWN
 from dph.results.over_seeds import mean_over_seeds
 from dph.runs.evaluate.consensus import Labelled
@@ -32,7 +38,8 @@ from dph.runs.presample.stores.groups import StoredGroup
 from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.tasks.verifiers.exact import last_number
 
-ROWS = Path(__file__).parent / "results" / "votes.jsonl"
+STUDY = Path(__file__).with_name("STUDY.toml")
+ROWS = STUDY.parent / "results" / "votes.jsonl"
 SCHEMA = 1
 KEY = ("seed", "answers_of", "part", "model_sha256")
 _QUESTION = re.compile(r"(\d+) ([+-]) (\d+)")
@@ -51,7 +58,7 @@ def main() -> None:
             for row in votes_of(store, answers_of):
                 rows.setdefault(tuple(row[name] for name in KEY), row)
     write_json_lines(arguments.rows, [rows[key] for key in sorted(rows)])
-    table = votes_table(list(rows.values()))
+    table = f"{votes_table(list(rows.values()))}\n{gains_table(STUDY, ROWS.parent)}"
     print(table)
     if arguments.write:
         write_block(arguments.write, "votes", table)
@@ -143,6 +150,27 @@ def votes_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def _share(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     known = [row[name] for row in rows if row[name] is not None]
     return str(mean_over_seeds(known).times(100)) if known else UNKNOWN
+
+
+def gains_table(study: Path, results: Path) -> str:
+    """The majority of 16 answers minus the greedy one on the tests, by method, as markdown."""
+    places = Places(results)
+    rows = read_rows(places)
+    found = Results(Planner(load_study(study), locked_choices(places)).plan(rows), rows)
+    lines = ["| majority of 16 minus greedy | in domain | cross domain | seeds |"]
+    lines.append("|---|---:|---:|---:|")
+    for world in found.worlds:
+        for label in found.labels(world):
+            cells = [_gain(found, world, label, name) for name in found.sets(world)]
+            lines.append(f"| {label} | {' | '.join(cells)} | {found.seeds(world, label)} |")
+    lines += ["", "In points on the same test questions, with 95% t-intervals over report seeds."]
+    return "\n".join(lines) + "\n"
+
+
+def _gain(found: Results, world: str, label: str, of_set: str) -> str:
+    vote, greedy = (found.values(world, label, metric, [of_set]) for metric in ("maj@16", "greedy"))
+    differences = [vote[seed] - greedy[seed] for seed in vote]
+    return mean_over_seeds(differences).times(100).signed()
 
 
 if __name__ == "__main__":

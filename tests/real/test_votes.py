@@ -4,9 +4,18 @@ import json
 import math
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.real.votes import read_votes, result, votes_of, votes_table
+from benchmarks.real.votes import (
+    ROWS,
+    STUDY,
+    gains_table,
+    read_votes,
+    result,
+    votes_of,
+    votes_table,
+)
 from dph.records import Problem
 from dph.runs.presample.manifest import Source, ValueSource
 from dph.runs.presample.stores.groups import StoredGroup, groups_table
@@ -115,6 +124,26 @@ def test_the_table_has_a_line_for_each_model_and_part(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert list(read_votes(path).values()) == rows
     assert read_votes(tmp_path / "none.jsonl") == {}
+
+
+def test_on_the_tests_a_vote_is_compared_with_the_greedy_answer_of_the_same_model():
+    rows = pq.read_table(ROWS.parent / "study.parquet").to_pylist()
+
+    def mean(metric, k):
+        key = ("base", "in_domain", metric, k)
+        own = [r for r in rows if (r["method"], r["set"], r["metric"], r["k"]) == key]
+        by_seed = {r["seed"]: r["value"] for r in own if r["seed"] >= 800}
+        assert len(by_seed) == 8
+        return sum(by_seed.values()) / 8
+
+    told = 100 * (mean("maj_at_k", 16) - mean("greedy", None))
+    cells = next(
+        line.split(" | ")
+        for line in gains_table(STUDY, ROWS.parent).splitlines()
+        if line.startswith("| base |")
+    )
+    assert cells[1].startswith(f"{told:+.1f} ± ")
+    assert cells[-1] == "8 |"
 
 
 @pytest.mark.parametrize("question", ["19 * 63", "19 + 63 + 1", "minutes"])
