@@ -3,9 +3,12 @@
     dph study benchmarks/study/STUDY.toml --no-run
     python benchmarks/study_pages.py benchmarks/study/STUDY.toml benchmarks/study/results
 
-With --page, the tables of any study go between the marks "study" of one page, or others:
+With --page, the tables of any study go between the marks "study" of one page, or others; the
+differences in them are to the study's reference, or to the arms that --minus names:
 
     python benchmarks/study_pages.py benchmarks/real/STUDY.toml RESULTS --page real-world.md
+    python benchmarks/study_pages.py benchmarks/attribution/STUDY.toml RESULTS --page results.md \
+        --block attribution --minus DPH-broad --minus GRPO
 
 Every table is the study's own (RESULTS/tables/*.md). A page is changed between its marks only, and
 docs/methods.md in the last column of its table, from RESULTS/report.json.
@@ -14,7 +17,7 @@ docs/methods.md in the last column of its table, from RESULTS/report.json.
 import argparse
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +44,13 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=ROOT, help="where README.md and docs/ are")
     parser.add_argument("--page", help="page of docs/ that gets this study's tables, and no other")
     parser.add_argument("--block", default="study", help="its marks [default: study]")
+    parser.add_argument("--minus", action="append", help="the arm that differences are to")
     arguments = parser.parse_args()
     tables = arguments.results / "tables"
     docs = arguments.root / "docs"
     if arguments.page:
-        study = load_study(arguments.study).file.study
-        found = own_tables(tables, str(study.reference))
+        reference = str(load_study(arguments.study).file.study.reference)
+        found = own_tables(tables, arguments.minus or [reference])
         write_block(docs / arguments.page, arguments.block, found)
         return
     worlds = [world for world in WORLD_PAGES if (tables / f"scores-{world}.md").exists()]
@@ -83,11 +87,12 @@ def front_table(path: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def own_tables(tables: Path, reference: str) -> str:
-    """Scores, differences to the reference and to the base model, and the rule's tests."""
+def own_tables(tables: Path, minus: Sequence[str]) -> str:
+    """Scores, differences to the arms in ``minus``, and the rule's tests."""
+    others = [re.sub(r"[^A-Za-z0-9.-]", "_", label) for label in minus]
     found = [
         *_by_name(tables, "scores-*"),
-        *_by_name(tables, f"differences-*-{re.sub(r'[^A-Za-z0-9.-]', '_', reference)}"),
+        *(path for name in others for path in _by_name(tables, f"differences-*-{name}")),
         tables / "comparisons.md",
     ]
     return "\n".join(_filled(path.read_text(encoding="utf-8")) for path in found)

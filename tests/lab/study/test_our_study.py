@@ -32,21 +32,25 @@ def test_our_own_study_is_valid():
     assert any(run.label == "GRPO" for run in plan.runs)
 
 
-def test_the_rows_of_our_own_study_obey_its_rule_and_are_runs_that_it_asks_for():
-    # A run's name holds a hash of its method's settings: a method that changes loses its rows.
-    study = load_study(OURS)
-    places = default_places(study, OURS.parent / "results")
+RESULTS = sorted(path.parent for path in ROOT.glob("benchmarks/*/results/rule.lock.json"))
+NO_LONGER_ASKED_FOR = {"real-1.s710.grpo.lr2e-05.n40.3e933ca80126206e"}
+"""The rate at which GRPO forgot, before the grid of the real study went down."""
+
+
+@pytest.mark.parametrize("results", RESULTS, ids=lambda path: path.parent.name)
+def test_the_rows_of_our_studies_obey_their_rules_and_are_runs_that_they_ask_for(results):
+    # A run's name holds a hash of its method's settings: a method that changes loses its rows, and
+    # so does a function that a setting names, when it moves.
+    study = load_study(results.parent / "STUDY.toml")
+    places = default_places(study, results)
     rows, chosen = read_rows(places), locked_choices(places)
     assert rows
     assert chosen
     assert read_json(places.lock)["rule_sha256"] == study.rule_sha256
     assert current_lock(study, places, rows).replaces == ()
     plan = Planner(study, chosen).plan(rows)
-    assert set(rows) <= {run.id for run in plan.runs}
+    assert set(rows) - {run.id for run in plan.runs} <= NO_LONGER_ASKED_FOR
     assert chosen.items() <= plan.choices.items()
-
-
-RESULTS = sorted(path.parent for path in ROOT.glob("benchmarks/*/results/rule.lock.json"))
 
 
 @pytest.mark.parametrize("results", RESULTS, ids=lambda path: path.parent.name)
