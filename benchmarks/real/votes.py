@@ -6,7 +6,7 @@ OUT is a directory of benchmarks/real/STUDY.toml with its ``work/``: stores hold
 base model, and of trained models before their consolidation. The prompts are files without
 answers, but sums and differences, so the answers can be worked out here. A row is one store's
 prompts of one part: share of answers that are right, prompts with a consensus (two answers or more
-of one number, the largest class), and how often it is right. Rows are added to
+of one number, the largest class), and how often it is right, on report seeds. Rows are added to
 benchmarks/real/results/votes.jsonl; those that are there stay. A second table is of the tests, from
 the study's rows: how often the majority is right there, minus how often the greedy answer is.
 """
@@ -53,10 +53,12 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="page whose table is replaced")
     arguments = parser.parse_args()
     rows = read_votes(arguments.rows)
+    reported = load_study(STUDY).file.study.seeds_report
     for out in arguments.results:
         for store, answers_of in _stores(out):
             for row in votes_of(store, answers_of):
-                rows.setdefault(tuple(row[name] for name in KEY), row)
+                if row["seed"] in reported:
+                    rows.setdefault(tuple(row[name] for name in KEY), row)
     write_json_lines(arguments.rows, [rows[key] for key in sorted(rows)])
     table = f"{votes_table(list(rows.values()))}\n{gains_table(STUDY, ROWS.parent)}"
     print(table)
