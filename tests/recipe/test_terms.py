@@ -1,5 +1,7 @@
 import inspect
+from itertools import product
 from pkgutil import resolve_name
+from typing import Literal, get_args, get_origin
 
 import pytest
 
@@ -7,7 +9,7 @@ from dph.errors import SettingsError
 from dph.loss.objectives import DualAscent, make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.recipe.advantages import ADVANTAGES
-from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES
+from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, checked_parameters
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 ROWS = {
@@ -31,6 +33,47 @@ def test_a_row_says_the_parameters_and_defaults_that_the_formula_itself_has(row)
     assert row.reads_reference == getattr(formula, "reads_reference", False)
     assert row.reads == getattr(formula, "reads", frozenset())
     assert row.reads_distributions == getattr(formula, "reads_distributions", False)
+
+
+def choices(field):
+    """The default, what is near the bounds, and numbers that others may have to be below."""
+    if get_origin(field.annotation) is Literal:
+        return get_args(field.annotation)
+    found = {field.default, 1, 2, 6.0, 0.5}
+    for bound in field.metadata:
+        for attribute, step in (("ge", 0), ("gt", 1e-3), ("le", 0), ("lt", -1e-3)):
+            if (value := getattr(bound, attribute, None)) is not None:
+                found.add(value + step)
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_what_a_recipe_accepts_of_a_term_the_formula_accepts(row):
+    fields = row.parameters.model_fields
+    accepted = 0
+    for values in product(*(choices(field) for field in fields.values())):
+        try:
+            own = checked_parameters({"it": row}, "it", dict(zip(fields, values, strict=True)))
+        except ValueError:
+            continue
+        resolve_name(row.path)(**own)
+        accepted += 1
+    assert accepted
+
+
+@pytest.mark.parametrize(
+    ("objective", "why"),
+    [
+        ({"advantage": {"kind": "pkpo", "k": 1}}, r"advantage: k must be at least 2 with baseline"),
+        (
+            {"surrogate": {"kind": "clip_cov", "cov_low": 6}},
+            r"surrogate: cov_low must be below cov_high, got 6 and 5",
+        ),
+    ],
+)
+def test_parameters_that_do_not_fit_together_are_refused_before_anything_runs(objective, why):
+    with pytest.raises(SettingsError, match=why):
+        resolve(**objective)
 
 
 def test_a_parameter_of_another_term_is_refused_by_name():

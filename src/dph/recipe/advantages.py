@@ -103,6 +103,11 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                     Field("k_minus_one", description="baseline, which adds no bias"),
                 ),
             ),
+            misfit=lambda own: (
+                "k must be at least 2 with baseline = 'k_minus_one', got 1"
+                if (own.k, own.baseline) == (1, "k_minus_one")
+                else None
+            ),
             method=Method(
                 label="PKPO",
                 source="arXiv:2505.15201",
@@ -145,7 +150,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 strength="objective.advantage.gamma_p",
                 formula=(
                     "A_GRPO - gamma_p log pi_old(y) if right, + gamma_n log pi_old(y) if wrong; "
-                    "sum of log-probs (measured) or mean per token"
+                    "sum of log-probs (this row) or mean per token"
                 ),
                 cost="own, verl: -; TRL: a forward pass of the new samples",
                 use="to flatten right answers only",

@@ -11,7 +11,7 @@ To add a term to the package: a file with the formula, a row here, a test agains
 by its import path, ``module:callable``, and its parameters are what that callable takes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -79,7 +79,8 @@ class Term:
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
     on the log-probs of stored tokens. ``reads``: inputs of an advantage other than rewards, some of
-    ``READS``. ``method``: the method of the term's name, where there is one.
+    ``READS``. ``method``: the method of the term's name, where there is one. ``misfit``: why
+    parameters that are in range do not fit together, or None.
     """
 
     path: str
@@ -89,6 +90,7 @@ class Term:
     reads_distributions: bool = False
     reads: frozenset[str] = frozenset()
     method: Method | None = None
+    misfit: Callable[[Any], str | None] = lambda _: None
 
 
 def parameters(**fields: Any) -> type[Section]:
@@ -130,6 +132,11 @@ SURROGATES: Mapping[str, Term] = MappingProxyType(
                     float,
                     Field(5.0, description="covariance above which it is always kept"),
                 ),
+            ),
+            misfit=lambda own: (
+                f"cov_low must be below cov_high, got {own.cov_low:g} and {own.cov_high:g}"
+                if own.cov_low >= own.cov_high
+                else None
             ),
         ),
         "flow_balance": Term(
@@ -265,7 +272,10 @@ def checked_parameters(
     if unknown := sorted(set(given) - set(parameters.model_fields)):
         known = ", ".join(parameters.model_fields) or "none"
         raise ValueError(f"{name!r} has no parameter {unknown[0]!r}; it takes: {known}")
-    return parameters.model_validate(dict(given)).model_dump()
+    own = parameters.model_validate(dict(given))
+    if why := table[name].misfit(own):
+        raise ValueError(why)
+    return own.model_dump()
 
 
 def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[Path] = ()) -> bool:
