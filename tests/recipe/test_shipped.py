@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from dph.errors import DataError, SettingsError
+from dph.recipe import load_recipe
 from dph.recipe import recipe as shipped
 from dph.recipe.recipe import copy_recipe, shipped_recipes
 
@@ -15,6 +16,19 @@ def test_every_recipe_of_the_repository_is_listed_with_what_its_file_says_first(
     assert found.keys() == files
     assert found["example-own-task/recipe"].startswith("Your own task: ")
     assert all(found.values())
+
+
+@pytest.mark.parametrize("method", ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js"])
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(RECIPES.glob("paper-*.toml")), *sorted(RECIPES.glob("gpu/*.toml"))],
+    ids=lambda path: path.stem,
+)
+def test_another_method_needs_no_other_change(path, method):
+    recipe = load_recipe(path, overrides=[f"method={method}"])
+    weights = [anchor.weight for anchor in recipe.objective.active_anchors.values()]
+    paper = {"alpha": [0.01], "dph_f": [0.01], "dph_js": [0.2]}
+    assert weights == paper.get(method, [])
 
 
 def test_a_folder_comes_with_all_that_belongs_to_it(tmp_path):

@@ -41,6 +41,7 @@ def test_without_the_lock_it_is_stopped_failed_or_finished(tmp_path, recipe):
     assert state(10) == "finished"
     (tmp_path / "failed_batch_step_000005.json").touch()
     assert state(4) == "failed"
+    assert state(6) == "stopped"  # it was started again, and got beyond
 
 
 def test_a_run_that_has_not_begun_and_one_without_a_recipe_are_not_told(tmp_path, recipe):

@@ -3,7 +3,7 @@
 The marks of all shards are merged in the order of preference: a document's place in it is its
 number, and the best of a group has the smallest. All else is sorted on disk, by digests, by each
 band and by number (``sorting``). In memory are two numbers a document, whom an equal text and whom
-an equal band ties it to, and a similarity where copies are looked at more closely: up to 17 bytes.
+an equal band ties it to: 8 bytes. Where copies are looked at more closely, up to 21.
 """
 
 import shutil

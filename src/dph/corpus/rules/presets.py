@@ -130,7 +130,7 @@ def _family(kinds: Sequence[str]) -> str:
     return ", ".join(kinds)
 
 
-# The coin of thinned rules, thrown by a hash: the same file always falls alike.
+# The coin of thinned rules, thrown by a hash: the same for a file whenever it is thrown.
 
 DROP_PROBABILITY = 0.8
 
@@ -371,15 +371,16 @@ signal, a number about the text, with a threshold; a file without a value passes
 `text_en`, `text_zh`, the languages with their own thresholds (c, cpp, csharp, go, html, java,
 javascript, python, shell, sql), `data` and `others`; "text" and "code" below stand for all of
 theirs. Files of type unknown or excluded are dropped unread. Rules marked *4 of 5* drop a file
-with probability 0.8, by a hash of its id and the rule's name, so the same file always falls alike.
+with probability 0.8, by a hash of its id and the rule's name, so the decision on a file is always
+the same.
 
 Every example is the content of a file (repeated where a number says so) on which its rule fires;
 a test holds them to it. This page is printed by `dph corpus rules --markdown`.
 
 | preset | what it is |
 |---|---|
-| `opencoder` | the filter released with OpenCoder (arXiv:2411.04905), its verdicts as they are |
-| `fixed` | the same with what is wrong in it corrected (default) |
+| `opencoder` | the filter released with OpenCoder (arXiv:2411.04905), with unchanged verdicts |
+| `fixed` | the same filter with its errors corrected (default) |
 | `sql` | `fixed`, and rules for SQL |
 
 Verdicts of `opencoder` depend on Pygments 2.21 (code and comments apart), on the running Python

@@ -77,7 +77,8 @@ def _state(place: Path, step: int, steps: int, *, running: bool) -> State:
         return "finished"
     if running:
         return "running"
-    return "failed" if any(place.glob("failed_batch_step_*.json")) else "stopped"
+    failed = place / f"failed_batch_step_{step + 1:06d}.json"  # those of earlier tries stay
+    return "failed" if failed.exists() else "stopped"
 
 
 def _left(rows: Sequence[Mapping[str, Any]], steps: int) -> float | None:
