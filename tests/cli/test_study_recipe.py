@@ -32,6 +32,15 @@ strengths = [0.01, 0.1]
 """
 
 
+def test_a_vote_of_more_answers_than_the_recipe_draws_is_refused(dph, example):
+    file = example.parent / "STUDY.toml"
+    file.write_text(STUDY + "[budget]\nvotes = 24\n")
+    code, _, err = dph("study", file)
+    assert code == 2
+    assert "votes = 24 needs as many answers to a problem, and methods.grpo on task has" in err
+    assert not (example.parent / "own").exists()
+
+
 @pytest.mark.slow
 def test_a_recipe_takes_the_place_of_a_world_and_a_clone_goes_on(dph, example):
     file = example.parent / "STUDY.toml"

@@ -67,6 +67,23 @@ def test_the_trained_policy_fills_the_store_and_learns_from_it_alone(recipe, tmp
     assert RunDirectory(tmp_path / "run").result(recipe().evaluate) == result.trained.checkpoint
 
 
+def test_rl_does_not_continue_under_a_consolidation(recipe, tmp_path):
+    run(recipe(), tmp_path / "run")
+    longer = recipe()
+    longer = longer.model_copy(update={"train": longer.train.model_copy(update={"steps": 4})})
+    after = tmp_path / "run" / "consolidation"
+    with pytest.raises(CheckpointError, match=r"follows RL of 2 steps, and train\.steps = 4: move"):
+        run(longer, tmp_path / "run")
+    assert steps_in(tmp_path / "run") == [1, 2]  # no step of RL was paid for
+    after.rename(tmp_path / "before")
+    run(longer, tmp_path / "run")
+    assert steps_in(tmp_path / "run") == [1, 2, 3, 4]
+
+
+def steps_in(directory):
+    return [row["step"] for row in reproducible_log(directory)]
+
+
 def test_untilted_answers_of_the_policy_teach_it_nothing(recipe, tmp_path):
     run(recipe(updates=1, tilt=0.0), tmp_path)
     (row,) = reproducible_log(tmp_path / "consolidation")

@@ -23,6 +23,7 @@ from dph.model.loading import load_model
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.inspect import write_inspect_logs
 from dph.runs import store_stage as store_stage_module
+from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.manifest import read_manifest
@@ -424,6 +425,25 @@ def test_a_store_is_of_one_class_and_its_limits(tmp_path, broad):
     (tmp_path / "look.py").write_text(CLASS + "\n# another rule\n")
     with pytest.raises(PoolError, match="environment version was"):
         made(broad())
+
+
+def test_what_bounds_a_trajectory_is_part_of_what_was_made_with_it(tmp_path, make_recipe):
+    run = tmp_path / "run"
+    dph.run(make_recipe("grpo"), run)
+    longer = make_recipe("grpo", environment={"tokens": 5 * TURN})
+    digests = []
+    for recipe in (make_recipe("grpo"), longer):
+        with open_plan(recipe, run) as plan:
+            evaluate_stage(plan, tmp_path / "evaluated", Silent(), model=plan.initial)
+        kept = pq.read_schema(tmp_path / "evaluated" / "samples.parquet").metadata
+        digests.append(kept[b"dph.digest"])
+    assert digests[0] != digests[1]
+    with open_plan(longer, run) as plan, pytest.raises(CheckpointError, match="settings"):
+        train_stage(replace(plan, recipe=with_steps(longer, 3)), Silent())
+
+
+def with_steps(recipe, steps):
+    return recipe.model_copy(update={"train": recipe.train.model_copy(update={"steps": steps})})
 
 
 def test_a_reward_of_the_class_says_which_stored_trajectories_are_right(tmp_path, broad):

@@ -8,7 +8,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from dph.errors import SettingsError
+from dph.errors import CheckpointError, SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
 from dph.recipe.engines import ENGINES
@@ -112,6 +112,7 @@ def trained_policy(plan: RunPlan, progress: ProgressDisplay) -> Trained:
         DphError: as ``train_stage`` and ``store_stage`` do.
     """
     if plan.consolidates_on is not None:
+        _require_no_consolidation(plan)
         require_named_files(plan)
         require_prompts(plan, plan.consolidates_on)  # not after hours of RL
     trained = stages_of(plan.recipe).train(plan, progress)
@@ -124,6 +125,20 @@ def trained_policy(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     )
     store_stage(own, progress)
     return train_stage(own, progress)
+
+
+def _require_no_consolidation(plan: RunPlan) -> None:
+    """A run whose RL goes on has none: it would be of RL that ended earlier.
+
+    Raises:
+        CheckpointError: it has one.
+    """
+    after, done = plan.directory.consolidation.path, steps_done(plan)
+    if after.exists() and done < plan.recipe.train.steps:
+        raise CheckpointError(
+            f"{after} follows RL of {done} steps, and train.steps = {plan.recipe.train.steps}: "
+            f"move it away to continue RL"
+        )
 
 
 def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:

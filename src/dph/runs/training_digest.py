@@ -117,7 +117,7 @@ class TrainingKey:
             },
         )
         self._terms, self._seed = _own_terms(recipe), recipe.presampling_seed
-        self._more = (*_unlabelled(recipe), *_overrides(recipe))
+        self._more = (*_unlabelled(recipe), *_overrides(recipe), *_trajectories(recipe))
 
     def digest(self) -> str:
         """The digest, with the stores as they are now."""
@@ -136,6 +136,13 @@ def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:
     """Overrides of verl other than the recipe; nothing where it does not train."""
     if recipe.train.engine == "verl" and recipe.verl.overrides:
         yield {"verl": list(recipe.verl.overrides)}
+
+
+def _trajectories(recipe: Recipe) -> Iterator[dict[str, Any]]:
+    """The most tokens of a trajectory; nothing at the default, so that earlier runs continue."""
+    own = recipe.environment
+    if own.path is not None and own.tokens != type(own).model_fields["tokens"].default:
+        yield {"environment.tokens": own.tokens}
 
 
 def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:

@@ -154,7 +154,7 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
                     "problems": problems_fingerprint(chosen.problems),
                     "verifier": {key: grader[key] for key in ("name", "settings")},
                     "style": style_name(chosen.draw.style),
-                    "parameters": asdict(chosen.draw.parameters),
+                    "parameters": chosen.draw.limits,
                     "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
                 }
                 for chosen, grader in zip(sets, graders, strict=True)
@@ -304,6 +304,7 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
             stored,
             digest=plan.training_key(),
             base=_base_counts(plan, pool),
+            loaded=checkpoint,
             on_start=start,
             on_step=lambda metrics: advance(1, _note(metrics)),
         )

@@ -61,7 +61,16 @@ def start(make_model, make_draw, tokenizer, problems):
             policy=policy, tokenizer=tokenizer, reference=reference, draw=make_draw(policy)
         )
         rows = dict.fromkeys(recipe.objective.anchors, samples if stored is None else stored)
-        return train(recipe, directory, actors, problems, rows, digest="d", on_step=on_step)
+        return train(
+            recipe,
+            directory,
+            actors,
+            problems,
+            rows,
+            digest="d",
+            loaded=checkpoint,
+            on_step=on_step,
+        )
 
     return run
 
@@ -152,11 +161,14 @@ def test_only_anchors_with_a_target_adapt_their_weight():
     objective = make_objective(ObjectiveSettings(anchors=anchors))
     first = first_weights(objective)
     assert first == {"one": 0.15}
-    after = next_weights(objective, first, {"one": 0.2, "two": 9.0})
+    rows = {"one": (0,), "two": (0,)}
+    after = next_weights(objective, first, {"one": 0.2, "two": 9.0}, rows)
     assert after == {"one": pytest.approx(0.15 * math.exp(0.2))}
     weights = {n: a.weight for n, a in objective.with_weights(after).anchors.items()}
     assert weights == {"one": after["one"], "two": 0.3}
     assert objective.anchors["one"].weight == 0.15
+    # Without a stored row the value of a term is 0, which measures nothing.
+    assert next_weights(objective, after, {"one": 0.0, "two": 0.0}, {**rows, "one": ()}) == after
 
 
 def test_answers_without_distributions_are_refused_before_the_first_step(start, tmp_path):

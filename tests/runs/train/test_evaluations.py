@@ -3,6 +3,8 @@
 import json
 from contextlib import nullcontext
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -79,7 +81,16 @@ def start(make_model, make_draw, tokenizer, problems):
             policy=policy, tokenizer=tokenizer, reference=None, draw=draw, evaluations=measuring
         )
         with measuring or nullcontext():
-            return train(recipe, directory, actors, problems, {}, digest="d", on_step=on_step)
+            return train(
+                recipe,
+                directory,
+                actors,
+                problems,
+                {},
+                digest="d",
+                loaded=checkpoint,
+                on_step=on_step,
+            )
 
     return run
 
@@ -94,6 +105,23 @@ def killed_after(step):
             raise Killed
 
     return kill
+
+
+def test_where_nothing_was_trained_the_initial_policy_is_measured_anew(start, tmp_path):
+    recipe = make_recipe()
+    with pytest.raises(Killed):
+        start(recipe, tmp_path / "run", on_step=killed_after(1))  # before the first checkpoint
+    path = tmp_path / "run" / "progress.parquet"
+    measured = progress(tmp_path / "run")
+    zero = pa.array([0] * len(measured), measured.schema.field("correct").type)
+    other = measured.set_column(
+        measured.schema.get_field_index("correct"), measured.schema.field("correct"), zero
+    )
+    pq.write_table(other, path)  # as of a model that is never right
+    start(recipe, tmp_path / "run")
+    whole = start(recipe, tmp_path / "whole")
+    assert whole.step == 4
+    assert progress(tmp_path / "run").equals(progress(tmp_path / "whole"))
 
 
 def progress(directory):

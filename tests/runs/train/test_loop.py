@@ -97,6 +97,7 @@ def start(tmp_path, make_model, make_draw, tokenizer, problems, pool):
             {"rehearsal": pool.rehearsal},
             digest="d",
             base=read_base_counts(tmp_path / "pool", pool.manifest),
+            loaded=checkpoint,
             on_step=on_step,
         )
 
@@ -171,6 +172,17 @@ def test_more_steps_continue_a_finished_run(start, tmp_path):
     start(make_recipe("grpo", steps=2), tmp_path / "parts")
     longer = start(make_recipe("grpo", steps=4), tmp_path / "parts")
     assert weights(longer.checkpoint) == weights(whole.checkpoint)
+
+
+def test_weights_of_another_checkpoint_than_the_newest_are_refused(
+    start, tmp_path, make_model, make_draw, tokenizer, problems
+):
+    start(make_recipe("grpo", steps=2), tmp_path)  # while this one loaded the initial policy
+    policy = make_model()
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+    with pytest.raises(CheckpointError, match=r"another process trained in .*: start it again"):
+        train(make_recipe("grpo", steps=4), tmp_path, actors, problems, {}, digest="d")
+    assert latest_checkpoint(tmp_path / "checkpoints").name == "step_000002"
 
 
 def test_a_half_written_checkpoint_is_not_seen(start, tmp_path):

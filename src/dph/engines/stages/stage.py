@@ -159,14 +159,14 @@ def _say_the_dtype(directory: Path) -> None:
 _FILE = "made_from.json"
 
 
-def require_made_from(place: Path, digest: str) -> None:
-    """Write the key of training into a new ``place``, or compare the one there.
+def require_made_from(place: Path, digest: str, *, done: int) -> None:
+    """Compare the key of training in ``place``; where ``done`` is 0, write it.
 
     Raises:
         CheckpointError: the engine's checkpoints there were made with other settings.
     """
     path = place / _FILE
-    if not path.exists():
+    if not path.exists() or not done:
         write_json(make_directory(place) / _FILE, {"digest": digest})
     elif dict(read_json(path)).get("digest") != digest:
         raise CheckpointError(
@@ -281,7 +281,7 @@ def require_a_rollout(plan: RunPlan, *, why: str) -> None:
         )
 
 
-def already_trained(plan: RunPlan, *, place: Path) -> Trained | None:
+def already_trained(plan: RunPlan, *, place: Path, begun: int) -> Trained | None:
     """A finished training, if there is one; else None, and its requirements are checked.
 
     Raises:
@@ -292,7 +292,7 @@ def already_trained(plan: RunPlan, *, place: Path) -> Trained | None:
         return Trained(checkpoint=newest, step=done, stopped=False)
     require_made(plan)
     problems_to_explore(plan)
-    require_made_from(place, plan.training_key())
+    require_made_from(place, plan.training_key(), done=begun)
     return None
 
 

@@ -190,7 +190,7 @@ def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """
     recipe, directory = plan.recipe, plan.directory.path
     steps, place = recipe.train.steps, plan.directory.engine(ENGINE)
-    trained = already_trained(plan, place=place)
+    trained = already_trained(plan, place=place, begun=newest_step(place))
     if trained is not None:
         return trained
     updates = updates_per_step(recipe)
@@ -239,7 +239,11 @@ def trl_environment(recipe: Recipe) -> dict[str, str]:
 
 
 def newest_step(place: Path) -> int:
-    """The optimizer step of TRL's newest checkpoint in ``place``; 0 where there is none."""
-    numbers = [path.name.rpartition("-")[2] for path in place.glob("checkpoint-*")]
+    """The optimizer step of TRL's newest whole checkpoint in ``place``; 0 where there is none.
+
+    Its state is written last: a checkpoint without it was cut off by a kill.
+    """
+    whole = (path.parent for path in place.glob("checkpoint-*/trainer_state.json"))
+    numbers = [path.name.rpartition("-")[2] for path in whole]
     make_directory(place)
     return max((int(number) for number in numbers if number.isdecimal()), default=0)

@@ -331,7 +331,7 @@ def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     """
     recipe, directory = plan.recipe, plan.directory.path
     steps, run = recipe.train.steps, run_of(plan)
-    trained = already_trained(plan, place=run.place)
+    trained = already_trained(plan, place=run.place, begun=newest_step(run))
     if trained is not None:
         return trained
     (train,) = commands(run, pool=False)

@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 from transformers import PreTrainedModel, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint
 
 from dph._processes.jobs.child import end_with_parent
 from dph.engines.stages.engine_log import SECONDS, VERDICT
 from dph.engines.stages.stage import ERROR, longest_prompt, problems_to_explore
-from dph.engines.stages.trl_stage import LOG, MODEL, trl_arguments
+from dph.engines.stages.trl_stage import LOG, MODEL, newest_step, trl_arguments
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.dataset import problems_dataset, reward_function
 from dph.engines.trl.trainer import DPHTrainer
@@ -48,7 +47,8 @@ def train(directory: Path) -> None:
     with open_plan(recipe, directory) as plan:
         trainer = make_trainer(plan)
         output = Path(trainer.args.output_dir)
-        trainer.train(resume_from_checkpoint=get_last_checkpoint(str(output)))
+        step = newest_step(output)
+        trainer.train(resume_from_checkpoint=str(output / f"checkpoint-{step}") if step else None)
         trainer.save_model(str(output / MODEL))  # whole once every process has ended well
 
 

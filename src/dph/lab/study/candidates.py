@@ -226,6 +226,12 @@ class Variants:
             settings={**site.settings, **own},
         )
         recipe = self._checked(site, method, asked)
+        votes, samples = self._budget.votes or 0, recipe.evaluate.samples
+        if votes > samples:
+            raise SettingsError(
+                f"[budget] votes = {votes} needs as many answers to a problem, and "
+                f"methods.{method.label} on {site.name} has evaluate.samples = {samples}"
+            )
         presample = {k: v for k, v in asked.settings.items() if k.startswith("presample.")}
         return Variant(
             site=site,

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
@@ -154,6 +155,11 @@ class EpisodeSampler:
     def graded_by(self) -> EnvironmentVerifier:
         """The environment with its verifier, whose identity every artefact names."""
         return EnvironmentVerifier(self.environment, self.verifier)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """As of ``GradedSampler``; the environment's own are in ``graded_by``."""
+        return {**asdict(self.parameters), "tokens": self.tokens}
 
     @property
     def style(self) -> Callable[[str], str | None] | None:

@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dph._base.closing import Closing
 from dph.errors import VerifierError
@@ -212,6 +212,11 @@ class GradedSampler:
     def graded_by(self) -> Verifier:
         """The verifier, whose identity every artefact names."""
         return self.verifier
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What an answer depends on but the policy and the prompt, for digests."""
+        return asdict(self.parameters)
 
     def counted_together(self) -> "GradedSampler":
         """The same, with a count of crashes kept from call to call: those of one step."""

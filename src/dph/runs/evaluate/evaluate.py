@@ -1,7 +1,7 @@
 """Drawing and grading the samples of an evaluation, so that a kill costs one chunk."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
             "problems": problems_fingerprint(chosen.problems),
             "verifier": verifier_identity(chosen.draw.graded_by),
             "style": style_name(chosen.draw.style),
-            "parameters": asdict(chosen.draw.parameters),
+            "parameters": chosen.draw.limits,
             "prompts": [chosen.draw.encode(problem) for problem in chosen.problems],
         }
         for chosen in sets

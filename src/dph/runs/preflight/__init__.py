@@ -1,5 +1,7 @@
 """Faults in the things that a recipe names, found in about a second, without torch."""
 
+from collections.abc import Sequence
+
 from dph.recipe import Recipe
 from dph.runs.memory import Device
 from dph.runs.preflight.data import (
@@ -31,19 +33,19 @@ def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
         findings.unchecked.append("the installation of vLLM and the device that it is built for")
     config = check_model(recipe, findings)
     named = read_data(recipe, findings)
-    _check_problems(recipe, named, findings)
     prompts = [*named, *check_stores(recipe, named, findings)]
     check_databases(recipe, prompts, findings)
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)
     asked = check_shots(recipe, prompts, findings)
+    _check_problems(recipe, asked, findings)
     check_prompts(recipe, config, asked, findings)
     check_memory(recipe, config, asked, findings, device=device)
     check_objective(recipe, findings)
     return findings
 
 
-def _check_problems(recipe: Recipe, named: list[NamedProblems], findings: Findings) -> None:
-    training = next((n for n in named if n.key == "data.train"), None)
+def _check_problems(recipe: Recipe, asked: Sequence[NamedProblems], findings: Findings) -> None:
+    training = next((n for n in asked if n.key == "data.train"), None)
     if training is not None:
         findings.errors.extend(count_errors(recipe, training))

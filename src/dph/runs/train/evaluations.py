@@ -286,10 +286,11 @@ class Evaluations(Closing):
             DataError: a file is damaged.
         """
         whole = read_progress_file(self._path)
-        self._table = rows_up_to(whole, step)
+        # Where nothing is trained, step 0 may have been measured of another initial policy.
+        self._table = rows_up_to(whole, step or -1)
         if len(self._table) < len(whole):
             self._write()
-        if self._initial is not None:
+        if self._initial is not None and step:
             self._stored = read_initial_answers(self._stored_path, self._ids, digest=self._digest)
         measured = []
         lacks_initial = self._is_missing(0) or (self._initial is not None and self._stored is None)

@@ -23,7 +23,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from dph._base.files import only_writer
 from dph._base.randomness import derived_seed, generator
-from dph.errors import TrainingError
+from dph.errors import CheckpointError, TrainingError
 from dph.loss.objectives import Objective, make_objective
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
@@ -147,7 +147,7 @@ def step(
             seed=derived_seed(recipe.seed, "tokens", number, place),
         )
         learner.schedule.step()
-        weights = next_weights(objective, weights, report.anchors)
+        weights = next_weights(objective, weights, report.anchors, minibatch.stored)
         reports.append(report)
     learner.recent.add(groups, rows.groups, step=number)
     done = state.optimizer_steps + len(reports)
@@ -215,10 +215,13 @@ def train(
     *,
     digest: str,
     base: BaseCounts | None = None,
+    loaded: Path | None = None,
     on_start: Callable[[int], None] = lambda _: None,
     on_step: Callable[[Metrics], None] = lambda _: None,
 ) -> Trained:
-    """Train ``actors.policy`` (the weights of the newest checkpoint, if there is one).
+    """Train ``actors.policy``, whose weights are those of the checkpoint ``loaded``.
+
+    That is the newest one; None where there is none yet.
 
     ``stored`` are the samples to rehearse, by the name of the anchor that they are for; ``base``
     says what the initial policy got right, for advantages that read it.
@@ -230,7 +233,8 @@ def train(
     together, ``on_step`` with each step's metrics.
 
     Raises:
-        CheckpointError: what was measured so far was measured with other settings.
+        CheckpointError: what was measured so far was measured with other settings; or ``loaded``
+            is not the newest checkpoint, because another process trained meanwhile.
         PoolError: the stored log-probs are not the policy's.
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
         VerifierError: the verifier broke; the steps before are saved.
@@ -239,6 +243,10 @@ def train(
     state = checkpoints.restored
     trackers = open_trackers(recipe.track, recipe, directory)
     with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
+        if not loaded == checkpoints.newest == RunDirectory(directory).newest_checkpoint:
+            raise CheckpointError(
+                f"another process trained in {directory} while this one began: start it again"
+            )
         recorder = _Recorder(learner, directory, checkpoints, trackers)
         on_start(state.step)
         recorder.go_on()

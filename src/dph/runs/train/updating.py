@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,11 +95,19 @@ def first_weights(objective: Objective) -> dict[str, float]:
 
 
 def next_weights(
-    objective: Objective, weights: Mapping[str, float], measured: Mapping[str, float]
+    objective: Objective,
+    weights: Mapping[str, float],
+    measured: Mapping[str, float],
+    rows: Mapping[str, Sized],
 ) -> dict[str, float]:
-    """The weights after an optimizer step in which the anchors' values were ``measured``."""
+    """The weights after an optimizer step in which the anchors' values were ``measured``.
+
+    A weight stays where the step had no stored ``rows`` of its anchor: nothing was measured.
+    """
     return {
         name: anchor.ascent.next(weights[name], measured=measured[name])
+        if rows[name]
+        else weights[name]
         for name, anchor in objective.anchors.items()
         if anchor.ascent is not None
     }
