@@ -65,6 +65,13 @@ def test_a_solution_stands_in_for_the_answer(write):
     assert load_math(path, name="own").problems[0].answer == {"answer": r"\frac{1}{2}"}
 
 
+def test_an_empty_cell_is_no_answer_and_no_id(write):
+    path = write(*({"id": "", "problem": "p", "answer": "", "solution": r"\boxed{3}"},) * 2)
+    problems = load_math(path, name="own").problems
+    assert [p.problem_id for p in problems] == ["own-0", "own-1"]
+    assert [p.answer["answer"] for p in problems] == ["3", "3"]
+
+
 def test_rows_without_an_answer_are_dropped_and_named(write):
     loaded = load_math(write({"problem": "p", "answer": " "}, {"problem": "q"}), name="own")
     assert loaded.problems == []

@@ -35,6 +35,8 @@ def card(
     quiet_libraries()
     from dph.results.publish import write_card
 
+    if out is not None:
+        require_out_file(out)
     path = write_card(finished, out)
     typer.echo(json_text({"card": str(path)}) if as_json else f"card: {path}")
 
@@ -126,8 +128,8 @@ def view(
 # The file that ``--out`` names, before anything is computed for it.
 
 
-def require_out_file(out: Path) -> None:
-    """Refuse a file that could not be written.
+def require_out_file(out: Path, flag: str = "--out") -> None:
+    """Refuse a file, of an option ``flag``, that could not be written.
 
     Raises:
         DataError: it is a directory, or its directory is missing or cannot be written.
@@ -136,7 +138,7 @@ def require_out_file(out: Path) -> None:
     from dph.errors import DataError
 
     if out.is_dir():
-        raise DataError(f"--out names a directory, {out}; name the file to write")
+        raise DataError(f"{flag} names a directory, {out}; name the file to write")
     if not out.absolute().parent.is_dir():
         raise DataError(f"there is no directory {out.absolute().parent} to write {out.name} into")
     require_writable(out.absolute().parent)

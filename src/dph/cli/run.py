@@ -203,7 +203,9 @@ def run(
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     require_engine_of_options(request.recipe.train.engine, **options)
     if dry_run:
-        typer.echo(_dry_run(request))
+        text = _dry_run(request)
+        document = {"engine": request.recipe.train.engine, "commands": text}
+        typer.echo(json_text(document) if as_json else text)
         return
     with request.plan(all_sets=True, accept_verifier=accept_verifier) as plan:
         from dph.runs.run import run_stages

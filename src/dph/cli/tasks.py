@@ -272,7 +272,7 @@ def math(
     also as .gz) with problem and answer will do.
     """
     from dph.cli.display.tasks import say_math
-    from dph.errors import SettingsError
+    from dph.errors import DataError, SettingsError
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import save_problems
 
@@ -283,6 +283,9 @@ def math(
     else:
         stem = Path(data.name.removesuffix(".gz")).stem
         loaded = load_math(data, name=name or stem, integers=integers)
+    if not loaded.problems:
+        why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
+        raise DataError(f"{data} gives no problems{why}")
     _require_place(out)
     save_problems(out, loaded.problems)
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))

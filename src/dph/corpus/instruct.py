@@ -128,28 +128,40 @@ class Contamination:
         )
         if PROMPT in checks:
             self._prompts = {
-                _normal(row[key]): name
+                _normal(text): name
                 for name in sorted(sets, reverse=True)
                 for _, row in read_rows(sets[name])
                 for key in _ASKED
-                if isinstance(row.get(key), str)
+                for text in _asked(row.get(key))
             }
 
     def reason(self, row: InstructRow) -> str:
         """Why the row must go; '' if it may stay."""
-        if (found := self._prompts.get(_normal(row.prompt))) is not None:
-            return f"{PROMPT}:{found}"
+        *turns, _ = row_texts(row.content)
+        for asked in (row.prompt, *turns[-1:]):  # with and without what stands before it
+            if (found := self._prompts.get(_normal(asked))) is not None:
+                return f"{PROMPT}:{found}"
         if self._stage is None:
             return ""
         outcome = self._stage(Document.of(row.text, id=row.key, path="row"))
         return outcome.drops[0].reason if outcome.drops else ""
 
 
+def _asked(prompt: Any) -> Iterator[str]:
+    """The text that a test asks by: its prompt, or the last message of a chat."""
+    if isinstance(prompt, str):
+        yield prompt
+    elif isinstance(prompt, list) and prompt and isinstance(prompt[-1], Mapping):
+        last = prompt[-1].get("content")
+        if isinstance(last, str):
+            yield last
+
+
 def _normal(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same files and settings give other rows."""
 SCHEMA = 1
 ROWS, MANIFEST = "rows.jsonl", "manifest.json"

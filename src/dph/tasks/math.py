@@ -114,12 +114,12 @@ def math_prompt(problem: str) -> str:
 def _number(row: Any, position: int, place: str) -> Any:
     if not isinstance(row, dict):
         raise DataError(f"{place}: a problem is a JSON object, got {row!r:.80}")
-    return next((row[f] for f in ("problem_id", "id") if row.get(f) is not None), position)
+    return next((row[f] for f in ("problem_id", "id") if row.get(f) not in (None, "")), position)
 
 
 def _gold(row: Mapping[str, Any]) -> str | None:
     answer = row.get("answer")
-    if answer is None:
+    if answer is None or not str(answer).strip():
         boxes = last_boxes(str(row.get("solution") or ""))
         return boxes[-1] if boxes else None
     return str(answer).strip()

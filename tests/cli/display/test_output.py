@@ -19,6 +19,13 @@ def test_a_table_is_never_cut_to_the_terminal(monkeypatch):
     assert table_text(table).count("0123456789") == 9
 
 
+def test_names_are_printed_as_they_are():
+    table = Table("run x[kl=0.1]", "[/data/x]")
+    table.add_row("p[/data/y]", ":fire:")
+    shown = table_text(table)
+    assert all(name in shown for name in ("run x[kl=0.1]", "[/data/x]", "p[/data/y]", ":fire:"))
+
+
 def test_lines_end_without_blanks():
     table = Table("a", "b", box=None)
     table.add_row("1", "")

@@ -85,6 +85,27 @@ def test_rows_of_a_test_set_go_for_their_prompt_their_words_or_a_function(tmp_pa
     assert only.manifest["left_out"] == {"prompt:he": 1}
 
 
+def test_a_test_question_is_found_in_a_chat_and_under_a_system_message(tmp_path):
+    def chat(*texts):
+        roles = ["user"] if len(texts) == 1 else ["system", "user", "assistant"]
+        return [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
+
+    part = write(
+        tmp_path / "a.jsonl",
+        [
+            {"prompt": "What is 2+2?", "response": "4"},
+            {"messages": chat("Be brief.", "What is 3+3?", "6")},
+            {"prompt": "What is 5+5?", "response": "10"},
+        ],
+    )
+    tests = write(
+        tmp_path / "tests.jsonl", [{"prompt": chat("What is 2+2?")}, {"prompt": "What is 3+3?"}]
+    )
+    made = instruct({"a": part}, tmp_path / "out", quotas={"a": 9}, sets={"t": tests})
+    assert [row["prompt"] for row in rows_of(made)] == ["What is 5+5?"]
+    assert made.manifest["left_out"] == {"prompt:t": 2}
+
+
 def test_a_finished_one_is_kept_until_a_file_or_a_number_changes(parts, tmp_path):
     first = instruct(parts, tmp_path / "out", quotas={"a": 8, "b": 3})
     written = first.path.stat().st_mtime_ns

@@ -19,6 +19,13 @@ def test_sections_count_their_pages_and_show_one_that_was_missed():
     assert found["a.com/about%"].example == "http://a.com/about"
 
 
+def test_a_file_without_a_column_is_named(tmp_path):
+    path = tmp_path / "review.csv"
+    path.write_text("pattern,yes\na%,1\n")
+    with pytest.raises(DataError, match="there is no 'accept', only pattern"):
+        read_review(path)
+
+
 def test_answers_are_kept_when_the_file_is_written_again(tmp_path):
     path = tmp_path / "review.csv"
     answers = {"a.com/q/%": True, "%mine%": False}

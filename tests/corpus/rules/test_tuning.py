@@ -42,6 +42,20 @@ def dropped_ids(directory):
     return {row["id"] for row in rows if row["reason"] != "doc_type"}
 
 
+def test_a_file_that_no_rule_of_the_preset_reads_is_left_out(tmp_path):
+    text = Document.of("some words", id="b.txt", path="b.txt", doc_type="text", language="")
+    small_corpus(tmp_path / "in", [code(3), text])
+    (tmp_path / "own_lines.py").write_text("def lines(view):\n    return view.text.count('x')\n")
+    own = tmp_path / "own.toml"
+    own.write_text(
+        '[[rule]]\nname = "short"\nsignal = "own_lines:lines"\ndrop = { code = "< 0" }\n'
+        'catches = "nothing"\n'
+    )
+    files = ["--input", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
+    assert main(["corpus", "filter", *files, "--preset", str(own)]) == 0
+    assert list(read_signals(tmp_path / "out").ids) == ["d003.lua"]
+
+
 @pytest.mark.parametrize("thresholds", [{}, {LINES: "< 25"}, {LINES: "", UNIQUE: "> 0.6"}])
 def test_other_thresholds_drop_from_disk_what_the_filter_would_drop(
     corpus, filtered, tmp_path, thresholds

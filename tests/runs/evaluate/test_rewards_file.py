@@ -37,6 +37,18 @@ def test_an_outcome_decides_over_the_reward(write):
     assert read_rewards(path).problems["a"].correct.tolist() == [True, False]
 
 
+def test_an_answer_whose_grading_crashed_is_not_a_wrong_one(write):
+    crashed = row("a", 0, outcome="CRASHED")
+    rewards = read_rewards(write(row("a"), crashed, row("b", 0, outcome="CRASHED"), row("c", 0)))
+    assert rewards.problems["a"].correct.tolist() == [True]
+    assert (list(rewards.problems), rewards.bad_gold) == (["a", "c"], ("b",))
+
+
+def test_a_set_may_be_named_by_a_number(write):
+    path = write(row("a", set=1), row("b", set=2))
+    assert list(read_rewards(path, set_name="2").problems) == ["b"]
+
+
 def test_samples_go_by_their_index_and_greedy_answers_do_not_count(write):
     path = write(
         row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)

@@ -82,6 +82,14 @@ def test_the_same_rows_come_out_in_order_with_their_verdicts(tmp_path, into, out
     assert list(target.parent.iterdir()) == [target]
 
 
+def test_a_field_that_the_first_row_lacks_becomes_a_column(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.parquet"
+    rows = [{"n": 0}, {"n": 1, "note": "x"}, {"n": 2, "note": "y"}]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    grade_file(source, target, grader=EvenIsRight())
+    assert pq.read_table(target)["note"].to_pylist() == [None, "x", "y"]
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
 def test_no_rows_in_no_rows_out(tmp_path, suffix):
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"

@@ -1,5 +1,6 @@
 """``dph corpus dedup``: copies and near-copies go, the best file of a group stays."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -148,6 +149,8 @@ def _numbers(texts: list[str], flag: str) -> dict[str, float]:
     for name, value in named_values(texts, flag).items():
         try:
             found[name] = float(value)
+            if not math.isfinite(found[name]):
+                raise ValueError(value)
         except ValueError as error:
             raise SettingsError(f"{flag} {name} must be a number, got {value!r}") from error
     return found

@@ -83,10 +83,17 @@ def tune(
     """
     from dph._base.files import write_text
     from dph.cli.display.output import json_text, table_text
+    from dph.cli.results import require_out_file
     from dph.corpus.rules.own import open_preset, preset_text
     from dph.corpus.rules.presets import with_thresholds
     from dph.corpus.rules.tuning import histogram_page, outcome_of, read_signals
+    from dph.errors import SettingsError
 
+    for flag, path in (("--save", save), ("--page", page)):
+        if path is not None:
+            require_out_file(path, flag)
+    if save is not None and save == page:
+        raise SettingsError(f"--save and --page name one file, {save}")
     columns = read_signals(directory)
     name, settled = _filtered_by(directory, preset)
     asked = named_values(thresholds or (), "--threshold", empty=True)

@@ -115,7 +115,10 @@ def _printed(table: "Table") -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    Console(file=stream, width=_WIDEST, highlight=False, no_color=True).print(table)
+    console = Console(
+        file=stream, width=_WIDEST, highlight=False, no_color=True, markup=False, emoji=False
+    )
+    console.print(table)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return textwrap.dedent("\n".join(lines)).strip("\n")
 

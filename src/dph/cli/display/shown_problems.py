@@ -133,14 +133,16 @@ def print_shown(*shown: Shown, pager: bool = True) -> None:
 
     parts = [part for each in shown for part in _parts(each)]
     if sys.stdout.isatty():
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False, emoji=False)
         with console.capture() as captured:
             for part in parts:
                 console.print(part)
         show_text(captured.get(), height=console.height, pager=pager)
         return
     stream = io.StringIO()
-    plain = Console(file=stream, width=_WIDTH, highlight=False, no_color=True)
+    plain = Console(
+        file=stream, width=_WIDTH, highlight=False, no_color=True, markup=False, emoji=False
+    )
     for part in parts:
         plain.print(part)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]

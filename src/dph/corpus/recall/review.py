@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,7 +154,7 @@ def read_review(path: Path) -> dict[str, bool | None]:
         DataError: it cannot be read, a pattern is empty or there twice, or an answer is none.
     """
     answers: dict[str, bool | None] = {}
-    for place, row in read_rows(path, columns=["pattern", "accept"]):
+    for place, row in _rows_with(path, "pattern", "accept"):
         pattern, answer = (str(row[name] or "").strip() for name in ("pattern", "accept"))
         if not pattern.strip("%"):
             raise DataError(f"{place}: the pattern {pattern!r} would match every page")
@@ -164,6 +164,20 @@ def read_review(path: Path) -> dict[str, bool | None]:
             raise DataError(f"{place}: accept must be yes, no or empty, got {answer!r}")
         answers[pattern] = _ANSWERS[answer.lower()]
     return answers
+
+
+def _rows_with(path: Path, *columns: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Rows with all of the columns, and where each stands.
+
+    Raises:
+        DataError: a row lacks one.
+    """
+    for place, row in read_rows(path, columns=list(columns)):
+        there = list(row) if isinstance(row, dict) else []
+        if lacking := [name for name in columns if name not in there]:
+            known = ", ".join(there) or "nothing"
+            raise DataError(f"{place}: there is no {lacking[0]!r}, only {known}")
+        yield place, row
 
 
 def accepted(answers: Mapping[str, bool | None]) -> Sequence[str]:
@@ -193,7 +207,7 @@ def read_labels(path: Path) -> dict[str, bool]:
         DataError: it cannot be read, an id is there twice, or a label is neither true nor false.
     """
     labels: dict[str, bool] = {}
-    for place, row in read_rows(path, columns=["id", "relevant"]):
+    for place, row in _rows_with(path, "id", "relevant"):
         label = _LABELS.get(str(row["relevant"]).strip().lower())
         if label is None:
             raise DataError(f"{place}: relevant must be true or false, got {row['relevant']!r}")

@@ -54,13 +54,15 @@ def read_signals(directory: Path) -> SignalColumns:
     with pq.ParquetFile(directory / SIGNALS_FILE) as file:
         for group in range(file.metadata.num_row_groups):
             table = file.read_row_group(group)
-            rows = np.array([places[name] for name in table["id"].to_pylist()], dtype=np.intp)
+            # A document that no rule reads has signals and no verdict.
+            rows = np.array([places.get(name, -1) for name in table["id"].to_pylist()], np.intp)
             signals = table["signal"].combine_chunks().dictionary_encode()
             numbers = table["value"].to_numpy()
             codes = signals.indices.to_numpy()
             for code, name in enumerate(signals.dictionary.to_pylist()):
                 column = values.setdefault(name, np.full(len(ids), np.nan))
-                column[rows[codes == code]] = numbers[codes == code]
+                chosen = (codes == code) & (rows >= 0)
+                column[rows[chosen]] = numbers[chosen]
     sizes = _sizes(directory)
     return SignalColumns(
         ids,

@@ -61,8 +61,9 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
     """Read a file of graded samples: parquet, JSON lines or CSV (dph._base.files.rows.SUFFIXES).
 
     A sample is correct if its ``outcome`` is CORRECT, or, in a file without outcomes, if its
-    reward is 1. With ``sample_index`` samples are put into its order and greedy answers (-1) are
-    left out; else they stay in the file's.
+    reward is 1. One whose grading CRASHED says nothing and is left out. With ``sample_index``
+    samples are put into its order and greedy answers (-1) are left out; else they stay in the
+    file's.
 
     Args:
         path: the file.
@@ -74,11 +75,12 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
     """
     samples: dict[str, dict[int, tuple[float, bool]]] = {}
     bad: dict[str, None] = {}
+    crashed: dict[str, None] = {}
     numbered: set[bool] = set()
     sets: dict[str, None] = {}
     for place, row in _rows(path):
         sets[str(row.get("set"))] = None
-        if set_name is not None and row.get("set") != set_name:
+        if set_name is not None and str(row.get("set")) != set_name:
             continue
         problem_id, reward = _problem_id(row, place), _reward(row, place)
         index, outcome = _index(row, place), _outcome(row, place)
@@ -86,6 +88,9 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
             continue
         if outcome is Outcome.BAD_GOLD:
             bad[problem_id] = None
+        if outcome is Outcome.CRASHED:  # the other answers to the problem count
+            crashed[problem_id] = None
+            continue
         numbered.add(index is not None)
         if len(numbered) > 1:
             raise DataError(f"{place}: some rows have a sample_index and some have none")
@@ -95,6 +100,7 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
             raise DataError(f"{place}: sample {index} of problem {problem_id!r} occurs twice")
         own[index] = reward, reward == 1.0 if outcome is None else outcome is Outcome.CORRECT
     _require_one_set(path, sets, set_name)
+    bad |= {name: None for name in crashed if name not in samples}
     kept = {name: _of_problem(own) for name, own in samples.items() if name not in bad}
     if not kept:
         raise DataError(f"{path} has no graded samples" + (" that count" if bad else ""))

@@ -155,7 +155,7 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
 
 def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
     try:
-        table = chunk.table if chunk.table is not None else pa.Table.from_pylist(chunk.rows)
+        table = chunk.table if chunk.table is not None else _table(chunk.rows)
     except (pa.ArrowException, UnicodeEncodeError) as error:
         raise DataError(
             f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
@@ -163,6 +163,12 @@ def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
     for name, (kind, values) in columns.items():
         table = table.append_column(name, pa.array(values, kind))
     return table
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """All columns of all rows (``from_pylist`` takes those of the first row alone)."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
 
 
 def _encode(row: Mapping[str, Any]) -> bytes:
