@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
@@ -157,7 +156,7 @@ class EpisodeSampler:
         return EnvironmentVerifier(self.environment, self.verifier)
 
     @property
-    def limits(self) -> dict[str, Any]:
+    def limits(self) -> dict[str, object]:
         """As of ``GradedSampler``; the environment's own are in ``graded_by``."""
         return {**asdict(self.parameters), "tokens": self.tokens}
 
@@ -490,9 +489,7 @@ def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
         VerifierError: they were.
     """
     said: dict[int, _Row] = {}
-    for row in rows:
-        if not row.began:
-            continue
+    for row in (row for row in rows if row.began):
         first = said.setdefault(row.problem, row)
         if row.prompt != first.prompt:
             raise VerifierError(

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dph._base.closing import Closing
 from dph.errors import VerifierError
@@ -214,7 +214,7 @@ class GradedSampler:
         return self.verifier
 
     @property
-    def limits(self) -> dict[str, Any]:
+    def limits(self) -> dict[str, object]:
         """What an answer depends on but the policy and the prompt, for digests."""
         return asdict(self.parameters)
 
