@@ -215,7 +215,7 @@ class GradedSampler:
 
     @property
     def limits(self) -> dict[str, object]:
-        """What an answer depends on but the policy and the prompt, for digests."""
+        """Settings that decide an answer next to the policy and the prompt, for digests."""
         return asdict(self.parameters)
 
     def counted_together(self) -> "GradedSampler":
