@@ -2,9 +2,9 @@ r"""How often the real world's vote is right, on the prompts that consolidation 
 
     python -m benchmarks.real.votes OUT ... [--write docs/real-world.md]
 
-OUT is a directory of benchmarks/real/STUDY.toml with its ``work/``: stores hold the answers of the
-base model, and of trained models before their consolidation. The prompts are files without
-answers, but sums and differences, so the answers can be worked out here. A row is one store's
+OUT is a directory of benchmarks/real/STUDY.toml with its ``work/``: stores of its seeds hold the
+answers of the base model (those of trained models go with their runs). The prompts are files
+without answers, but sums and differences, so the answers can be worked out here. A row is one store's
 prompts of one part: share of answers that are right, prompts with a consensus (two answers or more
 of one number, the largest class), and how often it is right, on report seeds. Rows are added to
 benchmarks/real/results/votes.jsonl; those that are there stay. A second table is of the tests, from
@@ -14,7 +14,6 @@ the study's rows: how often the majority is right there, minus how often the gre
 import argparse
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -55,8 +54,8 @@ def main() -> None:
     rows = read_votes(arguments.rows)
     reported = load_study(STUDY).file.study.seeds_report
     for out in arguments.results:
-        for store, answers_of in _stores(out):
-            for row in votes_of(store, answers_of):
+        for manifest in sorted(out.glob("work/*/seed_*/stores/*/manifest.json")):
+            for row in votes_of(manifest.parent):
                 if row["seed"] in reported:
                     rows.setdefault(tuple(row[name] for name in KEY), row)
     write_json_lines(arguments.rows, [rows[key] for key in sorted(rows)])
@@ -73,23 +72,11 @@ def read_votes(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     return {tuple(row[name] for name in KEY): row for row in rows}
 
 
-def _stores(out: Path) -> Iterator[tuple[Path, str]]:
-    """Every whole store below ``out``, and the method whose answers it holds: "base" before RL."""
-    for manifest in sorted(out.glob("work/*/seed_*/**/stores/*/manifest.json")):
-        run = next((p for p in manifest.parents if (p / "recipe.toml").exists()), None)
-        yield manifest.parent, "base" if run is None else _method(run)
-
-
-def _method(run: Path) -> str:
-    of_run = run.parent if run.name == "consolidation" else run
-    return str(tomllib.loads((of_run / "recipe.toml").read_text(encoding="utf-8"))["method"])
-
-
-def votes_of(store: Path, answers_of: str) -> Iterator[dict[str, Any]]:
-    """One row for each part of the prompts."""
+def votes_of(store: Path) -> Iterator[dict[str, Any]]:
+    """One row for each part of the prompts; ``store`` is ``seed_<n>/stores/<name>``."""
     manifest, values = read_manifest(store, "store"), stored_values(store)
     groups = stored_groups(store)
-    seed = int(next(p.name for p in store.parents if p.name.startswith("seed_"))[5:])
+    seed = int(store.parents[1].name.removeprefix("seed_"))
     for part in dict.fromkeys(str(group.problem.answer["part"]) for group in groups):
         own = [
             _told(group, [value.answer_class for value in values[group.problem.problem_id]])
@@ -100,7 +87,7 @@ def votes_of(store: Path, answers_of: str) -> Iterator[dict[str, Any]]:
         yield {
             "schema": SCHEMA,
             "seed": seed,
-            "answers_of": answers_of,
+            "answers_of": "base",
             "part": part,
             "prompts": len(own),
             "answers": manifest.source.answers,

@@ -88,7 +88,7 @@ def write(path, prompts, cut_off=()):
 
 def test_a_vote_is_right_where_most_answers_are(tmp_path):
     store = write(tmp_path / "seed_7" / "stores" / "broad", PROMPTS)
-    across, neither = votes_of(store, "base")
+    across, neither = votes_of(store)
     assert (across["seed"], across["part"], across["prompts"]) == (7, "across", 3)
     assert across["right"] == pytest.approx((2 + 1 + 1) / 12)
     assert across["consensus"] == pytest.approx(2 / 3)
@@ -99,13 +99,13 @@ def test_a_vote_is_right_where_most_answers_are(tmp_path):
 
 def test_an_answer_that_was_cut_off_is_not_right(tmp_path):
     store = write(tmp_path / "seed_7" / "stores" / "broad", PROMPTS[:1], cut_off=(1,))
-    (row,) = votes_of(store, "base")
+    (row,) = votes_of(store)
     assert row["right"] == pytest.approx(1 / 4)
 
 
 def test_without_a_consensus_nothing_is_said_of_it(tmp_path):
     store = write(tmp_path / "seed_7" / "stores" / "broad", PROMPTS[2:3])
-    (row,) = votes_of(store, "base")
+    (row,) = votes_of(store)
     assert (row["consensus"], row["consensus_right"]) == (0.0, None)
 
 
