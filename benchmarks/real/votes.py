@@ -5,8 +5,8 @@ r"""How often the real world's vote is right, on the prompts that consolidation 
 OUT is a directory of benchmarks/real/STUDY.toml with its ``work/``: stores of its seeds hold the
 answers of the base model (those of trained models go with their runs). The prompts are files
 without answers, but sums and differences, so the answers can be worked out here. A row is one
-store's prompts of one part: share of answers that are right, prompts with a consensus (two answers or more
-of one number, the largest class), and how often it is right, on report seeds. Rows are added to
+store's prompts of one part: share of answers that are right, prompts with a consensus (two answers
+or more of one number, the largest class), and how often it is right, on report seeds. Rows go into
 benchmarks/real/results/votes.jsonl; those that are there stay. A second table is of the tests, from
 the study's rows: how often the majority is right there, minus how often the greedy answer is.
 """
