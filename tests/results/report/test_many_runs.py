@@ -16,6 +16,9 @@ CUT = """selector => [...document.querySelectorAll(selector)]
 TOPS = "found => new Set(found.map((one) => one.getBoundingClientRect().top)).size"
 FITTED = """[...document.querySelectorAll('#overview .chart')].map((place) =>
     place.querySelector('svg.marks')?.clientWidth === place.clientWidth)"""
+SEEN_FITTED = """[...document.querySelectorAll('.chart')].filter((one) => one.checkVisibility())
+    .every((one) => [one.clientWidth, undefined].includes(
+        one.querySelector('svg.marks')?.clientWidth))"""
 LEFTS = "found => found.map((one) => one.getBoundingClientRect().left)"
 WIDTHS = "found => new Set(found.map((one) => Math.round(one.getBoundingClientRect().width))).size"
 
@@ -197,6 +200,7 @@ def every_page(page, scheme):
             page.wait_for_selector(f"html[data-shown='{address}']")
             if "problem/" in address:
                 page.wait_for_selector("#problem .answer")
+            wait_until(page, SEEN_FITTED)
             yield width, address
 
 
