@@ -114,7 +114,7 @@ class Selection:
         self._quotas, self._caps = mixture.quotas(), mixture.caps
         self._last_id = ""
         self.taken: Counter[str] = Counter()
-        self._by_language: Counter[str] = Counter()
+        self.by_language: Counter[str] = Counter()
 
     def left_out(self, candidates: Iterable[PartDocument]) -> Iterator[tuple[PartDocument, str]]:
         """The candidates that are not taken, each with the reason."""
@@ -123,7 +123,7 @@ class Selection:
                 yield candidate, reason
                 continue
             self.taken[candidate.part] += candidate.bytes
-            self._by_language[candidate.language] += candidate.bytes
+            self.by_language[candidate.language] += candidate.bytes
             self._last_id = candidate.id
 
     def shortfalls(self) -> dict[str, int]:
@@ -137,7 +137,7 @@ class Selection:
         if candidate.id == self._last_id:
             return TAKEN
         cap = self._caps.get(candidate.language)
-        if cap is not None and self._by_language[candidate.language] + candidate.bytes > cap:
+        if cap is not None and self.by_language[candidate.language] + candidate.bytes > cap:
             return CAPPED
         if self.taken[candidate.part] + candidate.bytes > self._quotas[candidate.part]:
             return FULL
@@ -200,7 +200,7 @@ def mix(
     """Take of each part what ``mixture`` says, and write it as one corpus.
 
     A part that has less than its share is told in the manifest's counts (``short <part>``, bytes)
-    and never made up for by another.
+    and never made up for by another; ``capped <language>`` has what was taken of one with a cap.
 
     Args:
         parts: corpora by the names of the shares.
@@ -238,6 +238,8 @@ def mix(
         for name, short in selection.shortfalls().items():
             told.counts[f"bytes {name}"] = selection.taken[name]
             told.counts[f"short {name}"] = short
+        for language in mixture.caps:
+            told.counts[f"capped {language}"] = selection.by_language[language]
         written = [step.name for step in steps]
         return finish_stage(out, "mix", written, summaries, history=history, before=[told])
 

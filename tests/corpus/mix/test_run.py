@@ -27,7 +27,7 @@ def test_a_mixture_is_a_corpus_with_the_shares_and_tells_what_is_short(tmp_path)
 
 
 def test_neither_the_parts_shards_nor_the_workers_change_a_byte(tmp_path):
-    mixture = Mixture(budget=300, shares={"a": 3, "b": 1}, caps={"python": 250})
+    mixture = Mixture(budget=300, shares={"a": 3, "b": 1}, caps={"python": 250, "pyhton": 9})
     made = []
     for shards in (1, 3):
         home = tmp_path / str(shards)
@@ -36,6 +36,8 @@ def test_neither_the_parts_shards_nor_the_workers_change_a_byte(tmp_path):
         made.append([mixed.path(shard).read_bytes() for shard in mixed.shards])
         again = mix(parts, home / "out", mixture=mixture, shards=2)
         assert again.manifest == mixed.manifest
+        counts = mixed.manifest.flow.counts
+        assert (counts["capped python"], counts["capped pyhton"]) == (246, 0)  # 41 of 6 bytes
     assert made[0] == made[1]
 
 

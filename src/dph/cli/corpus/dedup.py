@@ -140,6 +140,9 @@ def mix(
         short = mixed.manifest.flow.counts[f"short {name}"]
         if not as_json and short > _TOLD * quota:
             typer.echo(f"short: {name} has {(quota - short) / 1e6:.2f} of {quota / 1e6:.2f} MB")
+    for language, cap in mixture.caps.items():
+        if not as_json and cap and not mixed.manifest.flow.counts[f"capped {language}"]:
+            typer.echo(f"cap: nothing in {language} was taken")
 
 
 def _numbers(texts: list[str], flag: str) -> dict[str, float]:

@@ -3,6 +3,7 @@ import pytest
 from dph.tasks.verifiers.code.task import extract_program
 
 A, B = "def a():\n    return 1\n", "def b():\n    return 2\n"
+SPLIT = "def a(text):\n    return text.split('</think>')[-1].partition(\"<answer>\")[2]\n"
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,11 @@ A, B = "def a():\n    return 1\n", "def b():\n    return 2\n"
         (f"````python\n```\n{A}````", f"```\n{A}"),
         (f"<think>```python\n{B}```</think>```text\n```\n```python\n{A}```", A),
         (f"<answer>\n```python\n{A}```\n</answer> ```python\n{B}```", A),
+        (f"```python\n{SPLIT}```", SPLIT),
+        (f"<think>It's so.</think>That's\n```python\n{SPLIT}```", SPLIT),
+        (f"<answer>\n```python\n{SPLIT}```\n</answer> ```python\n{B}```", SPLIT),
+        (f"<think>\n```python\n{SPLIT}\nNo.</think>\n```python\n{A}```", A),
+        (f"It's<think>```python\n{B}```\nIt's</think>Here's\n```python\n{A}```", A),
         ("print(int(input()) + 1)\n", "print(int(input()) + 1)\n"),
         ("I cannot do that.", None),
         ("```python\n\n```", None),
@@ -41,5 +47,12 @@ def test_an_indented_answer_goes_on_with_a_prefix_and_is_nothing_without_one():
 
 
 def test_hostile_texts_are_read_once():
-    for text in ("`" * 200_000, "```python\n" * 50_000, "~~~ \n" * 60_000, "<answer>" * 50_000):
+    for text in (
+        "`" * 200_000,
+        "```python\n" * 50_000,
+        "~~~ \n" * 60_000,
+        "<answer>" * 50_000,
+        "```\n" + "'</think>" * 20_000,
+        "'<answer>'" * 20_000,
+    ):
         extract_program(text)

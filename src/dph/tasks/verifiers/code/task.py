@@ -32,7 +32,7 @@ from dph.tasks.verifiers.sql.extraction import answer_spans
 # Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(`` or an assignment.
 #
 # Inside of the last ``<answer>`` element, where there is one, and else after the last
-# ``</think>``.
+# ``</think>``. A tag between quotes on a line of a fenced block is part of a program.
 
 _LONGEST = 250_000
 _FENCE = re.compile(r"^[ \t]{0,3}+(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^\n`]*+$", re.MULTILINE)
@@ -43,10 +43,15 @@ _STATEMENT = re.compile(
 )
 
 
+_TAG = re.compile(r"</?(?:answer|think)>", re.IGNORECASE)
+_LITERAL = re.compile(r"""(?<!\w)[rbfu]{0,2}+(?:'[^'\n]*+'|"[^"\n]*+")""", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class _Block:
     mark: str
     text: str
+    start: int
 
 
 def extract_program(response: str, *, entry_point: str = "", prefix: bool = False) -> str | None:
@@ -58,10 +63,11 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
     'print(1)\n'
     """
     response = response[-_LONGEST:]
-    if spans := answer_spans(response):
+    plain = _without_quoted_tags(response)
+    if spans := answer_spans(plain):
         response = response[slice(*spans[0])]
-    elif "</think>" in response:
-        response = response.rpartition("</think>")[2]
+    elif (thought := plain.rfind("</think>")) >= 0:
+        response = response[thought + len("</think>") :]
     blocks = [block for block in _blocks(response) if block.text.strip()]
     if not blocks:
         return response if _reads_like_python(response, prefix) else None
@@ -73,6 +79,22 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
         [block for block in blocks if not block.mark],
     )
     return next((found[-1].text for found in choices if found), None)
+
+
+def _without_quoted_tags(response: str) -> str:
+    """The response, as long as before, with other characters for the tags that programs quote."""
+    if not _TAG.search(response):
+        return response
+    parts, done = [], 0
+    for block in _blocks(response):
+        blanked = _LITERAL.sub(lambda found: _TAG.sub(_blanked, found[0]), block.text)
+        parts += [response[done : block.start], blanked]
+        done = block.start + len(block.text)
+    return "".join([*parts, response[done:]])
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return "_" * len(found[0])
 
 
 def _reads_like_python(response: str, prefix: bool) -> bool:
@@ -96,7 +118,8 @@ def _blocks(response: str) -> list[_Block]:
 
 
 def _block(response: str, opening: re.Match[str], end: int) -> _Block:
-    return _Block(opening[2].lower(), response[opening.end() + 1 : end])
+    start = min(opening.end() + 1, end)
+    return _Block(opening[2].lower(), response[start:end], start)
 
 
 FIELDS = ("tests", "cases")
