@@ -49,7 +49,7 @@ class CodeVerifier(Closing):
     """
 
     name = "code"
-    version = "3"
+    version = "4"
 
     def __init__(
         self,
