@@ -6,6 +6,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from dph.lab.study.settings import load_study
+from dph.lab.study.sites import sites_of
+from dph.recipe import load_recipe
+
 STUDY = """
 [study]
 name = "own"
@@ -39,6 +43,25 @@ def test_a_vote_of_more_answers_than_the_recipe_draws_is_refused(dph, example):
     assert code == 2
     assert "votes = 24 needs as many answers to a problem, and methods.grpo on task has" in err
     assert not (example.parent / "own").exists()
+
+
+def test_other_problems_are_another_task(example):
+    file = example.parent / "STUDY.toml"
+    file.write_text(STUDY)
+
+    def identity():
+        (site,) = sites_of(load_study(file).file, file.parent)
+        return site.identity
+
+    before, train = identity(), load_recipe(example).data.train
+    problems = train.read_text()
+    assert identity() == before
+    train.write_text(
+        problems + problems.splitlines()[0].replace('"problem_id": "', '"problem_id": "x')
+    )
+    assert identity() != before
+    train.write_text(problems)
+    assert identity() == before
 
 
 @pytest.mark.slow

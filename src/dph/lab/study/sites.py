@@ -19,7 +19,8 @@ from dph.recipe.keys import flat, nested
 class Site:
     """A world of a task and edition, or a recipe; ``settings`` are dotted and hold for all runs.
 
-    ``sets`` are the evaluation sets.
+    ``sets`` are the evaluation sets. ``recipe_hash`` stands for a recipe and the files of
+    problems that it names, so that results on other data are other runs.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Site:
     sizes: Mapping[str, int] = field(default_factory=dict)
     base_steps: int | None = None
     recipe: Path | None = None
-    recipe_sha256: str | None = None
+    recipe_hash: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -41,7 +42,7 @@ class Site:
                 "edition": self.edition,
                 "sizes": dict(sorted(self.sizes.items())),
                 "base_steps": self.base_steps,
-                "recipe": self.recipe_sha256,
+                "recipe": self.recipe_hash,
                 "settings": dict(sorted(self.settings.items())),
             }
         )
@@ -152,9 +153,20 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
         name=recipe.name or loaded.name,
         sets=tuple(loaded.data.sets),
         recipe=path.resolve(),
-        recipe_sha256=sha256(path),
+        recipe_hash=_digest(loaded, path),
         settings={**common, **dotted(recipe.settings, "recipes.settings")},
     )
+
+
+def _digest(recipe: Recipe, path: Path) -> str:
+    """A hash of a recipe's file and of the local files of problems that it names."""
+    named = {"train": recipe.data.train}
+    named |= {f"sets.{name}": asked.path for name, asked in recipe.data.sets.items()}
+    named |= {f"stores.{name}": store.file for name, store in recipe.stores.items() if store.file}
+    if recipe.data.shots is not None and recipe.data.shots.file is not None:
+        named["shots"] = recipe.data.shots.file
+    known = {name: sha256(file) for name, file in named.items() if file and file.is_file()}
+    return recipe_digest({"recipe": sha256(path), **known})
 
 
 # The recipe of one run: a world's or the user's own, a method and one way of running it.
