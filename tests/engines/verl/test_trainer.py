@@ -1,5 +1,6 @@
 """What the trainers check and prepare before verl takes over."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from dph.engines.verl.fitting import open_stored, require_fitting_pool
 from dph.engines.verl.mixing import MixingActors
 from dph.engines.verl.settings import train_settings
 from dph.errors import PoolError, SettingsError
+from dph.records import Problem
+from dph.runs.presample.pool import load_pool
+from dph.tasks.problems import save_problems
+from dph.tasks.verl import problems_to_verl
 from engines.verl.rows import TEMPERATURE, make_model
 from engines.verl.small_pool import write_small_pool
 from small_stores import write_store_of
@@ -101,6 +106,22 @@ def test_verl_reads_the_problems_that_pre_sampling_left_open(config):
     rows = [row for _, row in read_rows(module.Path(path))]
     assert [row["extra_info"]["problem_id"] for row in rows] == ["p0", "p1"]
     assert rows[0]["reward_model"]["ground_truth"] == "w0"
+
+
+def test_problems_to_explore_are_asked_as_in_the_files_of_the_command(config, tmp_path):
+    pool = {p.problem_id: p for p in load_pool(tmp_path / "pool").exploration}
+    asked = [replace(p, prompt=f"1 + 1 = 2\n{p.prompt}") for p in (pool["p1"], pool["p0"])]
+    save_problems(
+        tmp_path / "asked.jsonl",
+        [*asked, Problem(problem_id="p9", prompt="no", answer={"answer": 1})],
+    )
+    problems_to_verl(tmp_path / "asked.jsonl", tmp_path / "asked.parquet")
+    config.data.train_files = str(tmp_path / "asked.parquet")
+    config.actor_rollout_ref.rollout.prompt_length = 64
+    (path,) = Trainer(config).config.data.train_files
+    rows = [row for _, row in read_rows(module.Path(path))]
+    assert [row["prompt"][0]["content"] for row in rows] == [asked[1].prompt, asked[0].prompt]
+    assert rows[0]["extra_info"]["problem_id"] == "p0"
 
 
 def test_all_problems_are_those_that_the_user_names(config):

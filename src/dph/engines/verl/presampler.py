@@ -70,7 +70,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
             TrainingError: some answers could not be drawn or graded; verl's log says why.
         """
         self.agent_loop_manager = agent_loop_manager
-        self.global_steps = 1  # part of every answer's seed
+        self.global_steps = 0  # part of every answer's seed; training counts from 1
         settings, path = self.dph, self.dph.pool
         tokenizer = load_tokenizer(self.config.actor_rollout_ref.model.path)
         problems = [problem_of_fields(row, settings) for row in self.train_dataset.dataframe]

@@ -12,6 +12,7 @@ from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, registe
 from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
+from dph._base.files.rows import read_rows
 from dph.engines.verl.advantages import answer_metrics, replace_advantages
 from dph.engines.verl.fitting import open_stores, require_prompts_fit
 from dph.engines.verl.loss import PolicyLoss, WorkerLoss
@@ -27,11 +28,12 @@ from dph.engines.verl.terms import (
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, GroupAdvantage, make_objective
 from dph.model.loading import load_tokenizer
+from dph.records import Problem
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.preparation import checked, mean_gap, require_small_gap
 from dph.runs.train.rows import written_of
 from dph.tasks.problems import save_problems
-from dph.tasks.verl import ground_truth_of, problems_to_verl
+from dph.tasks.verl import ground_truth_of, problem_of_row, problems_to_verl
 
 PREFIX = "dph_"
 """Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
@@ -138,8 +140,9 @@ def _require_no_shuffle(config: DictConfig) -> None:
 
 
 def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> None:
-    """Let verl read the problems that pre-sampling left open."""
-    problems = load_pool(settings.pool).exploration
+    """Let verl read the problems that pre-sampling left open, as its own files ask them."""
+    asked = _asked(settings, config)
+    problems = [asked.get(p.problem_id, p) for p in load_pool(settings.pool).exploration]
     require_prompts_fit(problems, settings, config, tokenizer)
     directory = make_directory(Path(config.trainer.default_local_dir).absolute() / "dph")
     save_problems(directory / "exploration.jsonl", problems)
@@ -148,3 +151,18 @@ def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> Non
     problems_to_verl(directory / "exploration.jsonl", file, ground_truth=field)
     with open_dict(config):
         config.data.train_files = [str(file)]
+
+
+def _asked(settings: TrainSettings, config: DictConfig) -> dict[str, Problem]:
+    """The problems of ``data.train_files`` by id, of those files that are there.
+
+    A pool of our own engine has its problems without the examples that ``data.shots`` puts first.
+    """
+    named = config.data.train_files
+    paths = [Path(path).expanduser() for path in ([named] if isinstance(named, str) else named)]
+    rows = (row for path in paths if path.is_file() for row in read_rows(path))
+    problems = (
+        problem_of_row(row, place=place, position=position, ground_truth=settings.ground_truth)
+        for position, (place, row) in enumerate(rows)
+    )
+    return {problem.problem_id: problem for problem in problems}
