@@ -27,7 +27,7 @@ def asked(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("method", ["grpo", "dph_f", "ttrl"])
+@pytest.mark.parametrize("method", ["grpo", "dph_f", "ttrl", "lmsi", "rft"])
 def test_a_method_without_one_gets_that_of_broad_rehearsal(asked, tmp_path, method):
     recipe = asked(method)
     assert recipe.consolidation == ConsolidationSettings(**USUAL["consolidation"])
@@ -46,6 +46,11 @@ def test_what_the_recipe_says_wins_and_overrides_win_over_that(asked, tmp_path):
     assert mine.file == tmp_path / "prompts.jsonl"
     assert mine.place is None  # where answers of another model may lie
     assert "after" not in recipe.stores
+
+
+def test_the_store_of_the_prompts_is_the_one_that_is_learnt_from(asked):
+    with pytest.raises(SettingsError, match=r"--prompts gives .*prompts\.jsonl: leave out the"):
+        asked("dph_broad", overrides=["consolidation.samples=store:broad", 'stores.broad.file="x"'])
 
 
 def test_one_that_was_switched_off_is_switched_on_as_it_was_described(asked):

@@ -286,7 +286,7 @@ def math(
     if not loaded.problems:
         why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
         raise DataError(f"{data} gives no problems{why}")
-    _require_place(out)
+    _require_place(out, data)
     save_problems(out, loaded.problems)
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))
 
@@ -346,11 +346,12 @@ def _write_code(
 ) -> None:
     from dph.cli.display.output import open_progress
     from dph.cli.display.tasks import say_code
+    from dph.errors import DataError
     from dph.tasks.code import CodeProblems, load_code, solvable
     from dph.tasks.problems import save_problems
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
-    _require_place(out)
+    _require_place(out, data)
     made = load_code(data, name)
     solutions = sum(each.solution is not None for each in made)
     checked = bool(solutions) and not keep_all
@@ -362,6 +363,9 @@ def _write_code(
             loaded = solvable(made, verifier, on_done=lambda n: advance(n, ""))
     else:
         loaded = CodeProblems(problems=[each.problem for each in made], dropped=[])
+    if not loaded.problems:
+        why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
+        raise DataError(f"{data} gives no problems{why}")
     save_problems(out, loaded.problems)
     typer.echo(say_code(loaded, out, solutions=solutions, checked=checked, as_json=as_json))
 
@@ -456,6 +460,7 @@ def _write_sql(
 ) -> None:
     from dph.cli.display.output import open_progress
     from dph.cli.display.tasks import say_sql
+    from dph.errors import DataError
     from dph.tasks.problems import save_problems
     from dph.tasks.sql.data_sets import schemas_of
     from dph.tasks.sql.problems import GoldChecker, sql_problems
@@ -476,14 +481,19 @@ def _write_sql(
         made = sql_problems(
             source.questions, prompts=prompts, checks=checks, on_done=lambda: advance(1, "")
         )
+    if not made.problems:
+        why = ", ".join(f"{reason} {count}" for reason, count in made.counts().items())
+        raise DataError(f"no question is left of {total}: {why}")
     save_problems(out, made.problems)
     typer.echo(say_sql(made, source, out, checked=checks is not None, as_json=as_json))
 
 
-def _require_place(out: Path) -> None:
+def _require_place(out: Path, source: Path | None = None) -> None:
     from dph._base.files import make_directory
     from dph.errors import DataError
 
     if out.suffix != ".jsonl":
         raise DataError(f"problems are written to .jsonl, got {out}")
+    if source is not None and out.resolve() == source.resolve():
+        raise DataError(f"{out} is the input; write to another file")
     make_directory(out.parent)

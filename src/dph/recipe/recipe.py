@@ -335,7 +335,8 @@ def consolidating_recipe(
     """The recipe in ``path`` with an active ``[consolidation]`` on the prompts in a file.
 
     Where the recipe says nothing of a consolidation it is ``dph_broad``'s; what it says, and the
-    overrides, win. What was consolidated already is consolidated in the same way once more.
+    overrides, win. What was consolidated already is consolidated in the same way once more; after
+    one that learnt chosen answers (``lmsi``, ``rft``) the store is that of ``dph_broad``, too.
 
     Raises:
         SettingsError: the recipe is missing or invalid, or what is asked for is no consolidation.
@@ -348,7 +349,7 @@ def consolidating_recipe(
     store.pop("place", None)  # another model's answers may lie there
     store["file"] = str(prompts.resolve())
     found = recipe_of(table, beside=path.resolve().parent, overrides=overrides, seed=seed)
-    _require_agreement(found)
+    _require_agreement(found, prompts.resolve())
     return found
 
 
@@ -365,11 +366,15 @@ def _said(recipe: Recipe) -> dict[str, Any]:
     elif own.samples is None:
         said |= usual
     name = store_named(said.get("samples", own.samples))
-    missing = {name: CONSOLIDATION["stores"][AFTER]} if name not in recipe.stores else {}
-    return {_CONSOLIDATION: said, "stores": missing}
+    store, agreeing = recipe.stores.get(str(name)), CONSOLIDATION["stores"][AFTER]
+    if store is None:
+        return {_CONSOLIDATION: said, "stores": {name: agreeing}}
+    if store.targets == "answers":
+        return {_CONSOLIDATION: said, "stores": {name: {**agreeing, "targets": "distributions"}}}
+    return {_CONSOLIDATION: said}
 
 
-def _require_agreement(recipe: Recipe) -> None:
+def _require_agreement(recipe: Recipe, prompts: Path) -> None:
     settings = recipe.consolidation
     if not settings.active:
         raise SettingsError(
@@ -380,6 +385,11 @@ def _require_agreement(recipe: Recipe) -> None:
         raise SettingsError(
             f"{key}.prompts = {store.prompts!r}: --prompts gives the file of all prompts; set "
             f"{key}.prompts=unlabelled, or let a recipe's [consolidation] make the prompts"
+        )
+    if store.file != prompts:
+        raise SettingsError(
+            f"{key}.file = {store.file}, but --prompts gives {prompts}: leave out the override of "
+            f"consolidation.samples or of {key}.file"
         )
     if store.values == "correct" or not store.tilt > 0:
         raise SettingsError(

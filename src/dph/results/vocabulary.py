@@ -3,12 +3,12 @@
 Pictures of matplotlib, charts of Vega and the study's use these, so that a thing has one name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dph.errors import SettingsError
+from dph.errors import DataError, SettingsError
 from dph.recipe.methods import METHOD_ROWS
 
 # Methods, sets and runs.
@@ -106,6 +106,17 @@ def table_ks(samples: int) -> list[int]:
     ([8, 16], [3])
     """
     return [k for k in (8, 16, 32, 64, 128) if k <= samples] or [samples]
+
+
+def require_shown_k(k: int, known: Iterable[str]) -> None:
+    """Refuse a Pass@k that no summary has.
+
+    Raises:
+        DataError: names those that are there.
+    """
+    there = list(dict.fromkeys(known))
+    if str(k) not in there:
+        raise DataError(f"there is no Pass@{k}, only of k = {', '.join(there)}")
 
 
 def shown_ks(samples: int) -> list[int]:

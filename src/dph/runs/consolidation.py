@@ -213,19 +213,25 @@ def comparing(plan: RunPlan) -> AbstractContextManager[Comparer]:
 
 def _digest(plan: RunPlan, asked: Asked) -> str:
     name, store = only_store(plan.recipe)
+    data, model = plan.recipe.data, plan.recipe.model
+    with comparing(plan) as compared:
+        comparer_identity = compared.identity
     return recipe_digest(
         {
             "model": directory_fingerprint(plan.initial),
             "verifier": verifier_identity(plan.verifier),
+            "comparer": comparer_identity,
+            "chat": (data.chat, data.system_prompt, data.template),
             "labelled": plan.prompts.fingerprint(asked.labelled),
             "unlabelled": plan.prompts.fingerprint(asked.unlabelled),
             "planned": asked.planned,
             "where": asked.where,
             "name": name,
             "seed": plan.stores[name].seed,
-            "threads": plan.recipe.model.threads,
         },
         store,
+        model.model_dump(mode="json", exclude={"path"}),
+        plan.recipe.objective,
         plan.recipe.sampling,
         plan.recipe.train,
     )

@@ -57,15 +57,15 @@ class Shots:
         return replace(problem, prompt=self._messages(given))
 
     def _text(self, prompt: str) -> str:
+        before, _, rest = self.template.partition("{prompt}")
+        between, _, after = rest.partition("{answer}")
         beginning = "".join(
-            self.template.replace("{prompt}", each.prompt).replace("{answer}", each.answer)
-            for each in self.examples
+            f"{before}{each.prompt}{between}{each.answer}{after}" for each in self.examples
         )
         if prompt.startswith(beginning):
             return prompt
-        asked, _, _ = self.template.partition("{answer}")
         # A blank before the answer is part of its first token.
-        return beginning + asked.replace("{prompt}", prompt).rstrip(" ")
+        return beginning + f"{before}{prompt}{between}".rstrip(" ")
 
     def _messages(self, given: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
         shown = tuple(

@@ -72,6 +72,9 @@ def _caption(summary: RewardsSummary, retention_k: int) -> str:
         lines.append(
             f"keep and explore need {2 * retention_k} samples of every problem "
             "(fewer: --retention-k)"
+            if fewest < 2 * retention_k
+            else "keep and explore need as many samples of each problem as of every other, in both "
+            "files; CRASHED samples do not count"
         )
     return "\n".join(lines)
 

@@ -160,11 +160,11 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
 
 def _digest(recipe: Recipe, path: Path) -> str:
     """A hash of a recipe's file and of the local files of problems that it names."""
-    named = {"train": recipe.data.train}
+    named: dict[str, Path | None] = {"train": recipe.data.train}
     named |= {f"sets.{name}": asked.path for name, asked in recipe.data.sets.items()}
-    named |= {f"stores.{name}": store.file for name, store in recipe.stores.items() if store.file}
-    if recipe.data.shots is not None and recipe.data.shots.file is not None:
-        named["shots"] = recipe.data.shots.file
+    named |= {f"stores.{name}": store.file for name, store in recipe.stores.items()}
+    named["self_consistency"] = recipe.self_consistency.file
+    named["shots"] = None if recipe.data.shots is None else recipe.data.shots.file
     known = {name: sha256(file) for name, file in named.items() if file and file.is_file()}
     return recipe_digest({"recipe": sha256(path), **known})
 

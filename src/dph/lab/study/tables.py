@@ -242,8 +242,9 @@ def retention_table(report: Report, world: str) -> TextTable:
         rows=score_rows(report, world, report.results.labels(world), columns),
         note=report.note(
             "In per cent, with 95% t-intervals over report seeds. keep: of the problems that the "
-            "base model mastered, those that the method masters; explore: of those that it never "
-            "solved, those that the method solves. The base model's row compares two draws of it."
+            "base model solved with one of its first samples, those that the method solves with "
+            "one of as many; explore: the same of those that it did not solve. The base model's "
+            "row compares two draws of it."
         ),
     )
 
@@ -317,10 +318,14 @@ def references_of_other_lengths(report: Report, world: str) -> dict[str, list[st
     usual = methods.get(report.reference)
     if usual is None:
         return {}
-    found = {}
+    found, settings = {}, {m.label: m.settings for m in report.study.file.methods}
     for steps in sorted({row.steps for row in methods.values()} - {usual.steps}):
         as_long = [label for label in labels if methods[label].steps == steps]
-        like = [label for label in as_long if _is_like(methods[label], usual)]
+        like = [
+            label
+            for label in as_long
+            if _is_like(methods[label], usual) and settings[label] == settings[report.reference]
+        ]
         if like:
             found[like[0]] = as_long
     return found

@@ -33,6 +33,7 @@ from dph.results.vocabulary import (
     OVER_SEEDS,
     chosen_ks,
     metric_title,
+    require_shown_k,
     set_title,
     value_of,
 )
@@ -152,6 +153,8 @@ def _pass_at_k(asked: FigureRequest) -> PendingFigure:
     samples = max(int(k) for name in models.sets for k in _all_ks(models, name))
     if asked.k is not None:
         require_k_fits(asked.k, samples)
+        for name in models.sets:
+            require_shown_k(asked.k, _all_ks(models, name))
     chosen, last = models.looks(), asked.k or samples
 
     def panel(ax: Axes, name: str) -> None:

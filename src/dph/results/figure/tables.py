@@ -19,7 +19,14 @@ from dph.results.charts.text_table import (
 )
 from dph.results.figure.figures import FigureRequest, strengths_on
 from dph.results.figure.models import Models
-from dph.results.vocabulary import chosen_ks, interval_of, method_label, set_label, value_of
+from dph.results.vocabulary import (
+    chosen_ks,
+    interval_of,
+    method_label,
+    require_shown_k,
+    set_label,
+    value_of,
+)
 from dph.runs.evaluate.metrics import RETENTION_K
 
 _UNITS = "In per cent, styles as their effective number"
@@ -141,8 +148,7 @@ def _shown_ks(summaries: Mapping[str, Mapping[str, Any]], ks: Sequence[int] | No
     """The k of Pass@k that a set's columns have: of those that any of its models has."""
     known = {k: None for summary in summaries.values() for k in summary["pass_at_k"]}
     for k in ks or ():
-        if str(k) not in known:
-            raise DataError(f"there is no Pass@{k}, only of k = {', '.join(known)}")
+        require_shown_k(k, known)
     return chosen_ks(known, ks)
 
 

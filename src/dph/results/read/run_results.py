@@ -172,7 +172,8 @@ class RunResults:
             raise DataError(f"there is no {RECIPE} in or above {self.path}")
         if set_name not in self.recipe.data.sets:
             raise DataError(f"the recipe of {self.path} names no set {set_name!r}")
-        return _by_id(self.recipe.data.sets[set_name].path)
+        data = self.recipe.data
+        return _by_id(data.sets[set_name].path, data.columns_of(set_name))
 
     # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
     # a cookbook or a study share the one beside them; what lies in a run has that of the run.
@@ -336,7 +337,7 @@ def read_set_problems(
     sets: dict[str, Mapping[str, Problem]] = {}
     origins: dict[str, Path] = {}
     notes: dict[Path, str] = {}
-    read: dict[Path, Mapping[str, Problem]] = {}
+    read: dict[tuple[Any, ...], Mapping[str, Problem]] = {}
     for run, recipe in runs.items():
         for name, path, problems in _of_run(run, recipe, read, notes):
             first = sets.setdefault(name, problems)
@@ -347,7 +348,7 @@ def read_set_problems(
 def _of_run(
     run: RunResults,
     recipe: Recipe | None,
-    read: dict[Path, Mapping[str, Problem]],
+    read: dict[tuple[Any, ...], Mapping[str, Problem]],
     notes: dict[Path, str],
 ) -> list[tuple[str, Path, Mapping[str, Problem]]]:
     """Sets with the file that their problems come from."""
@@ -357,21 +358,25 @@ def _of_run(
     found: list[tuple[str, Path, Mapping[str, Problem]]] = [
         (name, run.path / PROBLEMS_FILE, problems) for name, problems in kept.items()
     ]
-    for name, chosen in ({} if recipe is None else recipe.data.sets).items():
+    if recipe is None:
+        return found
+    for name, chosen in recipe.data.sets.items():
         path = chosen.path.resolve()
         if name in kept:
             continue
         if not path.is_file():
             notes[path] = f"{path}, the problems of {name}, is missing: no prompts, no gold"
             continue
-        if path not in read:
-            read[path] = _by_id(path)
-        found.append((name, path, read[path]))
+        columns = recipe.data.columns_of(name)
+        key = (path, *sorted(columns.items()))
+        if key not in read:
+            read[key] = _by_id(path, columns)
+        found.append((name, path, read[key]))
     return found
 
 
-def _by_id(path: Path) -> dict[str, Problem]:
-    return {problem.problem_id: problem for problem in load_problems(path)}
+def _by_id(path: Path, columns: Mapping[str, str]) -> dict[str, Problem]:
+    return {problem.problem_id: problem for problem in load_problems(path, columns=columns)}
 
 
 def _require_same(

@@ -150,6 +150,7 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
     bad = _bad_gold(tables.values())
     scores: dict[str, dict[str, SetScores]] = {}
     for label, table in tables.items():
+        _warn_of_crashes(label, table)
         try:
             scores[label] = {
                 name: _set_scores(name, _without(part, bad.get(name, ())))
@@ -216,6 +217,19 @@ def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
             ids[0],
         )
     return distinct
+
+
+def _warn_of_crashes(label: str, table: pa.Table) -> None:
+    """Say how many samples count as wrong although nobody could grade them."""
+    crashed = table.filter(pc.field("outcome") == Outcome.CRASHED.value).num_rows
+    if crashed:
+        logger.warning(
+            "%s: the verifier crashed on %d of %d samples, which count as wrong; dph passk leaves "
+            "them out",
+            label,
+            crashed,
+            table.num_rows,
+        )
 
 
 def _without(table: pa.Table, problem_ids: Collection[str]) -> pa.Table:

@@ -16,7 +16,7 @@ from dph.runs.preflight.data import (
 )
 from dph.runs.preflight.model import check_model
 from dph.runs.preflight.objective import check_objective, check_stores
-from dph.runs.preflight.prompts import check_memory, check_prompts
+from dph.runs.preflight.prompts import check_memory, check_prompts, with_decided_chat
 
 __all__ = ["Findings", "preflight"]
 
@@ -37,7 +37,7 @@ def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
     check_databases(recipe, prompts, findings)
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)
-    asked = check_shots(recipe, prompts, findings)
+    asked = check_shots(with_decided_chat(recipe, config), prompts, findings)
     _check_problems(recipe, asked, findings)
     check_prompts(recipe, config, asked, findings)
     check_memory(recipe, config, asked, findings, device=device)

@@ -65,6 +65,21 @@ def prompt_lengths(data: DataSettings, tokenizer: TokenizerFiles) -> PromptLengt
     )
 
 
+def with_decided_chat(recipe: Recipe, model: ModelFiles | None) -> Recipe:
+    """The recipe with ``data.chat = "auto"`` decided, where the tokenizer can be read."""
+    data = recipe.data
+    if data.chat != "auto" or model is None:
+        return recipe
+    try:
+        tokenizer = read_tokenizer(model.directory)
+    except ModelError:  # which ``check_prompts`` finds
+        return recipe
+    if tokenizer is None:
+        return recipe
+    decided = data.model_copy(update={"chat": tokenizer.templates is not None})
+    return recipe.model_copy(update={"data": decided})
+
+
 def longest_first(problems: Sequence[Problem]) -> list[Problem]:
     """Problems with the most text in their prompts first."""
     return sorted(problems, key=_bytes, reverse=True)

@@ -8,7 +8,6 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from dph._base.closing import Closing
 from dph._base.files.atomic import plain_value
-from dph._base.import_path import is_import_path
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.problems import load_problems, problems_fingerprint
@@ -64,7 +63,7 @@ class VerifierRowGrader(Closing):
         own = {} if row is None else row.settings
         if others := [key for key in settings if key not in own]:
             raise SettingsError(f"{others[0]} is not a setting of the verifier {verifier!r}")
-        self._gold = gold or (None if is_import_path(verifier) else "answer")
+        self._gold = gold or ("" if row is None else row.column) or None
         self._verifier = make_verifier(verifier, workers=workers, timeout=timeout, **settings)
         self._one_at_a_time = Lock()
         self.required = ("response",) if self._gold is None else (self._gold, "response")

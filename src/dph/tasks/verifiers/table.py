@@ -61,6 +61,7 @@ class VerifierRow:
         takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
         gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
             where they cannot be.
+        column: the column of a row that is graded against; '' where none always is.
         elsewhere: why ``dph grade --verifier`` does not take it, and which verb does.
     """
 
@@ -69,6 +70,7 @@ class VerifierRow:
     settings: Mapping[str, VerifierSetting] = field(default_factory=dict)
     takes: tuple[str, ...] = ("workers", "timeout")
     gold: str = ""
+    column: str = "answer"
     elsewhere: str = ""
 
 
@@ -135,6 +137,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         "reasoning_gym": VerifierRow(
             path="dph.tasks.verifiers.gym.verifier:GymVerifier",
             summary="the scorers of reasoning-gym",
+            column="",
             settings={
                 "gym_threshold": VerifierSetting(
                     argument="threshold",

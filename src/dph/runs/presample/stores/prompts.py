@@ -232,10 +232,12 @@ def require_no_tests(
         if name in settings.allow_overlap:
             continue
         if same := same_prompts(prompts, problems):
+            allowed = f", or name the set in {key}.allow_overlap if this is intended"
+            if key.startswith("--"):
+                allowed = ""
             raise DataError(
                 f"{key}: {len(same)} of {len(prompts)} prompts are prompts of the evaluation set "
-                f"{name!r}, the first is {same[0].problem_id!r}: leave them out, or name the set "
-                f"in {key}.allow_overlap if this is intended"
+                f"{name!r}, the first is {same[0].problem_id!r}: leave them out{allowed}"
             )
 
 
