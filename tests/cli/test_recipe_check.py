@@ -290,6 +290,14 @@ def test_chats_are_measured_in_their_template(errors, dph, example):
     assert "data.template.think: the chat template reads no such variable" in message
 
 
+def test_a_template_of_examples_is_refused_for_a_model_of_chats(errors, example):
+    asked = ['data.shots={ count = 2, template = "{prompt}{answer}" }', "data.sets={}"]
+    refused = "data.shots.template is for plain prompts"
+    assert refused not in " ".join(errors(example, *asked))  # other things are wrong with it
+    (example.parent / "model" / "chat_template.jinja").write_text(TEMPLATE)
+    assert refused in " ".join(errors(example, *asked))
+
+
 def test_several_templates_are_one_by_default_and_damaged_ones_are_told(errors, dph, example):
     config = example.parent / "model" / "tokenizer_config.json"
     plain = json.loads(config.read_text())

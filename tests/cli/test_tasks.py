@@ -7,6 +7,14 @@ import pytest
 from dph.tasks import load_problems
 from zoo import write_bird, write_spider
 
+PROGRAM = {
+    "task_id": "Own/0",
+    "prompt": 'def double(x):\n    """Twice x."""\n',
+    "entry_point": "double",
+    "canonical_solution": "    return 2 * x\n",
+    "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+}
+
 
 def test_spider_becomes_problems_and_says_what_was_dropped(dph, tmp_path):
     (tmp_path / "data").mkdir()
@@ -109,18 +117,24 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
         (["bird", "--data", "zoo", "--split", "train", "--out", "p.jsonl"], "train.json"),
         (["math", "--data", "zoo", "--out", "p.jsonl"], "choose a set of zoo: --name aime24"),
         (["math", "--data", "zoo", "--name", "x", "--out", "p.jsonl"], "got 'x'"),
+        (["math", "--data", "own.jsonl", "--out", "own.jsonl"], "own.jsonl is the input"),
+        (["humaneval", "--data", "wrong.jsonl", "--out", "p.jsonl"], "its own solution is WRONG"),
         (["math", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
     ],
 )
 def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
     (tmp_path / "zoo").mkdir()
     write_spider(tmp_path / "zoo")
+    (tmp_path / "own.jsonl").write_text('{"problem": "p", "answer": "1", "solution": "?"}\n')
+    wrong = {**PROGRAM, "canonical_solution": "    return x\n"}
+    (tmp_path / "wrong.jsonl").write_text(json.dumps(wrong) + "\n")
     monkeypatch.chdir(tmp_path)
     code, out, err = dph("tasks", *words)
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("dph: error: ")
     assert message in err
     assert not (tmp_path / "p.jsonl").exists()
+    assert "solution" in (tmp_path / "own.jsonl").read_text()
 
 
 def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_path):
@@ -134,13 +148,7 @@ def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_pa
 
 
 def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
-    right = {
-        "task_id": "Own/0",
-        "prompt": 'def double(x):\n    """Twice x."""\n',
-        "entry_point": "double",
-        "canonical_solution": "    return 2 * x\n",
-        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
-    }
+    right = PROGRAM
     wrong = right | {"task_id": "Own/1", "canonical_solution": "    return x\n"}
     data = tmp_path / "h.jsonl"
     data.write_text(json.dumps(right) + "\n" + json.dumps(wrong) + "\n")

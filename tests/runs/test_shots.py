@@ -10,7 +10,7 @@ from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import pool_source
-from dph.runs.task import recipe_shots
+from dph.runs.task import Example, Shots, recipe_shots
 from dph.tasks.problems import save_problems
 
 
@@ -74,6 +74,12 @@ def test_a_test_among_the_examples_is_refused(make_shown, tmp_path, problems):
 def test_examples_count_for_the_lengths_of_prompts(make_shown):
     recipe = make_shown({"count": 8, "template": "{prompt} {answer} "})
     assert any("exceed the model's context" in error for error in preflight(recipe).errors)
+
+
+def test_braces_of_an_example_stay():
+    shots = Shots((Example("Say {answer}: 1 + 1", "{prompt}"),), "{prompt} = {answer}\n")
+    asked = shots.before(dph.Problem(problem_id="p", prompt="2 {answer}"), chat=False).prompt
+    assert asked == "Say {answer}: 1 + 1 = {prompt}\n2 {answer} ="
 
 
 def test_a_template_is_for_plain_prompts(make_shown):

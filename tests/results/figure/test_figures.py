@@ -82,6 +82,8 @@ def test_k_cuts_the_curve_and_sets_are_chosen_by_name(runs):
     assert list(figure.axes[0].get_lines()[0].get_xdata()) == [1, 2, 4]
     with pytest.raises(SettingsError, match="k=99, samples=8"):
         drawn("pass-at-k", runs, k=99)
+    with pytest.raises(DataError, match="no Pass@3, only of k = 1, 2, 4, 8"):
+        drawn("pass-at-k", runs, k=3)
 
 
 def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(runs):

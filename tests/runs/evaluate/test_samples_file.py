@@ -121,6 +121,16 @@ def test_a_problem_whose_gold_answer_is_broken_is_left_out_with_a_warning(make_s
     assert "'digits-2'" in caplog.text
 
 
+def test_samples_whose_grading_crashed_count_as_wrong_with_a_warning(make_set, caplog):
+    table = evaluate_set(make_set(), samples=6, seed=0)
+    place = table.schema.get_field_index("outcome")
+    outcomes = ["CRASHED", *table["outcome"].to_pylist()[1:]]
+    crashed = table.set_column(place, table.schema.field(place), [outcomes])
+    with caplog.at_level(logging.WARNING):
+        comparable_scores({"t": crashed})
+    assert f"t: the verifier crashed on 1 of {len(outcomes)} samples" in caplog.text
+
+
 def test_a_problem_that_one_model_could_not_be_graded_on_is_left_out_for_all(make_set):
     hit = evaluate_set(make_set(broken=(4,)), samples=6, seed=0)
     spared = evaluate_set(make_set(), samples=6, seed=0)
