@@ -292,6 +292,7 @@ def test_chats_are_measured_in_their_template(errors, dph, example):
 
 def test_a_template_of_examples_is_refused_for_a_model_of_chats(errors, example):
     asked = ['data.shots={ count = 2, template = "{prompt}{answer}" }', "data.sets={}"]
+    asked.append('data.chat="auto"')
     refused = "data.shots.template is for plain prompts"
     assert refused not in " ".join(errors(example, *asked))  # other things are wrong with it
     (example.parent / "model" / "chat_template.jinja").write_text(TEMPLATE)
