@@ -295,15 +295,7 @@ def verl_to_problems(
     if ground_truth in ("problem_id", "prompt", KEPT):
         raise SettingsError(f"the ground truth cannot become the field {ground_truth!r}")
     _require_places(source, target, ".jsonl")
-    problems = (
-        (
-            place,
-            problem_of_row(
-                row, place=place, position=position, ground_truth=ground_truth, number=number
-            ),
-        )
-        for position, (place, row) in enumerate(read_rows(source))
-    )
+    problems = problems_of_verl(source, ground_truth=ground_truth, number=number)
     done = 0
     with atomic_path(target) as temporary, temporary.open("wb") as file:
         for chunk in _chunks(distinct(problems, source)):
@@ -312,6 +304,23 @@ def verl_to_problems(
             done += len(chunk)
             on_progress(len(chunk))
     return done
+
+
+def problems_of_verl(
+    source: Path, *, ground_truth: str = "answer", number: bool = False
+) -> Iterator[tuple[str, Problem]]:
+    """The problem of each row of a file and the place where it stands.
+
+    Raises:
+        DataError: the file cannot be read, or a row is malformed.
+    """
+    for position, (place, row) in enumerate(read_rows(source)):
+        yield (
+            place,
+            problem_of_row(
+                row, place=place, position=position, ground_truth=ground_truth, number=number
+            ),
+        )
 
 
 def _require_places(source: Path, target: Path, suffix: str) -> None:

@@ -12,7 +12,6 @@ from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSync, registe
 from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
-from dph._base.files.rows import read_rows
 from dph.engines.verl.advantages import answer_metrics, replace_advantages
 from dph.engines.verl.fitting import open_stores, require_prompts_fit
 from dph.engines.verl.loss import PolicyLoss, WorkerLoss
@@ -33,7 +32,7 @@ from dph.runs.presample.pool import load_pool
 from dph.runs.train.preparation import checked, mean_gap, require_small_gap
 from dph.runs.train.rows import written_of
 from dph.tasks.problems import save_problems
-from dph.tasks.verl import ground_truth_of, problem_of_row, problems_to_verl
+from dph.tasks.verl import ground_truth_of, problems_of_verl, problems_to_verl
 
 PREFIX = "dph_"
 """Of the trainers' names: ``dph_sync`` is ``sync`` with rehearsal."""
@@ -160,9 +159,9 @@ def _asked(settings: TrainSettings, config: DictConfig) -> dict[str, Problem]:
     """
     named = config.data.train_files
     paths = [Path(path).expanduser() for path in ([named] if isinstance(named, str) else named)]
-    rows = (row for path in paths if path.is_file() for row in read_rows(path))
-    problems = (
-        problem_of_row(row, place=place, position=position, ground_truth=settings.ground_truth)
-        for position, (place, row) in enumerate(rows)
-    )
-    return {problem.problem_id: problem for problem in problems}
+    return {
+        problem.problem_id: problem
+        for path in paths
+        if path.is_file()
+        for _, problem in problems_of_verl(path, ground_truth=settings.ground_truth)
+    }
