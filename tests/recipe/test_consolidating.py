@@ -27,13 +27,21 @@ def asked(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("method", ["grpo", "dph_f", "ttrl", "lmsi", "rft"])
+@pytest.mark.parametrize("method", ["grpo", "dph_f", "ttrl"])
 def test_a_method_without_one_gets_that_of_broad_rehearsal(asked, tmp_path, method):
     recipe = asked(method)
     assert recipe.consolidation == ConsolidationSettings(**USUAL["consolidation"])
     said = {**USUAL["stores"]["after"], "file": tmp_path / "prompts.jsonl"}
     assert recipe.stores["after"] == StoreSettings(**said)
     assert recipe.method == method
+
+
+@pytest.mark.parametrize("method", ["lmsi", "rft"])
+def test_a_store_of_chosen_answers_learns_from_agreement_instead(asked, tmp_path, method):
+    store = asked(method, stores={"after": {"answers": 5, "limit": 9}}).stores["after"]
+    agreeing = (store.prompts, store.targets, store.values, store.tilt)
+    assert agreeing == ("unlabelled", "distributions", "distinct", 4.0)
+    assert (store.file, store.answers, store.limit) == (tmp_path / "prompts.jsonl", 5, 9)
 
 
 def test_what_the_recipe_says_wins_and_overrides_win_over_that(asked, tmp_path):

@@ -19,6 +19,8 @@ file = "unlabelled.jsonl"
 place = "broad"
 agreement = "mine:key"
 only = {part = "others"}
+[data.shots]
+file = "shown.jsonl"
 [self_consistency]
 file = "more.jsonl"
 """
@@ -37,6 +39,7 @@ def test_files_places_and_own_functions_are_those_beside_the_recipe(recipe_file,
     store = recipe.stores["broad"]
     assert (store.file, store.place) == (tmp_path / "unlabelled.jsonl", tmp_path / "broad")
     assert recipe.self_consistency.file == tmp_path / "more.jsonl"
+    assert recipe.data.shots.file == tmp_path / "shown.jsonl"
     assert recipe.data.modules == (tmp_path,)
     assert (store.tilt, store.answers, store.novel, store.top) == (4.0, 16, True, 8)
     (tmp_path / "again.toml").write_text(recipe_toml(recipe))

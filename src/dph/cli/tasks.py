@@ -271,22 +271,20 @@ def math(
     minerva, college_math, gsm8k and train. Any file of rows (.parquet, .jsonl, .csv, the last two
     also as .gz) with problem and answer will do.
     """
-    from dph.cli.display.tasks import say_math
-    from dph.errors import DataError, SettingsError
+    from dph.cli.display.tasks import require_some, say_math
+    from dph.errors import SettingsError
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
     from dph.tasks.problems import save_problems
 
     if data.is_dir() and name is None:
         raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
+    _require_place(out, data)
     if data.is_dir():
         loaded = load_math_set(data, str(name), integers=integers)
     else:
         stem = Path(data.name.removesuffix(".gz")).stem
         loaded = load_math(data, name=name or stem, integers=integers)
-    if not loaded.problems:
-        why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
-        raise DataError(f"{data} gives no problems{why}")
-    _require_place(out, data)
+    require_some(loaded, data)
     save_problems(out, loaded.problems)
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))
 
@@ -345,8 +343,7 @@ def _write_code(
     as_json: bool,
 ) -> None:
     from dph.cli.display.output import open_progress
-    from dph.cli.display.tasks import say_code
-    from dph.errors import DataError
+    from dph.cli.display.tasks import require_some, say_code
     from dph.tasks.code import CodeProblems, load_code, solvable
     from dph.tasks.problems import save_problems
     from dph.tasks.verifiers.code.verifier import CodeVerifier
@@ -363,9 +360,7 @@ def _write_code(
             loaded = solvable(made, verifier, on_done=lambda n: advance(n, ""))
     else:
         loaded = CodeProblems(problems=[each.problem for each in made], dropped=[])
-    if not loaded.problems:
-        why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
-        raise DataError(f"{data} gives no problems{why}")
+    require_some(loaded, data)
     save_problems(out, loaded.problems)
     typer.echo(say_code(loaded, out, solutions=solutions, checked=checked, as_json=as_json))
 

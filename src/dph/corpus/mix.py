@@ -200,7 +200,7 @@ def mix(
     """Take of each part what ``mixture`` says, and write it as one corpus.
 
     A part that has less than its share is told in the manifest's counts (``short <part>``, bytes)
-    and never made up for by another; ``capped <language>`` has what was taken of one with a cap.
+    and never made up for by another; ``taken <language>`` has the bytes of one with a cap.
 
     Args:
         parts: corpora by the names of the shares.
@@ -239,7 +239,7 @@ def mix(
             told.counts[f"bytes {name}"] = selection.taken[name]
             told.counts[f"short {name}"] = short
         for language in mixture.caps:
-            told.counts[f"capped {language}"] = selection.by_language[language]
+            told.counts[f"taken {language}"] = selection.by_language[language]
         written = [step.name for step in steps]
         return finish_stage(out, "mix", written, summaries, history=history, before=[told])
 

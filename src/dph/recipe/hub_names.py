@@ -135,6 +135,7 @@ PATH_KEYS = (
 PLACES = (
     *PATH_KEYS,
     "data.sets.*.path",
+    "data.shots.file",
     "objective.anchors.*.samples",
     "stores.*.file",
     "stores.*.place",
@@ -165,6 +166,7 @@ def start_paths_at(table: Mapping[str, Any], directory: Path) -> None:
     stores = _inside(table, "stores")
     for tables, name in (
         (_sets(table), "path"),
+        ({"shots": _inside(table, "data").get("shots")}, "file"),
         (stores, "file"),
         (stores, "place"),
     ):

@@ -336,7 +336,7 @@ def consolidating_recipe(
 
     Where the recipe says nothing of a consolidation it is ``dph_broad``'s; what it says, and the
     overrides, win. What was consolidated already is consolidated in the same way once more; after
-    one that learnt chosen answers (``lmsi``, ``rft``) the store is that of ``dph_broad``, too.
+    one that learnt chosen answers (``lmsi``, ``rft``) the store learns from agreement instead.
 
     Raises:
         SettingsError: the recipe is missing or invalid, or what is asked for is no consolidation.
@@ -370,7 +370,8 @@ def _said(recipe: Recipe) -> dict[str, Any]:
     if store is None:
         return {_CONSOLIDATION: said, "stores": {name: agreeing}}
     if store.targets == "answers":
-        return {_CONSOLIDATION: said, "stores": {name: {**agreeing, "targets": "distributions"}}}
+        learnt = {key: agreeing[key] for key in ("prompts", "values", "tilt")}
+        return {_CONSOLIDATION: said, "stores": {name: {**learnt, "targets": "distributions"}}}
     return {_CONSOLIDATION: said}
 
 

@@ -385,8 +385,6 @@ def consolidation_forecast(
     require_evaluable(plan)
     require_prompts(plan, *plan.stores)
     steps_done(plan)
-    with comparing(plan):  # it begins, so it will
-        pass
     return forecast_stage(plan, progress, prompts=prompts, labelled=labelled)
 
 

@@ -37,7 +37,7 @@ def test_neither_the_parts_shards_nor_the_workers_change_a_byte(tmp_path):
         again = mix(parts, home / "out", mixture=mixture, shards=2)
         assert again.manifest == mixed.manifest
         counts = mixed.manifest.flow.counts
-        assert (counts["capped python"], counts["capped pyhton"]) == (246, 0)  # 41 of 6 bytes
+        assert dict(counts).items() >= {"taken python": 246, "taken pyhton": 0}.items()  # 41 x 6
     assert made[0] == made[1]
 
 

@@ -127,7 +127,9 @@ def test_samples_whose_grading_crashed_count_as_wrong_with_a_warning(make_set, c
     outcomes = ["CRASHED", *table["outcome"].to_pylist()[1:]]
     crashed = table.set_column(place, table.schema.field(place), [outcomes])
     with caplog.at_level(logging.WARNING):
-        comparable_scores({"t": crashed})
+        scores = comparable_scores({"t": crashed})["t"]["digits"]
+    assert scores.samples == 6
+    assert not (scores.greedy[0] if scores.greedy is not None else scores.correct[0, 0])
     assert f"t: the verifier crashed on 1 of {len(outcomes)} samples" in caplog.text
 
 

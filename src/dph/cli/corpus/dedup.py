@@ -141,7 +141,7 @@ def mix(
         if not as_json and short > _TOLD * quota:
             typer.echo(f"short: {name} has {(quota - short) / 1e6:.2f} of {quota / 1e6:.2f} MB")
     for language, cap in mixture.caps.items():
-        if not as_json and cap and not mixed.manifest.flow.counts[f"capped {language}"]:
+        if not as_json and cap and mixed.manifest.flow.counts.get(f"taken {language}") == 0:
             typer.echo(f"cap: nothing in {language} was taken")
 
 

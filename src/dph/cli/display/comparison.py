@@ -68,7 +68,7 @@ def _caption(summary: RewardsSummary, retention_k: int) -> str:
     ]
     if summary.left_out:
         lines.append(f"{len(summary.left_out)} problem(s) left out: their gold cannot be graded")
-    if summary.retention is not None and summary.retention.keep_null is None:
+    if (kept := summary.retention) and kept.keep_null is None and kept.explore_null is None:
         lines.append(
             f"keep and explore need {2 * retention_k} samples of every problem "
             "(fewer: --retention-k)"

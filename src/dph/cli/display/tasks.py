@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dph.cli.display.output import json_text
+from dph.errors import DataError
 from dph.records import Problem
 from dph.tasks.code import CodeProblems
 from dph.tasks.math import MathProblems, MathSet
@@ -77,6 +78,17 @@ def say_math(loaded: MathProblems, known: MathSet | None, out: Path, *, as_json:
     if samples is not None:
         lines.append(f"  in a recipe: evaluate.samples = {samples}, evaluate.k = {ks}")
     return "\n".join(lines)
+
+
+def require_some(loaded: CodeProblems | MathProblems, data: Path) -> None:
+    """Refuse a file that gives no problem, before anything is written.
+
+    Raises:
+        DataError: says why the first row is none.
+    """
+    if not loaded.problems:
+        why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
+        raise DataError(f"{data} gives no problems{why}")
 
 
 def say_code(

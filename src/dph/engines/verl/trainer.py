@@ -153,7 +153,7 @@ def _explore(settings: TrainSettings, config: DictConfig, tokenizer: Any) -> Non
 
 
 def _asked(settings: TrainSettings, config: DictConfig) -> dict[str, Problem]:
-    """The problems of ``data.train_files`` by id, of those files that are there.
+    """The problems of ``data.train_files`` by id, of those parquet files that are there.
 
     A pool of our own engine has its problems without the examples that ``data.shots`` puts first.
     """
@@ -162,6 +162,6 @@ def _asked(settings: TrainSettings, config: DictConfig) -> dict[str, Problem]:
     return {
         problem.problem_id: problem
         for path in paths
-        if path.is_file()
+        if path.suffix == ".parquet" and path.is_file()
         for _, problem in problems_of_verl(path, ground_truth=settings.ground_truth)
     }

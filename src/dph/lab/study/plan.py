@@ -55,8 +55,8 @@ def _one(row: RunRow, metric: str, of: str) -> float:
             return score.value
     raise DataError(
         f"the run {row.run} has no {metric} on the set {of!r}; its sets are "
-        f"{', '.join(map(repr, set_names(row)))}; if [budget] asks for it since that run, remove "
-        "its rows to make it again"
+        f"{', '.join(map(repr, set_names(row)))}; if [budget] was changed after that run, "
+        "remove the run's rows to repeat it"
     )
 
 

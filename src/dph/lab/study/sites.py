@@ -148,18 +148,19 @@ def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
 
 def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> Site:
     path = beside / recipe.path
-    loaded = load_recipe(path)
+    settings = {**common, **dotted(recipe.settings, "recipes.settings")}
+    loaded = load_recipe(path, overrides=list(overrides(settings)))
     return Site(
         name=recipe.name or loaded.name,
         sets=tuple(loaded.data.sets),
         recipe=path.resolve(),
         recipe_hash=_digest(loaded, path),
-        settings={**common, **dotted(recipe.settings, "recipes.settings")},
+        settings=settings,
     )
 
 
 def _digest(recipe: Recipe, path: Path) -> str:
-    """A hash of a recipe's file and of the local files of problems that it names."""
+    """A hash of a recipe's file and of the local files of problems that it and the study name."""
     named: dict[str, Path | None] = {"train": recipe.data.train}
     named |= {f"sets.{name}": asked.path for name, asked in recipe.data.sets.items()}
     named |= {f"stores.{name}": store.file for name, store in recipe.stores.items()}

@@ -153,8 +153,7 @@ def _pass_at_k(asked: FigureRequest) -> PendingFigure:
     samples = max(int(k) for name in models.sets for k in _all_ks(models, name))
     if asked.k is not None:
         require_k_fits(asked.k, samples)
-        for name in models.sets:
-            require_shown_k(asked.k, _all_ks(models, name))
+        require_shown_k(asked.k, (k for name in models.sets for k in _all_ks(models, name)))
     chosen, last = models.looks(), asked.k or samples
 
     def panel(ax: Axes, name: str) -> None:

@@ -66,13 +66,13 @@ def prompt_lengths(data: DataSettings, tokenizer: TokenizerFiles) -> PromptLengt
 
 
 def with_decided_chat(recipe: Recipe, model: ModelFiles | None) -> Recipe:
-    """The recipe with ``data.chat = "auto"`` decided, where the tokenizer can be read."""
+    """The recipe with ``data.chat = "auto"`` decided for its examples, if it has any."""
     data = recipe.data
-    if data.chat != "auto" or model is None:
+    if data.shots is None or data.chat != "auto" or model is None:
         return recipe
     try:
         tokenizer = read_tokenizer(model.directory)
-    except ModelError:  # which ``check_prompts`` finds
+    except ModelError:  # ``check_prompts`` reports it
         return recipe
     if tokenizer is None:
         return recipe

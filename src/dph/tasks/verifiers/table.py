@@ -61,7 +61,7 @@ class VerifierRow:
         takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
         gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
             where they cannot be.
-        column: the column of a row that is graded against; '' where none always is.
+        column: the column of a row that every row has to have; '' if there is none.
         elsewhere: why ``dph grade --verifier`` does not take it, and which verb does.
     """
 

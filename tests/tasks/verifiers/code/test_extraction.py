@@ -3,6 +3,7 @@ import pytest
 from dph.tasks.verifiers.code.task import extract_program
 
 A, B = "def a():\n    return 1\n", "def b():\n    return 2\n"
+ESCAPED = "print('it\\'s </think>', \"<answer>\")\n"
 SPLIT = "def a(text):\n    return text.split('</think>')[-1].partition(\"<answer>\")[2]\n"
 
 
@@ -19,6 +20,7 @@ SPLIT = "def a(text):\n    return text.split('</think>')[-1].partition(\"<answer
         (f"<think>```python\n{B}```</think>```text\n```\n```python\n{A}```", A),
         (f"<answer>\n```python\n{A}```\n</answer> ```python\n{B}```", A),
         (f"```python\n{SPLIT}```", SPLIT),
+        (f"<think>\n</think>\n```python\n{ESCAPED}```", ESCAPED),
         (f"<think>It's so.</think>That's\n```python\n{SPLIT}```", SPLIT),
         (f"<answer>\n```python\n{SPLIT}```\n</answer> ```python\n{B}```", SPLIT),
         (f"<think>\n```python\n{SPLIT}\nNo.</think>\n```python\n{A}```", A),

@@ -32,7 +32,7 @@ from dph.tasks.verifiers.sql.extraction import answer_spans
 # Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(`` or an assignment.
 #
 # Inside of the last ``<answer>`` element, where there is one, and else after the last
-# ``</think>``. A tag between quotes on a line of a fenced block is part of a program.
+# ``</think>``. A tag in a string on one line of a fenced block is part of a program.
 
 _LONGEST = 250_000
 _FENCE = re.compile(r"^[ \t]{0,3}+(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^\n`]*+$", re.MULTILINE)
@@ -41,10 +41,10 @@ _STATEMENT = re.compile(
     r"^(?:(?:async )?def |class |import \w|from [\w.]+ import |print\(|@\w|[A-Za-z_]\w*+ ?= ?\S)",
     re.MULTILINE,
 )
-
-
 _TAG = re.compile(r"</?(?:answer|think)>", re.IGNORECASE)
-_LITERAL = re.compile(r"""(?<!\w)[rbfu]{0,2}+(?:'[^'\n]*+'|"[^"\n]*+")""", re.IGNORECASE)
+_LITERAL = re.compile(
+    r"""(?<!\w)[rbfu]{0,2}+(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")""", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
