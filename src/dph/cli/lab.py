@@ -241,7 +241,6 @@ def study(
     from dph.cli.display.lab import said_status, said_tables
     from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import require_writable
-    from dph.errors import SettingsError
     from dph.lab.study.costs import outlook
     from dph.lab.study.outputs import make_report, report_document, write_outputs
     from dph.lab.study.plan import wanted_runs
@@ -256,14 +255,12 @@ def study(
     from dph.lab.study.runner import Runner
     from dph.lab.study.settings import load_study, with_settings
 
-    if new_rule and status:
-        raise SettingsError("--status writes nothing and --new-rule does: choose one")
     loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
     places = default_places(loaded, out)
     planner = Planner(loaded, locked_choices(places))
     wanted = wanted_runs(only or (), loaded.file, planner.sites)
     require_writable(places.out)
-    if new_rule:
+    if new_rule and not status:
         places = start_with_new_rule(loaded, places)
     rows = read_rows(places)
     lock, plan = current_lock(loaded, places, rows), wanted.of(planner.plan(rows))
