@@ -164,7 +164,7 @@ def _normal(text: str) -> str:
 VERSION = 2
 """Counts up when the same files and settings give other rows."""
 SCHEMA = 1
-ROWS, MANIFEST = "rows.jsonl", "manifest.json"
+ROWS, MANIFEST, TESTS = "rows.jsonl", "manifest.json", "tests.parquet"
 COPY, FULL = "copy", "quota"
 """Why a row is left out: an equal one is there, or its part has what it may have."""
 _EXAMPLES = 3
@@ -207,6 +207,10 @@ def instruct(
     """
     _require_quotas(parts, quotas)
     sets = sets or {}
+    written = {(out / name).resolve() for name in (ROWS, MANIFEST, TESTS)}
+    for path in (*parts.values(), *sets.values()):
+        if path.resolve() in written:
+            raise DataError(f"{path} is an input and would be overwritten: write to another place")
     made_from = {
         "version": VERSION,
         "parts": {name: sha256(_file(path)) for name, path in sorted(parts.items())},
@@ -218,7 +222,7 @@ def instruct(
         if (found := _finished(out, made_from)) is not None:
             return found
         (out / MANIFEST).unlink(missing_ok=True)
-        taking = _Taking(quotas, Contamination(sets, checks, make_directory(out) / "tests.parquet"))
+        taking = _Taking(quotas, Contamination(sets, checks, make_directory(out) / TESTS))
         for name in sorted(parts):
             taking.read(name, parts[name])
             on_progress(1, name)

@@ -164,7 +164,13 @@ def _parsed(text: str) -> Any:
     errors = import_module("license_expression")
     try:
         found = _licensing().parse(text)
-    except (errors.ExpressionError, errors.ExpressionParseError, RecursionError, IndexError):
+    except (
+        errors.ExpressionError,
+        errors.ExpressionParseError,
+        AssertionError,
+        RecursionError,
+        IndexError,
+    ):
         return None  # IndexError: "()"
     if found is None or any(key not in known_licences() for key in _keys(found)):
         return None

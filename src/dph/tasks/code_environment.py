@@ -5,6 +5,7 @@ the verifier ``code`` runs them, in processes that the kernel confines. The test
 reach the process of a trajectory; those of the column ``visible`` do, as the prompt shows them.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -25,15 +26,18 @@ _SHOWN_CHARACTERS = 2000
 class CodeTools:
     """The class of the environment; ``code_environment`` makes it ready."""
 
-    def reset(self, seconds: float, visible: Mapping[str, Any] | None = None, **task: Any) -> None:
+    def reset(
+        self, seconds: float, visible: Mapping[str, Any] | str | None = None, **task: Any
+    ) -> None:
         """Open a trajectory; ``seconds`` is the time limit of a call."""
         self._limits = StepLimits(each=_EACH * seconds, in_all=_IN_ALL * seconds)
         names: dict[str, Any] = {
             name: task[name] for name in ("entry_point", "setup", "prefix") if name in task
         }
         self._visible: CodeTask | None = None
-        if visible:
-            self._visible = parse_task({**names, **visible}, "the visible tests")
+        if visible:  # as text in parquet and CSV files
+            shown = json.loads(visible) if isinstance(visible, str) else visible
+            self._visible = parse_task({**names, **shown}, "the visible tests")
         self._prefix = str(names.get("prefix", ""))
         self._made: CodeGrader | None = None
 

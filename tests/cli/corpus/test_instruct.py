@@ -38,3 +38,11 @@ def test_what_does_not_fit_ends_with_code_2(part, tmp_path, capsys, options, sai
     assert main(["corpus", "instruct", "--part", f"a={part}", "--out", str(out), *options]) == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_an_input_is_never_written_over(part, tmp_path, capsys):
+    before = part.read_bytes()
+    asked = ["corpus", "instruct", "--part", f"a={part}", "--rows", "a=4", "--out", str(tmp_path)]
+    assert main(asked) == 2
+    assert "is an input and would be overwritten" in capsys.readouterr().err
+    assert part.read_bytes() == before

@@ -1,5 +1,7 @@
 """The environment ``code``: what its tools tell, what they hide, and what a submission is worth."""
 
+import json
+
 import pytest
 
 from dph import Outcome, Problem, SettingsError, make_verifier
@@ -43,6 +45,21 @@ def test_a_program_is_run_with_its_input(environment):
     assert failed.text.endswith("KeyError: k")
     assert late.failed
     assert "it was ended after" in late.text
+
+
+def test_visible_tests_may_be_text_and_a_program_need_not_define_anything(environment):
+    cases = [{"stdin": "2\n", "stdout": "0\n1\n"}]
+    shown = {"cases": cases, "visible": json.dumps({"cases": cases})}
+    problem = Problem(problem_id="count", prompt="Count.", answer=shown)
+    program = "for n in range(int(input())):\n    print(n)\n"
+    with environment.begin(problem) as episode:
+        [checked] = episode.step(call("check", program=program))
+        episode.step(call("submit", program=program))
+        answer = episode.answer
+    assert checked.text == "all visible tests pass"
+    with make_verifier("code") as verifier:
+        [verdict] = verifier.grade([problem], [answer])
+    assert verdict.outcome is Outcome.CORRECT
 
 
 def test_the_tests_that_are_shown_are_run_and_no_others(environment):

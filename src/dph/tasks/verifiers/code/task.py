@@ -29,7 +29,8 @@ from dph.tasks.verifiers.sql.extraction import answer_spans
 # 1. the last block fenced by ``` or ~~~ that defines the entry point, if there is one;
 # 2. the last block marked ``python`` (``py``, ``python3``), else the last block without a mark;
 # 3. the response itself, if it goes on with a prefix (its first line is indented) or reads like
-# Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(`` or an assignment.
+# Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(``, an assignment or
+# a ``for``, ``while``, ``if``, ``with`` or ``try`` up to its colon.
 #
 # Inside of the last ``<answer>`` element, where there is one, and else after the last
 # ``</think>``. A tag in a string on one line of a fenced block is part of a program.
@@ -38,7 +39,8 @@ _LONGEST = 250_000
 _FENCE = re.compile(r"^[ \t]{0,3}+(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^\n`]*+$", re.MULTILINE)
 _PYTHON = frozenset({"python", "py", "python3", "py3"})
 _STATEMENT = re.compile(
-    r"^(?:(?:async )?def |class |import \w|from [\w.]+ import |print\(|@\w|[A-Za-z_]\w*+ ?= ?\S)",
+    r"^(?:(?:async )?def |class |import \w|from [\w.]+ import |print\(|@\w|[A-Za-z_]\w*+ ?= ?\S"
+    r"|(?:for|while|if|with|try)\b[^\n:]*+:)",
     re.MULTILINE,
 )
 _TAG = re.compile(r"</?(?:answer|think)>", re.IGNORECASE)
