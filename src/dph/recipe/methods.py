@@ -141,7 +141,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             formula="the same with Jensen-Shannon's generator",
             cost="forward pass of stored rows",
             stored="pool",
-            use="as dph_f, with bounded gradients",
+            use="as dph_f, but a token that the policy has lost stops pulling",
         ),
         "dph_js_definition": Method(
             settings=_rehearsing("jensen_shannon_definition", 0.2),
@@ -210,7 +210,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             strength="objective.penalties.exact_reverse_kl.weight",
             formula="clip-higher + weight * KL(pi || pi_ref), exact, at new samples",
             cost="forward pass of the reference per step",
-            use="instead of `rkl` if its noise hurts",
+            use='as `rkl` with `estimator = "k2"`, without noise',
         ),
         "exact_fkl": Method(
             settings=_penalised("exact_forward_kl", 0.03),
@@ -234,7 +234,10 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             label="Clip-Cov",
             source="arXiv:2505.22617",
             strength="objective.surrogate.share",
-            formula="leaves out a share of the tokens whose log-prob and advantage covary most",
+            formula=(
+                "leaves out a share of the tokens, drawn among those whose log-prob and advantage "
+                "covary much"
+            ),
             cost="a forward pass without gradient",
             use="if entropy falls within a few steps",
         ),
@@ -351,7 +354,8 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             strength="consolidation.rate",
             formula=(
                 "clip-higher on all problems; then -log pi(y) of the trained policy's own answers "
-                "y to prompts without labels, where most of its 16 answers agree with y"
+                "y to prompts without labels, where y is of the largest class of its 16 answers "
+                "that agree"
             ),
             cost="16 answers per prompt after RL; 200 updates",
             stored="store of answers",

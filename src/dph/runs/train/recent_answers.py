@@ -44,14 +44,15 @@ class RecentAnswer:
 def correct_answers(
     groups: Sequence[Group], rows: Sequence[Sequence[PolicyRow]]
 ) -> list[RehearsalSample]:
-    """The correct answers of a step's groups with their old log-probs, nats; ``rows`` are theirs.
+    """Correct answers of a step's labelled groups with their old log-probs, nats; ``rows`` theirs.
 
     ``correct`` is how many answers of the group are correct.
     """
     found = []
     for group, rows_of_group in zip(groups, rows, strict=True):
         pairs = zip(group.completions, rows_of_group, strict=True)
-        right = [(g, row) for g, row in pairs if g.verdict.outcome is Outcome.CORRECT]
+        rewarded = [(g, row) for g, row in pairs if g.verdict.outcome is Outcome.CORRECT]
+        right = rewarded if group.labelled else []  # of the others, a vote says what is CORRECT
         found += [
             RehearsalSample(
                 problem_id=graded.completion.problem_id,
