@@ -62,6 +62,12 @@ def test_other_problems_are_another_task(example):
     assert identity() != before
     train.write_text(problems)
     assert identity() == before
+    other = example.parent / "other.jsonl"
+    other.write_text(problems)
+    file.write_text(STUDY + f'[settings]\n"data.train" = "{other}"\n')
+    named = identity()
+    other.write_text(problems.splitlines()[0])
+    assert identity() != named != before
 
 
 @pytest.mark.slow

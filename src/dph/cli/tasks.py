@@ -484,11 +484,11 @@ def _write_sql(
 
 
 def _require_place(out: Path, source: Path | None = None) -> None:
-    from dph._base.files import make_directory
+    from dph._base.files import make_directory, require_other_file
     from dph.errors import DataError
 
     if out.suffix != ".jsonl":
         raise DataError(f"problems are written to .jsonl, got {out}")
-    if source is not None and out.resolve() == source.resolve():
-        raise DataError(f"{out} is the input; write to another file")
+    if source is not None:
+        require_other_file(out, source)
     make_directory(out.parent)

@@ -22,7 +22,6 @@ from dph._base.randomness import derived_seed
 from dph.errors import DataError
 from dph.model.policies import directory_fingerprint, load_policy
 from dph.recipe import Recipe, StoreSettings, recipe_digest
-from dph.recipe.stores import PromptFileSettings
 from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
 from dph.runs.directory import EvaluationDirectory, RunDirectory, read_metrics
 from dph.runs.drawing import drawing, require_engine
@@ -93,7 +92,7 @@ def prompts_asked(plan: RunPlan, *, prompts: int, labelled: Path | None) -> Aske
     else:
         where = f"problems of {labelled}"
         rows = load_problems(labelled, columns=plan.recipe.data.columns)
-        require_no_tests("--labelled", rows, PromptFileSettings(), known)
+        require_no_tests("--labelled", rows, None, known)
     planned = store_prompts(f"stores.{name}", store, known, seed=seed)
     return Asked(
         where=where,

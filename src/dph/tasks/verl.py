@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files import atomic_path, make_directory
+from dph._base.files import atomic_path, make_directory, require_other_file
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
@@ -326,8 +326,7 @@ def problems_of_verl(
 def _require_places(source: Path, target: Path, suffix: str) -> None:
     if target.suffix != suffix:
         raise DataError(f"this conversion writes {suffix}, got {target}")
-    if source.resolve() == target.resolve():
-        raise DataError(f"{target} is the input; write to another file")
+    require_other_file(target, source)
     make_directory(target.parent)
 
 

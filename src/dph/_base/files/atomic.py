@@ -58,6 +58,16 @@ def make_directory(path: Path) -> Path:
     return path
 
 
+def require_other_file(target: Path, source: Path) -> None:
+    """Refuse to write a file over the one that it is made from.
+
+    Raises:
+        DataError: they are one file.
+    """
+    if target.resolve() == source.resolve():
+        raise DataError(f"{target} is the input; write to another file")
+
+
 @contextlib.contextmanager
 def only_writer(directory: Path) -> Iterator[None]:
     """Hold ``directory`` (made if need be) for this process; whoever comes second is refused.

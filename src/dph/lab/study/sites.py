@@ -12,15 +12,16 @@ from dph.lab.quickstart.recipes import Contender, Size, quickstart_recipe
 from dph.lab.study.settings import RecipeSettings, StudyFile, WorldSettings
 from dph.lab.worlds import newest_edition, world_kind
 from dph.recipe import STRENGTHS, Recipe, load_recipe, recipe_digest
-from dph.recipe.keys import flat, nested
+from dph.recipe.hub_names import PLACES
+from dph.recipe.keys import flat, nested, pattern_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """A world of a task and edition, or a recipe; ``settings`` are dotted and hold for all runs.
 
-    ``sets`` are the evaluation sets. ``recipe_hash`` stands for a recipe and the files of
-    problems that it names, so that results on other data are other runs.
+    ``sets`` are the evaluation sets. ``recipe_hash`` stands for a recipe and the local
+    files that it names, so that results on other data are other runs.
     """
 
     name: str
@@ -149,25 +150,26 @@ def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
 def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> Site:
     path = beside / recipe.path
     settings = {**common, **dotted(recipe.settings, "recipes.settings")}
-    loaded = load_recipe(path, overrides=list(overrides(settings)))
+    loaded = load_recipe(path)
     return Site(
         name=recipe.name or loaded.name,
         sets=tuple(loaded.data.sets),
         recipe=path.resolve(),
-        recipe_hash=_digest(loaded, path),
+        recipe_hash=_digest(loaded, path, settings),
         settings=settings,
     )
 
 
-def _digest(recipe: Recipe, path: Path) -> str:
-    """A hash of a recipe's file and of the local files of problems that it and the study name."""
-    named: dict[str, Path | None] = {"train": recipe.data.train}
-    named |= {f"sets.{name}": asked.path for name, asked in recipe.data.sets.items()}
-    named |= {f"stores.{name}": store.file for name, store in recipe.stores.items()}
-    named["self_consistency"] = recipe.self_consistency.file
-    named["shots"] = None if recipe.data.shots is None else recipe.data.shots.file
-    known = {name: sha256(file) for name, file in named.items() if file and file.is_file()}
-    return recipe_digest({"recipe": sha256(path), **known})
+def _digest(recipe: Recipe, path: Path, settings: Mapping[str, Any]) -> str:
+    """A hash of a recipe's file and of the local files that it and the study's settings name."""
+    values = {**dict(flat(recipe.model_dump(mode="json"))), **settings}
+    named = {key: Path(v) for key, v in values.items() if isinstance(v, str) and _is_place(key)}
+    files = {key: sha256(place) for key, place in named.items() if place.is_file()}
+    return recipe_digest({"recipe": sha256(path), **files})
+
+
+def _is_place(key: str) -> bool:
+    return pattern_of(key) in PLACES
 
 
 # The recipe of one run: a world's or the user's own, a method and one way of running it.

@@ -294,8 +294,8 @@ class KLCov:
     (``UnclippedSurrogate``).
     Computed as: the choice is made once for a whole mini-batch, with the log-probs at its start.
     Units: nats a token.
-    Limits: value and gradient are 0 as long as pi = pi_old: in the first mini-batch after a
-    rollout it does nothing, and with one mini-batch a rollout it never does.
+    Limits: the value is 0 as long as pi = pi_old, in the first mini-batch after a rollout. The
+    gradient is 0 there where both are equal to the last bit; else it has the sign of rounding.
     Differs from the paper's code: that chooses within each micro-batch.
 
     Raises:

@@ -72,11 +72,10 @@ def with_decided_chat(recipe: Recipe, model: ModelFiles | None) -> Recipe:
         return recipe
     try:
         tokenizer = read_tokenizer(model.directory)
-    except ModelError:  # ``check_prompts`` reports it
+        wraps = tokenizer is not None and prompt_lengths(data, tokenizer).wraps_texts
+    except (ModelError, SettingsError):  # ``check_prompts`` reports it
         return recipe
-    if tokenizer is None:
-        return recipe
-    decided = data.model_copy(update={"chat": tokenizer.templates is not None})
+    decided = data.model_copy(update={"chat": wraps})
     return recipe.model_copy(update={"data": decided})
 
 

@@ -50,9 +50,10 @@ def correct_answers(
     """
     found = []
     for group, rows_of_group in zip(groups, rows, strict=True):
+        if not group.labelled:  # CORRECT is what a vote says there
+            continue
         pairs = zip(group.completions, rows_of_group, strict=True)
-        rewarded = [(g, row) for g, row in pairs if g.verdict.outcome is Outcome.CORRECT]
-        right = rewarded if group.labelled else []  # of the others, a vote says what is CORRECT
+        right = [(g, row) for g, row in pairs if g.verdict.outcome is Outcome.CORRECT]
         found += [
             RehearsalSample(
                 problem_id=graded.completion.problem_id,

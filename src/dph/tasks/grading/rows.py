@@ -63,7 +63,7 @@ class VerifierRowGrader(Closing):
         own = {} if row is None else row.settings
         if others := [key for key in settings if key not in own]:
             raise SettingsError(f"{others[0]} is not a setting of the verifier {verifier!r}")
-        self._gold = gold or ("" if row is None else row.column) or None
+        self._gold = gold or (None if row is None else row.column)
         self._verifier = make_verifier(verifier, workers=workers, timeout=timeout, **settings)
         self._one_at_a_time = Lock()
         self.required = ("response",) if self._gold is None else (self._gold, "response")

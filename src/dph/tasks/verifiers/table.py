@@ -61,7 +61,7 @@ class VerifierRow:
         takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
         gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
             where they cannot be.
-        column: the column of a row that every row has to have; '' if there is none.
+        column: the column of a row that every row has to have; None if there is none.
         elsewhere: why ``dph grade --verifier`` does not take it, and which verb does.
     """
 
@@ -70,7 +70,7 @@ class VerifierRow:
     settings: Mapping[str, VerifierSetting] = field(default_factory=dict)
     takes: tuple[str, ...] = ("workers", "timeout")
     gold: str = ""
-    column: str = "answer"
+    column: str | None = "answer"
     elsewhere: str = ""
 
 
@@ -137,7 +137,7 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
         "reasoning_gym": VerifierRow(
             path="dph.tasks.verifiers.gym.verifier:GymVerifier",
             summary="the scorers of reasoning-gym",
-            column="",
+            column=None,
             settings={
                 "gym_threshold": VerifierSetting(
                     argument="threshold",

@@ -48,9 +48,9 @@ class AlphaDPG:
     problems that the initial policy did not solve. Since the baseline takes constants away, a wrong
     Z weights the whole problem by (Z / estimate)^(1 - alpha), and changes nothing else.
     Units: log-probs of whole answers in nats, at the sampling temperature.
-    Limits: near alpha = 0 every right answer of the initial policy is covered; near alpha = 1 (1 -
-    alpha) A is the reward minus the mean of the others. Groups of wrong answers alone have exactly
-    0, those of right answers alone move.
+    Limits: near alpha = 0 every right answer of the initial policy is covered; near alpha = 1
+    (1 - alpha) A is the reward minus the mean of the others. Groups of wrong answers alone have
+    exactly 0, those of right answers alone move.
     Differs from the paper: its authors' code leaves 1 / (1 - alpha) out, which is a learning rate;
     estimates Z from the group at hand, by the mean of pi_0 r / pi_old, at most 1 and 1e-4 in the
     place of 0, unless the data name it; and has no ratio that could be clipped. Bound, baseline and

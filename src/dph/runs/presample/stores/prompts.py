@@ -216,28 +216,30 @@ def only_rows(key: str, rows: Sequence[Problem], settings: PromptFileSettings) -
 
 
 def require_no_tests(
-    key: str, prompts: Sequence[Problem], settings: PromptFileSettings, known: Known
+    key: str, prompts: Sequence[Problem], settings: PromptFileSettings | None, known: Known
 ) -> None:
     """Refuse prompts of evaluation sets, which would be learnt by heart before they are asked.
+
+    Without ``settings`` nothing can be allowed.
 
     Raises:
         DataError: names the set, how many there are, and the first.
         SettingsError: ``allow_overlap`` names a set that the recipe does not have.
     """
-    for name in settings.allow_overlap:
+    overlapping = settings.allow_overlap if settings else ()
+    for name in overlapping:
         if name not in known.sets:
             sets = ", ".join(known.sets) or "none"
             raise SettingsError(f"{key}.allow_overlap: there is no set {name!r}; there is: {sets}")
     for name, problems in known.sets.items():
-        if name in settings.allow_overlap:
+        if name in overlapping:
             continue
         if same := same_prompts(prompts, problems):
             allowed = f", or name the set in {key}.allow_overlap if this is intended"
-            if key.startswith("--"):
-                allowed = ""
             raise DataError(
                 f"{key}: {len(same)} of {len(prompts)} prompts are prompts of the evaluation set "
-                f"{name!r}, the first is {same[0].problem_id!r}: leave them out{allowed}"
+                f"{name!r}, the first is {same[0].problem_id!r}: leave them out"
+                f"{allowed if settings else ''}"
             )
 
 
