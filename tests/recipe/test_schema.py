@@ -99,6 +99,20 @@ def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():
     assert resolve(method="dapo", sampling={"max_tokens": 3}).objective.overlong_buffer == 0.2
 
 
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        {"objective": {"overlong_buffer": 0.5}},
+        {"method": "consensus"},
+    ],
+)
+def test_an_advantage_that_counts_right_answers_has_no_shaped_rewards(shaped):
+    assert resolve(**shaped).objective.advantage.chosen == "group"
+    objective = {**shaped.get("objective", {}), "advantage": {"kind": "maxrl"}}
+    with pytest.raises(SettingsError, match=r"between 0 and 1, .*'maxrl' counts right answers"):
+        resolve(**{**shaped, "objective": objective})
+
+
 def test_there_are_no_more_minibatches_than_problems():
     with pytest.raises(SettingsError, match="minibatches=5, problems_per_step=4"):
         resolve(train={"minibatches": 5, "problems_per_step": 4})

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from dph.model.policies import load_policy
 from dph.records import Problem
 from dph.runs.plan import open_plan
 from dph.runs.presample.manifest import read_manifest
-from dph.runs.presample.stores import making
+from dph.runs.presample.stores import making, store
 from dph.runs.presample.stores import values as valuing
 from dph.runs.presample.stores.groups import answer_trie, branch_values
 from dph.runs.presample.stores.store import load_store, stored_groups, stored_values, stored_weights
@@ -339,6 +340,22 @@ def test_shuffled_values_are_those_of_the_prompt_in_an_order_that_its_seed_and_i
     some = weights_of(tmp_path / "fewer" / "stores" / "broad", values)
     assert len(some) == 4
     assert some == {key: found[key] for key in some}
+
+
+def test_a_prompt_that_could_not_be_graded_weighs_nothing_and_refuses_only_when_all_are(
+    store_recipe, make_stores, monkeypatch, tmp_path
+):
+    train = {"prompts": "train", "file": None, "answers": 8}
+    make_stores(store_recipe(**train, values="correct", targets="answers"))
+    path = tmp_path / "run" / "stores" / "broad"
+    before, known = weights_of(path, "correct"), stored_values(path)
+    one = next(key for key, weights in before.items() if any(weights))
+    none = {key: [replace(value, correct=None) for value in own] for key, own in known.items()}
+    monkeypatch.setattr(store, "stored_values", lambda _: {**known, one: none[one]})
+    assert weights_of(path, "correct") == {**before, one: [0.0] * 8}
+    monkeypatch.setattr(store, "stored_values", lambda _: none)
+    with pytest.raises(PoolError, match="no answer could be graded"):
+        weights_of(path, "correct")
 
 
 @pytest.mark.parametrize("values", ["majority", "correct"])

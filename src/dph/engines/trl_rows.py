@@ -75,7 +75,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         "objective.penalties.*.weight": to("beta"),
         "objective.penalties.*.estimator": to(
-            _OBJECTIVE, only=("k3",), why=f"TRL's KL term is k3; {_BOTH} compute k2"
+            _OBJECTIVE, only=("k3",), why=f"here TRL's KL term is k3; {_BOTH} compute k2"
         ),
         "objective.penalties.*.share": under("objective.penalties.*.kind"),
         "objective.anchors.*.divergence": to(

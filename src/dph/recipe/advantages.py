@@ -35,6 +35,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "maxrl": Term(
             path="dph.loss.objectives.advantages:MaxRL",
+            counts=True,
             summary="reward minus the group's mean, in units of the mean (MaxRL)",
             parameters=parameters(),
             method=Method(
@@ -46,6 +47,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "f_grpo": Term(
             path="dph.loss.objectives.advantages:FocalAdvantage",
+            counts=True,
             summary="GRPO's times (1 - success rate)^gamma (F-GRPO)",
             parameters=parameters(
                 gamma=(float, Field(0.5, ge=0, description="power of the failure rate; 0: GRPO")),
@@ -61,6 +63,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "ucpo": Term(
             path="dph.loss.objectives.advantages:UniformCorrect",
+            counts=True,
             summary="GRPO's, with more of the credit for improbable right answers (UCPO)",
             parameters=parameters(
                 tau=(
@@ -83,6 +86,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "pass_at_k": Term(
             path="dph.loss.objectives.advantages:PassAtK",
+            counts=True,
             summary="standardised Pass@k of the subsets a sample is in (Pass@k training)",
             parameters=parameters(k=(Whole, Field(4, ge=1, description="the k of Pass@k"))),
             method=Method(
@@ -121,6 +125,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "differential_smoothing": Term(
             path="dph.loss.objectives.advantages:DifferentialSmoothing",
+            counts=True,
             summary="GRPO's, flattening right answers and sharpening wrong ones",
             parameters=parameters(
                 gamma_p=(
@@ -173,6 +178,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "alpha_dpg": Term(
             path="dph.loss.objectives.advantages:AlphaDPG",
+            counts=True,
             summary="alpha-divergence to the initial policy's right answers (alpha-DPG)",
             parameters=parameters(
                 alpha=(
@@ -215,6 +221,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
         ),
         "bbg_group": Term(
             path="dph.loss.objectives.advantages:BayesianBoundaryGateOfGroup",
+            counts=True,
             summary="GRPO's times what the problem can still add to Pass@k, by the group at hand",
             parameters=parameters(**_BBG),
         ),

@@ -79,7 +79,8 @@ class Term:
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
     on the log-probs of stored tokens. ``reads``: inputs of an advantage other than rewards, some of
-    ``READS``. ``method``: the method of the term's name, where there is one. ``misfit``: why
+    ``READS``. ``counts``: it counts right answers, so an advantage that needs rewards of 0 or 1.
+    ``method``: the method of the term's name, where there is one. ``misfit``: why
     parameters that are in range do not fit together, or None.
     """
 
@@ -89,6 +90,7 @@ class Term:
     reads_reference: bool = False
     reads_distributions: bool = False
     reads: frozenset[str] = frozenset()
+    counts: bool = False
     method: Method | None = None
     misfit: Callable[[Any], str | None] = lambda _: None
 

@@ -56,7 +56,8 @@ def test_a_method_begins_with_the_parameters_that_we_pass(owner, name, parameter
     "name",
     [
         *("temperature", "seed", "bf16", "fp16", "gradient_accumulation_steps", "num_iterations"),
-        *("epsilon", "epsilon_high", "beta", "scale_rewards", "loss_type"),
+        *("epsilon", "epsilon_high", "beta", "use_bias_correction_kl", "scale_rewards"),
+        "loss_type",
         *("multi_objective_aggregation", "mask_truncated_completions"),
         *("steps_per_generation", "save_strategy", "save_steps", "max_completion_length"),
     ],

@@ -46,6 +46,13 @@ def test_a_named_term_sets_what_trl_calls_it(tmp_path, objective, expected):
     assert theirs(make(tmp_path, objective=objective)) == expected
 
 
+def test_the_k3_penalty_is_k3_without_trls_factor(tmp_path):
+    # TRL's default multiplies it by pi / pi_old, and that product has the gradient of k2.
+    assert make(tmp_path, beta=0.05).use_bias_correction_kl is True
+    penalty = {"penalties": {"kl": {"weight": 0.05, "estimator": "k3"}}}
+    assert make(tmp_path, objective=penalty).use_bias_correction_kl is False
+
+
 def test_a_method_of_the_recipes_is_one_word(tmp_path):
     config = make(tmp_path, method="rkl")
     assert theirs(config) == (0.2, 0.28, 0.01, "group", "dapo")
@@ -118,7 +125,7 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
     [
         ({"surrogate": {"kind": RELATIVE}}, r"objective.surrogate.*`dph train` and verl can"),
         ({"penalties": {"mine": {"kind": RELATIVE, "weight": 1.0}}}, r"penalties.mine.*verl can"),
-        ({"kl_coefficient": 0.1, "kl_estimator": "k2"}, r"'k2'.*`dph train` and verl have k2"),
+        ({"kl_coefficient": 0.1, "kl_estimator": "k2"}, r"'k2'.*is k3: `dph train` and verl have k2"),
         ({"overlong_buffer": 0.2}, r"get_soft_overlong_punishment.*`dph train`"),
         ({"dynamic_sampling": True}, r"dynamic_sampling=True: .*`dph train`"),
         (

@@ -113,6 +113,8 @@ def apply_terms(args: GRPOConfig, objective: ObjectiveSettings) -> None:
     if "kl" in {term.kind for term in objective.penalties.values()}:
         weight = sum(term.weight for term in objective.penalties.values())
         _set(args, "beta", weight, "penalties")
+        # TRL's default multiplies k3 by pi / pi_old, which gives it the gradient of k2.
+        _set(args, "use_bias_correction_kl", False, "penalties")
     if "advantage" in named:
         _apply_advantage(args, objective)
     if objective.overlong_filter:
@@ -174,7 +176,7 @@ def _refuse(objective: ObjectiveSettings) -> None:
         if penalty.parameters["estimator"] != "k3":
             raise SettingsError(
                 f"DPHConfig: objective.penalties.{name} asks for the estimator "
-                f"{penalty.parameters['estimator']!r}, and TRL's KL term is k3: `dph train` and "
+                f"{penalty.parameters['estimator']!r}, and in TRL that setting is k3: `dph train` and "
                 "verl have k2"
             )
     for name, anchor in terms.anchors.items():

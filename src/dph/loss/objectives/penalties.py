@@ -127,7 +127,7 @@ def kl_penalty(
     own prefixes: a true reverse KL.
     k3: exp(-x) - 1 + x; gradient 1 - exp(-x). Its expected *value* is KL(pi || pi_ref), its
     expected *gradient* that of the forward KL(pi_ref || pi) on the policy's prefixes. It is
-    what GRPO, TRL and verl call "KL", and the paper's baseline.
+    what GRPO, verl and TRL (``use_bias_correction_kl=False``) call "KL", and the paper's baseline.
     Both: tests/loss/divergences/test_policy_estimators.py. k1 (x itself) is left out: as a loss its
     expected gradient is 0.
     Units: nats a token.

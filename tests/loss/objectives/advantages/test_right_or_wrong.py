@@ -12,6 +12,7 @@ from dph.loss.objectives import (
     PassAtK,
     UniformCorrect,
 )
+from dph.recipe.advantages import ADVANTAGES
 
 TERMS = {
     "maxrl": MaxRL(),
@@ -22,6 +23,10 @@ TERMS = {
     "alpha_dpg": AlphaDPG(),
     "bbg_group": BayesianBoundaryGateOfGroup(),
 }
+
+
+def test_the_table_of_advantages_marks_those_that_count():
+    assert {name for name, row in ADVANTAGES.items() if row.counts} == set(TERMS)
 
 
 @pytest.mark.parametrize("name", TERMS)

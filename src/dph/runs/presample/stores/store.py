@@ -287,12 +287,12 @@ def stored_weights(
             "not: `dph presample` does it without drawing, or set tilt = 0 and "
             "targets = 'distributions'"
         )
-    for problem_id, own in known.items():
-        if values == "correct" and all(value.correct is None for value in own):
-            raise PoolError(
-                f"the store {path}: no answer to {problem_id!r} was graded, so there is nothing to "
-                "learn from: set values = 'agreement' or tilt = 0"
-            )
+    graded = (value.correct is not None for own in known.values() for value in own)
+    if values == "correct" and not any(graded):
+        raise PoolError(
+            f"the store {path}: no answer could be graded, so there is nothing to learn from: set "
+            "values = 'agreement' or tilt = 0"
+        )
     return {
         group.problem.problem_id: WEIGHTS[values](
             ValuedAnswers(
