@@ -125,7 +125,10 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
     [
         ({"surrogate": {"kind": RELATIVE}}, r"objective.surrogate.*`dph train` and verl can"),
         ({"penalties": {"mine": {"kind": RELATIVE, "weight": 1.0}}}, r"penalties.mine.*verl can"),
-        ({"kl_coefficient": 0.1, "kl_estimator": "k2"}, r"'k2'.*is k3: `dph train` and verl have k2"),
+        (
+            {"kl_coefficient": 0.1, "kl_estimator": "k2"},
+            r"'k2'.*is k3: `dph train` and verl have k2",
+        ),
         ({"overlong_buffer": 0.2}, r"get_soft_overlong_punishment.*`dph train`"),
         ({"dynamic_sampling": True}, r"dynamic_sampling=True: .*`dph train`"),
         (

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import torch
 
 from dph._base.files import held, make_directory
+from dph._base.import_path import is_import_path, load_callable
 from dph._base.provenance import code_commit, versions
 from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import THREADS, world_tables
@@ -23,6 +24,7 @@ from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of
 from dph.lab.study.settings import BASE, BudgetSettings, at_temperature
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
 from dph.lab.worlds import WorldKind, world_kind
+from dph.lab.worlds.world import UNLABELLED
 from dph.model.loading import computed_by
 from dph.model.policies import directory_fingerprint
 from dph.recipe import Recipe, StoreSettings, recipe_digest
@@ -42,6 +44,7 @@ from dph.runs.store_stage import shared_store_stage
 from dph.runs.verifier_use import comparer
 from dph.runs.written_models import interpolated
 from dph.tasks.agreement import Classes, largest_class
+from dph.tasks.problems import load_problems, save_problems
 
 # Stores that runs of one world and seed share: a place for each way of drawing, made once.
 
@@ -176,6 +179,10 @@ def _drawn(store: StoreSettings) -> str:
     return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]
 
 
+TRAIN = "data.train"
+"""On a world it may name a function that chooses the training problems, as ``prompts`` of a store
+does: of the world's training problems, its unlabelled ones and the seed."""
+
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
 
@@ -232,7 +239,7 @@ class _Work:
         if site["recipe"] is not None:
             return own_recipe(asked, Path(site["recipe"]), name=name, pool=pool, seed=self.seed)
         return world_recipe(
-            asked,
+            replace(asked, settings=self._with_training_file(asked.settings)),
             world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
             size_of(self.budget),
             name=name,
@@ -240,6 +247,17 @@ class _Work:
             pool=pool,
             seed=self.seed,
         )
+
+    def _with_training_file(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings with the file of training problems that a function named there chose."""
+        chosen = str(settings.get(TRAIN, ""))
+        if not is_import_path(chosen):
+            return settings
+        files = (self.world.problems_path(name) for name in ("train", UNLABELLED))
+        train, unlabelled = (load_problems(file) for file in files)
+        path = self.directory / f"train-{recipe_digest({TRAIN: chosen})[:8]}.jsonl"
+        save_problems(path, load_callable(chosen)(train, unlabelled, self.seed))
+        return {**settings, TRAIN: str(path)}
 
 
 def execute(payload: Mapping[str, Any]) -> None:

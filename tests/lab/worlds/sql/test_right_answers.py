@@ -6,7 +6,13 @@ import pytest
 
 from dph.errors import DataError
 from dph.lab.worlds.sql.domains import DOMAINS
-from dph.lab.worlds.sql.question_sets import gold_sql, question_of, with_right_answers
+from dph.lab.worlds.sql.question_sets import (
+    gold_sql,
+    more_across,
+    more_in_domain,
+    question_of,
+    with_right_answers,
+)
 from dph.lab.worlds.sql.questions import KINDS, draw_question
 from dph.records import Problem
 
@@ -37,6 +43,27 @@ def test_prompts_keep_their_order_their_ids_and_their_columns_and_gain_a_query()
             "database": "d",
             "gold_sql": gold_sql(question),
         }
+
+
+@pytest.mark.parametrize(
+    ("choose", "about"), [(more_in_domain, "trained"), (more_across, "others")]
+)
+def test_more_labels_are_those_of_the_prompts_about_one_part_after_the_training_problems(
+    choose, about
+):
+    train = [Problem(problem_id="t0", prompt="p", answer={"gold_sql": "SELECT 1"})]
+    file = [
+        Problem(
+            problem_id=f"u{i}",
+            prompt=draw_question(DOMAINS[0], Random(i)).prompt,
+            answer={"part": ("trained", "others", "untested")[i % 3]},
+        )
+        for i in range(6)
+    ]
+    found = choose(train, file, seed=0)
+    assert found[:1] == train
+    assert [p.answer["part"] for p in found[1:]] == [about, about]
+    assert all(p.answer["gold_sql"] == gold_sql(question_of(p)) for p in found[1:])
 
 
 @pytest.mark.parametrize(

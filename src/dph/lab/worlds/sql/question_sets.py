@@ -22,7 +22,7 @@ from dph.lab.worlds.sql.questions import (
     read_correctly,
     write_plain,
 )
-from dph.lab.worlds.world import NearDuplicates
+from dph.lab.worlds.world import PARTS, NearDuplicates
 from dph.records import Problem
 
 NOTHING = (frozenset[tuple[object, ...]](), frozenset({(None,)}))
@@ -144,6 +144,33 @@ def with_right_answers(
         replace(problem, answer={**problem.answer, "gold_sql": gold_sql(question_of(problem))})
         for problem in file
     ]
+
+
+def more_in_domain(train: Sequence[Problem], file: Sequence[Problem], seed: int) -> list[Problem]:
+    """The training problems and the labelled prompts of ``file`` about the same databases.
+
+    For ``data.train`` of a study: what labels are worth beside unlabelled prompts.
+
+    Raises:
+        DataError: a prompt is none of this world's.
+    """
+    return _with_more(train, file, seed, about=PARTS[0])
+
+
+def more_across(train: Sequence[Problem], file: Sequence[Problem], seed: int) -> list[Problem]:
+    """The same with those about the databases across.
+
+    Raises:
+        DataError: a prompt is none of this world's.
+    """
+    return _with_more(train, file, seed, about=PARTS[1])
+
+
+def _with_more(
+    train: Sequence[Problem], file: Sequence[Problem], seed: int, *, about: str
+) -> list[Problem]:
+    more = [problem for problem in file if problem.answer["part"] == about]
+    return [*train, *with_right_answers(train, more, seed)]
 
 
 def question_of(problem: Problem) -> Question:
