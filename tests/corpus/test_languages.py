@@ -17,6 +17,8 @@ def test_whole_names_come_before_extensions_and_case_is_passed_over_last():
 
 def test_a_language_is_found_by_its_name_in_any_case():
     assert language_named("Python").doc_type is DocType.CODE
+    assert language_named("C++") == language_of_path("a.cpp")
+    assert language_named("C#") == language_of_path("a.cs")
     assert language_named("unknown") == UNKNOWN
     assert language_named("no such language").doc_type is DocType.UNKNOWN
 

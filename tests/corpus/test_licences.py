@@ -141,3 +141,9 @@ def test_kinds_are_those_of_the_index():
 def test_settings_are_checked_before_anything_is_read(allow, aliases, message):
     with pytest.raises(SettingsError, match=message):
         licence_spec(allow, aliases)
+
+
+def test_a_deprecated_identifier_allows_the_licence_of_its_new_one():
+    for stated in ("GPL-2.0", "GPL-2.0-only"):
+        assert outcome(stated, "GPL-2.0") == "GPL-2.0-only"
+    assert outcome("GPL-3.0-only", "GPL-2.0") == "licence"

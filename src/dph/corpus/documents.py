@@ -178,9 +178,12 @@ def language_of(filename: str, extension: str) -> Language:
 
 def language_named(name: str) -> Language:
     """The language of that name, in any case; its type is unknown if the table lacks it."""
-    if name.lower() == "unknown":
-        return UNKNOWN
-    return _by_name().get(name.lower(), Language(name.lower(), DocType.UNKNOWN))
+    key = _SPELLED.get(name.lower(), name.lower())
+    return UNKNOWN if key == "unknown" else _by_name().get(key, Language(key, DocType.UNKNOWN))
+
+
+_SPELLED = {"c++": "cpp", "c#": "csharp"}
+"""Names of languages that the table spells otherwise."""
 
 
 @cache

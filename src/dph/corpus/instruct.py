@@ -12,7 +12,7 @@ from typing import Any
 from dph._base.files import make_directory, only_writer, read_json, sha256, write_json, write_text
 from dph._base.files.rows import read_rows
 from dph.corpus.decontaminate import ENTRY_POINT, GRAM, Decontamination, read_index, write_index
-from dph.corpus.documents import Document
+from dph.corpus.documents import Document, encoded
 from dph.corpus.shards import digest
 from dph.errors import DataError, SettingsError
 
@@ -67,14 +67,16 @@ def instruct_row(part: str, value: Any, place: str) -> InstructRow:
     """Check a row.
 
     Raises:
-        DataError: it has neither messages nor a prompt and a response.
+        DataError: it has neither messages nor a prompt and a response, or it holds half of a
+            surrogate pair.
     """
     if not isinstance(value, Mapping) or len(texts := [*row_texts(value)]) < 2:
         raise DataError(
             f"{place}: a row must have a prompt and a response, or messages; got {value!r:.80}"
         )
-    key = hashlib.sha256(json.dumps(texts).encode("utf-8", "surrogatepass")).hexdigest()
-    return InstructRow(part, value, key)
+    row = InstructRow(part, value, hashlib.sha256(json.dumps(texts).encode()).hexdigest())
+    encoded(row.line(), place)
+    return row
 
 
 def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
@@ -86,6 +88,8 @@ def row_texts(row: Mapping[str, Any]) -> Iterator[str]:
             return
         turns = [*(prompt if isinstance(prompt, list) else [{"content": prompt}])]
         turns.append({"content": answer})
+    if not isinstance(turns, list):
+        return
     for turn in turns:
         if isinstance(turn, Mapping) and isinstance(turn.get("content"), str):
             yield turn["content"]

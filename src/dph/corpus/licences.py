@@ -78,7 +78,7 @@ def licence_spec(
         if _parsed(expression) is None:
             raise SettingsError(f"{text}={expression}: {expression!r} is not an SPDX expression")
     settings = {
-        "allow": sorted(set(allow)),
+        "allow": sorted({name if name in kinds() else _parsed(name).key for name in allow}),
         "aliases": {text.lower(): value for text, value in sorted(aliases.items())},
         "keep_unstated": keep_unstated,
     }

@@ -1,3 +1,4 @@
+import datetime
 import gzip
 import json
 
@@ -36,6 +37,20 @@ def test_a_row_gives_what_it_says_and_the_table_of_languages_the_rest(tmp_path):
     assert (document.language, document.doc_type) == ("python", DocType.CODE)
     assert (document.stars, document.commit_time, document.licence) == (3, 1577923200, "MIT")
     assert document.source == "label"
+
+
+@pytest.mark.parametrize(
+    ("moment", "seconds"),
+    [
+        (datetime.date(2020, 1, 2), 1577923200),
+        (datetime.datetime(2020, 1, 2, 1), 1577926800),
+        (datetime.datetime(2020, 1, 2, 1, tzinfo=datetime.UTC), 1577926800),
+    ],
+)
+def test_a_date_of_a_table_is_a_time(tmp_path, moment, seconds):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["x"], "id": ["a"], "commit_time": [moment]}), path)
+    assert read(path)[0]["a"].commit_time == seconds
 
 
 def test_names_in_two_parts_labels_of_the_row_and_other_columns_are_taken(tmp_path):

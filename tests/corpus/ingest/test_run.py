@@ -12,6 +12,8 @@ from dph.corpus.ingest import run, spill
 from dph.corpus.ingest.run import ingest, open_input
 from dph.corpus.ingest.sources import plan
 from dph.corpus.ingest.spill import ReadUnit
+from dph.corpus.running import BOARDS
+from dph.corpus.shards import MANIFEST
 from dph.corpus.steps import Care
 from dph.corpus.tables import read_table
 from dph.errors import DataError, SettingsError
@@ -191,6 +193,16 @@ def test_a_stage_may_be_given_a_file_instead_of_a_corpus(tmp_path):
     corpus = open_input(path, tmp_path / "out")
     assert corpus.manifest.documents == 3
     assert open_input(corpus.directory, tmp_path / "other").manifest == corpus.manifest
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_stage_that_was_killed_is_no_input(tmp_path, board):
+    corpus = open_input(rows_file(tmp_path / "a.jsonl", made(3)), tmp_path / "out")
+    (corpus.directory / MANIFEST).unlink()
+    (corpus.directory / board).mkdir(parents=True)
+    with pytest.raises(DataError, match="run its stage to the end"):
+        open_input(corpus.directory, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_source_that_cost_two_workers_is_counted_and_the_others_are_read(tmp_path):

@@ -145,3 +145,18 @@ def test_a_malformed_row_is_told_with_its_place(tmp_path):
 def test_opencoders_first_stage_has_four_million_rows():
     assert sum(STAGES["stage1"].values()) == 4_000_000
     assert sum(STAGES["stage2"].values()) == 36_000 + 111_000 + 110_000 + 110_000
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"messages": 5}, "a row must have a prompt and a response, or messages"),
+        ({"messages": {"content": "a"}}, "a row must have a prompt and a response, or messages"),
+        ({"prompt": "a\ud800", "response": "b"}, "the text is not Unicode"),
+        ({"prompt": "a", "response": "b", "kind": "\ud800"}, "the text is not Unicode"),
+    ],
+)
+def test_a_row_that_cannot_be_written_is_refused_by_its_place(tmp_path, row, why):
+    part = write(tmp_path / "a.jsonl", [{"prompt": "a", "response": "b"}, row])
+    with pytest.raises(DataError, match=rf"a\.jsonl.*2.*{why}"):
+        instruct({"a": part}, tmp_path / "out", quotas={"a": 2})

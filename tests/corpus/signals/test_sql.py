@@ -8,6 +8,8 @@ from dph.corpus.signals.own_signals import data_share, parsed_share
     [
         ("SELECT a FROM t; -- one; two\nSELECT 'x;y';", 1.0),
         ("SELECT a FROM t; SELECT FROM WHERE ((;", 0.5),
+        ("SELECT '--' FROM t", 1.0),
+        ("SELECT '/* a', \"-- b\" FROM t -- it's\n; SELECT 'c */' FROM t", 1.0),
         ("SELECT {{ column }} FROM t", None),
         ("-- nothing\n", None),
         ("SELECT " + "(" * 5000, 0.0),

@@ -56,3 +56,8 @@ counting.calls = 0
 def wrong_number(prompts, _seeds):
     """One text too few."""
     return ["text"] * (len(prompts) - 1)
+
+
+def halves(prompts, seeds):
+    """Half of a surrogate pair before honest answers, as JSON of a server may hold."""
+    return ["\ud800\n" + answer for answer in honest(prompts, seeds)]

@@ -30,6 +30,7 @@ def test_an_assertion_counts_once():
         ("", "program"),
         ("x\n```python\n1 +\n```", "program"),
         ("x\n```python\nx = 1\n```", "program"),
+        ("x\n```python\ndef f(): return " + "+".join("1" * 900) + "\n```", "program"),
         (HONEST.replace("assert sum", "print(1)\nassert sum"), "tests"),
         ("```python\ndef f(): pass\n```", "instruction"),
         (HONEST.replace("assert sum_even", "assert other"), "entry_point"),

@@ -71,3 +71,7 @@ def test_mutants_differ_in_text_and_are_never_the_query(query):
 
 def test_what_does_not_parse_has_no_mutants():
     assert query_mutants("SELECT FROM WHERE (") == []
+
+
+def test_a_query_too_deep_to_change_has_no_mutants():
+    assert query_mutants("SELECT " + "(" * 5000 + "1" + ")" * 5000) == []

@@ -70,6 +70,12 @@ def test_of_honest_answers_each_task_is_kept_once_and_runs_green_again(made, ver
     assert all("assert " in text and text.startswith("# ") for text in texts.values())
 
 
+def test_half_of_a_surrogate_pair_is_a_question_mark(made):
+    corpus = made("halves")
+    assert corpus.manifest.documents == 2
+    assert all(document.text.startswith("# ?\n# Return") for document in corpus.documents())
+
+
 def test_of_hostile_answers_nothing_is_kept(made):
     corpus = made("hostile", samples=3)
     assert corpus.manifest.documents == 0

@@ -50,13 +50,23 @@ def test_arms_of_deduplication_keep_what_their_steps_say(corpus, tmp_path):
     }
 
 
-def test_general_rules_are_those_that_read_no_single_language(corpus, tmp_path):
-    settings = AblationSettings(arms="filtering", filter="opencoder")
+@pytest.mark.parametrize(
+    ("rules", "of_a_language"),
+    [
+        ("opencoder", {"qsc_codepython_cate_ast", "qsc_codego_cate_testfile"}),
+        ("fixed", {"python_parses", "go_test_file"}),
+        ("sql", {"python_parses", "sql_parsed_share"}),
+    ],
+)
+def test_general_rules_are_those_that_read_no_single_language(
+    corpus, tmp_path, rules, of_a_language
+):
+    settings = AblationSettings(arms="filtering", filter=rules)
     pools = make_pools(corpus, tmp_path, settings, Silent(), workers=1)
     general, code = (pools[arm].manifest.history[-1] for arm in ("general", "code"))
     left_out = general["settings"]["thresholds"]
-    assert "qsc_codepython_cate_ast" in left_out
-    assert "qsc_code_num_words" not in left_out
+    assert of_a_language <= set(left_out)
+    assert not {"qsc_code_num_words", "qsc_code_frac_words_unique"} & set(left_out)
     assert set(left_out.values()) == {""}
     assert "thresholds" not in code["settings"]
 

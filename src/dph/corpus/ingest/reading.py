@@ -304,8 +304,8 @@ def _fields(row: Mapping[str, Any], columns: Mapping[str, str]) -> Iterator[tupl
 
 def _typed(name: str, value: Any) -> Any:
     """A field's value as a document has it."""
-    if name == "commit_time" and isinstance(value, str | datetime.datetime):
-        moment = datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    if name == "commit_time" and isinstance(value, str | datetime.date):
+        moment = datetime.datetime.fromisoformat(str(value))
         zone = moment.tzinfo or datetime.UTC
         return int(moment.replace(tzinfo=zone).timestamp())
     if name in _NUMBERS:

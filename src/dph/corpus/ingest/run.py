@@ -10,7 +10,7 @@ from dph._base.files import read_json, write_json
 from dph.corpus import remote
 from dph.corpus.ingest.sources import Unit, plan
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
-from dph.corpus.running import Workers, run_steps
+from dph.corpus.running import BOARDS, Workers, run_steps
 from dph.corpus.shards import (
     MANIFEST,
     MOST_SHARDS,
@@ -206,8 +206,8 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
     and the number of the files they come in.
 
     Raises:
-        DataError: there is nothing to read.
+        DataError: there is nothing to read, or ``path`` is a stage that has not finished.
     """
-    if is_corpus(path):
+    if is_corpus(path) or any((path / board).is_dir() for board in BOARDS):
         return open_corpus(path)
     return ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)

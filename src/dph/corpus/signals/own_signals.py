@@ -24,6 +24,10 @@ _DATA = re.compile(
 )
 
 
+_APART = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;", re.DOTALL)
+"""Strings, quoted names, comments, and what stands between statements."""
+
+
 def parsed_share(text: str) -> float | None:
     """Share of statements that parse, in the dialect that takes most of them.
 
@@ -53,12 +57,12 @@ def data_share(text: str) -> float | None:
 def _statements(text: str) -> list[str]:
     """The text between semicolons, those in quotes and comments apart."""
     pieces, start = [], 0
-    for match in re.finditer(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;", text, re.DOTALL):
+    for match in _APART.finditer(text):
         if match[0] == ";":
             pieces.append(text[start : match.start()])
             start = match.end()
     pieces.append(text[start:])
-    bare = (re.sub(r"--[^\n]*|/\*.*?\*/", " ", piece, flags=re.DOTALL) for piece in pieces)
+    bare = (_APART.sub(lambda m: " " if m[0][:2] in ("--", "/*") else m[0], p) for p in pieces)
     return [piece for piece in bare if piece.strip()]
 
 

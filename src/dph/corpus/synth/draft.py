@@ -42,6 +42,8 @@ _HEADING = re.compile(
 )
 _LONGEST = 100_000
 _LEAST_TESTS, _MOST_TESTS = 3, 32
+_DEEPEST = 100
+"""Levels of a syntax tree. Python copies and prints trees by recursion, several frames a level."""
 
 
 class NoDraft(ValueError):  # noqa: N818 - what is wrong with an answer, not with the package
@@ -97,13 +99,17 @@ def read_draft(answer: str) -> Draft:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The syntax tree of a program; None if it has none."""
+    """The syntax tree of a program; None if it has none, or one deeper than ``_DEEPEST``."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in its strings
-            return ast.parse(source)
+            tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    depth, level = 0, list[ast.AST]([tree])
+    while level:
+        depth, level = depth + 1, [child for node in level for child in ast.iter_child_nodes(node)]
+    return tree if depth <= _DEEPEST else None
 
 
 def _functions(source: str) -> list[str]:

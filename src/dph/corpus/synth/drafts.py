@@ -236,9 +236,9 @@ def query_mutants(query: str, *, most: int = MOST_QUERY_MUTANTS) -> list[str]:
     sqlglot = import_module("sqlglot")
     try:
         tree = sqlglot.parse_one(query, read="sqlite")
-    except sqlglot.errors.SqlglotError:
+        original = tree.sql(dialect="sqlite")
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return []
-    original = tree.sql(dialect="sqlite")
     found: dict[str, None] = {}
     for place, node in enumerate(tree.walk()):
         if not _can_change(node):

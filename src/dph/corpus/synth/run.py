@@ -147,7 +147,7 @@ def _document(kind: str, one: WrittenAnswer) -> Document:
     language, ending = ("sql", "sql") if kind == SQL else ("python", "py")
     name = f"{kind}/{one.seed_id}/{one.sample}"
     return Document.of(
-        one.text.encode("utf-8", "replace").decode(),
+        one.text,
         id=name,
         path=f"{name}.{ending}",
         source="synth",

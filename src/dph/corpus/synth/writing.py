@@ -161,7 +161,7 @@ class FunctionWriter:
             seeds = [
                 derived_seed(seed, "second", asked[place][0].id, asked[place][1]) for place in kept
             ]
-            second = self.generator(prompts, seeds)
+            second = _storable(self.generator(prompts, seeds))
             found = disagreements(self.verifier, list(kept.values()), second)
             for place, what in zip(kept, found, strict=True):
                 against[place] = what
@@ -256,4 +256,10 @@ def _answers(
     generator: Generator, kind: str, asked: Sequence[tuple[Seed, int]], seed: int
 ) -> list[str]:
     prompts = [PROMPTS[kind](one) for one, _ in asked]
-    return generator(prompts, [derived_seed(seed, kind, one.id, sample) for one, sample in asked])
+    seeds = [derived_seed(seed, kind, one.id, sample) for one, sample in asked]
+    return _storable(generator(prompts, seeds))
+
+
+def _storable(answers: Sequence[str]) -> list[str]:
+    """The answers as UTF-8 can hold them: half of a surrogate pair becomes a question mark."""
+    return [answer.encode("utf-8", "replace").decode() for answer in answers]

@@ -1,6 +1,5 @@
 """Arms of an ablation: the same raw text, cleaned in the ways that are compared."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from dph.corpus import Corpus, Document, DocumentOutcome, Drop, run_stage
 from dph.corpus.dedup.run import dedup
 from dph.corpus.documents import position
 from dph.corpus.rules.own import open_preset
+from dph.corpus.rules.presets import LANGUAGES
 from dph.corpus.rules.spec import filter_spec
 from dph.corpus.running import Workers
 from dph.corpus.settings import Nearness, preset
@@ -234,8 +234,7 @@ def _repositories(source: Corpus) -> Iterator[tuple[Document, DocumentOutcome]]:
 # The steps by name.
 
 _Step = Callable[[Corpus, Path, AblationSettings, Workers], Corpus]
-_OF_A_LANGUAGE = re.compile("qsc_code[a-z]+_")
-"""Names of the rules for single languages, as the released filter has them."""
+_LANGUAGES = frozenset(LANGUAGES)
 
 
 def _exact(source: Corpus, out: Path, _: AblationSettings, workers: Workers) -> Corpus:
@@ -251,8 +250,9 @@ def _repository(source: Corpus, out: Path, settings: AblationSettings, workers: 
 
 
 def _general(source: Corpus, out: Path, settings: AblationSettings, workers: Workers) -> Corpus:
-    rules = open_preset(settings.filter).rules
-    left_out = {name: "" for name in rules if _OF_A_LANGUAGE.match(name)}
+    rules = open_preset(settings.filter).rules.values()
+    of_a_language = (r for r in rules if len(r.conditions) == 1 and set(r.conditions) <= _LANGUAGES)
+    left_out = {rule.name: "" for rule in of_a_language}
     return run_stage(filter_spec(settings.filter, left_out), source, out, workers=workers)
 
 
