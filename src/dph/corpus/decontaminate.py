@@ -17,7 +17,7 @@ from dph.corpus.documents import Document
 from dph.corpus.running import Workers
 from dph.corpus.shards import Corpus
 from dph.corpus.stage import DocumentOutcome, Drop, StageSpec
-from dph.corpus.stage_run import OnProgress, run_stage
+from dph.corpus.stage_run import OnProgress, require_other_directory, run_stage
 from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError, SettingsError
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
@@ -287,6 +287,7 @@ def decontaminate(
         raise SettingsError(f"a check is one of {', '.join(CHECKS)}, got {unknown[0]!r}")
     if not sets or not checks:
         raise SettingsError("need at least one test set and one check")
+    require_other_directory(out, source)
     index = make_directory(out) / "tests.parquet"
     write_index(sets, index)
     spec = StageSpec(

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dph._base.files import read_json
 from dph._base.files.rows import open_parquet
 from dph.corpus import remote
 from dph.corpus.documents import Document
-from dph.corpus.shards import DROPPED, Corpus, is_corpus, open_corpus, shard_of
+from dph.corpus.shards import DROPPED, MANIFEST, Corpus, is_corpus, open_corpus, shard_of
 from dph.corpus.tables import read_table
 from dph.errors import DataError
 
@@ -61,12 +62,17 @@ def _stages(directory: Path) -> list[Corpus]:
     if is_corpus(directory):
         return [open_corpus(directory)]
     inside = [directory / name for name in sorted(remote.names(directory))]
-    found = [open_corpus(path) for path in inside if is_corpus(path)]
+    found = [open_corpus(path) for path in inside if is_corpus(path) and _has_stage(path)]
     if not found:
         raise DataError(
             f"{remote.shown(directory)} has no finished stage: there is no manifest.json"
         )
     return found
+
+
+def _has_stage(directory: Path) -> bool:
+    """False beside rows of fine-tuning and tokens, whose manifests are of no stage on documents."""
+    return "stage" in read_json(remote.fetched(directory / MANIFEST))
 
 
 def _word(document_id: str, corpus: Corpus) -> StageWord:

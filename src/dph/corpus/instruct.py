@@ -49,7 +49,8 @@ class InstructRow:
 
     def line(self) -> str:
         """The row as a line of JSON; ``source`` says its part."""
-        return json.dumps({**self.content, "source": self.part}, ensure_ascii=False)
+        content = {**self.content, "source": self.part}
+        return json.dumps(content, ensure_ascii=False, default=str)
 
     @property
     def prompt(self) -> str:

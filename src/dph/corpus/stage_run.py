@@ -63,8 +63,7 @@ def run_stage(
             process.
         StageError: the stage broke.
     """
-    if out.resolve() == source.directory.resolve():
-        raise DataError(f"the output must be a different directory from the input {out}")
+    require_other_directory(out, source)
     stage: DocumentStage = load_callable(spec.entry)(spec.given())
     with sole_writer(out):
         steps = [
@@ -92,6 +91,16 @@ def run_stage(
         history = [*source.manifest.history, spec.key() | {"input": source.manifest.content}]
         names = [shard.name for shard in source.shards]
         return finish_stage(out, spec.name, names, summaries, history=history, tables=stage.tables)
+
+
+def require_other_directory(out: Path, *sources: Corpus) -> None:
+    """Refuse to write into the directory of an input.
+
+    Raises:
+        DataError: ``out`` is one.
+    """
+    if any(source.directory.resolve() == out.resolve() for source in sources):
+        raise DataError(f"the output must be a different directory from the input {out}")
 
 
 @contextmanager
@@ -132,8 +141,7 @@ def made_once(
     Raises:
         DataError: ``out`` is the directory of a source, or held by another process.
     """
-    if any(source.directory.resolve() == out.resolve() for source in sources):
-        raise DataError(f"the output must be a different directory from the input {out}")
+    require_other_directory(out, *sources)
     with sole_writer(out):
         found = unchanged(out, history, shards) if beside() else None
         if found is None:

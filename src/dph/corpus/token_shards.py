@@ -24,7 +24,7 @@ from dph._base.files import atomic_file, make_directory, read_json, sha256, writ
 from dph.corpus import remote
 from dph.corpus.running import Workers, run_steps
 from dph.corpus.shards import MANIFEST, Corpus, digest
-from dph.corpus.stage_run import OnProgress, sole_writer
+from dph.corpus.stage_run import OnProgress, require_other_directory, sole_writer
 from dph.corpus.steps import Care, Step
 from dph.corpus.tables import read_documents
 from dph.errors import DataError, SettingsError
@@ -231,8 +231,7 @@ def tokenize(
         StageError: a worker could not do its part.
     """
     encoding = Encoding.of(tokenizer, form, end)
-    if out.resolve() == source.directory.resolve():
-        raise DataError(f"the output must be a different directory from the input {out}")
+    require_other_directory(out, source)
     facts = encoding.facts()
     with sole_writer(out):
         steps = [

@@ -70,6 +70,10 @@ def test_explain_follows_a_document_through_the_stages(rows, tmp_path, capsys):
     for verb, source, out in (("transform", "a", "b"), ("filter", "b", "c")):
         words = ["corpus", verb, "--input", str(stages / source), "--out", str(stages / out)]
         assert main([*words, "--workers", "1"]) == 0
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text('{"prompt": "a", "response": "b"}\n')
+    beside = ["--part", f"a={turns}", "--rows", "a=1", "--out", str(stages / "d")]
+    assert main(["corpus", "instruct", *beside]) == 0
     capsys.readouterr()
     assert main(["corpus", "explain", "good", str(stages), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["stages"]

@@ -94,6 +94,14 @@ def test_a_set_that_cannot_be_read_and_an_unknown_check_are_bad_input(tmp_path, 
         made(tmp_path, {"empty": tmp_path / "empty.jsonl"})
 
 
+def test_the_input_is_not_written_into(tmp_path, tests):
+    corpus = small_corpus(tmp_path / "in", [document("a", "text")])
+    before = sorted(corpus.directory.rglob("*"))
+    with pytest.raises(DataError, match="a different directory from the input"):
+        decontaminate(corpus, corpus.directory, sets=tests)
+    assert sorted(corpus.directory.rglob("*")) == before
+
+
 def test_numbers_alone_are_no_evidence(tmp_path):
     """A list of numbers is that of a hundred files; one word among them makes it one's own."""
     numbers = " ".join(str(n) for n in range(12))

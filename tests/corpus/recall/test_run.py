@@ -72,6 +72,10 @@ def test_the_file_that_asked_can_be_answered_in_place(web, tmp_path):
     recall(web["pages"], web["seeds"], out, settings=small())
     text = (out / REVIEW).read_text()
     (out / REVIEW).write_text(text.replace("a.example/questions/%,,", "a.example/questions/%,yes,"))
+    answered = (out / REVIEW).read_bytes()
+    with pytest.raises(DataError, match="holds answers"):
+        recall(web["pages"], web["seeds"], out, settings=small())
+    assert (out / REVIEW).read_bytes() == answered
     recall(web["pages"], web["seeds"], out, settings=small(), patterns=out / REVIEW)
     assert rounds_of(out)[0]["joined"] > 0
     assert len(rounds_of(out)) >= 2

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dph.corpus.documents import DocType, Document
@@ -53,6 +55,16 @@ def test_without_changes_a_file_is_its_base_and_thresholds_are_those_of_the_opti
     found = open_preset(rules_file(tmp_path, text))
     own = {"code_comments_as_lexed.python": "> 0.1"}
     assert found.rules == open_preset("fixed", own).rules
+
+
+def test_a_row_of_the_bases_name_changes_what_it_says_of_the_rule_and_no_more(tmp_path):
+    text = 'base = "fixed"\n[[rule]]\nname = "python_parses"\ndrop = { python = "== 0" }\n'
+    before = load_preset("fixed").rules["python_parses"]
+    assert read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"] == before
+    text += 'thinned = true\ncatches = "Python 2"\n'
+    changed = read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"]
+    assert changed == replace(before, thinned=True, catches="Python 2")
+    assert not before.thinned
 
 
 def test_an_option_wins_over_the_file(tmp_path):

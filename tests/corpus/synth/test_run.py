@@ -73,7 +73,7 @@ def test_of_honest_answers_each_task_is_kept_once_and_runs_green_again(made, ver
 def test_half_of_a_surrogate_pair_is_a_question_mark(made):
     corpus = made("halves")
     assert corpus.manifest.documents == 2
-    assert all(document.text.startswith("# ?\n# Return") for document in corpus.documents())
+    assert {document.text[:5] for document in corpus.documents()} == {"# ?\n#"}
 
 
 def test_of_hostile_answers_nothing_is_kept(made):

@@ -211,9 +211,10 @@ def read_labels(path: Path) -> dict[str, bool]:
         label = _LABELS.get(str(row["relevant"]).strip().lower())
         if label is None:
             raise DataError(f"{place}: relevant must be true or false, got {row['relevant']!r}")
-        if row["id"] in labels:
-            raise DataError(f"{place}: the id {row['id']!r} occurs twice")
-        labels[row["id"]] = label
+        name = str(row["id"])
+        if name in labels:
+            raise DataError(f"{place}: the id {name!r} occurs twice")
+        labels[name] = label
     return labels
 
 

@@ -74,12 +74,12 @@ def recall(
 
     Raises:
         SettingsError: the classifier's package is not installed.
-        DataError: a file cannot be read, there is nothing to learn from, or ``out`` is an input's
-            directory or held by another process.
+        DataError: a file cannot be read, there is nothing to learn from, ``out`` holds reviewed
+            patterns that are not given, is an input's directory or held by another process.
         StageError: a worker could not do its part.
     """
     require(packages_of(settings.classifier), "recall")
-    answers = {} if patterns is None else read_review(patterns)
+    answers = _unanswered(out / REVIEW) if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
     made_by = _made_by(pages, seeds, settings, accepted(answers), labels)
     history = [*pages.manifest.history, made_by]
@@ -146,6 +146,16 @@ def _are_done(out: Path, key: str) -> bool:
 def _digests(out: Path) -> dict[str, str]:
     paths = {name: out / file for name, file in _FILES.items()}
     return {name: sha256(path) for name, path in paths.items() if path.is_file()}
+
+
+def _unanswered(review: Path) -> Mapping[str, bool | None]:
+    """No answers; refuses a file with some, which this run would write over."""
+    if review.is_file() and any(answer is not None for answer in read_review(review).values()):
+        raise DataError(
+            f"{review} holds answers, which a run without them would write over: give it as "
+            "--patterns, or move it away"
+        )
+    return {}
 
 
 def _write(out: Path, learnt: Learnt, key: str, answers: Mapping[str, bool | None]) -> None:

@@ -151,4 +151,5 @@ def _rule(row: Any, path: Path, start: Preset) -> FilterRule:
         directory = path.resolve().parent
         load_callable(rule.signal, [directory])
         return replace(rule, directory=str(directory))
-    return rule if known is None else replace(known, conditions=rule.conditions)
+    said = {key: row[key] for key in ("catches", "thinned") if key in row}
+    return rule if known is None else replace(known, conditions=rule.conditions, **said)
