@@ -407,6 +407,15 @@ class AnyNumber(HangsInReset):
         """
 
 
+class ByPlaceAlone(HangsInReset):
+    def tool(self, text: str, /):
+        """Do it.
+
+        Args:
+            text: Some.
+        """
+
+
 def not_a_class() -> None:
     """It cannot be an environment."""
 

@@ -150,10 +150,17 @@ def test_a_faulty_plain_call_is_one_with_a_reason(text, reason):
     assert reason in found.reason
 
 
+def tools(*names):
+    """The schema of a tool ``f`` with these arguments."""
+    return {"f": {"function": {"parameters": {"properties": dict.fromkeys(names)}}}}
+
+
 def test_values_by_place_get_the_names_of_the_tool():
-    assert with_names(ToolCall("f", {}, (1, 2)), ["a", "b"]) == ToolCall("f", {"a": 1, "b": 2})
-    assert "takes 1 values, got 2" in with_names(ToolCall("f", {}, (1, 2)), ["a"]).reason
-    assert "'a' is given twice" in with_names(ToolCall("f", {"a": 1}, (1,)), ["a"]).reason
+    assert with_names(ToolCall("f", {}, (1, 2)), tools("a", "b")) == ToolCall("f", {"a": 1, "b": 2})
+    assert "takes 1 values, got 2" in with_names(ToolCall("f", {}, (1, 2)), tools("a")).reason
+    assert "'a' is given twice" in with_names(ToolCall("f", {"a": 1}, (1,)), tools("a")).reason
+    for call in (BadCall("no"), ToolCall("unknown", {}, (1,))):
+        assert with_names(call, tools("a")) == call
 
 
 TURNS = st.lists(st.builds(Turn, st.sampled_from(["", "look", "reset"]), st.text("a>: \n\x85look")))

@@ -59,6 +59,20 @@ def test_the_first_example_of_trl_runs_unchanged(increment):
         assert episode.verdict() == Verdict(outcome=Outcome.CORRECT, reward=1.0)
 
 
+def test_messages_say_which_call_of_its_turn_a_result_is_of():
+    text = 'CALL increment(oops)\nCALL nothing()\nCALL increment(2)'
+    with Environment(Increment, form="plain") as environment, environment.begin(EMPTY) as episode:
+        episode.step(text)
+        turn, *results = episode.messages
+    assert turn["calls"] == [["nothing", {}], ["increment", {"step": 2}]]
+    assert [(r["role"], r["name"], r["call"]) for r in results] == [
+        ("tool", "", None),
+        ("tool", "", 0),
+        ("tool", "increment", 1),
+    ]
+    assert results[2]["content"] == "2"
+
+
 def test_the_second_example_of_trl_gets_the_columns_of_its_row():
     problem = Problem(problem_id="p", prompt="To 4.", answer={"target": 4})
     with Environment(IncrementTo) as environment:

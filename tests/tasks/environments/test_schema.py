@@ -10,6 +10,7 @@ from dph.tasks.environments import fault_of, tool_schema
 from dph.tasks.environments.schema import tools_of
 from environment_classes import (
     AnyNumber,
+    ByPlaceAlone,
     Everything,
     Increment,
     IncrementTo,
@@ -41,6 +42,7 @@ def test_public_methods_are_tools_and_nothing_else_is():
         (NoDocstring, "'tool' needs a docstring"),
         (OddType, "which JSON does not have"),
         (AnyNumber, "takes any number of values"),
+        (ByPlaceAlone, "'text' of the tool 'tool' has no name in a call"),
     ],
 )
 def test_a_tool_that_a_model_could_not_call_is_refused_by_name(kind, message):

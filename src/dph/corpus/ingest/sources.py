@@ -113,7 +113,7 @@ def about_sources(path: Path) -> dict[str, dict[str, Any]]:
 
 def _field(name: str, value: Any, place: str) -> Any:
     if name in _NUMBERS:
-        if str(value).isdigit():
+        if str(value).isdecimal():
             return int(value)
         raise DataError(f"{place}: {name} must be a number of at least 0, got {value!r:.80}")
     if not isinstance(value, str):

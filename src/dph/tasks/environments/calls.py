@@ -193,14 +193,11 @@ FORMS: Mapping[str, Callable[[str], list[Call]]] = MappingProxyType(
 """Forms of calls by their names."""
 
 
-def with_names(call: ToolCall, names: Sequence[str]) -> ToolCall | BadCall:
-    """The call with the names of its ``places``.
-
-    >>> with_names(ToolCall("f", {"b": 2}, (1,)), ["a", "b"])
-    ToolCall(name='f', arguments={'a': 1, 'b': 2}, places=())
-    """
-    if not call.places:
+def with_names(call: Call, tools: Mapping[str, Mapping[str, Any]]) -> Call:
+    """The call with the names of its ``places``, by the schemas of the tools."""
+    if isinstance(call, BadCall) or not call.places or call.name not in tools:
         return call
+    names = list(tools[call.name]["function"]["parameters"]["properties"])
     if len(call.places) > len(names):
         return BadCall(f"{call.name} takes {len(names)} values, got {len(call.places)}")
     placed = dict(zip(names, call.places, strict=False))

@@ -31,7 +31,7 @@ from dph._processes.workers.process import (
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.environments.calls import FORMS, BadCall, ToolCall, with_names
-from dph.tasks.environments.schema import Schema, clean, fault_of
+from dph.tasks.environments.schema import clean, fault_of
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
 _HANDLER = "dph.tasks.environments.child:make_instance"
@@ -129,7 +129,7 @@ class Environment(Closing):
         require_one_module(self.name, directories)
         module = source or self.name.partition(":")[0]
         self.source = source_file(module, directories)
-        self.version = f"2 {source_fingerprint(module, directories)}".rstrip()
+        self.version = f"3 {source_fingerprint(module, directories)}".rstrip()
         self._start_seconds, self.directories = start_seconds, tuple(directories)
         self._options = {
             "path": self.name,
@@ -313,7 +313,8 @@ class Episode(Closing):
         failures: number of calls that failed.
         turns: turns of the policy so far.
         order: names of the tools in the order of their calls.
-        messages: turns and results: ``role``, ``content``, and ``calls`` or the ``name`` of a tool.
+        messages: turns and results: ``role``, ``content``, and ``calls``, or a tool's ``name`` and
+            ``call``, its number among those of the turn, None for what was no call.
     """
 
     def __init__(self, environment: Environment, worker: WorkerProcess, reset: bytes) -> None:
@@ -346,12 +347,14 @@ class Episode(Closing):
             return []
         self.turns += 1
         limits = self._environment.limits
+        calls = [with_names(call, self._environment.by_name) for call in calls]
         good = [[c.name, dict(c.arguments)] for c in calls if isinstance(c, ToolCall)]
         self.messages.append({"role": "assistant", "content": text, "calls": good})
         if not calls:
             self.answer = text
             return []
         results: list[ToolResult] = []
+        numbers = iter(range(len(good)))
         for call in calls[: limits.calls + 1]:
             if len(results) == limits.calls:
                 result = self._failure("", f"at most {limits.calls} calls may stand in one turn")
@@ -360,7 +363,9 @@ class Episode(Closing):
             if self.ending is not None or self._submitted:
                 return []
             results.append(result)
-            self.messages.append({"role": "tool", "name": result.tool, "content": result.text})
+            number = next(numbers) if isinstance(call, ToolCall) else None
+            told = {"role": "tool", "name": result.tool, "content": result.text, "call": number}
+            self.messages.append(told)
         if self.turns >= limits.turns:
             self._end(Outcome.CUT_OFF, f"cut off after {limits.turns} turns")
             return []
@@ -415,16 +420,13 @@ class Episode(Closing):
             self._worker.kill_and_wait()
 
     def _run(self, call: ToolCall | BadCall) -> ToolResult:
-        schema: Schema | None = None
-        if isinstance(call, ToolCall):
-            schema = self._environment.by_name.get(call.name)
-            if schema is None:
-                tools = ", ".join(self._environment.by_name) or "none"
-                return self._failure("", f"no tool is named {call.name!r:.80}; there are {tools}")
-            names = list(schema["function"]["parameters"]["properties"])
-            call = with_names(call, names)
-        if isinstance(call, BadCall) or schema is None:
-            return self._failure("", call.reason if isinstance(call, BadCall) else "")
+        call = with_names(call, self._environment.by_name)
+        if isinstance(call, BadCall):
+            return self._failure("", call.reason)
+        schema = self._environment.by_name.get(call.name)
+        if schema is None:
+            tools = ", ".join(self._environment.by_name) or "none"
+            return self._failure("", f"no tool is named {call.name!r:.80}; there are {tools}")
         if fault := fault_of(schema, call.arguments):
             return self._failure(call.name, fault)
         request = encode(["call", call.name, dict(call.arguments)])

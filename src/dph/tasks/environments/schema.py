@@ -71,6 +71,8 @@ def tool_schema(tool: Callable[..., Any]) -> dict[str, Any]:
         place = f"the argument {argument!r} of the tool {name!r}"
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise SettingsError(f"{place} takes any number of values; name each argument")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise SettingsError(f"{place} has no name in a call: it stands before '/'")
         if argument not in hints:
             raise SettingsError(f"{place} needs a type, such as {argument}: int")
         if argument not in described:

@@ -232,7 +232,7 @@ def _messages(said: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, bool]]:
             ids = [call.id for call in calls]
             yield vf.AssistantMessage(content=content, tool_calls=calls or None), True
         elif role == "tool":
-            call = ids.pop(0) if ids else ""
+            call = "" if message["call"] is None else ids[message["call"]]
             yield vf.ToolMessage(tool_call_id=call, content=content, name=message["name"]), False
         else:
             kind = vf.SystemMessage if role == "system" else vf.UserMessage
