@@ -60,7 +60,7 @@ def test_the_first_example_of_trl_runs_unchanged(increment):
 
 
 def test_messages_say_which_call_of_its_turn_a_result_is_of():
-    text = 'CALL increment(oops)\nCALL nothing()\nCALL increment(2)'
+    text = "CALL increment(oops)\nCALL nothing()\nCALL increment(2)"
     with Environment(Increment, form="plain") as environment, environment.begin(EMPTY) as episode:
         episode.step(text)
         turn, *results = episode.messages
