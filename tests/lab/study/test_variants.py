@@ -54,6 +54,21 @@ def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
         arm(settings={"objective.advantage.logprob": "median"})
 
 
+def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
+    file = tmp_path / "more.jsonl"
+
+    def found():
+        method = MethodSettings(name="grpo", settings={"data.train": str(file)})
+        site = Site(name="sql-2", task="sql", edition=2)
+        return Variants(BudgetSettings()).of(site, method, Candidate()).run_id(1)
+
+    file.write_text("a")
+    first = found()
+    assert found() == first
+    file.write_text("b")
+    assert found() != first
+
+
 def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
     def arm(best):
         best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}

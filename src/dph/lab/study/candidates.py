@@ -9,7 +9,14 @@ from typing import Any
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
-from dph.lab.study.sites import RunRequest, Site, dotted, own_recipe, world_recipe
+from dph.lab.study.sites import (
+    RunRequest,
+    Site,
+    dotted,
+    files_named,
+    own_recipe,
+    world_recipe,
+)
 from dph.lab.worlds import world_kind
 from dph.recipe import METHODS, Recipe, recipe_digest
 from dph.recipe.samples import read_samples
@@ -251,6 +258,7 @@ class Variants:
                     "eps": recipe.train.eps,
                     "steps": recipe.train.steps,
                     "settings": as_in_ids(dict(sorted(asked.settings.items()))),
+                    **files_named(own),
                 },
             ),
         )

@@ -163,13 +163,14 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
 def _digest(recipe: Recipe, path: Path, settings: Mapping[str, Any]) -> str:
     """A hash of a recipe's file and of the local files that it and the study's settings name."""
     values = {**dict(flat(recipe.model_dump(mode="json"))), **settings}
-    named = {key: Path(v) for key, v in values.items() if isinstance(v, str) and _is_place(key)}
-    files = {key: sha256(place) for key, place in named.items() if place.is_file()}
-    return recipe_digest({"recipe": sha256(path), **files})
+    return recipe_digest({"recipe": sha256(path), **files_named(values)})
 
 
-def _is_place(key: str) -> bool:
-    return pattern_of(key) in PLACES
+def files_named(values: Mapping[str, Any]) -> dict[str, str]:
+    """The SHA-256 of the local files that dotted settings name, by key."""
+    texts = ((k, Path(v)) for k, v in values.items() if isinstance(v, str))
+    named = ((key, place) for key, place in texts if pattern_of(key) in PLACES)
+    return {key: sha256(place) for key, place in named if place.is_file()}
 
 
 # The recipe of one run: a world's or the user's own, a method and one way of running it.

@@ -46,7 +46,8 @@ class AlphaDPG:
     Z is estimated by (c + 1) / (n + 2), c of n right answers in pre-sampling: the posterior mean
     under a uniform prior, as in ``BayesianBoundaryGate``. c / n would be 0, and p infinite, on the
     problems that the initial policy did not solve. Since the baseline takes constants away, a wrong
-    Z weights the whole problem by (Z / estimate)^(1 - alpha), and changes nothing else.
+    Z weights the whole problem by (Z / estimate)^(1 - alpha) where nothing is clipped, and changes
+    nothing else there.
     Units: log-probs of whole answers in nats, at the sampling temperature.
     Limits: near alpha = 0 every right answer of the initial policy is covered; near alpha = 1
     (1 - alpha) A is the reward minus the mean of the others. Groups of wrong answers alone have

@@ -259,7 +259,7 @@ class DifferentialSmoothing:
     not, and does not follow the entropy of whole answers either. They agree where every answer
     has one token.
     Differs from the paper: MaxRL's code divides A by the standard deviation with the divisor n;
-    here, as everywhere else, it is n - 1.
+    here, as everywhere else but in ``PassAtK``, it is n - 1.
 
     Args:
         gamma_p: of right answers.

@@ -84,7 +84,8 @@ def _counts(n: int, k: int, baseline: Baseline) -> tuple[tuple[tuple[float, ...]
     """From rewards in rising order to s_i, as whole numbers and what all of them are divided by.
 
     Entry (i, j) says for how many subsets of i the j-th reward is the largest. As whole numbers
-    the terms of right answers cancel exactly where one more or less makes no difference.
+    the terms of right answers cancel exactly where one more or less makes no difference, as long
+    as they stay below 2**53 (n = 64 with k up to 16, say).
     """
     rows, divisor = [], comb(n, k)
     if baseline == "leave_one_out":
