@@ -11,6 +11,11 @@ def grade_strictly(response, problem):
     return not isinstance(response, str) or problem is None
 
 
+def bad_gold(response, problem):
+    """No gold answer can be used."""
+    raise ValueError(f"no gold for {problem.problem_id}: {response}")
+
+
 def style_of(text):
     """Short and long answers are the two styles."""
     return "short" if len(text.split()) < 2 else "long"

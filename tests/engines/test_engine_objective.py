@@ -80,3 +80,10 @@ def test_short_names_may_stand_beside_it():
 def test_what_is_wrong_is_named_with_its_value(given, more, message):
     with pytest.raises(SettingsError, match=message):
         engine_objective(given, **more)
+
+
+def test_shaped_rewards_beside_an_advantage_that_counts_are_refused_in_every_engine():
+    with pytest.raises(SettingsError, match=r"overlong_buffer = 0.2 makes .*'maxrl' counts right"):
+        engine_objective(None, method="maxrl", beside={"overlong_buffer": 0.2})
+    unharmed = {"overlong_buffer": 0.2, "overlong_penalty": 0.0}
+    assert engine_objective(None, method="maxrl", beside=unharmed).overlong_buffer == 0.2

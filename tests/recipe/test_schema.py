@@ -109,7 +109,7 @@ def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():
 def test_an_advantage_that_counts_right_answers_has_no_shaped_rewards(shaped):
     assert resolve(**shaped).objective.advantage.chosen == "group"
     objective = {**shaped.get("objective", {}), "advantage": {"kind": "maxrl"}}
-    with pytest.raises(SettingsError, match=r"between 0 and 1, .*'maxrl' counts right answers"):
+    with pytest.raises(SettingsError, match=r"other than 0 and 1, .*'maxrl' counts right answers"):
         resolve(**{**shaped, "objective": objective})
 
 

@@ -342,7 +342,26 @@ def test_shuffled_values_are_those_of_the_prompt_in_an_order_that_its_seed_and_i
     assert some == {key: found[key] for key in some}
 
 
-def test_a_prompt_that_could_not_be_graded_weighs_nothing_and_refuses_only_when_all_are(
+def test_of_a_gold_that_cannot_be_used_a_cut_off_answer_is_not_wrong_either(
+    store_recipe, make_stores, tmp_path
+):
+    # Cut-off answers have no verdict of their own; where others have one, they are wrong.
+    train = {"prompts": "train", "file": None, "answers": 8}
+    recipe = store_recipe(**train, values="correct", targets="answers")
+    recipe = recipe.model_copy(
+        update={"data": recipe.data.model_copy(update={"verifier": "letter_grader:bad_gold"})}
+    )
+    make_stores(recipe)
+    path = tmp_path / "run" / "stores" / "broad"
+    values = stored_values(path)
+    finished = {g.problem.problem_id: any(g.finished) for g in stored_groups(path)}
+    cut_off = {g.problem.problem_id for g in stored_groups(path) if not all(g.finished)}
+    for name, own in values.items():
+        assert {value.correct for value in own} == {None if finished[name] else False}
+    assert any(finished[name] for name in cut_off)
+
+
+def test_ungradable_prompts_weigh_nothing_and_a_store_of_them_alone_is_refused(
     store_recipe, make_stores, monkeypatch, tmp_path
 ):
     train = {"prompts": "train", "file": None, "answers": 8}

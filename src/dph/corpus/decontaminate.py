@@ -17,7 +17,7 @@ from dph.corpus.documents import Document
 from dph.corpus.running import Workers
 from dph.corpus.shards import Corpus
 from dph.corpus.stage import DocumentOutcome, Drop, StageSpec
-from dph.corpus.stage_run import OnProgress, require_other_directory, run_stage
+from dph.corpus.stage_run import OnProgress, require_other_directory, run_stage, sole_writer
 from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError, SettingsError
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
@@ -281,7 +281,8 @@ def decontaminate(
 
     Raises:
         SettingsError: there is no set, or a check is unknown.
-        DataError: a file cannot be read.
+        DataError: a file cannot be read, or ``out`` is the source's directory, holds a set where
+            the index goes, or is held by another process.
     """
     if unknown := [check for check in checks if check not in CHECKS]:
         raise SettingsError(f"a check is one of {', '.join(CHECKS)}, got {unknown[0]!r}")
@@ -289,7 +290,11 @@ def decontaminate(
         raise SettingsError("need at least one test set and one check")
     require_other_directory(out, source)
     index = make_directory(out) / "tests.parquet"
-    write_index(sets, index)
+    for path in sets.values():
+        if path.resolve() == index.resolve():
+            raise DataError(f"{path} is an input and would be overwritten: write to another place")
+    with sole_writer(out):
+        write_index(sets, index)
     spec = StageSpec(
         name="decontaminate",
         entry="dph.corpus.decontaminate:make_stage",

@@ -59,13 +59,14 @@ def text_digest(text: str) -> str:
 
 
 def _stages(directory: Path) -> list[Corpus]:
-    if is_corpus(directory):
+    if is_corpus(directory) and _has_stage(directory):
         return [open_corpus(directory)]
     inside = [directory / name for name in sorted(remote.names(directory))]
     found = [open_corpus(path) for path in inside if is_corpus(path) and _has_stage(path)]
     if not found:
         raise DataError(
-            f"{remote.shown(directory)} has no finished stage: there is no manifest.json"
+            f"{remote.shown(directory)} has no finished stage on documents, whose manifest.json "
+            "would say so"
         )
     return found
 

@@ -50,7 +50,7 @@ class InstructRow:
     def line(self) -> str:
         """The row as a line of JSON; ``source`` says its part."""
         content = {**self.content, "source": self.part}
-        return json.dumps(content, ensure_ascii=False, default=str)
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
     @property
     def prompt(self) -> str:
@@ -68,15 +68,18 @@ def instruct_row(part: str, value: Any, place: str) -> InstructRow:
     """Check a row.
 
     Raises:
-        DataError: it has neither messages nor a prompt and a response, or it holds half of a
-            surrogate pair.
+        DataError: it has neither messages nor a prompt and a response, or it is no JSON in UTF-8.
     """
     if not isinstance(value, Mapping) or len(texts := [*row_texts(value)]) < 2:
         raise DataError(
             f"{place}: a row must have a prompt and a response, or messages; got {value!r:.80}"
         )
     row = InstructRow(part, value, hashlib.sha256(json.dumps(texts).encode()).hexdigest())
-    encoded(row.line(), place)
+    try:
+        line = row.line()
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{place}: a row must be JSON: {error}") from error
+    encoded(line, place)
     return row
 
 

@@ -316,6 +316,25 @@ class ObjectiveSettings(Section):
     def _shorthand_is_expanded(cls, data: Any) -> Any:
         return expand_shorthand(data) if isinstance(data, dict) else data
 
+    @model_validator(mode="after")
+    def _right_answers_can_be_counted(self) -> Self:
+        if self.overlong_buffer and self.overlong_penalty:
+            self.require_any_rewards(f"objective.overlong_buffer = {self.overlong_buffer}")
+        return self
+
+    def require_any_rewards(self, shaping: str) -> None:
+        """Refuse an advantage that counts right answers beside a setting that shapes rewards.
+
+        Raises:
+            ValueError: it is one; names both.
+        """
+        advantage = ADVANTAGES.get(self.advantage.chosen)
+        if advantage is not None and advantage.counts:
+            raise ValueError(
+                f"{shaping} makes rewards other than 0 and 1, and objective.advantage = "
+                f"{self.advantage.chosen!r} counts right answers: leave one of them out"
+            )
+
     @property
     def active_penalties(self) -> dict[str, PenaltySettings]:
         """Those that weigh anything."""

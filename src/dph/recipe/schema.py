@@ -298,19 +298,9 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _right_answers_can_be_counted(self) -> Self:
-        advantage, consistency = self.objective.advantage.chosen, self.self_consistency
-        if advantage not in ADVANTAGES or not ADVANTAGES[advantage].counts:
-            return self
-        shaping = ""
-        if self.objective.overlong_buffer:
-            shaping = f"objective.overlong_buffer={self.objective.overlong_buffer}"
-        elif consistency.active and consistency.reward == "consensus":
-            shaping = "self_consistency.reward='consensus'"
-        if shaping:
-            raise ValueError(
-                f"{shaping} makes rewards between 0 and 1, and objective.advantage={advantage!r} "
-                "counts right answers: leave one of them out"
-            )
+        consistency = self.self_consistency
+        if consistency.active and consistency.reward == "consensus":
+            self.objective.require_any_rewards("self_consistency.reward = 'consensus'")
         return self
 
     @model_validator(mode="after")

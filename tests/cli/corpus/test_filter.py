@@ -92,7 +92,7 @@ def test_bad_input_is_told_and_exits_with_2(rows, tmp_path, capsys):
     assert main([*words, "--preset", "paper"]) == 2
     assert "'paper' is not one of opencoder, fixed, sql" in capsys.readouterr().err
     assert main(["corpus", "explain", "x", str(tmp_path / "nowhere")]) == 2
-    assert "has no finished stage" in capsys.readouterr().err
+    assert "has no finished stage on documents" in capsys.readouterr().err
 
 
 def test_rules_are_listed_with_those_that_never_fire(capsys):

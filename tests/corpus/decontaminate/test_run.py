@@ -100,6 +100,8 @@ def test_the_input_is_not_written_into(tmp_path, tests):
     with pytest.raises(DataError, match="a different directory from the input"):
         decontaminate(corpus, corpus.directory, sets=tests)
     assert sorted(corpus.directory.rglob("*")) == before
+    with pytest.raises(DataError, match="would be overwritten"):
+        decontaminate(corpus, tests["queries"].parent, sets={"t": tmp_path / "tests.parquet"})
 
 
 def test_numbers_alone_are_no_evidence(tmp_path):

@@ -53,6 +53,11 @@ def test_a_date_of_a_table_is_a_time(tmp_path, moment, seconds):
     assert read(path)[0]["a"].commit_time == seconds
 
 
+def test_a_date_before_1970_is_no_commit_time(tmp_path):
+    row = {"text": "x", "commit_time": "1960-01-01"}
+    assert read(lines(tmp_path / "a.jsonl", row)) == ({}, [("bad_field", "line 1")])
+
+
 def test_names_in_two_parts_labels_of_the_row_and_other_columns_are_taken(tmp_path):
     rows = [
         {"id": "a", "text": "x", "filename": "setup", "ext": "py"},

@@ -200,6 +200,7 @@ def test_a_stage_that_was_killed_is_no_input(tmp_path, board):
     corpus = open_input(rows_file(tmp_path / "a.jsonl", made(3)), tmp_path / "out")
     (corpus.directory / MANIFEST).unlink()
     (corpus.directory / board).mkdir(parents=True)
+    (corpus.directory / board / "note.json").write_text("{}")
     with pytest.raises(DataError, match="run its stage to the end"):
         open_input(corpus.directory, tmp_path / "other")
     assert not (tmp_path / "other").exists()

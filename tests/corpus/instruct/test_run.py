@@ -152,6 +152,7 @@ def test_opencoders_first_stage_has_four_million_rows():
     [
         ({"messages": 5}, "a row must have a prompt and a response, or messages"),
         ({"messages": {"content": "a"}}, "a row must have a prompt and a response, or messages"),
+        ({"prompt": "a", "response": "b", "score": float("nan")}, "a row must be JSON"),
         ({"prompt": "a\ud800", "response": "b"}, "the text is not Unicode"),
         ({"prompt": "a", "response": "b", "kind": "\ud800"}, "the text is not Unicode"),
     ],

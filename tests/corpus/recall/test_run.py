@@ -73,8 +73,14 @@ def test_the_file_that_asked_can_be_answered_in_place(web, tmp_path):
     text = (out / REVIEW).read_text()
     (out / REVIEW).write_text(text.replace("a.example/questions/%,,", "a.example/questions/%,yes,"))
     answered = (out / REVIEW).read_bytes()
-    with pytest.raises(DataError, match="holds answers"):
-        recall(web["pages"], web["seeds"], out, settings=small())
+    recall(web["pages"], web["seeds"], out, settings=small())  # nothing is made, nothing is lost
+    (tmp_path / "other.csv").write_text("pattern,accept\nc.example%,yes\n")
+    with pytest.raises(DataError, match=r"an answer about 'a\.example/questions/%'"):
+        recall(
+            *(web["pages"], web["seeds"], out),
+            settings=small(),
+            patterns=tmp_path / "other.csv",
+        )
     assert (out / REVIEW).read_bytes() == answered
     recall(web["pages"], web["seeds"], out, settings=small(), patterns=out / REVIEW)
     assert rounds_of(out)[0]["joined"] > 0

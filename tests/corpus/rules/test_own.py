@@ -65,6 +65,11 @@ def test_a_row_of_the_bases_name_changes_what_it_says_of_the_rule_and_no_more(tm
     changed = read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"]
     assert changed == replace(before, thinned=True, catches="Python 2")
     assert not before.thinned
+    text = 'base = "fixed"\n[[rule]]\nname = "python_parses"\nthinned = true\n'
+    changed = read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"]
+    assert changed == replace(before, thinned=True)
+    with pytest.raises(SettingsError, match="'python_parses' occurs twice"):
+        read_preset(tmp_path / rules_file(tmp_path, text + text.removeprefix('base = "fixed"\n')))
 
 
 def test_an_option_wins_over_the_file(tmp_path):

@@ -2,9 +2,13 @@
 
 import pytest
 
+from dph.errors import SettingsError
+from dph.lab.study.candidates import Candidate, Variants
 from dph.lab.study.execute import _Work
-from dph.lab.study.sites import RunRequest
+from dph.lab.study.settings import BudgetSettings, MethodSettings
+from dph.lab.study.sites import RunRequest, Site
 from dph.lab.worlds import world_kind
+from dph.lab.worlds.sql import question_sets
 from dph.tasks.problems import load_problems
 
 TRAIN = "dph.lab.worlds.sql.question_sets:more_across"
@@ -36,3 +40,34 @@ def test_a_function_chooses_from_the_worlds_own_problems_and_its_unlabelled_ones
     before = path.read_bytes()
     assert trained_on(work, {"data.train": TRAIN}) == path
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "chosen", "why"),
+    [
+        ("grpo", "no_such_module:more", "cannot import 'no_such_module'"),
+        ("dph_f", TRAIN, "choose a method that reads neither"),
+        ("dph_broad", TRAIN, "choose a method that reads neither"),
+    ],
+)
+def test_what_could_not_train_on_them_is_refused_before_a_run(method, chosen, why):
+    settings = MethodSettings(name=method, settings={"data.train": chosen})
+    site = Site(name="sql-2", task="sql", edition=2)
+    with pytest.raises(SettingsError, match=why):
+        Variants(BudgetSettings()).of(site, settings, Candidate())
+
+
+@pytest.mark.parametrize(
+    ("returned", "why"),
+    [
+        ([], "returned no problem"),
+        (["text"], "must return Problems, got 'text'"),
+        (None, "must return Problems, got None"),
+    ],
+)
+def test_a_function_that_returns_something_else_is_told_by_its_name(
+    work, monkeypatch, returned, why
+):
+    monkeypatch.setattr(question_sets, "more_across", lambda *_: returned)
+    with pytest.raises(SettingsError, match=f"more_across' {why}"):
+        trained_on(work, {"data.train": TRAIN})

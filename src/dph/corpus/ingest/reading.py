@@ -307,7 +307,7 @@ def _typed(name: str, value: Any) -> Any:
     if name == "commit_time" and isinstance(value, str | datetime.date):
         moment = datetime.datetime.fromisoformat(str(value))
         zone = moment.tzinfo or datetime.UTC
-        return int(moment.replace(tzinfo=zone).timestamp())
+        value = int(moment.replace(tzinfo=zone).timestamp())
     if name in _NUMBERS:
         value = int(value) if isinstance(value, float) and value.is_integer() else value
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:

@@ -208,6 +208,6 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
     Raises:
         DataError: there is nothing to read, or ``path`` is a stage that has not finished.
     """
-    if is_corpus(path) or any((path / board).is_dir() for board in BOARDS):
+    if is_corpus(path) or any(remote.names(path / board) for board in BOARDS):
         return open_corpus(path)
     return ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)

@@ -211,7 +211,7 @@ def read_labels(path: Path) -> dict[str, bool]:
         label = _LABELS.get(str(row["relevant"]).strip().lower())
         if label is None:
             raise DataError(f"{place}: relevant must be true or false, got {row['relevant']!r}")
-        name = str(row["id"])
+        name = str(row["id"]) if isinstance(row["id"], int) else row["id"]
         if name in labels:
             raise DataError(f"{place}: the id {name!r} occurs twice")
         labels[name] = label

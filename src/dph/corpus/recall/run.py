@@ -74,17 +74,18 @@ def recall(
 
     Raises:
         SettingsError: the classifier's package is not installed.
-        DataError: a file cannot be read, there is nothing to learn from, ``out`` holds reviewed
-            patterns that are not given, is an input's directory or held by another process.
+        DataError: a file cannot be read, there is nothing to learn from, ``out`` holds answers
+            of a person that are not given, is an input's directory or held by another process.
         StageError: a worker could not do its part.
     """
     require(packages_of(settings.classifier), "recall")
-    answers = _unanswered(out / REVIEW) if patterns is None else read_review(patterns)
+    answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
     made_by = _made_by(pages, seeds, settings, accepted(answers), labels)
     history = [*pages.manifest.history, made_by]
 
     def make() -> Corpus:
+        _require_no_answers_lost(out / REVIEW, answers)
         known = Patterns(accepted(answers))
         rounds = Rounds(pages, seeds, settings, known, labels, out, workers, on_progress)
         learnt = rounds.run()
@@ -148,14 +149,15 @@ def _digests(out: Path) -> dict[str, str]:
     return {name: sha256(path) for name, path in paths.items() if path.is_file()}
 
 
-def _unanswered(review: Path) -> Mapping[str, bool | None]:
-    """No answers; refuses a file with some, which this run would write over."""
-    if review.is_file() and any(answer is not None for answer in read_review(review).values()):
+def _require_no_answers_lost(review: Path, answers: Mapping[str, bool | None]) -> None:
+    """Refuse to write over answers of a person that this run was not given."""
+    found = read_review(review) if review.is_file() else {}
+    lost = [name for name, answer in found.items() if answer is not None and name not in answers]
+    if lost:
         raise DataError(
-            f"{review} holds answers, which a run without them would write over: give it as "
-            "--patterns, or move it away"
+            f"{review} holds an answer about {lost[0]!r}, which this run would write over: give "
+            "the file as --patterns, or move it away"
         )
-    return {}
 
 
 def _write(out: Path, learnt: Learnt, key: str, answers: Mapping[str, bool | None]) -> None:

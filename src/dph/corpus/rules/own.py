@@ -65,12 +65,13 @@ def read_preset(path: Path) -> Preset:
     if base is not None and base not in PRESETS:
         raise SettingsError(f"{path}: base must be one of {', '.join(PRESETS)}, got {base!r}")
     start = load_preset(base) if base else Preset("", {}, {}, {}, released_names=False)
-    rules = dict(start.rules)
+    own: dict[str, FilterRule] = {}
     for row in table.get("rule", ()):
         rule = _rule(row, path, start)
-        if rule.name in rules and rule.name not in start.rules:
+        if rule.name in own:
             raise SettingsError(f"{path}: the rule {rule.name!r} occurs twice")
-        rules[rule.name] = rule
+        own[rule.name] = rule
+    rules = {**start.rules, **own}
     thresholds = table.get("thresholds", {})
     if strange := [key for key, text in thresholds.items() if not isinstance(text, str)]:
         raise SettingsError(
@@ -141,6 +142,9 @@ def _rule(row: Any, path: Path, start: Preset) -> FilterRule:
         )
     if known is not None and "signal" in row:
         raise SettingsError(f"{place}: the base has a rule of that name; choose another name")
+    said = {key: row[key] for key in ("catches", "thinned") if key in row}
+    if known is not None and "drop" not in row:
+        return replace(known, **said)
     if "drop" not in row:
         raise SettingsError(f"{place} needs drop, conditions by kinds such as {{ code = '> 0.5' }}")
     try:
@@ -151,5 +155,4 @@ def _rule(row: Any, path: Path, start: Preset) -> FilterRule:
         directory = path.resolve().parent
         load_callable(rule.signal, [directory])
         return replace(rule, directory=str(directory))
-    said = {key: row[key] for key in ("catches", "thinned") if key in row}
     return rule if known is None else replace(known, conditions=rule.conditions, **said)

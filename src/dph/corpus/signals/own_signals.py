@@ -22,10 +22,17 @@ _DATA = re.compile(
     r"^\s*INSERT\s+INTO\b[^;]*;|^\s*COPY\b[^;]*\bFROM\s+STDIN\b[^;]*;.*?^\\\.$",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-
-
-_APART = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;", re.DOTALL)
-"""Strings, quoted names, comments, and what stands between statements."""
+_STRINGS = {"mysql": r"'(?:[^'\\]|\\.|'')*'"}
+"""Strings of dialects that have their own."""
+_APART = {
+    dialect: re.compile(
+        (_STRINGS.get(dialect, r"'(?:[^']|'')*'"))
+        + r"|\"[^\"]*\"|`[^`]*`|(?P<dollars>\$\w*\$).*?(?P=dollars)|--[^\n]*|/\*.*?\*/|;",
+        re.DOTALL,
+    )
+    for dialect in _DIALECTS
+}
+"""Strings, quoted names, comments, and what stands between statements, by dialect."""
 
 
 def parsed_share(text: str) -> float | None:
@@ -36,15 +43,14 @@ def parsed_share(text: str) -> float | None:
     """
     if len(text) > _LONGEST or _TEMPLATE.search(text):
         return None
-    statements = [piece for piece in _statements(text) if piece.strip()]
-    if not statements:
-        return None
-    best = 0
+    best: float | None = None
     for dialect in _DIALECTS:
-        best = max(best, sum(_parses(piece, dialect) for piece in statements))
-        if best == len(statements):
+        if statements := _statements(text, _APART[dialect]):
+            found = sum(_parses(piece, dialect) for piece in statements) / len(statements)
+            best = max(best or 0.0, found)
+        if best == 1:
             break
-    return best / len(statements)
+    return best
 
 
 def data_share(text: str) -> float | None:
@@ -54,15 +60,15 @@ def data_share(text: str) -> float | None:
     return sum(len(match[0]) for match in _DATA.finditer(text)) / len(text)
 
 
-def _statements(text: str) -> list[str]:
+def _statements(text: str, apart: re.Pattern[str]) -> list[str]:
     """The text between semicolons, those in quotes and comments apart."""
     pieces, start = [], 0
-    for match in _APART.finditer(text):
+    for match in apart.finditer(text):
         if match[0] == ";":
             pieces.append(text[start : match.start()])
             start = match.end()
     pieces.append(text[start:])
-    bare = (_APART.sub(lambda m: " " if m[0][:2] in ("--", "/*") else m[0], p) for p in pieces)
+    bare = (apart.sub(lambda m: " " if m[0][:2] in ("--", "/*") else m[0], p) for p in pieces)
     return [piece for piece in bare if piece.strip()]
 
 

@@ -78,7 +78,7 @@ def read_draft(answer: str) -> Draft:
     blocks = list(_FENCE.finditer(answer[:_LONGEST]))
     program = next((block for block in blocks if _functions(block[2])), None)
     if program is None:
-        raise NoDraft("program: no block of Python defines a function")
+        raise NoDraft("program: no block of Python defines a function, or it is nested too deeply")
     instruction = _HEADING.sub("", answer[: program.start()]).strip()
     if not instruction:
         raise NoDraft("instruction: nothing stands before the program")

@@ -9,6 +9,7 @@ from typing import Any
 
 from dph.corpus.synth.draft import Draft, DraftOutcome, NoDraft, parsed, read_draft
 from dph.corpus.synth.hard_coded import (
+    MOST_TRIED,
     mutants,
     probe,
     spells_out_its_tests,
@@ -240,9 +241,8 @@ def query_mutants(query: str, *, most: int = MOST_QUERY_MUTANTS) -> list[str]:
     except (sqlglot.errors.SqlglotError, RecursionError):
         return []
     found: dict[str, None] = {}
-    for place, node in enumerate(tree.walk()):
-        if not _can_change(node):
-            continue
+    places = [place for place, node in enumerate(tree.walk()) if _can_change(node)]
+    for place in spread(places, MOST_TRIED * most):
         copied = tree.copy()
         chosen = list(copied.walk())[place]
         other = _changed(chosen)

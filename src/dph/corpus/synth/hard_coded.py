@@ -8,6 +8,7 @@ import ast
 import copy
 import json
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from dph.corpus.synth.draft import Draft, parsed
 
@@ -53,21 +54,25 @@ def mutants(program: str, *, most: int) -> list[str]:
     """
     tree = ast.parse(program)
     original = ast.unparse(tree)
-    doc_strings, places = _doc_strings(tree), sum(1 for _ in ast.walk(tree))
+    doc_strings, scratch = _doc_strings(tree), list(ast.walk(copy.deepcopy(tree)))
+    places = [p for p, node in enumerate(scratch) if p not in doc_strings and _change(node)]
     found: dict[str, None] = {}
-    for place in range(places):
-        if place in doc_strings:
-            continue
+    for place in spread(places, MOST_TRIED * most):
         changed = copy.deepcopy(tree)
-        if _change(list(ast.walk(changed))[place]):
-            text = ast.unparse(ast.fix_missing_locations(changed))
-            if text != original:
-                found.setdefault(text)
+        _change(list(ast.walk(changed))[place])
+        text = ast.unparse(ast.fix_missing_locations(changed))
+        if text != original:
+            found.setdefault(text)
     return spread(list(found), most)
 
 
-def spread(found: list[str], most: int) -> list[str]:
-    """At most ``most`` of the texts, at equal distances.
+Item = TypeVar("Item")
+MOST_TRIED = 4
+"""Places that are changed for each mutant that is wanted: each costs a copy of everything."""
+
+
+def spread(found: list[Item], most: int) -> list[Item]:
+    """At most ``most`` of them, at equal distances.
 
     >>> spread(["a", "b", "c", "d"], 2)
     ['a', 'c']

@@ -176,8 +176,8 @@ def _refuse(objective: ObjectiveSettings) -> None:
         if penalty.parameters["estimator"] != "k3":
             raise SettingsError(
                 f"DPHConfig: objective.penalties.{name} asks for the estimator "
-                f"{penalty.parameters['estimator']!r}, and in TRL that setting is k3: `dph train` "
-                "and verl have k2"
+                f"{penalty.parameters['estimator']!r}, and in TRL it is k3: `dph train` and verl "
+                "have k2 (or leave it out, and set beta; TRL's default has k2's gradient)"
             )
     for name, anchor in terms.anchors.items():
         if isinstance(anchor.divergence, JensenShannonDefinition):

@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
@@ -233,6 +234,7 @@ class Variants:
             settings={**site.settings, **own},
         )
         recipe = self._checked(site, method, asked)
+        _require_training_function(site, method, asked, recipe)
         votes, samples = self._budget.votes or 0, recipe.evaluate.samples
         if votes > samples:
             raise SettingsError(
@@ -258,7 +260,7 @@ class Variants:
                     "eps": recipe.train.eps,
                     "steps": recipe.train.steps,
                     "settings": as_in_ids(dict(sorted(asked.settings.items()))),
-                    **files_named(own),
+                    **files_named(asked.settings),
                 },
             ),
         )
@@ -289,6 +291,34 @@ class Variants:
         if site.recipe is not None:
             return {}
         return self._budget.model_dump(include={"samples", "problems_per_step"})
+
+
+TRAIN = "data.train"
+"""On a world, ``data.train`` may name a function of training problems, unlabelled problems and the
+seed that returns the problems to train on."""
+
+
+def _require_training_function(
+    site: Site, method: MethodSettings, asked: RunRequest, recipe: Recipe
+) -> None:
+    """Refuse a function of training problems that is not there, or whose problems do not count.
+
+    Raises:
+        SettingsError: it cannot be imported, the site is a recipe, or the method reads a pool or a
+            store, which are made of the world's own training problems.
+    """
+    chosen = str(asked.settings.get(TRAIN, ""))
+    if not is_import_path(chosen):
+        return
+    place = f"{method.label!r} on {site.name}: {TRAIN} = {chosen!r}"
+    if site.recipe is not None:
+        raise SettingsError(f"{place} names a function, which only the small worlds take")
+    if recipe.needs_pool or recipe.used_stores or recipe.consolidation.active:
+        raise SettingsError(
+            f"{place} changes the training problems, and a world's pool and stores are made of "
+            "those that it has: choose a method that reads neither"
+        )
+    load_callable(chosen)
 
 
 def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from dph._base.provenance import code_commit, versions
 from dph.errors import DataError, SettingsError
 from dph.lab.quickstart.recipes import THREADS, world_tables
 from dph.lab.quickstart.stages import StageClock
-from dph.lab.study.candidates import size_of
+from dph.lab.study.candidates import TRAIN, size_of
 from dph.lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of, write_row_file
 from dph.lab.study.settings import BASE, BudgetSettings, at_temperature
 from dph.lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
@@ -35,6 +35,7 @@ from dph.runs.evaluate.samples_file import read_samples
 from dph.runs.evaluation_stage import evaluate_stage, set_verifier
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import read_manifest
+from dph.runs.presample.stores.prompts import made_problems
 from dph.runs.presample.stores.store import store_vote
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
@@ -179,10 +180,6 @@ def _drawn(store: StoreSettings) -> str:
     return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]
 
 
-TRAIN = "data.train"
-"""On a world it may name a function that chooses the training problems, as ``prompts`` of a store
-does: of the world's training problems, its unlabelled ones and the seed."""
-
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
 
@@ -255,8 +252,12 @@ class _Work:
             return settings
         files = (self.world.problems_path(name) for name in ("train", UNLABELLED))
         train, unlabelled = (load_problems(file) for file in files)
+        named = f"{TRAIN} = {chosen!r}"
+        found = made_problems(named, load_callable(chosen), train, unlabelled, self.seed)
+        if not found:
+            raise SettingsError(f"{named} returned no problem")
         path = self.directory / f"train-{recipe_digest({TRAIN: chosen})[:8]}.jsonl"
-        save_problems(path, load_callable(chosen)(train, unlabelled, self.seed))
+        save_problems(path, found)
         return {**settings, TRAIN: str(path)}
 
 

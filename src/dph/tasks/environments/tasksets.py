@@ -232,8 +232,10 @@ def _messages(said: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, bool]]:
             ids = [call.id for call in calls]
             yield vf.AssistantMessage(content=content, tool_calls=calls or None), True
         elif role == "tool":
-            call = "" if message["call"] is None else ids[message["call"]]
-            yield vf.ToolMessage(tool_call_id=call, content=content, name=message["name"]), False
+            number = message.get("call")
+            call = message.get("tool_call_id", "") if number is None else ids[number]
+            name = message.get("name", "")
+            yield vf.ToolMessage(tool_call_id=call, content=content, name=name), False
         else:
             kind = vf.SystemMessage if role == "system" else vf.UserMessage
             yield kind(content=content), False

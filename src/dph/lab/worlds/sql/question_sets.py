@@ -158,7 +158,7 @@ def more_in_domain(train: Sequence[Problem], file: Sequence[Problem], seed: int)
 
 
 def more_across(train: Sequence[Problem], file: Sequence[Problem], seed: int) -> list[Problem]:
-    """The same with those about the databases across.
+    """The training problems and the labelled prompts of ``file`` about other databases.
 
     Raises:
         DataError: a prompt is none of this world's.
@@ -169,7 +169,7 @@ def more_across(train: Sequence[Problem], file: Sequence[Problem], seed: int) ->
 def _with_more(
     train: Sequence[Problem], file: Sequence[Problem], seed: int, *, about: str
 ) -> list[Problem]:
-    more = [problem for problem in file if problem.answer["part"] == about]
+    more = [problem for problem in file if problem.answer.get("part") == about]
     return [*train, *with_right_answers(train, more, seed)]
 
 

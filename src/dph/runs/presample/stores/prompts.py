@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from traceback import extract_tb
@@ -259,26 +259,40 @@ def _recombined(key: str, store: StoreSettings, known: Known, seed: int) -> list
 def _made(key: str, store: StoreSettings, known: Known, seed: int) -> list[Problem]:
     if not is_import_path(store.prompts):
         raise SettingsError(f"{key}.prompts: {store.prompts!r} is not a way to make prompts")
-    maker = load_callable(store.prompts, known.modules)
     rows = only_rows(key, load_problems(store.file), store) if store.file else []
+    maker = load_callable(store.prompts, known.modules)
+    return made_problems(f"{key}.prompts: {store.prompts!r}", maker, known.train, rows, seed)
+
+
+def made_problems(
+    named: str,
+    maker: Callable[..., Any],
+    train: Sequence[Problem],
+    rows: Sequence[Problem],
+    seed: int,
+) -> list[Problem]:
+    """The problems that a user's function makes of training problems, others and a seed.
+
+    Raises:
+        SettingsError: it raises, returns something else, or two have one id; says who was
+            ``named``, and where.
+    """
     try:
-        returned = maker(tuple(known.train), tuple(rows), seed)
+        returned = maker(tuple(train), tuple(rows), seed)
         made = list(returned) if isinstance(returned, Iterable) else [returned]
     except Exception as error:
         # Whatever the user's own code raises, they have to hear of it as a setting, and where.
         place = extract_tb(error.__traceback__)[-1]
         raise SettingsError(
-            f"{key}.prompts: {store.prompts!r} raised {type(error).__name__}: {error} "
+            f"{named} raised {type(error).__name__}: {error} "
             f"({Path(place.filename).name}, line {place.lineno})"
         ) from error
     wrong = [problem for problem in made if not isinstance(problem, Problem)]
     if wrong:
-        raise SettingsError(
-            f"{key}.prompts: {store.prompts!r} must return Problems, got {wrong[0]!r:.80}"
-        )
+        raise SettingsError(f"{named} must return Problems, got {wrong[0]!r:.80}")
     (most, times), *_ = Counter(p.problem_id for p in made).most_common(1) or [("", 0)]
     if times > 1:
-        raise SettingsError(f"{key}.prompts: {store.prompts!r} gave the id {most!r} {times} times")
+        raise SettingsError(f"{named} gave the id {most!r} {times} times")
     return made
 
 

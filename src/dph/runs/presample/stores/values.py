@@ -259,12 +259,16 @@ def _graded(groups: Sequence[StoredGroup], judges: Judges) -> list[list[bool | N
         [groups[index].problem for index, _, _ in asked], [text for _, _, text in asked]
     )
     correct: list[list[bool | None] | None] = [
-        [False] * len(group.texts) if has_gold else None
+        [None] * len(group.texts) if has_gold else None
         for group, has_gold in zip(groups, known, strict=True)
     ]
     for (index, place, _), verdict in zip(asked, verdicts, strict=True):
         row = correct[index]
-        if row is not None:  # what could not be graded is neither right nor wrong
-            right = verdict.outcome is Outcome.CORRECT
-            row[place] = None if verdict.outcome in UNGRADED else right
+        if row is not None and verdict.outcome not in UNGRADED:
+            row[place] = verdict.outcome is Outcome.CORRECT
+    for group, row in zip(groups, correct, strict=True):
+        finished = [text is not None for text in group.answered]
+        # Of a prompt whose gold cannot be used, an answer that was cut off is not wrong either.
+        if row is not None and not (any(finished) and all(right is None for right in row)):
+            row[:] = [right if done else False for right, done in zip(row, finished, strict=True)]
     return correct
