@@ -65,8 +65,8 @@ def _stages(directory: Path) -> list[Corpus]:
     found = [open_corpus(path) for path in inside if is_corpus(path) and _has_stage(path)]
     if not found:
         raise DataError(
-            f"{remote.shown(directory)} has no finished stage on documents, whose manifest.json "
-            "would say so"
+            f"{remote.shown(directory)} has no finished stage on documents: no manifest.json "
+            "there names one"
         )
     return found
 

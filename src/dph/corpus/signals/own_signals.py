@@ -26,7 +26,7 @@ _STRINGS = {"mysql": r"'(?:[^'\\]|\\.|'')*'"}
 """Strings of dialects that have their own."""
 _APART = {
     dialect: re.compile(
-        (_STRINGS.get(dialect, r"'(?:[^']|'')*'"))
+        _STRINGS.get(dialect, r"'(?:[^']|'')*'")
         + r"|\"[^\"]*\"|`[^`]*`|(?P<dollars>\$\w*\$).*?(?P=dollars)|--[^\n]*|/\*.*?\*/|;",
         re.DOTALL,
     )

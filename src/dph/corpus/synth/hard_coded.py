@@ -46,6 +46,11 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 
+MOST_TRIED = 4
+"""Places that are changed for each mutant that is wanted: each costs a copy of everything."""
+Item = TypeVar("Item")
+
+
 def mutants(program: str, *, most: int) -> list[str]:
     r"""At most ``most`` programs that differ from ``program`` in one place, spread over all of it.
 
@@ -64,11 +69,6 @@ def mutants(program: str, *, most: int) -> list[str]:
         if text != original:
             found.setdefault(text)
     return spread(list(found), most)
-
-
-Item = TypeVar("Item")
-MOST_TRIED = 4
-"""Places that are changed for each mutant that is wanted: each costs a copy of everything."""
 
 
 def spread(found: list[Item], most: int) -> list[Item]:

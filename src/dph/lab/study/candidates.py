@@ -10,14 +10,7 @@ from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError
 from dph.lab.quickstart.recipes import Size
 from dph.lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
-from dph.lab.study.sites import (
-    RunRequest,
-    Site,
-    dotted,
-    files_named,
-    own_recipe,
-    world_recipe,
-)
+from dph.lab.study.sites import RunRequest, Site, dotted, files_named, own_recipe, world_recipe
 from dph.lab.worlds import world_kind
 from dph.recipe import METHODS, Recipe, recipe_digest
 from dph.recipe.samples import read_samples
