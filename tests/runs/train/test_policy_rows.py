@@ -228,6 +228,7 @@ def test_an_initial_policy_that_nobody_loaded_is_missed_by_name(forward):
         rows_of(GROUPS, forward, base=base, **ALPHA_DPG)
 
 
-def test_a_shaped_reward_stops_an_advantage_of_right_answers_at_the_first_batch(forward):
-    with pytest.raises(DataError, match=r"'maxrl' needs rewards of 0 or 1, got -?0\.\d+.*overlong"):
-        rows_of(GROUPS, forward, advantage={"kind": "maxrl"}, overlong_buffer=0.7)
+def test_a_partial_reward_stops_an_advantage_of_right_answers_at_the_first_batch(forward):
+    half = Group(prompt_ids=(3, 4), completions=(graded((5, 1), 0.5), graded((6, 6, 1), 0.0)))
+    with pytest.raises(DataError, match=r"'maxrl' needs rewards of 0 or 1, got 0\.5"):
+        rows_of([half], forward, advantage={"kind": "maxrl"})

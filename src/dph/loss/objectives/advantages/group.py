@@ -19,8 +19,7 @@ def right_answers(
     """Mask of right samples: those with reward 1. The others have reward 0.
 
     Raises:
-        DataError: a reward is neither 0 nor 1, as with a graded or a shaped reward
-            (``objective.overlong_buffer``); names the first.
+        DataError: a reward is neither 0 nor 1, as with partial credit; names the first.
 
     >>> import torch
     >>> right_answers(torch.tensor([[1.0, 0.0]]), "maxrl").tolist()
@@ -30,7 +29,7 @@ def right_answers(
     if len(other):
         raise DataError(
             f"the advantage {advantage!r} needs rewards of 0 or 1, got {float(other[0]):g}: it "
-            "counts right answers; grade them that way, without objective.overlong_buffer"
+            "counts right answers, so that a verifier has to say right or wrong and nothing between"
         )
     return rewards == 1
 

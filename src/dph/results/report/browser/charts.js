@@ -103,6 +103,7 @@ async function drawShown() {
     await new Promise((resolve) => setTimeout(resolve, 0)); // let the page answer in between
   }
   drawing = false;
+  fitCharts(); // one that was being drawn has not heard of a new width
 }
 
 /** @type {Set<Element>} places that are in view, or nearly */
