@@ -84,7 +84,7 @@ async function draw(one) {
 
 let drawing = false;
 
-/** Charts of a page that was not shown took no width from a window that was resized. */
+/** Charts hear of a resized window alone, and not if they are hidden or being drawn then. */
 function fitCharts() {
   const seen = [...placed.values()].filter(({ view, place }) => view && place.offsetParent !== null);
   if (seen.some(({ view, place }) => view.width() !== place.clientWidth)) window.dispatchEvent(new Event("resize"));
@@ -92,7 +92,6 @@ function fitCharts() {
 
 /** Draw the charts of the page that is shown, one after the other, those in view first. */
 async function drawShown() {
-  fitCharts();
   if (drawing) return;
   drawing = true;
   for (;;) {
@@ -103,8 +102,11 @@ async function drawShown() {
     await new Promise((resolve) => setTimeout(resolve, 0)); // let the page answer in between
   }
   drawing = false;
-  fitCharts(); // one that was being drawn has not heard of a new width
+  fitCharts();
 }
+
+/** Places that were shown, or took another width from their neighbours. */
+const resized = new ResizeObserver(() => setTimeout(fitCharts, 0));
 
 /** @type {Set<Element>} places that are in view, or nearly */
 const inView = new Set();
@@ -163,6 +165,7 @@ function placeChart(section, chart, i) {
   placed.set(chartKey(chart), one);
   if (chart.part) followPointer(one);
   seenCharts.observe(place);
+  resized.observe(place);
 }
 
 /** Show the charts of the index. */
