@@ -29,7 +29,7 @@ def right_answers(
     if len(other):
         raise DataError(
             f"the advantage {advantage!r} needs rewards of 0 or 1, got {float(other[0]):g}: it "
-            "counts right answers, so that a verifier has to say right or wrong and nothing between"
+            "counts right answers, and partial credit is neither right nor wrong"
         )
     return rewards == 1
 
