@@ -9,7 +9,7 @@ sum(grad_out * out). (As in ring attention, Liu et al., arXiv:2310.01889.)
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -317,3 +317,119 @@ def device_kernel_for(query: Tensor, value: Tensor, *, softcap: float | None) ->
     if query.dtype is torch.float32 and size % 4 == 0:
         return EfficientCuda()
     return Explicit()
+
+
+# FlashAttention of torch for packed sequences: one call for any number of segments of any lengths.
+#
+# Public as `torch.nn.attention.varlen` from torch 2.10, without its gradient given merged log-sums;
+# the operators behind it exist from 2.8. They are called without dropout, so the random state that
+# the backward pass takes is never read.
+
+
+class Segments(NamedTuple):
+    """Places of packed queries and keys; the queries of a segment see the keys of that segment.
+
+    Grouped key-value heads are the kernel's own business. Both tables are int32, on the device, and
+    hold where each segment begins and, last, where all end.
+    """
+
+    queries: Int[Tensor, "segments+1"]
+    keys: Int[Tensor, "segments+1"]
+    most_queries: int
+    """Queries of the longest segment."""
+    most_keys: int
+
+
+class FlashPart(NamedTuple):
+    """Attention over the keys of some segments; log-sums (nats) have the kernel's own layout."""
+
+    out: Float[Tensor, "queries heads size"]
+    log_sum: Float[Tensor, "heads queries"]
+    random: tuple[Tensor, Tensor]
+    """What the backward pass takes without reading it."""
+
+
+def takes_flash(query: Tensor, value: Tensor, *, softcap: float | None) -> bool:
+    """Whether `flash` computes attention of these tensors: 16 bits on CUDA, without a softcap."""
+    size = query.shape[-1]
+    return (
+        value.device.type == "cuda"
+        and softcap is None
+        and value.dtype in (torch.bfloat16, torch.float16)
+        and size == value.shape[-1]
+        and size % 8 == 0
+        and size <= 256
+    )
+
+
+def flash(
+    query: Float[Tensor, "queries heads size"],
+    key: Float[Tensor, "keys kv_heads size"],
+    value: Float[Tensor, "keys kv_heads size"],
+    segments: Segments,
+    *,
+    scaling: float,
+    causal: bool = False,
+    used: Int[Tensor, "segments"] | None = None,
+) -> FlashPart:
+    """Attention within each segment, in one kernel call.
+
+    Args:
+        query: packed; 16 bits on CUDA, as key and value.
+        key: packed.
+        value: packed.
+        segments: their places.
+        scaling: of the scores.
+        causal: a segment's last query sees all of its keys, the one before all but the last ...
+        used: int32; how many of the first keys of each segment there are. A table on the device
+            that may change between two replays of a graph.
+    """
+    out, log_sum, state, unused, _ = torch.ops.aten._flash_attention_forward(
+        query,
+        key,
+        value,
+        segments.queries,
+        segments.keys,
+        segments.most_queries,
+        segments.most_keys,
+        0.0,
+        causal,
+        False,
+        scale=scaling,
+        seqused_k=used,
+    )
+    return FlashPart(out, log_sum, (state, unused))
+
+
+def flash_backward(
+    grad: Float[Tensor, "queries heads size"],
+    query: Float[Tensor, "queries heads size"],
+    key: Float[Tensor, "keys kv_heads size"],
+    value: Float[Tensor, "keys kv_heads size"],
+    part: FlashPart,
+    segments: Segments,
+    *,
+    scaling: float,
+    causal: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of query, key and value through the part of ``part.out`` that is theirs.
+
+    ``part`` is the whole attention where several parts were merged (see the top of this file).
+    """
+    grads: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._flash_attention_backward(
+        grad,
+        query,
+        key,
+        value,
+        part.out,
+        part.log_sum,
+        segments.queries,
+        segments.keys,
+        segments.most_queries,
+        segments.most_keys,
+        0.0,
+        causal,
+        *part.random,
+        scale=scaling,
+    )
+    return grads
