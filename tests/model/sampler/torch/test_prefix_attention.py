@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from dph.model.attention.kernels import Scoring
-from dph.model.sampler.torch.shared_cache import attend_causally, attend_prompts, prompt_table
+from dph.model.sampler.torch.shared_cache import attend_prompts, prompt_table
 
 
 def oracle(query, key, value, *, scaling, softcap=None, mask=None):
@@ -69,14 +69,3 @@ def test_a_row_has_the_same_bits_beside_any_number_of_others(repeats, size):
         rows = list(range(12 - count, 12))
         for found, whole in zip(mixed(rows), all_rows, strict=True):
             assert torch.equal(found, whole[rows]), count
-
-
-@pytest.mark.parametrize("softcap", [None, 1.5])
-def test_causal_attention_sees_no_later_token(softcap):
-    torch.manual_seed(0)
-    query, key, value = randn(2, 6, 5, 8), randn(2, 3, 5, 8), randn(2, 3, 5, 8)
-    expected = oracle(
-        query, key, value, scaling=0.5, softcap=softcap, mask=torch.ones(5, 5).tril().bool()
-    )
-    found = attend_causally(query, key, value, scaling=0.5, softcap=softcap)
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-6)

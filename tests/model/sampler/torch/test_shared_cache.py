@@ -17,7 +17,7 @@ class Together:
         self.cache = SharedCache(self.wave, capacity=capacity, device=torch.device("cpu"))
         prompts = torch.randn(2, len(lengths), 2, max(lengths), 4)
         for places in (torch.tensor([2]), torch.tensor([0, 1, 3, 4])):
-            self.cache.store_prompts(0, places, prompts[0, places], prompts[1, places])
+            self.cache.store_prompts(0, places, *prompts[:, places].transpose(2, 3))
         self.rows = [prompts[:, owner, :, : lengths[owner]] for owner in owners]
 
     def step(self):

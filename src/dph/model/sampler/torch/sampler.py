@@ -22,7 +22,6 @@ from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.decoding import Decoder, DrawnRow
 from dph.model.sampler.torch.shared_forward import (
     SharedForward,
-    StepGraphs,
     sharing_refusal,
     window_refusal,
 )
@@ -243,12 +242,7 @@ class TorchSampler:
         if refusal is None and self._is_one_short_prompt(requests, parameters):
             return RepeatedForward(self.model)
         if refusal is None:
-            graphs = self.cuda_graphs and self.model.device.type == "cuda"
-            return SharedForward(
-                self.model,
-                max_tokens=parameters.max_tokens,
-                graphs=StepGraphs() if graphs else None,
-            )
+            return SharedForward(self.model, max_tokens=parameters.max_tokens)
         if refusal not in self._told:
             self._told.add(refusal)
             name = type(self.model).__name__

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import pad
 
 from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for, merge_evenly
 from dph.model.sampler.torch.waves import Wave, padded_width
@@ -29,41 +29,6 @@ def attend(
     Computed as: the kernels that masks can be added to, because prompts are padded.
     """
     return kernel_for(query, value, softcap=scoring.softcap).forward(query, key, value, scoring)
-
-
-def keep_token(
-    kept: Float[Tensor, "rows heads columns size"],
-    new: Float[Tensor, "rows heads size"],
-    column: int | Int[Tensor, "1"],
-) -> None:
-    """Write every row's newest token; a ``column`` that changes in place is a tensor."""
-    if isinstance(column, int):
-        kept[:, :, column] = new
-    else:
-        kept.index_copy_(2, column, new[:, :, None])
-
-
-def attend_causally(
-    query: Float[Tensor, "batch heads queries key"],
-    key: Float[Tensor, "batch kv_heads tokens key"],
-    value: Float[Tensor, "batch kv_heads tokens value"],
-    *,
-    scaling: float,
-    softcap: float | None = None,
-) -> Float[Tensor, "batch heads queries value"]:
-    """Attention of the last ``queries`` tokens, each over itself and those before it."""
-    repeats = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
-    first = key.shape[2] - query.shape[2]
-    if softcap is None and not first:
-        return scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling)
-    later = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device)
-    later = later.triu_(1 + first)
-    if softcap is None:
-        mask = query.new_zeros(later.shape).masked_fill_(later, -torch.inf)
-        return scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
-    scores = torch.tanh((query @ key.transpose(-1, -2)).float() * (scaling / softcap)) * softcap
-    return scores.masked_fill_(later, -torch.inf).softmax(dim=-1).to(value.dtype) @ value
 
 
 class PromptTable(NamedTuple):
@@ -140,42 +105,23 @@ class SharedCache:
 
     Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
     of each layer. Rows that leave give theirs back.
-
-    With ``in_place``, as `StepGraphs` needs it, what changes from step to step changes inside
-    tensors that stay where they are; a row's own tokens are read in steps of 64 columns, in which
-    those still to come are masked.
     """
 
-    def __init__(
-        self, wave: Wave, *, capacity: int, device: torch.device, in_place: bool = False
-    ) -> None:
+    def __init__(self, wave: Wave, *, capacity: int, device: torch.device) -> None:
         self.prompts: tuple[tuple[int, ...], ...] = wave.prompts
         self.capacity = capacity
         self.used = 0
-        self.selections = 0
         self.lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
         self.width = padded_width(max(map(len, wave.prompts)))
         self.prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
         self.positions = self.lengths.index_select(0, self.prompt_of_row)
         self.layers: dict[int, _Layer] = {}
-        self._cursor = torch.zeros(1, dtype=torch.long, device=device)
-        self._to_come: Tensor | None = None
-        if in_place:
-            self._to_come = torch.full((1, 1, 1, capacity), -torch.inf, device=device)
-            self._to_come[..., 0] = 0
         self._share()
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return len(self.prompt_of_row)
-
-    @property
-    def columns(self) -> int:
-        """Number of columns of own tokens that the next step reads."""
-        if self._to_come is None:
-            return self.used + 1
-        return min(padded_width(self.used + 1), self.capacity)
 
     @property
     def tokens(self) -> int:
@@ -186,23 +132,22 @@ class SharedCache:
         self,
         layer: int,
         places: Int[Tensor, "prompts"],
-        keys: Float[Tensor, "prompts kv_heads tokens key"],
-        values: Float[Tensor, "prompts kv_heads tokens value"],
+        keys: Float[Tensor, "prompts width kv_heads key"],
+        values: Float[Tensor, "prompts width kv_heads value"],
     ) -> None:
         """Keep the keys and values of the prompts at ``places``, padded at the end."""
+        tables = keys.transpose(1, 2), values.transpose(1, 2)
         if layer not in self.layers:
             # Zero, because what is masked must still be finite: 0 * NaN is NaN.
             self.layers[layer] = _Layer(
                 *(
-                    x.new_zeros(len(self.lengths), x.shape[1], self.width, x.shape[3])
-                    for x in (keys, values)
+                    x.new_zeros(len(self.lengths), *x.shape[1:2], self.width, x.shape[3])
+                    for x in tables
                 ),
-                *(self._own(x, self.rows) for x in (keys, values)),
+                *(self._own(x, self.rows) for x in tables),
             )
-        stored = self.layers[layer]
-        tokens = keys.shape[2]
-        stored.prompt_keys[places, :, :tokens] = keys
-        stored.prompt_values[places, :, :tokens] = values
+        stored, width = self.layers[layer], keys.shape[1]
+        stored.prompt_keys[places, :, :width], stored.prompt_values[places, :, :width] = tables
 
     def lent(
         self, layer: int, prompt: int, tokens: int
@@ -224,18 +169,15 @@ class SharedCache:
     ) -> Float[Tensor, "rows heads value"]:
         """Keep the new token of every row and attend to its prompt and to its own tokens."""
         stored = self.layers[layer]
-        column = self.used if self._to_come is None else self._cursor
-        keep_token(stored.keys, key, column)
-        keep_token(stored.values, value, column)
-        end = self.columns
+        stored.keys[:, :, self.used], stored.values[:, :, self.used] = key, value
+        end = self.used + 1
         rows, heads = key.shape[:2]
         grouped = query.reshape(rows, heads, -1, query.shape[2])
-        to_come = None if self._to_come is None else self._to_come[..., :end]
         own = attend(
             grouped,
             stored.keys[:, :, :end],
             stored.values[:, :, :end],
-            Scoring(scaling, softcap, bias=to_come),
+            Scoring(scaling, softcap),
         )
         prompt = attend_prompts(
             grouped,
@@ -250,13 +192,9 @@ class SharedCache:
         """Count the token that every layer has kept."""
         self.used += 1
         self.positions += 1
-        self._cursor += 1
-        if self._to_come is not None and self.used < self.capacity:
-            self._to_come[..., self.used] = 0
 
     def select(self, kept: Int[Tensor, "kept"]) -> None:
         """Keep these rows, in ascending order, and the prompts that they need."""
-        self.selections += 1
         self.prompt_of_row = self.prompt_of_row.index_select(0, kept)
         self.positions = self.positions.index_select(0, kept)
         for layer in self.layers.values():
@@ -279,9 +217,8 @@ class SharedCache:
         return new
 
     def _own(self, like: Float[Tensor, "_ kv_heads _ size"], rows: int) -> Tensor:
-        """Memory for the own tokens of ``rows`` rows; what is read before it is written is 0."""
-        shape = (rows, like.shape[1], self.capacity, like.shape[3])
-        return like.new_empty(shape) if self._to_come is None else like.new_zeros(shape)
+        """Memory for the own tokens of ``rows`` rows."""
+        return like.new_empty(rows, like.shape[1], self.capacity, like.shape[3])
 
     def _share(self) -> None:
         self.table = prompt_table(self.prompt_of_row, prompts=len(self.lengths))

@@ -1,10 +1,8 @@
 """Forward passes of a model whose rows share their prompts' keys and values."""
 
 import inspect
-import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,59 +19,15 @@ from dph.model.attention.probing import (
     own_logits,
     probe_tokens,
 )
-from dph.model.sampler.base import LEAST_SHARED
-from dph.model.sampler.torch.prefill_attention import PrefillAttention, PrefillPart, prefill_parts
+from dph.model.forward.prefix_tree import LEAST_SAVED
+from dph.model.sampler.torch.prefill import (
+    PrefillAttention,
+    PrefillPart,
+    layer_of,
+    prefill_parts,
+)
 from dph.model.sampler.torch.shared_cache import SharedCache
-from dph.model.sampler.torch.waves import Wave, WaveRow
-
-# Replaying a decoding step as a CUDA graph while only the contents of its tensors change.
-#
-# At small batches a GPU decodes faster than Python can launch its kernels; a graph launches all
-# of them at once. Tests on a CPU cover when a step is captured and that it reads only tensors that
-# stay in place; one that needs a GPU compares replayed steps with plain ones. How much time it
-# saves was not measured.
-
-Step = Callable[[], Tensor]
-
-
-def cuda_capture(step: Step) -> Step:
-    """Record the kernels of ``step``; the result runs them and returns the same tensor again."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        output = step()
-
-    def replay() -> Tensor:
-        graph.replay()
-        return output
-
-    return replay
-
-
-class StepGraphs:
-    """Captures a step the second time that it comes with the same key, and replays it from then on.
-
-    The first time it runs as it is: that warms up libraries, and a shape that does not come again
-    costs nothing. Only the newest graph is kept.
-    """
-
-    def __init__(self, capture: Callable[[Step], Step] = cuda_capture) -> None:
-        self._capture = capture
-        self._key: Hashable = None
-        self._replay: Step | None = None
-
-    def knows(self, key: Hashable) -> bool:
-        """Whether the last step had this key."""
-        return key == self._key
-
-    def run(self, key: Hashable, step: Step) -> Tensor:
-        """Run ``step``; with an equal key it must read and write the same tensors."""
-        if not self.knows(key):
-            self._key, self._replay = key, None
-            return step()
-        if self._replay is None:
-            self._replay = self._capture(step)
-        return self._replay()
-
+from dph.model.sampler.torch.waves import Wave, WaveRow, padded_width
 
 PREFILL_TOKENS = 8192
 """Prompt tokens that one forward runs; a longer prompt has one of its own."""
@@ -99,22 +53,18 @@ class SharedForward:
         model: PreTrainedModel,
         *,
         max_tokens: int,
-        graphs: StepGraphs | None = None,
-        least_shared: int = LEAST_SHARED,
+        least_saved: int = LEAST_SAVED,
     ) -> None:
         """Run ``model``.
 
         Args:
             model: a causal language model that `sharing_refusal` has nothing against.
             max_tokens: of a completion.
-            graphs: replay decoding steps with these.
-            least_shared: prompts that begin with so many tokens alike run them once; 0: never.
+            least_saved: tokens that sharing what prompts begin with has to save.
         """
         self.model = model
         self.max_tokens = max_tokens
-        self.least_shared = least_shared
-        self._graphs = graphs
-        self._tokens: Tensor
+        self.least_saved = least_saved
         self._attend: Attend
         self._real = 0
 
@@ -131,22 +81,18 @@ class SharedForward:
 
         What prompts begin with alike is run once, and not at all where a ``living`` cache has it.
         """
-        cache = SharedCache(
-            wave,
-            # The last token drawn is never an input.
-            capacity=max(self.max_tokens - 1, 1),
-            device=self.model.device,
-            in_place=self._graphs is not None,
-        )
+        # The last token drawn is never an input.
+        cache = SharedCache(wave, capacity=max(self.max_tokens - 1, 1), device=self.model.device)
         on_cpu = self.model.device.type == "cpu"
         places: list[int] = []
         logits = []
         for part in prefill_parts(
             wave.prompts,
             cache,
-            living if self.least_shared else (),
-            least_shared=self.least_shared or sys.maxsize,
+            living,
+            device=self.model.device,
             most_tokens=min(PREFILL_TOKENS, CPU_PREFILL_TOKENS) if on_cpu else PREFILL_TOKENS,
+            least_saved=self.least_saved,
         ):
             places += part.places
             logits.append(self._prefill(cache, part))
@@ -158,15 +104,7 @@ class SharedForward:
         self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]
     ) -> Float[Tensor, "rows vocabulary"]:
         """Append one token to every row of all waves; return the logits of the next."""
-        if self._graphs is None:
-            logits = self._step(caches, tokens)
-        else:
-            key = tuple((id(cache), cache.selections, cache.columns) for cache in caches)
-            if self._graphs.knows(key):
-                self._tokens.copy_(tokens)
-            else:
-                self._tokens = tokens.clone()
-            logits = self._graphs.run(key, partial(self._step, caches, self._tokens))
+        logits = self._step(caches, tokens)
         for cache in caches:
             cache.advance()
         return logits
@@ -176,7 +114,7 @@ class SharedForward:
             module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
         ) -> Tensor:
             parts, first = [], 0
-            layer, mixing = _layer(module), _mixing(query, options)
+            layer, mixing = layer_of(module), _mixing(query, options)
             # Autocast leaves rotated queries and keys in float32; attention is the values' dtype.
             query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
             if len(caches) == 1:
@@ -193,22 +131,16 @@ class SharedForward:
     def _prefill(
         self, cache: SharedCache, part: PrefillPart
     ) -> Float[Tensor, "prompts vocabulary"]:
-        attention = PrefillAttention(part, self.model.device)
+        width = padded_width(max(part.lengths))
+        tokens = part.tokens(width)
+        places = torch.tensor(part.places, device=tokens.device)
 
-        def attend(
-            module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
-        ) -> Tensor:
-            mixing, layer = _mixing(query, options), _layer(module)
-            query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
-            keys, values = attention.whole_prompts(layer, key, value)
-            cache.store_prompts(layer, attention.places, keys, values)
-            return attention(query, keys, values, **mixing)[None]
+        def keep(layer: int, *tables: Tensor) -> None:
+            whole = (x.index_select(0, tokens).unflatten(0, (-1, width)) for x in tables)
+            cache.store_prompts(layer, places, *whole)
 
-        self._attend = attend
-        ids, positions = (
-            torch.tensor(x, device=self.model.device) for x in (part.ids, part.positions)
-        )
-        return self._run(ids, positions, keep=attention.last)
+        self._attend = PrefillAttention(part, keep)
+        return self._run(part.rows.ids, part.rows.positions, keep=part.last)
 
     def _run(self, tokens: Tensor, positions: Tensor, *, keep: Tensor | None = None) -> Tensor:
         """Logits at ``keep``, by default everywhere."""
@@ -239,13 +171,6 @@ class SharedForward:
 def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
     """At least `LEAST_ROWS` values: the last one again and again, which is surely valid."""
     return torch.cat([values, values[-1:].expand(max(LEAST_ROWS - len(values), 0))])
-
-
-def _layer(module: nn.Module) -> int:
-    layer = getattr(module, "layer_idx", None)
-    if layer is None:
-        raise ModelError(f"{type(module).__name__} does not say which layer it belongs to")
-    return int(layer)
 
 
 def _mixing(query: Tensor, options: dict[str, Any]) -> dict[str, Any]:
@@ -301,7 +226,7 @@ def _refusal(model: PreTrainedModel, tokens: Sequence[int]) -> str | None:
     prompts = tuple(tuple(tokens[place] for place in prompt) for prompt in _PROMPTS)
     rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
     after = torch.tensor([tokens[place] for place in _AFTER], device=model.device)
-    forward = SharedForward(model, max_tokens=2, least_shared=1)
+    forward = SharedForward(model, max_tokens=2, least_saved=0)
     try:
         with forward.active():
             cache, first = forward.start(Wave(prompts, rows))
