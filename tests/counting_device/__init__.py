@@ -1,5 +1,6 @@
 """A CUDA device for tests on a CPU: its tensors say ``cuda``, compute on the CPU, and count.
 
+>>> import torch
 >>> with CountingDevice() as device:
 ...     x = torch.ones(3, device="cuda")
 ...     with device.counting("sum") as counts:
@@ -8,10 +9,8 @@
 (3, 1)
 """
 
-import torch
-
 from counting_device.counts import Counts
 from counting_device.device import CountingDevice
 from counting_device.tensors import DeviceTensor
 
-__all__ = ["CountingDevice", "Counts", "DeviceTensor", "torch"]
+__all__ = ["CountingDevice", "Counts", "DeviceTensor"]

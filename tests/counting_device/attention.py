@@ -169,7 +169,6 @@ class PackedFlash:
         if dropout_p:
             raise NotImplementedError("dropout of FlashAttention")
         self._check(query, key, value, cum_seq_q, cum_seq_k)
-        _demand(grad_out.stride(-1) == 1 and out.stride(-1) == 1, "the last dimension contiguous")
         _demand(grad_out.dtype == query.dtype, "the gradient in the dtype of the query")
         _demand(logsumexp.shape == (query.shape[1], len(query)), "log-sums [heads, tokens]")
         _demand(logsumexp.is_contiguous(), "contiguous log-sums")
@@ -192,12 +191,16 @@ class PackedFlash:
             _demand(table is not None and table.dtype == torch.int32, "tables in int32")
             _demand(table.is_contiguous(), "contiguous tables")
         _demand(query.dtype == key.dtype == value.dtype, "one dtype of query, key and value")
-        _demand(all(x.stride(-1) == 1 for x in (query, key, value)), "the last dimension contiguous")
+        _demand(
+            all(x.stride(-1) == 1 for x in (query, key, value)), "the last dimension contiguous"
+        )
         _demand(query.shape[1] % key.shape[1] == 0, "a multiple of the key's heads")
         if not self.exact:
             _demand(query.dtype in SIXTEEN_BITS, f"16 bits, not {query.dtype}")
             size = query.shape[-1]
-            _demand(size % 8 == 0 and size <= 256, f"heads of a multiple of 8 up to 256, not {size}")
+            _demand(
+                size % 8 == 0 and size <= 256, f"heads of a multiple of 8 up to 256, not {size}"
+            )
 
 
 def _demand(fulfilled: bool, what: str) -> None:

@@ -10,13 +10,47 @@ from typing import Any, Literal
 from torch import Tensor
 
 FREE = frozenset(
-    """
-    view _unsafe_view t transpose permute expand slice select unsqueeze squeeze detach alias split
-    split_with_sizes unbind as_strided reshape _reshape_alias empty empty_strided empty_like
-    new_empty new_empty_strided lift lift_fresh narrow is_same_size sym_size set_ resize_ diagonal
-    _fused_sdp_choice record_stream chunk view_as is_pinned unfold unsafe_split
-    unsafe_split_with_sizes
-    """.split()
+    [
+        "view",
+        "_unsafe_view",
+        "t",
+        "transpose",
+        "permute",
+        "expand",
+        "slice",
+        "select",
+        "unsqueeze",
+        "squeeze",
+        "detach",
+        "alias",
+        "split",
+        "split_with_sizes",
+        "unbind",
+        "as_strided",
+        "reshape",
+        "_reshape_alias",
+        "empty",
+        "empty_strided",
+        "empty_like",
+        "new_empty",
+        "new_empty_strided",
+        "lift",
+        "lift_fresh",
+        "narrow",
+        "is_same_size",
+        "sym_size",
+        "set_",
+        "resize_",
+        "diagonal",
+        "_fused_sdp_choice",
+        "record_stream",
+        "chunk",
+        "view_as",
+        "is_pinned",
+        "unfold",
+        "unsafe_split",
+        "unsafe_split_with_sizes",
+    ]
 )
 """Operations without a kernel: views and allocations."""
 
@@ -42,7 +76,6 @@ KERNELS = {
     # Embedding.cu, more than 3,072 tokens: sort, segments, partial sums, sums
     "embedding_dense_backward": 16,
     # flash_api.cpp: the sum of grad * out, the gradient, the conversion of the query's
-    "_flash_attention_backward": 3,
     "_scaled_dot_product_flash_attention_backward": 3,
     "_scaled_dot_product_efficient_attention_backward": 3,
     # torch's dispatch of them on a CPU
@@ -55,10 +88,17 @@ SORTING = 8
 """Kernels of ``index_put_`` that accumulates: it sorts (Indexing.cu)."""
 
 WAITING = frozenset(
-    """
-    _local_scalar_dense nonzero masked_select unique_consecutive _unique2 unique_dim bincount equal
-    is_nonzero
-    """.split()
+    [
+        "_local_scalar_dense",
+        "nonzero",
+        "masked_select",
+        "unique_consecutive",
+        "_unique2",
+        "unique_dim",
+        "bincount",
+        "equal",
+        "is_nonzero",
+    ]
 )
 """Operations whose result the host must know before it goes on."""
 
@@ -73,9 +113,28 @@ def kernels_of(name: str, arguments: Sequence[Any]) -> int:
         return _list_kernels(name, arguments)
     if name in ("index_put_", "_index_put_impl_") and len(arguments) > 3 and arguments[3]:
         return SORTING
+    if name in _FLASH:
+        return _FLASH[name](arguments)
     if name == "repeat_interleave" and isinstance(arguments[0], Tensor):
         return 3
     return 0 if name in FREE else KERNELS.get(name, 1)
+
+
+def _flash_forward(arguments: Sequence[Any]) -> int:
+    """One; where no segment has two queries, grouped heads are moved to the tokens and back."""
+    query, key, longest = arguments[0], arguments[1], arguments[5]
+    return 4 if longest == 1 and query.shape[-2] > key.shape[-2] else 1
+
+
+def _flash_backward(arguments: Sequence[Any]) -> int:
+    """Three, sums over grouped heads of two gradients, and copies of what is not contiguous."""
+    grad, query, key, out = arguments[0], arguments[1], arguments[2], arguments[4]
+    grouped = query.shape[-2] > key.shape[-2]
+    return 3 + 2 * grouped + sum(not x.is_contiguous() for x in (grad, out))
+
+
+_FLASH = {"_flash_attention_forward": _flash_forward, "_flash_attention_backward": _flash_backward}
+"""Kernels by flash_api.cpp and attention_backward.cu."""
 
 
 def _list_kernels(name: str, arguments: Sequence[Any]) -> int:

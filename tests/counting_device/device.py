@@ -118,10 +118,12 @@ class CountingDevice(TorchDispatchMode):
 
     def launch(self, name: str, kernels: int = 1) -> None:
         """Count kernels of an operation."""
+        if not kernels or (self._recording is None and self._region is None):
+            return
         place = place_of_caller() if self._where else "?"
         if self._recording is not None:
             self._recording.kernels[name, place] += kernels
-        elif self._region is not None and kernels:
+        else:
             self.counts[self._region].launched[name, place] += kernels
 
     def wait(self, name: str, *, explicit: bool = False) -> None:
@@ -175,7 +177,9 @@ class CountingDevice(TorchDispatchMode):
         kwargs, name = kwargs or {}, name_of(func)
         if not any(isinstance(x, DeviceTensor) for x in tensors_in((args, kwargs))):
             return self._on_host(func, name, args, kwargs)
-        if name == "copy_" and isinstance(args[0], DeviceTensor) != isinstance(args[1], DeviceTensor):
+        if name == "copy_" and isinstance(args[0], DeviceTensor) != isinstance(
+            args[1], DeviceTensor
+        ):
             self._copied(args, kwargs)
         else:
             self._launched(name, args, kwargs)
@@ -209,6 +213,8 @@ class CountingDevice(TorchDispatchMode):
         return on_device(self._computed(func, func, name, args, here))
 
     def _sent(self, source: Tensor, late: bool) -> None:
+        if not source.numel():
+            return
         self.launch("copy from host")
         if not (late and self.is_pinned(source)):
             self.wait("copy from host")
@@ -219,7 +225,7 @@ class CountingDevice(TorchDispatchMode):
         late = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
         if isinstance(target, DeviceTensor):
             self._sent(source, late)
-        else:
+        elif source.numel():
             self.launch("copy to host")
             if not (late and self.is_pinned(target)):
                 self.wait("copy to host")
@@ -313,9 +319,12 @@ class _Functions(TorchFunctionMode):
             return self._device.to_host(first, False).tolist()
         if here and name in ("numpy", "__array__"):
             raise TypeError("can't convert cuda:0 device type tensor to numpy: use Tensor.cpu()")
-        if here and name in ("record_stream", "pin_memory"):
-            return None if name == "record_stream" else func(*args)
-        if here and "device" in kwargs and kwargs["device"] is not None and not is_cuda(kwargs["device"]):
+        if (
+            here
+            and "device" in kwargs
+            and kwargs["device"] is not None
+            and not is_cuda(kwargs["device"])
+        ):
             return func(*plain(args), **kwargs)  # x.new_zeros(..., device="cpu")
         return func(*args, **kwargs)
 

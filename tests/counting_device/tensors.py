@@ -44,6 +44,9 @@ class DeviceTensor(Tensor):
         """The device's number."""
         return 0
 
+    def record_stream(self, stream: Any) -> None:
+        """Nothing: memory is not used again before it is free."""
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise RuntimeError(f"{func} on a tensor of a counting device that was left")
