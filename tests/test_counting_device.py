@@ -1,6 +1,7 @@
 """The counting device: its counts by hand, its attention by a softmax, its graphs by replays."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -72,10 +73,10 @@ def test_the_inner_of_two_regions_counts(device):
         lambda x: torch.tensor([1, 2], device=x.device),
         lambda x: x[[0, 2]],
         lambda x: torch.ones(3).to(x.device),
-        lambda x: torch.ones(3).to("cuda", non_blocking=True),  # from pageable memory
+        lambda _: torch.ones(3).to("cuda", non_blocking=True),  # from pageable memory
         lambda x: x.copy_(torch.ones(3)),
         lambda x: x.new_tensor([1.0]),
-        lambda x: torch.cuda.synchronize(),
+        lambda _: torch.cuda.synchronize(),
     ],
 )
 def test_the_host_waits_once(device, look):
@@ -88,8 +89,8 @@ def test_the_host_waits_once(device, look):
 @pytest.mark.parametrize(
     "work",
     [
-        lambda x: torch.ones(3).pin_memory().to("cuda", non_blocking=True),
-        lambda x: torch.ones(3).pin_memory()[1:].to("cuda", non_blocking=True),
+        lambda _: torch.ones(3).pin_memory().to("cuda", non_blocking=True),
+        lambda _: torch.ones(3).pin_memory()[1:].to("cuda", non_blocking=True),
         lambda x: x.copy_(torch.empty(3, pin_memory=True), non_blocking=True),
         lambda x: x.to("cpu", non_blocking=True),  # torch pins the memory that it copies to
         lambda x: torch.empty(3, pin_memory=True).copy_(x, non_blocking=True),
@@ -124,7 +125,8 @@ def test_tensors_of_two_devices_do_not_mix(device):
     assert device.numbers(x + torch.tensor(1.0)).tolist() == [2, 2, 2]
 
 
-def test_the_debug_mode_makes_waits_errors(device):
+@pytest.mark.usefixtures("device")
+def test_the_debug_mode_makes_waits_errors():
     x = torch.ones(3, device="cuda")
     torch.cuda.set_sync_debug_mode("error")
     x + x
@@ -135,7 +137,10 @@ def test_the_debug_mode_makes_waits_errors(device):
 
 
 def test_everything_ends_with_the_context():
-    before = torch.cuda.is_available(), torch.cuda.CUDAGraph, torch.Generator, nn.Module.to
+    def replaced():
+        return torch.cuda.is_available(), torch.cuda.CUDAGraph, torch.Generator, nn.Module.to
+
+    before = replaced()
     with CountingDevice(free_memory=5, total_memory=7) as device:
         assert torch.cuda.is_available()
         assert torch.cuda.mem_get_info() == (5, 7)
@@ -221,7 +226,8 @@ def test_a_fused_step_launches_by_chunks_of_65_536(device):
     assert counts.launches == 2
 
 
-def test_autocast_of_the_device_is_in_bfloat16(device):
+@pytest.mark.usefixtures("device")
+def test_autocast_of_the_device_is_in_bfloat16():
     layer = nn.Linear(4, 4).to("cuda")
     with torch.autocast("cuda", dtype=torch.bfloat16):
         assert torch.is_autocast_enabled("cuda")
@@ -231,11 +237,11 @@ def test_autocast_of_the_device_is_in_bfloat16(device):
 def test_backward_code_in_python_is_counted_where_it_stands(device):
     class Doubled(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, x):
+        def forward(_, x):
             return x * 2
 
         @staticmethod
-        def backward(ctx, grad):
+        def backward(_, grad):
             return grad * torch.full((), 2.0, device="cuda")
 
     x = torch.ones(3, device="cuda").requires_grad_()
@@ -259,7 +265,7 @@ def tables(queries=QUERIES, keys=KEYS) -> Segments:
         return torch.tensor(x, dtype=torch.int32, device="cuda")
 
     def longest(x):
-        return max(b - a for a, b in zip(x, x[1:], strict=False))
+        return max(b - a for a, b in pairwise(x))
 
     return Segments(bounds(queries), bounds(keys), longest(queries), longest(keys))
 
@@ -322,6 +328,7 @@ def wrong(**changes) -> dict:
     return {"query": q, "key": k, "value": k, "segments": tables()} | changes
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -334,7 +341,7 @@ def wrong(**changes) -> dict:
         lambda r: {"key": r["key"].half()},
     ],
 )
-def test_flash_attention_refuses_what_the_kernel_refuses(device, changes):
+def test_flash_attention_refuses_what_the_kernel_refuses(changes):
     right = wrong()
     flash(**right, scaling=1.0)
     assert takes_flash(right["query"], right["value"], softcap=None)
@@ -342,7 +349,8 @@ def test_flash_attention_refuses_what_the_kernel_refuses(device, changes):
         flash(**(right | changes(right)), scaling=1.0)
 
 
-def test_parts_of_attention_have_the_fields_that_a_backward_pass_takes(device):
+@pytest.mark.usefixtures("device")
+def test_parts_of_attention_have_the_fields_that_a_backward_pass_takes():
     right = wrong()
     part = flash(**right, scaling=1.0)
     assert isinstance(part, FlashPart)
@@ -395,16 +403,21 @@ def test_a_captured_step_replays_in_one_launch_on_the_same_tensors(device):
         lambda x: x.sum().item(),
         lambda x: x[x > 0],
         lambda x: x.nonzero(),
-        lambda x: torch.tensor([1.0], device="cuda"),
+        lambda _: torch.tensor([1.0], device="cuda"),
         lambda x: x.cpu(),
-        lambda x: torch.cuda.synchronize(),
+        lambda _: torch.cuda.synchronize(),
     ],
 )
 def test_a_wait_within_a_capture_raises_and_leaves_no_graph(device, look):
     x, graph = torch.ones(3, device="cuda"), torch.cuda.CUDAGraph()
-    with pytest.raises(RuntimeError, match="capturing"), torch.cuda.graph(graph):
-        x.add_(1)
-        look(x)
+
+    def capture():
+        with torch.cuda.graph(graph):
+            x.add_(1)
+            look(x)
+
+    with pytest.raises(RuntimeError, match="capturing"):
+        capture()
     assert device.numbers(x).tolist() == [1, 1, 1]
     assert not torch.cuda.is_current_stream_capturing()
     with pytest.raises(RuntimeError, match="replayed"):

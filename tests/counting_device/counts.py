@@ -9,49 +9,19 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+# fmt: off
 FREE = frozenset(
-    [
-        "view",
-        "_unsafe_view",
-        "t",
-        "transpose",
-        "permute",
-        "expand",
-        "slice",
-        "select",
-        "unsqueeze",
-        "squeeze",
-        "detach",
-        "alias",
-        "split",
-        "split_with_sizes",
-        "unbind",
-        "as_strided",
-        "reshape",
-        "_reshape_alias",
-        "empty",
-        "empty_strided",
-        "empty_like",
-        "new_empty",
-        "new_empty_strided",
-        "lift",
-        "lift_fresh",
-        "narrow",
-        "is_same_size",
-        "sym_size",
-        "set_",
-        "resize_",
-        "diagonal",
-        "_fused_sdp_choice",
-        "record_stream",
-        "chunk",
-        "view_as",
-        "is_pinned",
-        "unfold",
-        "unsafe_split",
+    {
+        "view", "_unsafe_view", "t", "transpose", "permute", "expand", "slice", "select",
+        "unsqueeze", "squeeze", "detach", "alias", "split", "split_with_sizes", "unbind",
+        "as_strided", "reshape", "_reshape_alias", "empty", "empty_strided", "empty_like",
+        "new_empty", "new_empty_strided", "lift", "lift_fresh", "narrow", "is_same_size",
+        "sym_size", "set_", "resize_", "diagonal", "_fused_sdp_choice", "record_stream",
+        "chunk", "view_as", "is_pinned", "unfold", "unsafe_split",
         "unsafe_split_with_sizes",
-    ]
+    }
 )
+# fmt: on
 """Operations without a kernel: views and allocations."""
 
 KERNELS = {
@@ -88,7 +58,7 @@ SORTING = 8
 """Kernels of ``index_put_`` that accumulates: it sorts (Indexing.cu)."""
 
 WAITING = frozenset(
-    [
+    {
         "_local_scalar_dense",
         "nonzero",
         "masked_select",
@@ -98,7 +68,7 @@ WAITING = frozenset(
         "bincount",
         "equal",
         "is_nonzero",
-    ]
+    }
 )
 """Operations whose result the host must know before it goes on."""
 

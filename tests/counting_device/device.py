@@ -38,8 +38,8 @@ class CountingDevice(TorchDispatchMode):
     """A CUDA device, for as long as the context lasts.
 
     What is made on it (``device="cuda"``), sent to it or moved to it (``device.move(model)``,
-    ``model.to("cuda")``) has ``cuda:0`` as its device, so that code takes the branches that it takes
-    on a GPU. Within ``device.counting(region)`` each operation counts: kernels that it launches,
+    ``model.to("cuda")``) has ``cuda:0`` as its device, so that code takes the same branches as on a
+    GPU. Within ``device.counting(region)`` each operation counts: kernels that it launches,
     and whether the host waits for the device. An operation that mixes devices raises, as on a GPU.
 
     Args:
