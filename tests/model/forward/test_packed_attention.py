@@ -141,17 +141,17 @@ def test_a_window_as_long_as_the_rows_changes_nothing():
 
 def test_many_small_groups_take_few_kernel_calls():
     attention = PackedAttention(packed_rows([(8 + i % 3, [4, 5, 3]) for i in range(40)]))
-    assert len(attention.causal) < 8
-    assert len(attention.shared) < 20
+    assert len(attention.tables.causal) < 8
+    assert len(attention.tables.shared) < 20
 
 
 def test_levels_add_few_kernel_calls():
     rows = nested_rows()
     assert len(rows.levels) > 2
-    assert len(PackedAttention(rows).shared) < 3 * len(rows.levels)
+    assert len(PackedAttention(rows).tables.shared) < 3 * len(rows.levels)
 
 
 def test_long_rows_of_unlike_lengths_are_not_padded_to_each_other():
     attention = PackedAttention(packed_rows([(500, [300, 10]), (100, [200, 150])]))
-    assert all(table.count == 1 for table in attention.causal)
-    assert all(some.bias is None for some in attention.shared)
+    assert all(table.count == 1 for table in attention.tables.causal)
+    assert all(some.bias is None for some in attention.tables.shared)

@@ -2,20 +2,29 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.errors import DataError, ModelError
+from dph.errors import ModelError
 from dph.model.attention.probing import attending
 from dph.model.forward.packed_attention import PackedAttention
-from dph.model.forward.packing import check_rows, pack
+from dph.model.forward.packing import (
+    Span,
+    check_rows,
+    pack,
+    scored_tokens,
+    tokens_of_spans,
+)
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.sharing import Sharing, forest_to_pack
+from dph.model.forward.transfer import to_device
 
 Written = Sequence[Sequence[bool] | None] | None
 """For each row which tokens of its completion the model wrote; None stands for all of them.
@@ -37,6 +46,8 @@ class Layout:
     sources: Int[Tensor, "scored"]
     """Flat positions in ``ids`` whose hidden states predict the completion tokens."""
     targets: Int[Tensor, "scored"]
+    lengths: tuple[int, ...]
+    """Of each row, the tokens that are scored."""
 
 
 def layout_of(
@@ -59,43 +70,8 @@ def layout_of(
     check_rows(prompts, completions)
     forest = forest_to_pack(model, prompts, completions, sharing, known=forest)
     if forest is None:
-        layout = _padded(model, prompts, completions, pad_id=pad_id)
-    else:
-        layout = _packed(model, prompts, completions, forest)
-    if written is None or all(row is None for row in written):
-        return layout
-    return _only_written(layout, completions, written)
-
-
-def _only_written(
-    layout: Layout, completions: Sequence[Sequence[int]], written: Sequence[Sequence[bool] | None]
-) -> Layout:
-    """Drop the tokens of others: the columns of a row are its own tokens, one after the other."""
-    flags = [
-        [True] * len(ids) if row is None else list(row)
-        for ids, row in zip(completions, written, strict=True)
-    ]
-    if [len(row) for row in flags] != [len(ids) for ids in completions]:
-        raise DataError("a row that says who wrote its tokens says it of every token")
-    device = layout.mask.device
-    kept = torch.tensor([flag for row in flags for flag in row], dtype=torch.bool, device=device)
-    counts = torch.tensor([sum(row) for row in flags], device=device)
-    columns = torch.arange(int(counts.max()), device=device)
-    return replace(
-        layout,
-        sources=layout.sources[kept],
-        targets=layout.targets[kept],
-        mask=columns < counts[:, None],
-    )
-
-
-def _packed(
-    model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    forest: Sequence[Node],
-) -> Layout:
-    rows = pack(prompts, completions, device=model.device, forest=forest)
+        return _padded(model, prompts, completions, pad_id=pad_id, written=written)
+    rows = pack(prompts, completions, device=model.device, forest=forest, written=written)
     return Layout(
         ids=rows.ids[None],
         options={"position_ids": rows.positions[None]},
@@ -103,6 +79,7 @@ def _packed(
         mask=rows.mask,
         sources=rows.sources,
         targets=rows.targets,
+        lengths=rows.lengths,
     )
 
 
@@ -112,22 +89,27 @@ def _padded(
     completions: Sequence[Sequence[int]],
     *,
     pad_id: int,
+    written: Written,
 ) -> Layout:
-    rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [pad_id] * (width - len(row)) for row in rows])
-    before = torch.tensor([len(prompt) for prompt in prompts])
-    counts = torch.tensor([len(completion) for completion in completions])
-    columns = torch.arange(int(counts.max()))
-    mask = columns < counts[:, None]
-    targets = (torch.arange(len(rows))[:, None] * width + before[:, None] + columns)[mask]
+    lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
+    table = np.full((len(lengths), max(lengths)), pad_id)
+    table[np.arange(max(lengths)) < np.array(lengths)[:, None]] = np.fromiter(
+        chain.from_iterable(chain(*zip(prompts, completions, strict=True))), np.int64, sum(lengths)
+    )
+    predicting = [
+        Span(row * max(lengths) + length - len(completion) - 1, len(completion))
+        for row, (length, completion) in enumerate(zip(lengths, completions, strict=True))
+    ]
+    scored = scored_tokens(tokens_of_spans(predicting), completions, written)
+    ids, sources, targets, mask = to_device([table, *scored[:3]], model.device)
     return Layout(
-        ids=ids.to(model.device),
+        ids=ids,
         options={},
         attention=nullcontext(),
-        mask=mask.to(model.device),
-        sources=(targets - 1).to(model.device),
-        targets=ids.flatten()[targets].to(model.device),
+        mask=mask,
+        sources=sources,
+        targets=targets,
+        lengths=scored.lengths,
     )
 
 

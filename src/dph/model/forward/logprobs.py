@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -19,6 +21,7 @@ from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.selected_logprobs import plain_head, selected_logprobs_and_entropy
 from dph.model.forward.sharing import Sharing, plan_microbatches
+from dph.model.forward.transfer import to_device
 from dph.model.loading import autocast, evaluating
 
 _LOGITS_AT_ONCE = 2**24
@@ -42,12 +45,14 @@ class CompletionScores:
 
     The entropy is that of the whole next-token distribution; it carries no gradient.
     ``statistics`` are those that were asked for, with gradient, in their order.
-    ``computed`` tokens went through the model, padding among them.
+    ``lengths`` are the numbers of tokens of the rows. ``computed`` tokens went through the model,
+    padding among them.
     """
 
     logprobs: Float[Tensor, "rows tokens"]
     entropy: Float[Tensor, "rows tokens"] | None
     mask: Bool[Tensor, "rows tokens"]
+    lengths: tuple[int, ...]
     computed: int
     statistics: tuple[Float[Tensor, "_ _"], ...] = ()
 
@@ -105,6 +110,7 @@ def completion_scores(
         logprobs=spread(scored.chosen, layout.mask),
         entropy=spread(scored.entropy, layout.mask) if with_entropy else None,
         mask=layout.mask,
+        lengths=layout.lengths,
         computed=layout.ids.numel(),
         statistics=scored.statistics,
     )
@@ -113,8 +119,12 @@ def completion_scores(
 def spread(
     values: Float[Tensor, "scored"], mask: Bool[Tensor, "rows tokens"]
 ) -> Float[Tensor, "rows tokens"]:
-    """Values of the tokens in ``mask``, row after row, in their places; 0 elsewhere."""
-    return values.new_zeros(mask.shape).masked_scatter(mask, values)
+    """Values of the tokens in ``mask``, row after row, in their places; 0 elsewhere.
+
+    Computed as: their number is known, so that on CUDA the host need not wait for it.
+    """
+    places = mask.flatten().nonzero_static(size=len(values))[:, 0]
+    return values.new_zeros(mask.numel()).index_copy(0, places, values).view(mask.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +142,9 @@ def _of_table(
 ) -> _Scored:
     chosen = table.gather(1, layout.targets[:, None])[:, 0]
     found = []
-    for statistic in statistics:
-        rows = table.index_select(0, _positions(statistic, layout.mask))
+    places = to_device([_positions(s, layout.lengths) for s in statistics], table.device)
+    for statistic, at in zip(statistics, places, strict=True):
+        rows = table.index_select(0, at)
         found.append(statistic.of(rows, slice(0, len(rows))))
     return _Scored(chosen, _entropy(table) if with_entropy else chosen, tuple(found))
 
@@ -152,10 +163,10 @@ def _in_blocks(
             hidden, head, layout.targets, temperature, with_entropy=with_entropy
         )
         return _Scored(chosen, entropy, ())
-    places = [_positions(statistic, layout.mask) for statistic in statistics]
-    plain = torch.ones_like(layout.targets, dtype=torch.bool)
-    plain[torch.cat(places)] = False
-    left = plain.nonzero()[:, 0]
+    known = [_positions(statistic, layout.lengths) for statistic in statistics]
+    without = np.setdiff1d(np.arange(len(layout.targets)), np.concatenate(known))
+    back = np.concatenate([without, *known]).argsort()
+    left, in_order, *places = to_device([without, back, *known], hidden.device)
     selected = [
         selected_logprobs_and_entropy(
             hidden.index_select(0, left),
@@ -171,8 +182,7 @@ def _in_blocks(
         values = over_vocabulary(both, hidden.index_select(0, at), head, temperature)
         selected.append(values[:, 0])
         found.append(values[:, 1:])
-    order = torch.cat([left, *places])
-    chosen = torch.cat(selected)[order.argsort()]
+    chosen = torch.cat(selected).index_select(0, in_order)
     return _Scored(chosen, chosen, tuple(found))
 
 
@@ -184,12 +194,9 @@ def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic
     return both
 
 
-def _positions(
-    statistic: RowStatistic, mask: Bool[Tensor, "rows tokens"]
-) -> Int[Tensor, "positions"]:
+def _positions(statistic: RowStatistic, lengths: Sequence[int]) -> NDArray[np.int64]:
     """Positions of its rows among the scored tokens."""
-    of_row = statistic.rows.to(mask.device)[:, None].expand_as(mask)
-    return of_row[mask].nonzero()[:, 0]
+    return np.flatnonzero(np.repeat(statistic.rows.numpy(), lengths))
 
 
 def _check(statistics: Sequence[RowStatistic], *, with_entropy: bool) -> None:
@@ -233,13 +240,13 @@ def score_completions(
     The forward is that of training, so that a policy with the same weights scores a ratio of 1
     up to rounding. ``token_budget`` bounds the tokens that one forward pass computes.
     """
-    scores: list[tuple[float, ...]] = [()] * len(prompts)
+    scored: list[tuple[Sequence[int], CompletionScores]] = []
     with evaluating(model):
         for batch in plan_microbatches(
             model, prompts, completions, token_budget=token_budget, sharing=sharing
         ):
             with torch.no_grad(), autocast(model, dtype):
-                scored = completion_scores(
+                scores = completion_scores(
                     model,
                     [prompts[row] for row in batch.rows],
                     [completions[row] for row in batch.rows],
@@ -249,8 +256,9 @@ def score_completions(
                     forest=batch.forest,
                     written=None if written is None else [written[row] for row in batch.rows],
                 )
-            lengths = scored.mask.sum(1).tolist()
-            values = scored.logprobs.cpu().tolist()
-            for row, length, found in zip(batch.rows, lengths, values, strict=True):
-                scores[row] = tuple(found[:length])
-    return scores
+            scored.append((batch.rows, scores))
+    found: list[tuple[float, ...]] = [()] * len(prompts)
+    for rows, scores in scored:  # read at the end: a GPU has all of its work by then
+        for row, length, values in zip(rows, scores.lengths, scores.logprobs.tolist(), strict=True):
+            found[row] = tuple(values[:length])
+    return found

@@ -3,19 +3,35 @@
 A token attends causally to its own node and to the whole of every stem above. The parts are
 computed apart and merged one after the other by the logs of their softmax's sums (`merge`).
 Neither scores nor repeated keys are kept for the backward pass.
+
+Two forms compute it. On CUDA in 16 bits a level of stems is one kernel call (`varlen_attention`).
+Everywhere else, with softcaps and with heads that FlashAttention does not take, parts of similar
+lengths are padded tables (`TokenTable`) for `kernel_for`: on a CPU torch's kernel, and in float32
+on CUDA matrix products and a softmax (`Explicit`), whose scores of a table are in memory at once.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from dph.errors import ModelError
-from dph.model.attention.kernels import AttentionPart, Kernel, Scoring, device_kernel_for, merge
+from dph.model.attention.kernels import (
+    AttentionPart,
+    Kernel,
+    Scoring,
+    kernel_for,
+    merge,
+    takes_flash,
+)
 from dph.model.forward.packing import Branches, PackedRows, Span
+from dph.model.forward.transfer import to_device
+from dph.model.forward.varlen_attention import VarlenCall, varlen_attention, varlen_calls
 
 # Parts of a packed sequence as rectangular tables, so that one kernel call handles many.
 
@@ -95,18 +111,13 @@ def token_table(spans: Sequence[Span], *, device: torch.device) -> TokenTable:
     length, start = max(span.length for span in spans), spans[0].start
     if all(span == Span(start + i * length, length) for i, span in enumerate(spans)):
         return TokenTable(len(spans), length, start, None)
-    starts = torch.tensor([span.start for span in spans])[:, None]
-    lengths = torch.tensor([span.length for span in spans])[:, None]
-    columns = torch.arange(length)
-    real = (columns < lengths).flatten()
-    index = (starts + columns.minimum(lengths - 1)).flatten()
-    padding = _Padding(
-        index=index.to(device),
-        tokens=index[real].to(device),
-        places=real.nonzero()[:, 0].to(device),
-        empty=(~real).nonzero()[:, 0].to(device),
-    )
-    return TokenTable(len(spans), length, start, padding)
+    starts = np.array([span.start for span in spans])[:, None]
+    lengths = np.array([span.length for span in spans])[:, None]
+    columns = np.arange(length)
+    real = (columns < lengths).ravel()
+    index = (starts + np.minimum(columns, lengths - 1)).ravel()
+    tables = [index, index[real], np.flatnonzero(real), np.flatnonzero(~real)]
+    return TokenTable(len(spans), length, start, _Padding(*to_device(tables, device)))
 
 
 _WASTE = 4096
@@ -122,20 +133,42 @@ class _SharedTable:
     bias: Float[Tensor, "stems 1 1 tokens"] | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Parts of packed rows, for one kernel call each."""
+
+    causal: list[TokenTable]
+    shared: list[_SharedTable]
+
+
 class PackedAttention:
-    """Attention of one packed sequence; an `Attend` for every layer of a model."""
+    """Attention of one packed sequence; an `Attend` for every layer of a model.
+
+    The keys and values may have more tokens than the queries, behind those of the rows' own: stems
+    may consist of them. Their gradient is not computed.
+    """
 
     def __init__(self, rows: PackedRows) -> None:
-        device = rows.ids.device
-        self.longest = rows.longest
-        self.causal = [token_table(spans, device=device) for spans in _bundles(rows.sequences)]
-        # Only the CPU's kernel hides padded keys; elsewhere a bundle has stems of one length.
-        waste = _WASTE if device.type == "cpu" else 0
-        self.shared = [
-            _shared_table(some, device)
-            for level in rows.levels
-            for some in _shared_bundles(level, waste)
-        ]
+        self._rows = rows
+
+    # Which form it takes is known when the first layer calls, within autocast.
+
+    @cached_property
+    def tables(self) -> _Tables:
+        """The padded tables of the rows."""
+        rows, device = self._rows, self._rows.ids.device
+        return _Tables(
+            causal=[token_table(spans, device=device) for spans in _bundles(rows.sequences)],
+            shared=[
+                _shared_table(some, device)
+                for level in rows.levels
+                for some in _shared_bundles(level)
+            ],
+        )
+
+    @cached_property
+    def _calls(self) -> list[VarlenCall]:
+        return varlen_calls(self._rows)
 
     def __call__(
         self,
@@ -156,15 +189,17 @@ class PackedAttention:
             ModelError: the layer's attention is something else than this can compute.
         """
         odd = sorted(name for name in _NOT_COMPUTED if options.get(name) is not None)
-        if odd or dropout or (sliding_window is not None and sliding_window < self.longest):
+        if odd or dropout or (sliding_window is not None and sliding_window < self._rows.longest):
             what = odd[0] if odd else "dropout" if dropout else f"a window of {sliding_window}"
             raise ModelError(f"packed attention cannot compute {what} ({type(module).__name__})")
         if torch.is_autocast_enabled(query.device.type):
             dtype = torch.get_autocast_dtype(query.device.type)
             query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
         scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        tokens_first = (x[0].transpose(0, 1) for x in (query, key, value))
-        out: Tensor = _Attention.apply(*tokens_first, self, scaling, softcap)  # type: ignore[no-untyped-call]
+        query, key, value = (_dense(x[0].transpose(0, 1)) for x in (query, key, value))
+        if takes_flash(query, value, softcap=softcap):
+            return varlen_attention(query, key, value, self._calls, scaling)[None]
+        out: Tensor = _Attention.apply(query, key, value, self.tables, scaling, softcap)  # type: ignore[no-untyped-call]
         return out[None]
 
 
@@ -178,23 +213,22 @@ class _Attention(torch.autograd.Function):
         query: Float[Tensor, "tokens heads size"],
         key: Float[Tensor, "tokens kv_heads size"],
         value: Float[Tensor, "tokens kv_heads size"],
-        plan: PackedAttention,
+        tables: _Tables,
         scaling: float,
         softcap: float | None,
     ) -> Float[Tensor, "tokens heads size"]:
-        query, key, value = (_dense(x) for x in (query, key, value))
-        kernel = device_kernel_for(query, value, softcap=softcap)
+        kernel = kernel_for(query, value, softcap=softcap)
         tokens, heads, _ = query.shape
         out = query.new_empty(tokens, heads, value.shape[-1])
         log_sum = query.new_empty(
             tokens, heads, dtype=torch.promote_types(query.dtype, torch.float32)
         )
         scoring = Scoring(scaling, softcap, causal=True)
-        for table in plan.causal:
+        for table in tables.causal:
             own = _forward(kernel, table.take(query), table.take(key), table.take(value), scoring)
             table.put(out, own.out)
             table.put(log_sum, own.log_sum)
-        for some in plan.shared:
+        for some in tables.shared:
             scoring = Scoring(scaling, softcap, bias=some.bias)
             stem = _forward(
                 kernel,
@@ -208,17 +242,18 @@ class _Attention(torch.autograd.Function):
             some.branches.put(out, both.out)
             some.branches.put(log_sum, both.log_sum)
         ctx.save_for_backward(query, key, value, out, log_sum)
-        ctx.plan, ctx.scaling, ctx.softcap, ctx.kernel = plan, scaling, softcap, kernel
+        ctx.tables, ctx.scaling, ctx.softcap, ctx.kernel = tables, scaling, softcap, kernel
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Float[Tensor, "tokens heads size"]) -> tuple[Tensor | None, ...]:
         query, key, value, out, log_sum = ctx.saved_tensors
+        assert len(key) == len(query), "borrowed keys have no gradient"
         grad = _dense(grad)
         grads = tuple(x.new_empty(x.shape) for x in (query, key, value))
         scoring = Scoring(ctx.scaling, ctx.softcap, causal=True)
-        for table in ctx.plan.causal:
+        for table in ctx.tables.causal:
             own = _backward(
                 ctx.kernel,
                 table.take(grad, fill=0.0),
@@ -231,7 +266,7 @@ class _Attention(torch.autograd.Function):
             )
             for whole, part in zip(grads, own, strict=True):
                 table.put(whole, part)
-        for some in ctx.plan.shared:
+        for some in ctx.tables.shared:
             of_query, of_key, of_value = _backward(
                 ctx.kernel,
                 some.branches.take(grad, fill=0.0),
@@ -317,7 +352,7 @@ def _bundles(spans: Sequence[Span]) -> list[list[Span]]:
     return bundles
 
 
-def _shared_bundles(shared: Sequence[Branches], waste: int) -> list[list[Branches]]:
+def _shared_bundles(shared: Sequence[Branches]) -> list[list[Branches]]:
     """Stems with few branches together, as in `_bundles`."""
     bundles: list[list[Branches]] = []
     longest = spread = used = 0
@@ -325,7 +360,7 @@ def _shared_bundles(shared: Sequence[Branches], waste: int) -> list[list[Branche
         size = some.stem.length * some.tokens.length
         width = max(spread, some.tokens.length)
         padded = (len(bundles[-1]) + 1) * longest * width if bundles else 0
-        if not bundles or padded - used - size > waste:
+        if not bundles or padded - used - size > _WASTE:
             bundles.append([])
             longest, width, used = some.stem.length, some.tokens.length, 0
         bundles[-1].append(some)
@@ -335,9 +370,9 @@ def _shared_bundles(shared: Sequence[Branches], waste: int) -> list[list[Branche
 
 def _shared_table(shared: Sequence[Branches], device: torch.device) -> _SharedTable:
     stems = token_table([some.stem for some in shared], device=device)
-    lengths = torch.tensor([some.stem.length for some in shared])
+    lengths = np.array([some.stem.length for some in shared])[:, None]
     bias = None
-    if int(lengths.min()) < stems.length:
-        unseen = torch.arange(stems.length) >= lengths[:, None]
-        bias = torch.zeros(unseen.shape).masked_fill_(unseen, -torch.inf)[:, None, None].to(device)
+    if lengths.min() < stems.length:
+        unseen = np.where(np.arange(stems.length) < lengths, np.float32(0), np.float32(-np.inf))
+        (bias,) = to_device([unseen[:, None, None]], device)
     return _SharedTable(token_table([some.tokens for some in shared], device=device), stems, bias)

@@ -1,14 +1,19 @@
 """Rows as one packed sequence, in which what they share stands once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, compress
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dph.errors import DataError
 from dph.model.forward.prefix_tree import LEAST_SAVED, Ids, Node, fed, prefix_forest
+from dph.model.forward.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,14 @@ class Span:
 
     start: int
     length: int
+
+
+def tokens_of_spans(spans: Sequence[Span]) -> NDArray[np.int64]:
+    """Positions of the tokens of some spans, one span after the other."""
+    starts = np.array([span.start for span in spans], dtype=np.int64)
+    lengths = np.array([span.length for span in spans], dtype=np.int64)
+    before = lengths.cumsum() - lengths
+    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +59,10 @@ class PackedRows:
     """Tokens whose hidden states predict the completion tokens, row by row."""
     targets: Int[Tensor, "scored"]
     mask: Bool[Tensor, "rows longest"]
-
-    @property
-    def longest(self) -> int:
-        """Tokens that the last token of the longest row attends to."""
-        return int(self.positions.max()) + 1
+    lengths: tuple[int, ...]
+    """Of each row, the tokens that are scored."""
+    longest: int
+    """Tokens that the last token of the longest row attends to."""
 
 
 def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
@@ -69,6 +81,43 @@ def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
         raise DataError(f"row {row} has an empty prompt")
 
 
+class Scored(NamedTuple):
+    """Tokens that are scored, row by row."""
+
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+    lengths: tuple[int, ...]
+
+
+def scored_tokens(
+    sources: NDArray[np.int64],
+    completions: Sequence[Ids],
+    written: Sequence[Sequence[bool] | None] | None,
+) -> Scored:
+    """The tokens of completions that the model wrote, out of ``sources`` for all of their tokens.
+
+    Raises:
+        DataError: ``written`` does not say of each token of a completion who wrote it.
+    """
+    if written is not None and any(row is not None for row in written):
+        flags = [
+            [True] * len(ids) if row is None else row
+            for ids, row in zip(completions, written, strict=True)
+        ]
+        if [len(row) for row in flags] != [len(ids) for ids in completions]:
+            raise DataError("a row that says who wrote its tokens says it of every token")
+        sources = sources[np.fromiter(chain.from_iterable(flags), np.bool_)]
+        completions = [[*compress(ids, row)] for ids, row in zip(completions, flags, strict=True)]
+    lengths = tuple(map(len, completions))
+    return Scored(
+        sources=sources,
+        targets=np.fromiter(chain.from_iterable(completions), np.int64, sum(lengths)),
+        mask=np.arange(max(lengths)) < np.array(lengths)[:, None],
+        lengths=lengths,
+    )
+
+
 def pack(
     prompts: Sequence[Ids],
     completions: Sequence[Ids],
@@ -76,33 +125,41 @@ def pack(
     device: torch.device,
     least_saved: int = LEAST_SAVED,
     forest: Sequence[Node] | None = None,
+    written: Sequence[Sequence[bool] | None] | None = None,
 ) -> PackedRows:
     """Lay rows out. ``least_saved`` decides what they share (see `prefix_forest`).
 
     ``forest`` are the trees of these rows, where the caller has built them already.
 
+    Computed as: tables of the host that go to the device in one copy.
+
     Raises:
-        DataError: a prompt is empty, or there are not as many prompts as completions.
+        DataError: a prompt is empty, there are not as many prompts as completions, or ``written``
+            does not say of each token of a completion who wrote it.
     """
     check_rows(prompts, completions)
     rows = fed(prompts, completions)
-    layout = _Layout(rows, [[] for _ in rows])
+    layout = _Layout([[] for _ in rows])
     layout.append(prefix_forest(rows, least_saved=least_saved) if forest is None else forest)
-    counts = torch.tensor([len(completion) for completion in completions])
-    targets = torch.tensor([token for completion in completions for token in completion])
-    sources = [
-        place
+    predicting = [
+        span
         for row, (prompt, completion) in enumerate(zip(prompts, completions, strict=True))
-        for place in layout.places(row, len(prompt) - 1, len(prompt) - 1 + len(completion))
+        for span in layout.places(row, len(prompt) - 1, len(prompt) - 1 + len(completion))
     ]
+    scored = scored_tokens(tokens_of_spans(predicting), completions, written)
+    ids = chain.from_iterable(rows[n.rows[0]][n.start : n.end] for n in layout.nodes)
+    positions = tokens_of_spans([Span(node.start, node.length) for node in layout.nodes])
+    on_device = to_device([np.fromiter(ids, np.int64), positions, *scored[:3]], device)
     return PackedRows(
-        ids=torch.tensor(layout.ids, device=device),
-        positions=torch.tensor(layout.positions, device=device),
+        ids=on_device[0],
+        positions=on_device[1],
         sequences=tuple(layout.sequences),
         levels=tuple(map(tuple, layout.levels)),
-        sources=torch.tensor(sources, dtype=torch.long, device=device),
-        targets=targets.long().to(device),
-        mask=(torch.arange(int(counts.max())) < counts[:, None]).to(device),
+        sources=on_device[2],
+        targets=on_device[3],
+        mask=on_device[4],
+        lengths=scored.lengths,
+        longest=max(node.end for node in layout.nodes),
     )
 
 
@@ -110,12 +167,11 @@ def pack(
 class _Layout:
     """The packed sequence while it grows; ``paths`` are each row's nodes and where they stand."""
 
-    rows: list[list[int]]
     paths: list[list[tuple[Node, Span]]]
-    ids: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     sequences: list[Span] = field(default_factory=list)
     levels: list[list[Branches]] = field(default_factory=list)
+    tokens: int = 0
 
     def append(self, nodes: Sequence[Node], level: int = 0) -> None:
         """Nodes one after the other, then the continuations of each of them."""
@@ -124,24 +180,23 @@ class _Layout:
             self.levels.append([])
         for node, stem in zip(nodes, stems, strict=True):
             if node.children:
-                begin = len(self.ids)
+                begin = self.tokens
                 self.append(node.children, level + 1)
-                branches = Span(begin, len(self.ids) - begin)
+                branches = Span(begin, self.tokens - begin)
                 self.levels[level].append(Branches(stem, branches))
 
     def _append(self, node: Node) -> Span:
-        span = Span(len(self.ids), node.length)
-        self.ids += self.rows[node.rows[0]][node.start : node.end]
-        self.positions += range(node.start, node.end)
+        span = Span(self.tokens, node.length)
+        self.tokens += node.length
+        self.nodes.append(node)
         self.sequences.append(span)
         for row in node.rows:
             self.paths[row].append((node, span))
         return span
 
-    def places(self, row: int, first: int, last: int) -> list[int]:
-        """Positions of the tokens ``first`` to ``last`` of a row."""
-        found: list[int] = []
+    def places(self, row: int, first: int, last: int) -> Iterator[Span]:
+        """Where the tokens ``first`` to ``last`` of a row stand."""
         for node, span in self.paths[row]:
             begin, end = max(first, node.start), min(last, node.end)
-            found += range(span.start + begin - node.start, span.start + end - node.start)
-        return found
+            if begin < end:
+                yield Span(span.start + begin - node.start, end - begin)
