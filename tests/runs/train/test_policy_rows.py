@@ -9,15 +9,15 @@ from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.presample.pool import BaseCounts
-from dph.runs.train import policy_rows as module
 from dph.runs.train.collect import Group
 from dph.runs.train.policy_rows import Scorers, policy_rows
+from dph.runs.train.rows import split_minibatches
 from dph.runs.train.updating import TrainingForward
 
 NOBODY = Scorers(old=None, reference=None)
 
 
-def rows_of(groups, forward, scorers=NOBODY, *, base=None, check_sampler=False, **settings):
+def rows_of(groups, forward, scorers=NOBODY, *, base=None, **settings):
     settings = ObjectiveSettings(**settings)
     return policy_rows(
         groups,
@@ -26,7 +26,6 @@ def rows_of(groups, forward, scorers=NOBODY, *, base=None, check_sampler=False, 
         objective=make_objective(settings),
         settings=settings,
         base=base,
-        check_sampler=check_sampler,
     )
 
 
@@ -117,13 +116,20 @@ def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_
     assert [row.ref_logprobs is None for row in flat] == [False, False, True, False]
 
 
-def test_the_samplers_log_probs_can_be_checked_on_some_rows(forward, monkeypatch):
-    monkeypatch.setattr(module, "CHECKED", 2)
-    rows = rows_of(GROUPS, forward, check_sampler=True)
-    looked_at = [rows.groups[0][0], rows.groups[1][0]]
-    expected = [abs(-1.0 - x) for row in looked_at for x in scores(forward.model, row)]
-    assert rows.gap.largest == pytest.approx(max(expected), abs=1e-5)
-    assert [row.old_logprobs for row in looked_at] == [(-1.0,) * 2, (-1.0,) * 3]
+def test_rows_of_the_first_of_several_mini_batches_need_not_be_scored_before_it(forward):
+    groups = [
+        Group(prompt_ids=(3, 4 + i), completions=(graded((5, 1), 1.0), graded((6, 1), 0.0)))
+        for i in range(5)
+    ]
+    for minibatches, kept in ((1, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (3, [0, 3]), (9, [0])):
+        scorers = Scorers(old=forward.model, reference=None, first_of=minibatches)
+        found = rows_of(groups, forward, scorers).groups
+        first = split_minibatches(found, {}, minibatches)[0].groups
+        assert first == tuple(found[i] for i in kept)
+        for group in found:
+            for row in group:
+                expected = (-1.0, -1.0) if group in first else scores(forward.model, row)
+                assert row.old_logprobs == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_sample_that_could_not_be_graded_shapes_nothing_and_is_no_part_of_the_loss(forward):

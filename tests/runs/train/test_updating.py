@@ -11,7 +11,7 @@ from dph.model.forward import prefix_tree as microbatches
 from dph.model.forward.logprobs import score_completions
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import Minibatch, PolicyRow
-from dph.runs.train.updating import TrainingForward, update, weigh
+from dph.runs.train.updating import NonFiniteLossError, TrainingForward, update, weigh
 from short_objective import from_settings
 
 
@@ -63,11 +63,11 @@ def forward(model, budget=999):
     )
 
 
-def gradient(model, minibatch, objective, budget=999):
+def gradient(model, minibatch, objective, budget=999, **more):
     model.zero_grad(set_to_none=True)
     optimizer = Frozen(model.parameters(), lr=1.0)
     report = update(
-        minibatch, forward(model, budget), optimizer, objective=objective, max_grad_norm=1e9
+        minibatch, forward(model, budget), optimizer, objective=objective, max_grad_norm=1e9, **more
     )
     return torch.cat([g.flatten() for g in optimizer.kept]), report
 
@@ -286,3 +286,83 @@ def test_masked_rows_have_no_penalty_either(make_model):
     )
     assert not found.any()
     assert report.rows == 0
+
+
+def moved(minibatch, by):
+    """The same rows with old log-probs that are lower, by more from token to token."""
+    groups = tuple(
+        tuple(
+            replace(row, old_logprobs=tuple(x - by * i for i, x in enumerate(row.old_logprobs, 1)))
+            for row in group
+        )
+        for group in minibatch.groups
+    )
+    return replace(minibatch, groups=groups)
+
+
+EVERY_RATIO = {
+    "jensen_shannon_definition": {"divergence": "jensen_shannon_definition", "eta": 0.7},
+    "clipped": {"divergence": "jensen_shannon", "eta": 0.7},
+}
+
+
+@pytest.mark.parametrize("terms", EVERY_RATIO)
+@pytest.mark.parametrize("budget", [9, 999])
+def test_on_policy_every_ratio_is_1_whatever_the_rows_hold(minibatch, terms, budget):
+    model, batch = minibatch
+    groups = tuple(
+        tuple(replace(row, ref_logprobs=row.old_logprobs) for row in group)
+        for group in batch.groups
+    )
+    batch, objective = replace(batch, groups=groups), from_settings(**EVERY_RATIO[terms])
+    scored, report = gradient(model, batch, objective, budget)  # old log-probs of a forward before
+    found, other = gradient(model, moved(batch, 5.0), objective, budget, on_policy=True)
+    again, _ = gradient(model, batch, objective, budget, on_policy=True)
+    assert torch.equal(found, again)
+    assert torch.allclose(found, scored, atol=1e-6, rtol=1e-4)
+    assert other.policy == pytest.approx(report.policy, abs=1e-6)
+    assert (other.clipped_low, other.clipped_high) == (0, 0)
+
+
+@pytest.mark.parametrize("budget", [1, 9, 999])
+@pytest.mark.parametrize("on_policy", [False, True])
+def test_the_gap_is_to_the_log_probs_of_the_rows_that_take_part(minibatch, budget, on_policy):
+    model, batch = minibatch
+    _, report = gradient(model, moved(batch, 0.5), DPH, budget, on_policy=on_policy)
+    # Rows of 3 and 2 tokens; those of the flat group take no part.
+    assert report.gap.mean == pytest.approx(0.5 * (1 + 2 + 3 + 1 + 2) / 5, abs=1e-5)
+    assert report.gap.largest == pytest.approx(1.5, abs=1e-5)
+
+
+def test_without_new_samples_there_is_no_gap(minibatch):
+    model, batch = minibatch
+    _, report = gradient(model, replace(batch, groups=()), DPH)
+    assert report.gap is None
+
+
+@pytest.mark.parametrize(("budget", "named"), [(1, [1]), (999, [0, 1])])
+def test_a_loss_that_is_not_finite_names_its_rows_and_takes_no_step(minibatch, budget, named):
+    model, batch = minibatch
+    rows = list(batch.groups[0])
+    rows[1] = replace(rows[1], advantage=math.nan)
+    bad = Minibatch(groups=(tuple(rows),), stored={"rehearsal": ()})
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with pytest.raises(NonFiniteLossError, match="the loss is not finite") as caught:
+        update(bad, forward(model, budget), optimizer, objective=DPH, max_grad_norm=1.0)
+    named_ids = {rows[i].completion_ids for i in named}
+    assert {w.row.completion_ids for w in caught.value.rows} == named_ids
+    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_gradient_that_is_not_finite_takes_no_step(minibatch):
+    model, batch = minibatch
+    before = [p.detach().clone() for p in model.parameters()]
+    model.get_output_embeddings().weight.register_hook(lambda grad: grad * math.inf)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with pytest.raises(NonFiniteLossError, match="the gradient norm is not finite") as caught:
+        update(batch, forward(model), optimizer, objective=DPH, max_grad_norm=1.0)
+    assert len(caught.value.rows) == 4
+    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
+    assert all(p.grad is None for p in model.parameters())

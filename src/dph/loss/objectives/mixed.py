@@ -142,15 +142,13 @@ def anchor_term(
     """The divergence reduced over the rows of its store: what the anchor's weight weighs.
 
     ``advantages`` are not used, and ``old_logprobs`` only by a divergence that also acts on the
-    policy's samples; ``buckets`` only by a divergence from stored distributions.
-
-    Raises:
-        DataError: the divergence needs target distributions, and the batch has none.
+    policy's samples; ``buckets`` only by a divergence from stored distributions: it is NaN where
+    one of its rows has none.
     """
-    mask = batch.mask_of(source)
     if isinstance(divergence, DistributionDivergence):
-        values = _of_buckets(batch, divergence, buckets, mask)
+        values = _of_buckets(batch, divergence, buckets)
         return distribution_term(batch, divergence, values, source=source)
+    mask = batch.mask_of(source)
     stored = weighted_sum(divergence(_log_ratio(batch, mask)), mask, batch.weights)
     if not isinstance(divergence, PolicyHalf):
         return stored
@@ -196,20 +194,16 @@ def _counting(
 
 
 def _of_buckets(
-    batch: LossBatch,
-    divergence: DistributionDivergence,
-    buckets: Buckets | None,
-    mask: Bool[Tensor, "rows tokens"],
+    batch: LossBatch, divergence: DistributionDivergence, buckets: Buckets | None
 ) -> Float[Tensor, "rows tokens"]:
-    """The values at ``mask``, and at the other positions with buckets; 0 elsewhere."""
-    there = torch.zeros_like(batch.source, dtype=torch.bool) if buckets is None else buckets.rows
-    if (mask & ~there[:, None]).any():
-        raise DataError(f"{divergence!r} needs stored distributions, and a row has none")
+    """The values at the positions with buckets; NaN elsewhere, so that no row lacks them unseen."""
+    nothing = torch.full_like(batch.logprobs, torch.nan)
     if buckets is None:
-        return torch.zeros_like(batch.logprobs)
+        return nothing
     values = divergence.over_buckets(buckets.targets, buckets.logprobs)
-    places = batch.mask & there[:, None]
-    return values.new_zeros(places.shape).masked_scatter(places, values)
+    # Their number is known: `masked_scatter` makes the host wait in its backward pass.
+    places = (batch.mask & buckets.rows[:, None]).flatten().nonzero_static(size=len(values))[:, 0]
+    return nothing.flatten().to(values.dtype).index_copy(0, places, values).view_as(nothing)
 
 
 def _over_vocabulary(beside: Beside, name: str) -> Float[Tensor, "rows tokens"]:

@@ -6,9 +6,10 @@ Deviations from arXiv:2509.07430:
 1. Each term of the loss has a denominator of its own (the paper's code divides both by all rows).
 2. Groups whose advantages are all 0 are left out of the update when no other term acts on them;
    the gradient is the same.
-3. Old log-probs are the sampler's where sampler and trainer compute in the same precision; how
-   far those are from the trainer's is measured at the first step, or whenever they are computed
-   again.
+3. Old log-probs are the sampler's where sampler and trainer compute in float32. In 16 bits the
+   first optimizer step after a rollout takes those of its own gradient pass, so that its ratios
+   are 1; rows of later ones are scored before it. How far the sampler's are from the trainer's is
+   measured in that pass.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
 from dph.runs.train.evaluations import StepEvaluation
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.policy_rows import Scorers, policy_rows
+from dph.runs.train.policy_rows import Scorers, policy_rows, warn_of_gap
 from dph.runs.train.preparation import (
     Actors,
     Trained,
@@ -134,7 +135,6 @@ def step(
         objective=objective,
         settings=recipe.objective,
         base=learner.base,
-        check_sampler=number == 1,
     )
     weights, reports = {**first_weights(objective), **state.weights}, []
     for place, minibatch in enumerate(_minibatches(learner, rows.groups, number)):
@@ -145,13 +145,17 @@ def step(
             objective=objective.with_weights(weights),
             max_grad_norm=recipe.train.max_grad_norm,
             seed=derived_seed(recipe.seed, "tokens", number, place),
+            on_policy=learner.scorers.first_of > 0 and place == 0,
         )
         learner.schedule.step()
         weights = next_weights(objective, weights, report.anchors, minibatch.stored)
         reports.append(report)
     learner.recent.add(groups, rows.groups, step=number)
     done = state.optimizer_steps + len(reports)
-    metrics = step_metrics(rollout, reports, rows.gap, step=number, learning_rate=rate)
+    again = learner.scorers.old is not None and not learner.scorers.first_of
+    gap = rows.gap if again else reports[0].gap  # the rows hold the sampler's log-probs there
+    warn_of_gap(gap, dtype=learner.forward.dtype)
+    metrics = step_metrics(rollout, reports, gap, step=number, learning_rate=rate)
     return (
         Progress(step=number, optimizer_steps=done, position=rollout.position, weights=weights),
         {**metrics, **learner.recent.metrics(), **_resources(metrics, started, rolled_out)},
@@ -301,7 +305,7 @@ def _begin(
         base=base,
         objective=objective,
         forward=forward,
-        scorers=scorers(recipe, actors, objective),
+        scorers=scorers(recipe, actors, objective, dtype=forward.dtype),
         optimizer=optimizer,
         schedule=make_schedule(optimizer, recipe.train, done=done.optimizer_steps),
     )

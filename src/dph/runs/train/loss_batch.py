@@ -3,18 +3,22 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.errors import DataError
+from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import POLICY, Beside, Buckets, LossBatch, Objective
-from dph.model.forward.logprobs import CompletionScores, RowStatistic, completion_scores, spread
+from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
 from dph.model.forward.over_vocabulary import bucket_logprobs, next_tokens
 from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import Microbatch, Sharing
+from dph.model.forward.transfer import to_device
 from dph.model.loading import autocast
 from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.rows import PolicyRow, WeightedRow, length_of, written_of
@@ -99,10 +103,16 @@ def scored_batch(
     """Score the rows of ``batch``, with further inputs that the terms of ``objective`` need.
 
     ``chosen`` are the tokens of the whole mini-batch that terms chose, ``batch.rows`` its rows
-    among those.
+    among those. On CUDA the host waits for nothing: its tables are sent in one copy.
+
+    Raises:
+        DataError: a term needs the initial policy, or a row's distributions, and there are none.
     """
+    _require_distributions(rows, objective)
     new = torch.tensor([w.source == POLICY for w in rows])
-    targets, held = _targets(rows)
+    held = torch.tensor([isinstance(w.row, DistributionSample) for w in rows])
+    sent = _sent(rows, {n: where[batch.rows] for n, where in chosen.items()}, forward.model.device)
+    targets = TargetBuckets(sent["ids"], sent["targets"]) if "ids" in sent else None
     with autocast(forward.model, forward.dtype):
         statistics = [
             *_of_policy(rows, new, batch.sharing, forward, objective),
@@ -123,20 +133,24 @@ def scored_batch(
     over_vocabulary = {}
     if objective.vocabulary_penalties:
         values = next(found).unbind(1) if new.any() else ()
-        over_vocabulary = _by_name(list(objective.vocabulary_penalties), values, new, scores.mask)
+        where = scores.mask & (sent["source"] == POLICY)[:, None]
+        over_vocabulary = _by_name(list(objective.vocabulary_penalties), values, where)
     buckets = None
     if targets is not None:
-        device = scores.mask.device
-        buckets = Buckets(
-            rows=held.to(device), targets=targets.targets.to(device), logprobs=next(found)
-        )
-    width = scores.mask.shape[1]
-    beside = Beside(
-        over_vocabulary=over_vocabulary,
-        chosen={name: where[batch.rows, :width] for name, where in chosen.items()},
-        buckets=buckets,
+        buckets = Buckets(rows=sent["held"], targets=targets.targets, logprobs=next(found))
+    return ScoredBatch(
+        rows=LossBatch(
+            logprobs=scores.logprobs,
+            mask=scores.mask,
+            **{name: sent[name] for name in _OF_ROWS},
+        ),
+        beside=Beside(
+            over_vocabulary=over_vocabulary,
+            chosen={name: sent[f"chosen {name}"] for name in chosen},
+            buckets=buckets,
+        ),
+        tokens=scores.computed,
     )
-    return ScoredBatch(rows=_loss_batch(rows, scores), beside=beside, tokens=scores.computed)
 
 
 def _of_policy(
@@ -182,44 +196,56 @@ def bucket_statistics(
     return [RowStatistic(held, lambda table, positions: bucket_logprobs(table, ids[positions]))]
 
 
-def _targets(rows: Sequence[WeightedRow]) -> tuple[TargetBuckets | None, Bool[Tensor, "rows"]]:
-    samples = [row for w in rows if isinstance(row := w.row, DistributionSample)]
-    held = torch.tensor([isinstance(w.row, DistributionSample) for w in rows])
-    return target_buckets(samples) if samples else None, held
-
-
 def _by_name(
-    names: Sequence[str],
-    values: Sequence[Tensor],
-    new: Bool[Tensor, "rows"],
-    mask: Bool[Tensor, "rows tokens"],
+    names: Sequence[str], values: Sequence[Tensor], where: Bool[Tensor, "rows tokens"]
 ) -> dict[str, Tensor]:
     """The values of the policy's tokens in their places; zeros where it has no row here."""
     if not values:
-        return dict.fromkeys(names, torch.zeros(mask.shape, device=mask.device))
-    where = mask & new.to(mask.device)[:, None]
+        return dict.fromkeys(names, torch.zeros(where.shape, device=where.device))
     return {name: spread(column, where) for name, column in zip(names, values, strict=True)}
 
 
-def _loss_batch(rows: Sequence[WeightedRow], scores: CompletionScores) -> LossBatch:
-    """Targets for the scores; entries that a kind of row does not have are NaN."""
+def _require_distributions(rows: Sequence[WeightedRow], objective: Objective) -> None:
+    needed = {
+        source: anchor.divergence
+        for source, anchor in enumerate(objective.anchors.values(), start=1)
+        if isinstance(anchor.divergence, DistributionDivergence)
+    }
+    for w in rows:
+        if w.source in needed and not isinstance(w.row, DistributionSample):
+            raise DataError(f"{needed[w.source]!r} needs stored distributions, and a row has none")
+
+
+_OF_ROWS = ("old_logprobs", "ref_logprobs", "advantages", "source", "weights")
+
+
+def _sent(
+    rows: Sequence[WeightedRow],
+    chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
+    device: torch.device,
+) -> dict[str, Tensor]:
+    """All that the host knows of the rows, by name; what a kind of row does not have is NaN."""
+    width = max(length_of(w.row) for w in rows)
     old = [w.row.old_logprobs if isinstance(w.row, PolicyRow) else () for w in rows]
     advantages = [w.row.advantage if isinstance(w.row, PolicyRow) else math.nan for w in rows]
-    device = scores.logprobs.device
-    return LossBatch(
-        logprobs=scores.logprobs,
-        old_logprobs=padded(old, like=scores.logprobs),
-        ref_logprobs=padded([w.row.ref_logprobs or () for w in rows], like=scores.logprobs),
-        mask=scores.mask,
-        advantages=torch.tensor(advantages, device=device),
-        source=torch.tensor([w.source for w in rows], device=device),
-        weights=torch.tensor([w.weight for w in rows], device=device),
-    )
+    tables: dict[str, np.ndarray[Any, Any]] = {
+        "old_logprobs": padded(old, width),
+        "ref_logprobs": padded([w.row.ref_logprobs or () for w in rows], width),
+        "advantages": np.array(advantages, dtype=np.float32),
+        "source": np.array([w.source for w in rows], dtype=np.int64),
+        "weights": np.array([w.weight for w in rows], dtype=np.float32),
+        **{f"chosen {name}": where[:, :width].numpy() for name, where in chosen.items()},
+    }
+    if samples := [w.row for w in rows if isinstance(w.row, DistributionSample)]:
+        found = target_buckets(samples)
+        tables["ids"], tables["targets"] = found.ids.numpy(), found.targets.numpy()
+        tables["held"] = np.array([isinstance(w.row, DistributionSample) for w in rows])
+    return dict(zip(tables, to_device([*tables.values()], device), strict=True))
 
 
-def padded(values: Sequence[Sequence[float]], *, like: Tensor) -> Tensor:
-    """Rows of different lengths in the shape of ``like``, NaN where they have nothing."""
-    table = torch.full(like.shape, math.nan, dtype=torch.float32)
-    for index, row in enumerate(values):
-        table[index, : len(row)] = torch.tensor(row, dtype=torch.float32)
-    return table.to(like.device)
+def padded(values: Sequence[Sequence[float]], width: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Rows of different lengths as a table of ``width`` columns, NaN where they have nothing."""
+    table = np.full((len(values), width), np.nan, dtype=np.float32)
+    for row, known in zip(table, values, strict=True):
+        row[: len(known)] = known
+    return table

@@ -26,7 +26,7 @@ from dph.runs.presample.pool import BaseCounts
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import PolicyRow, length_of
-from dph.runs.train.updating import moves_the_loss
+from dph.runs.train.updating import LogprobGap, moves_the_loss
 
 # What an advantage may read of a step's samples beside their rewards.
 
@@ -85,42 +85,30 @@ TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
 """Largest mean difference, in nats a token, that is rounding, with room."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogprobGap:
-    """Differences over tokens, in nats."""
-
-    mean: float
-    largest: float
-
-
 def logprob_gap(
-    sampler: Sequence[Sequence[float]], trainer: Sequence[Sequence[float]], *, dtype: str
+    sampler: Sequence[Sequence[float]], trainer: Sequence[Sequence[float]]
 ) -> LogprobGap | None:
-    """Mean and largest |log pi_sampler - log pi_trainer|; None without any token.
-
-    A mean above what rounding in ``dtype`` explains is logged as a warning: then the importance
-    ratios are wrong by as much.
-    """
+    """Mean and largest |log pi_sampler - log pi_trainer|; None without any token."""
     gaps = [
         abs(a - b)
         for row, other in zip(sampler, trainer, strict=True)
         for a, b in zip(row, other, strict=True)
     ]
-    if not gaps:
-        return None
-    gap = LogprobGap(mean=fmean(gaps), largest=max(gaps))
-    if not gap.mean <= TOLERANCE[dtype]:
+    return LogprobGap(mean=fmean(gaps), largest=max(gaps)) if gaps else None
+
+
+def warn_of_gap(gap: LogprobGap | None, *, dtype: str) -> None:
+    """Log a warning where the mean is above what rounding in ``dtype`` explains.
+
+    The importance ratios are then wrong by as much.
+    """
+    if gap is not None and not gap.mean <= TOLERANCE[dtype]:
         _LOG.warning(
             "log-probs of sampler and trainer differ by %.2g nats a token (at most %g is "
             "rounding): do both have the same weights, temperature and precision?",
             gap.mean,
             TOLERANCE[dtype],
         )
-    return gap
-
-
-CHECKED = 16
-"""Rows whose sampler log-probs are compared with the trainer's at the start of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +116,14 @@ class Scorers:
     """Sources of log-probs other than the policy's own gradient pass.
 
     ``old`` is None where the sampler's log-probs are the old ones (same weights, same precision);
-    ``reference`` is None where the objective needs no initial policy.
+    ``reference`` is None where the objective needs no initial policy. ``first_of`` this many
+    mini-batches takes the old log-probs of its own gradient pass (`update`), so that ``old`` scores
+    the rows of the others alone; with 0 it scores all.
     """
 
     old: PreTrainedModel | None
     reference: PreTrainedModel | None
+    first_of: int = 0
 
 
 def shaped_rewards(
@@ -155,7 +146,7 @@ def shaped_rewards(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRows:
-    """The rows of every group; ``gap`` is sampler against trainer, where it was measured."""
+    """The rows of every group; ``gap`` is sampler against trainer, of rows scored again."""
 
     groups: tuple[tuple[PolicyRow, ...], ...]
     gap: LogprobGap | None
@@ -169,7 +160,6 @@ def policy_rows(
     objective: Objective,
     settings: ObjectiveSettings,
     base: BaseCounts | None = None,
-    check_sampler: bool = False,
 ) -> PolicyRows:
     """The rows of every group, in order.
 
@@ -177,8 +167,7 @@ def policy_rows(
     Log-probs are computed only for rows that can move the loss; the others keep the sampler's
     and have no reference. Where the advantage itself compares with the initial policy, all rows are
     scored before it, so that both log-probs come from one forward if any are computed again.
-    ``base`` is what an advantage may read of the initial policy. ``check_sampler`` compares some of
-    the sampler's log-probs with the trainer's.
+    ``base`` is what an advantage may read of the initial policy.
     """
     if not groups:  # a step that learns from stored answers alone
         return PolicyRows(groups=(), gap=None)
@@ -198,17 +187,18 @@ def policy_rows(
     ]
     gap = None
     if before := REF_LOGPROBS in reads_of(objective.advantage):
-        gap = _score(rows, range(len(rows)), scorers, forward)
+        gap = _score(rows, range(len(rows)), range(len(rows)), scorers, forward)
     samples = group_samples(groups, rows, objective.advantage, base)
     found = graded_advantages(objective.advantage, rewards, graded, samples)
     for index, advantage in enumerate(found.flatten().tolist()):
         rows[index] = replace(rows[index], advantage=advantage)
     if not before:
         used = [index for index, row in enumerate(rows) if moves_the_loss(row, objective)]
-        gap = _score(rows, used, scorers, forward)
-    if check_sampler and scorers.old is None:
-        some = range(0, len(rows), -(-len(rows) // CHECKED))
-        gap = _gap(rows, some, _scored(forward.model, rows, some, forward), forward)
+        again = used
+        if scorers.first_of:  # groups are dealt out in turn
+            parts, group_of = min(scorers.first_of, len(groups)), len(rows) // len(groups)
+            again = [index for index in used if index // group_of % parts]
+        gap = _score(rows, used, again, scorers, forward)
     ordered = iter(rows)
     return PolicyRows(
         groups=tuple(tuple(islice(ordered, len(group.completions))) for group in groups), gap=gap
@@ -216,9 +206,13 @@ def policy_rows(
 
 
 def _score(
-    rows: list[PolicyRow], indices: Sequence[int], scorers: Scorers, forward: TrainingForward
+    rows: list[PolicyRow],
+    indices: Sequence[int],
+    again: Sequence[int],
+    scorers: Scorers,
+    forward: TrainingForward,
 ) -> LogprobGap | None:
-    """Write reference and old log-probs into some rows, where somebody computes them.
+    """Write reference log-probs into some rows, and old ones into those to score ``again``.
 
     Returns the gap of the old ones to the sampler's, None where these stay.
     """
@@ -226,23 +220,13 @@ def _score(
         scored = _scored(scorers.reference, rows, indices, forward)
         for index, scores in zip(indices, scored, strict=True):
             rows[index] = replace(rows[index], ref_logprobs=scores)
-    if scorers.old is None:
+    if scorers.old is None or not again:
         return None
-    again = _scored(scorers.old, rows, indices, forward)
-    gap = _gap(rows, indices, again, forward)
-    for index, scores in zip(indices, again, strict=True):
+    found = _scored(scorers.old, rows, again, forward)
+    gap = logprob_gap([rows[index].old_logprobs for index in again], found)
+    for index, scores in zip(again, found, strict=True):
         rows[index] = replace(rows[index], old_logprobs=scores)
     return gap
-
-
-def _gap(
-    rows: Sequence[PolicyRow],
-    indices: Sequence[int],
-    scores: Sequence[Sequence[float]],
-    forward: TrainingForward,
-) -> LogprobGap | None:
-    sampler = [rows[index].old_logprobs for index in indices]
-    return logprob_gap(sampler, scores, dtype=forward.dtype)
 
 
 def _scored(

@@ -12,9 +12,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import PoolError, SettingsError
 from dph.loss.divergences import DistributionDivergence
-from dph.loss.objectives import Objective
+from dph.loss.objectives import Objective, reads_of
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
+from dph.recipe.terms import REF_LOGPROBS
 from dph.records import Problem
 from dph.runs.drawing import scorer_of
 from dph.runs.presample.tables import DistributionSample
@@ -158,13 +159,20 @@ def training_forward(recipe: Recipe, actors: Actors, objective: Objective) -> Tr
     )
 
 
-def scorers(recipe: Recipe, actors: Actors, objective: Objective) -> Scorers:
-    """Sources of old log-probs (``train.old_logprobs``) and of the initial policy's."""
-    wanted = recipe.train.old_logprobs
-    recompute = wanted == "recompute" or (wanted == "auto" and recipe.model.dtype != "float32")
+def scorers(recipe: Recipe, actors: Actors, objective: Objective, *, dtype: str) -> Scorers:
+    """Sources of old log-probs (``train.old_logprobs``) and of the initial policy's.
+
+    With "auto" in 16 bits, rows of the first optimizer step take those of its gradient pass, unless
+    they are read before it, or again after it (another epoch, an anchor on recent answers).
+    """
+    train, anchors = recipe.train, recipe.objective.active_anchors.values()
+    auto = train.old_logprobs == "auto" and dtype != "float32"
+    read_once = train.epochs == 1 and all(anchor.recent is None for anchor in anchors)
+    read_once = read_once and REF_LOGPROBS not in reads_of(objective.advantage)
     return Scorers(
-        old=actors.policy if recompute else None,
+        old=actors.policy if auto or train.old_logprobs == "recompute" else None,
         reference=actors.reference if objective.reads_reference_logprobs else None,
+        first_of=train.minibatches if auto and read_once else 0,
     )
 
 

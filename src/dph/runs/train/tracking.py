@@ -22,8 +22,7 @@ from dph.runs.directory import read_metrics
 from dph.runs.evaluate.metrics import effective_styles, style_shares
 from dph.runs.train.collect import Collected, Group
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
-from dph.runs.train.policy_rows import LogprobGap
-from dph.runs.train.updating import UpdateReport
+from dph.runs.train.updating import LogprobGap, UpdateReport
 
 # What a step reports.
 

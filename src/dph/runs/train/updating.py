@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,11 +39,17 @@ from dph.runs.train.rows import (
 
 
 def chosen_tokens(
-    weighted: Sequence[WeightedRow], forward: TrainingForward, objective: Objective, *, seed: int
+    weighted: Sequence[WeightedRow],
+    forward: TrainingForward,
+    objective: Objective,
+    *,
+    seed: int,
+    on_policy: bool = False,
 ) -> Mapping[str, Bool[Tensor, "rows tokens"]]:
     """For each term that chooses, which tokens of which rows of the mini-batch.
 
     Computed as: one forward over the new samples without gradient, where a term chooses at all.
+    Its log-probs are the old ones too if the rows are ``on_policy``.
     """
     rows = [w.row for w in weighted if isinstance(w.row, PolicyRow)]
     if not objective.choosing or not rows:
@@ -54,7 +60,7 @@ def chosen_tokens(
         [row.completion_ids for row in rows],
         written=[row.written for row in rows],
     )
-    batch = _whole(rows, logprobs)
+    batch = _whole(rows, logprobs, logprobs if on_policy else [row.old_logprobs for row in rows])
     width = max(length_of(w.row) for w in weighted)
     places = [i for i, w in enumerate(weighted) if w.source == POLICY]
     chosen = {}
@@ -63,18 +69,21 @@ def chosen_tokens(
         where[places, : batch.mask.shape[1]] = term.choose(
             policy_tokens(batch), derived_seed(seed, name)
         )
-        chosen[name] = where.to(forward.model.device)
+        chosen[name] = where
     return chosen
 
 
-def _whole(rows: Sequence[PolicyRow], logprobs: Sequence[Sequence[float]]) -> LossBatch:
+def _whole(
+    rows: Sequence[PolicyRow], logprobs: Sequence[Sequence[float]], old: Sequence[Sequence[float]]
+) -> LossBatch:
     lengths = torch.tensor([length_of(row) for row in rows])
-    mask = torch.arange(int(lengths.max())) < lengths[:, None]
-    like = torch.empty(mask.shape)
+    mask = torch.arange(width := int(lengths.max())) < lengths[:, None]
+    known = (logprobs, old, [row.ref_logprobs or () for row in rows])
+    tables = [torch.from_numpy(padded(values, width)) for values in known]
     return LossBatch(
-        logprobs=padded(logprobs, like=like),
-        old_logprobs=padded([row.old_logprobs for row in rows], like=like),
-        ref_logprobs=padded([row.ref_logprobs or () for row in rows], like=like),
+        logprobs=tables[0],
+        old_logprobs=tables[1],
+        ref_logprobs=tables[2],
         mask=mask,
         advantages=torch.tensor([row.advantage for row in rows]),
         source=torch.full((len(rows),), POLICY),
@@ -113,6 +122,14 @@ def next_weights(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class LogprobGap:
+    """Differences over tokens, in nats."""
+
+    mean: float
+    largest: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateReport:
     """The terms of one mini-batch's loss (nats) and what was done with them.
@@ -122,6 +139,8 @@ class UpdateReport:
     them moves the loss, or (``masked`` of them) because they are left out of it. ``penalties`` and
     ``anchors`` are by name, before their weights. ``counting`` is, for anchors on distributions,
     the share of their rows that counted; ``weights`` are those of anchors that adapt theirs.
+    ``gap`` is |log pi - log pi_old| over the policy's tokens, with the old ones that rows hold;
+    None without any token.
     """
 
     policy: float
@@ -138,6 +157,7 @@ class UpdateReport:
     computed_tokens: int
     counting: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    gap: LogprobGap | None = None
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -188,26 +208,37 @@ def update(
     objective: Objective,
     max_grad_norm: float,
     seed: int = 0,
+    on_policy: bool = False,
 ) -> UpdateReport:
     """Accumulate the gradient of the mixed loss and take one optimizer step.
 
-    ``seed`` is for terms that draw tokens among those of the mini-batch.
+    ``seed`` is for terms that draw tokens among those of the mini-batch. ``on_policy`` says that
+    the policy is the old one: the old log-probs are then those of the gradient pass, without
+    gradient, so that every ratio is exactly 1.
+
+    Computed as: the device is waited for once, after all gradients and before the step.
 
     Raises:
         NonFiniteLossError: the loss or the gradient norm is not finite; no step was taken.
     """
     weighted = weigh(minibatch, objective=objective, max_tokens=forward.max_tokens)
-    chosen = chosen_tokens(weighted, forward, objective, seed=seed)
-    sums, work = _accumulate(weighted, forward, objective, chosen)
+    chosen = chosen_tokens(weighted, forward, objective, seed=seed, on_policy=on_policy)
+    work = _accumulate(weighted, forward, objective, chosen, on_policy=on_policy)
     parameters = [p for p in forward.model.parameters() if p.requires_grad]
     for parameter in parameters:
         if parameter.grad is None:  # AdamW still moves a parameter whose gradient is 0
             parameter.grad = torch.zeros_like(parameter)
-    grad_norm = float(torch.nn.utils.clip_grad_norm_(parameters, max_grad_norm))
-    if not math.isfinite(grad_norm):
-        raise NonFiniteLossError("gradient norm", weighted)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_grad_norm)
+    found, grad_norm = _read(work.terms, norm)
+    bad = [r for r, of in zip(work.rows, found, strict=True) if not math.isfinite(of["total"])]
+    if bad or not math.isfinite(grad_norm):
+        optimizer.zero_grad(set_to_none=True)
+        raise NonFiniteLossError(*(("loss", bad[0]) if bad else ("gradient norm", weighted)))
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
+    sums: defaultdict[str, float] = defaultdict(float)
+    for name, value in (term for of in found for term in of.items()):
+        sums[name] += value
     policy_rows = [row for group in minibatch.groups for row in group]
     stored_rows = sum(len(minibatch.stored[name]) for name in objective.anchors)
     return UpdateReport(
@@ -225,7 +256,18 @@ def update(
         computed_tokens=work.tokens,
         counting=_counting(minibatch, objective, sums),
         weights={n: a.weight for n, a in objective.anchors.items() if a.ascent is not None},
+        gap=_gap(weighted, found),
     )
+
+
+def _gap(
+    weighted: Sequence[WeightedRow], found: Sequence[Mapping[str, float]]
+) -> LogprobGap | None:
+    tokens = sum(length_of(w.row) for w in weighted if w.source == POLICY)
+    if not tokens:
+        return None
+    mean = sum(of["moved"] for of in found) / tokens
+    return LogprobGap(mean=mean, largest=max(of["moved_most"] for of in found))
 
 
 def _counting(
@@ -239,9 +281,14 @@ def _counting(
     }
 
 
-class _Computed(NamedTuple):
-    """Size of the model's input: rows that ran packed, and tokens."""
+class _Accumulated(NamedTuple):
+    """Rows and terms of every micro-batch, and the size of the model's input in all of them.
 
+    Terms are still on the device; ``packed`` rows ran in one sequence with others.
+    """
+
+    rows: list[list[WeightedRow]]
+    terms: list[dict[str, Tensor]]
     packed: int
     tokens: int
 
@@ -251,10 +298,11 @@ def _accumulate(
     forward: TrainingForward,
     objective: Objective,
     chosen: Mapping[str, Tensor],
-) -> tuple[Mapping[str, float], _Computed]:
-    """Sum loss terms and gradients over micro-batches."""
-    sums: defaultdict[str, float] = defaultdict(float)
-    tokens = 0
+    *,
+    on_policy: bool,
+) -> _Accumulated:
+    """Sum gradients over micro-batches, and wait for none of them."""
+    tokens, terms = 0, []
     forward.model.train()
     batches = plan_microbatches(
         forward.model,
@@ -263,21 +311,37 @@ def _accumulate(
         token_budget=forward.token_budget,
         sharing=forward.sharing,
     )
-    for batch in batches:
-        rows = [weighted[i] for i in batch.rows]
-        scored = scored_batch(rows, batch, forward, objective, chosen)
-        loss = mixed_loss(scored.rows, objective, scored.beside)
-        if not torch.isfinite(loss.total):
-            raise NonFiniteLossError("loss", rows)
+    rows = [[weighted[i] for i in batch.rows] for batch in batches]
+    for batch, chunk in zip(batches, rows, strict=True):
+        scored = scored_batch(chunk, batch, forward, objective, chosen)
+        given = scored.rows
+        if on_policy:
+            given = replace(given, old_logprobs=given.logprobs.detach())
+        loss = mixed_loss(given, objective, scored.beside)
         torch.autograd.backward(loss.total)
-        for name, value in _terms(loss):
-            sums[name] += float(value.detach())
+        terms.append({n: v.detach() for n, v in (*_terms(loss), *_moved(scored.rows))})
         tokens += scored.tokens
     packed = sum(len(batch.rows) for batch in batches if batch.packed)
-    return sums, _Computed(packed, tokens)
+    return _Accumulated(rows, terms, packed, tokens)
+
+
+def _read(
+    terms: Sequence[Mapping[str, Tensor]], norm: Tensor
+) -> tuple[list[dict[str, float]], float]:
+    """All terms and the gradient norm: the one place of an update where the host waits."""
+    values = iter(torch.stack([*(x for of in terms for x in of.values()), norm]).tolist())
+    return [{name: next(values) for name in of} for of in terms], next(values)
+
+
+def _moved(batch: LossBatch) -> Iterator[tuple[str, Tensor]]:
+    mask = batch.mask_of(POLICY)
+    away = torch.where(mask, (batch.logprobs.detach() - batch.old_logprobs).abs(), 0.0)
+    yield "moved", away.sum()
+    yield "moved_most", away.amax() if away.numel() else away.sum()
 
 
 def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
+    yield "total", loss.total
     yield "policy", loss.policy
     yield "clipped_low", loss.clipped_low
     yield "clipped_high", loss.clipped_high

@@ -1,0 +1,110 @@
+"""Old log-probs by the setting ``train.old_logprobs``: who computes them, and when."""
+
+import pytest
+
+from dph.loss.objectives import make_objective
+from dph.model.forward.scorer import AnswerScorer
+from dph.recipe import resolve_recipe
+from dph.runs.train.loop import Actors, train
+from dph.runs.train.preparation import scorers
+from dph.runs.train.tracking import read_metrics
+from dph.runs.train.updating import update
+
+
+def recipe_of(method="grpo", dtype="bfloat16", **settings):
+    return resolve_recipe(
+        {
+            "method": method,
+            "model": {"path": "letters", "dtype": dtype},
+            "data": {"train": "letters.jsonl"},
+            "sampling": {"max_tokens": 8},
+            "train": {
+                "steps": 2,
+                "problems_per_step": 4,
+                "samples_per_problem": 4,
+                "minibatches": 2,
+                "learning_rate": 1e-2,
+                **settings,
+            },
+        }
+    )
+
+
+SAMPLERS, FIRST_OF_TWO, ALL = (False, 0), (True, 2), (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"dtype": "float32"}, SAMPLERS),
+        ({"dtype": "float32", "old_logprobs": "recompute"}, ALL),
+        ({}, FIRST_OF_TWO),
+        ({"old_logprobs": "sampler"}, SAMPLERS),
+        ({"old_logprobs": "recompute"}, ALL),
+        ({"epochs": 2}, ALL),  # every row comes again
+        ({"method": "rkl"}, FIRST_OF_TWO),
+        ({"method": "clip_cov"}, FIRST_OF_TWO),
+        ({"method": "dyjr"}, ALL),  # recent answers keep them
+        ({"method": "alpha_dpg"}, ALL),  # the advantage compares them
+    ],
+)
+def test_rows_are_scored_before_the_update_only_where_something_reads_it(settings, expected):
+    recipe, policy = recipe_of(**settings), object()
+    actors = Actors(policy=policy, tokenizer=None, reference=policy, draw=None)
+    objective, dtype = make_objective(recipe.objective), recipe.model.dtype
+    found = scorers(recipe, actors, objective, dtype=dtype)
+    assert (found.old is policy, found.first_of) == expected
+
+
+@pytest.fixture
+def start(tmp_path, make_model, make_draw, tokenizer, problems):
+    def run(name, recipe):
+        policy = make_model()
+        actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+        train(recipe, tmp_path / name, actors, problems, {}, digest="")
+        return read_metrics(tmp_path / name / "metrics.jsonl")
+
+    return run
+
+
+def test_one_optimizer_step_a_rollout_makes_no_second_pass(start, monkeypatch):
+    passes = []
+    inner = AnswerScorer.logprobs
+
+    def counted(self, model, prompts, *rest, **options):
+        passes.append(len(prompts))
+        return inner(self, model, prompts, *rest, **options)
+
+    monkeypatch.setattr(AnswerScorer, "logprobs", counted)
+    lines = start("once", recipe_of(minibatches=1))
+    assert not passes
+    for line in lines:
+        assert line["clipped_low"] == line["clipped_high"] == 0
+        assert 0 <= line["sampler_gap"] <= line["sampler_gap_max"]
+    again = start("again", recipe_of(minibatches=1, old_logprobs="recompute"))
+    assert passes == [line["rows"] for line in again]
+    assert lines[0]["grad_norm"] == pytest.approx(again[0]["grad_norm"], rel=0.02)
+
+
+def test_of_two_mini_batches_the_rows_of_the_second_alone_are_scored(start, monkeypatch):
+    seen, updates = [], []
+
+    def noted(minibatch, *rest, on_policy, **options):
+        updates.append((on_policy, [row for group in minibatch.groups for row in group]))
+        return update(minibatch, *rest, on_policy=on_policy, **options)
+
+    inner = AnswerScorer.logprobs
+
+    def counted(self, model, prompts, completions, **options):
+        found = inner(self, model, prompts, completions, **options)
+        seen.append(dict(zip(zip(prompts, completions, strict=True), found, strict=True)))
+        return found
+
+    monkeypatch.setattr("dph.runs.train.loop.update", noted)
+    monkeypatch.setattr(AnswerScorer, "logprobs", counted)
+    start("two", recipe_of())
+    assert [on_policy for on_policy, _ in updates] == [True, False] * 2
+    second = [[row for row in rows if row.advantage] for _, rows in updates[1::2]]
+    for scored, rows in zip(seen, filter(None, second), strict=True):
+        assert scored.keys() == {(row.prompt_ids, row.completion_ids) for row in rows}
+        assert all(row.old_logprobs == scored[row.prompt_ids, row.completion_ids] for row in rows)
