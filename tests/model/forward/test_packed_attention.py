@@ -1,6 +1,3 @@
-import itertools
-import random
-
 import pytest
 import torch
 from torch import nn
@@ -8,58 +5,7 @@ from torch import nn
 from dph.errors import ModelError
 from dph.model.forward import packed_attention
 from dph.model.forward.packed_attention import PackedAttention
-from dph.model.forward.packing import pack
-
-CPU = torch.device("cpu")
-
-
-def packed_rows(lengths, seed=0):
-    """Rows by (prompt length, completion lengths), in shuffled order."""
-    numbers = random.Random(seed)
-    rows = []
-    for prompt, completions in lengths:
-        ids = [numbers.randrange(99) for _ in range(prompt)]
-        rows += [(ids, [numbers.randrange(99) for _ in range(n)]) for n in completions]
-    numbers.shuffle(rows)
-    return pack([p for p, _ in rows], [c for _, c in rows], device=CPU, least_saved=0)
-
-
-def nested_rows(seed=0):
-    """Rows of few different tokens: trees of several levels, some rows within others."""
-    numbers = random.Random(seed)
-    lengths = [(numbers.randrange(1, 12), numbers.randrange(8)) for _ in range(24)]
-    rows = [[[numbers.randrange(2) for _ in range(n)] for n in pair] for pair in lengths]
-    return pack([p for p, _ in rows], [c for _, c in rows], device=CPU, least_saved=0)
-
-
-SHAPES = {
-    "one group": [(6, [4, 4, 4])],
-    "ragged": [(9, [5, 1, 0, 7]), (2, [3, 8]), (5, [6]), (1, [2, 2])],
-    "equal groups": [(4, [3, 3]), (4, [3, 3]), (4, [3, 3])],
-    "singles": [(3, [2]), (6, [1]), (3, [4])],
-    "nothing after the prompt": [(3, [1, 1]), (2, [0])],
-    "nested": None,
-}
-
-
-def allowed(rows):
-    """Which token sees which: own sequence causally, and for branches each stem above."""
-    seen = torch.zeros(len(rows.ids), len(rows.ids), dtype=torch.bool)
-    for span in rows.sequences:
-        inside = slice(span.start, span.start + span.length)
-        seen[inside, inside] = torch.ones(span.length, span.length, dtype=torch.bool).tril()
-    for some in itertools.chain(*rows.levels):
-        branches = slice(some.tokens.start, some.tokens.start + some.tokens.length)
-        seen[branches, some.stem.start : some.stem.start + some.stem.length] = True
-    return seen
-
-
-def inputs(rows, kv_heads, dtype=torch.float64):
-    torch.manual_seed(0)
-    return [
-        torch.randn(1, heads, len(rows.ids), 8, dtype=dtype, requires_grad=True)
-        for heads in (4, kv_heads, kv_heads)
-    ]
+from packed_rows import SHAPES, inputs, masked_attention, packed_rows, with_borrowed
 
 
 @pytest.mark.parametrize("waste", [0, 4096])
@@ -71,25 +17,37 @@ def test_packed_attention_is_masked_softmax_attention(
     monkeypatch, shape, dtype, kv_heads, softcap, waste
 ):
     monkeypatch.setattr(packed_attention, "_WASTE", waste)
-    rows = packed_rows(SHAPES[shape]) if SHAPES[shape] else nested_rows()
-    query, key, value = inputs(rows, kv_heads, dtype)
-    repeats = 4 // kv_heads
-    scores = query @ key.repeat_interleave(repeats, 1).transpose(-1, -2) * 0.4
-    if softcap:
-        scores = softcap * torch.tanh(scores / softcap)
-    weights = scores.masked_fill(~allowed(rows), -torch.inf).softmax(-1)
-    expected = (weights @ value.repeat_interleave(repeats, 1)).transpose(1, 2)
+    rows = packed_rows(shape)
+    tensors = [x.requires_grad_() for x in inputs(rows, kv_heads, dtype)]
+    expected = masked_attention(rows, *tensors, softcap=softcap)
     grad = torch.randn_like(expected)
-    wanted = torch.autograd.grad(expected, (query, key, value), grad)
-    out = PackedAttention(rows)(nn.Identity(), query, key, value, scaling=0.4, softcap=softcap)
-    found = torch.autograd.grad(out, (query, key, value), grad)
+    wanted = torch.autograd.grad(expected, tensors, grad)
+    out = PackedAttention(rows)(nn.Identity(), *tensors, scaling=0.4, softcap=softcap)
+    found = torch.autograd.grad(out, tensors, grad)
     tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype is torch.float32 else {}
     torch.testing.assert_close(out, expected, **tolerance)
     torch.testing.assert_close(found, wanted, **tolerance)
 
 
+@pytest.mark.parametrize("kv_heads", [4, 2])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_keys_behind_those_of_the_rows_are_stems_like_others(shape, kv_heads):
+    rows = with_borrowed(packed_rows(shape))
+    tensors = inputs(rows, kv_heads, keys=len(rows.ids) + 8)
+    out = PackedAttention(rows)(nn.Identity(), *tensors, scaling=0.4)
+    torch.testing.assert_close(out, masked_attention(rows, *tensors))
+
+
+def test_keys_behind_those_of_the_rows_are_without_gradient():
+    rows = with_borrowed(packed_rows("ragged"))
+    tensors = [x.requires_grad_() for x in inputs(rows, 2, keys=len(rows.ids) + 8)]
+    out = PackedAttention(rows)(nn.Identity(), *tensors)
+    with pytest.raises(AssertionError, match="borrowed keys have no gradient"):
+        out.sum().backward()
+
+
 def test_the_scaling_is_one_over_the_root_of_the_size_unless_given():
-    rows = packed_rows(SHAPES["ragged"])
+    rows = packed_rows("ragged")
     tensors = inputs(rows, 2)
     attention = PackedAttention(rows)
     given = attention(nn.Identity(), *tensors, scaling=8**-0.5)
@@ -97,17 +55,17 @@ def test_the_scaling_is_one_over_the_root_of_the_size_unless_given():
 
 
 def test_inputs_of_any_layout_are_taken():
-    rows = packed_rows(SHAPES["ragged"])
+    rows = packed_rows("ragged")
     tensors = inputs(rows, 2, torch.float32)
-    odd = [x.detach().transpose(2, 3).contiguous().transpose(2, 3) for x in tensors]
+    odd = [x.transpose(2, 3).contiguous().transpose(2, 3) for x in tensors]
     attention = PackedAttention(rows)
     expected = attention(nn.Identity(), *tensors)
-    torch.testing.assert_close(attention(nn.Identity(), *odd), expected.detach())
+    torch.testing.assert_close(attention(nn.Identity(), *odd), expected)
 
 
 def test_under_autocast_it_computes_in_its_dtype():
-    rows = packed_rows(SHAPES["ragged"])
-    tensors = inputs(rows, 2, torch.float32)
+    rows = packed_rows("ragged")
+    tensors = [x.requires_grad_() for x in inputs(rows, 2, torch.float32)]
     expected = PackedAttention(rows)(nn.Identity(), *tensors)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out = PackedAttention(rows)(nn.Identity(), *tensors)
@@ -140,18 +98,18 @@ def test_a_window_as_long_as_the_rows_changes_nothing():
 
 
 def test_many_small_groups_take_few_kernel_calls():
-    attention = PackedAttention(packed_rows([(8 + i % 3, [4, 5, 3]) for i in range(40)]))
-    assert len(attention.tables.causal) < 8
-    assert len(attention.tables.shared) < 20
+    tables = PackedAttention(packed_rows([(8 + i % 3, [4, 5, 3]) for i in range(40)])).tables
+    assert len(tables.causal) < 8
+    assert len(tables.shared) < 20
 
 
 def test_levels_add_few_kernel_calls():
-    rows = nested_rows()
+    rows = packed_rows("nested")
     assert len(rows.levels) > 2
     assert len(PackedAttention(rows).tables.shared) < 3 * len(rows.levels)
 
 
 def test_long_rows_of_unlike_lengths_are_not_padded_to_each_other():
-    attention = PackedAttention(packed_rows([(500, [300, 10]), (100, [200, 150])]))
-    assert all(table.count == 1 for table in attention.tables.causal)
-    assert all(some.bias is None for some in attention.tables.shared)
+    tables = PackedAttention(packed_rows([(500, [300, 10]), (100, [200, 150])])).tables
+    assert all(table.count == 1 for table in tables.causal)
+    assert all(some.bias is None for some in tables.shared)

@@ -223,7 +223,10 @@ class FlashPart(NamedTuple):
 
 
 def takes_flash(query: Tensor, value: Tensor, *, softcap: float | None) -> bool:
-    """Whether `flash` computes attention of these tensors: 16 bits on CUDA, without a softcap."""
+    """Whether `flash` computes attention of these tensors: 16 bits on CUDA, without a softcap.
+
+    The kernel is written for GPUs from Ampere on, and for heads of up to 256.
+    """
     size = query.shape[-1]
     return (
         value.device.type == "cuda"
@@ -232,6 +235,7 @@ def takes_flash(query: Tensor, value: Tensor, *, softcap: float | None) -> bool:
         and size == value.shape[-1]
         and size % 8 == 0
         and size <= 256
+        and torch.cuda.get_device_capability(value.device) >= (8, 0)
     )
 
 

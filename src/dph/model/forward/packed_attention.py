@@ -196,7 +196,7 @@ class PackedAttention:
             dtype = torch.get_autocast_dtype(query.device.type)
             query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
         scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        query, key, value = (_dense(x[0].transpose(0, 1)) for x in (query, key, value))
+        query, key, value = (_dense(x.squeeze(0).transpose(0, 1)) for x in (query, key, value))
         if takes_flash(query, value, softcap=softcap):
             return varlen_attention(query, key, value, self._calls, scaling)[None]
         out: Tensor = _Attention.apply(query, key, value, self.tables, scaling, softcap)  # type: ignore[no-untyped-call]
