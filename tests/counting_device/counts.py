@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 # fmt: off
@@ -174,8 +175,8 @@ class Counts:
         return "\n".join(lines)
 
 
-_HERE = str(Path(__file__).parent)
-_OF_TORCH = ("/torch/optim/", "/torch/nn/utils/")
+_HERE, _TORCH = str(Path(__file__).parent), str(Path(torch.__file__).parent)
+_OF_TORCH = (f"{_TORCH}/optim/", f"{_TORCH}/nn/utils/")
 
 
 def place_of_caller() -> str:
@@ -184,7 +185,7 @@ def place_of_caller() -> str:
     while frame is not None:
         path = frame.f_code.co_filename
         ours = path.startswith((_HERE, "<")) or path.endswith("/contextlib.py")
-        if not ours and ("/torch/" not in path or any(part in path for part in _OF_TORCH)):
+        if not ours and (not path.startswith(_TORCH) or path.startswith(_OF_TORCH)):
             for root in ("/site-packages/", "/src/", "/tests/"):
                 path = path.rsplit(root, 1)[-1]
             return f"{path}:{frame.f_lineno}"
