@@ -66,12 +66,12 @@ def tokenizer():
 def make_model(tokenizer):
     """A fresh tiny Llama; the same seed gives the same weights."""
 
-    def make(seed=0):
+    def make(seed=0, width=16):
         torch.manual_seed(seed)
         config = LlamaConfig(
             vocab_size=len(tokenizer),
-            hidden_size=16,
-            intermediate_size=32,
+            hidden_size=width,
+            intermediate_size=2 * width,
             num_hidden_layers=2,
             num_attention_heads=2,
             max_position_embeddings=32,

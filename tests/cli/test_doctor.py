@@ -2,6 +2,7 @@ import json
 from importlib.metadata import PackageNotFoundError
 
 import pytest
+import torch
 
 from dph import __version__
 from dph._base.files import sha256
@@ -118,3 +119,57 @@ def test_a_real_model_with_another_file_than_it_had_is_not_ready(dph, monkeypatc
     code, out, _ = dph("doctor", "smollm2")
     assert code == 1
     assert f"{tmp_path / 'config.json'} has the SHA-256 44136fa3" in out
+
+
+def test_without_a_gpu_its_fast_paths_are_not_looked_at(dph, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert "\nfast paths: not looked at: there is no CUDA device\n" in dph("doctor")[1]
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of some compute capability, with a build of torch that has FlashAttention."""
+
+    def choose(*capability, flash=True):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+        there = torch.backends.cuda
+        monkeypatch.setattr(there, "is_flash_attention_available", lambda: flash)
+        known = installed._version
+        versions = {"liger-kernel": "0.8.5", "bitsandbytes": None, "cut-cross-entropy": None}
+        monkeypatch.setattr(
+            machine, "_version", lambda n: versions[n] if n in versions else known(n)
+        )
+
+    return choose
+
+
+def test_each_fast_path_of_a_gpu_is_there_or_says_why_not(dph, gpu):
+    gpu(9, 0)
+    assert json.loads(dph("doctor", "--json")[1])["fast_paths"] == {
+        "bfloat16": "yes",
+        "attention of packed rows in one call": "yes",
+        "one CUDA graph a token": "yes",
+        "fused AdamW": "yes",
+        "products of bfloat16 summed in float32": "yes",
+        "liger-kernel": "0.8.5",
+        "cut-cross-entropy": "no: cut-cross-entropy is missing",
+        "bitsandbytes": "no: bitsandbytes is missing",
+    }
+    gpu(9, 0, flash=False)
+    assert (
+        "\nfast paths: one CUDA graph a token: no: torch is built without Flash" in dph("doctor")[1]
+    )
+
+
+def test_a_gpu_before_ampere_lacks_what_takes_16_bits(dph, gpu):
+    gpu(7, 5)
+    found = json.loads(dph("doctor", "--json")[1])["fast_paths"]
+    lacks = [name for name, state in found.items() if "compute capability 7.5" in state]
+    assert lacks == [
+        "bfloat16",
+        "attention of packed rows in one call",
+        "one CUDA graph a token",
+        "products of bfloat16 summed in float32",
+    ]

@@ -8,7 +8,8 @@ from transformers.utils import logging as transformers_logging
 from dph.errors import ModelError, SettingsError
 from dph.model import loading
 from dph.model.forward.logprobs import completion_scores
-from dph.model.loading import computed_by, load_model, load_tokenizer
+from dph.model.loading import computed_by, load_model, load_tokenizer, on_this_device
+from dph.recipe import resolve_recipe
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_tokenizer_without_a_pad_token_pads_with_its_end(directory, tokenizer)
 
 def test_a_model_without_sdpa_gets_eager_attention_and_says_so_once(make_model, tmp_path, caplog):
     make_model("bloom").save_pretrained(tmp_path / "bloom")
-    loading._say_eager.cache_clear()
+    loading._say_once.cache_clear()
     models = [load_model(tmp_path / "bloom", device="cpu") for _ in range(2)]
     assert {model.config._attn_implementation for model in models} == {"eager"}
     assert caplog.messages == ['bloom has no attention "sdpa": model.attention = "eager" is used']
@@ -163,3 +164,28 @@ def test_a_result_says_which_device_computed_it(monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert computed_by("cpu") == processor
     assert computed_by("auto") == f"{processor}, NVIDIA H100, CUDA 13.0"
+
+
+@pytest.mark.parametrize(
+    ("device", "here", "narrow", "dtype"),
+    [
+        ("cpu", True, True, "float32"),
+        ("auto", True, True, "bfloat16"),
+        ("auto", True, False, "float32"),  # a card older than Ampere
+        ("auto", False, False, "float32"),
+        ("cuda", False, False, "bfloat16"),  # the card is elsewhere
+    ],
+)
+def test_a_recipe_is_decided_for_the_device_that_it_takes(monkeypatch, device, here, narrow, dtype):
+    def supported(*, including_emulation):
+        assert not including_emulation
+        return narrow
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: here)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    model, data = {"path": "m", "device": device}, {"train": "t.jsonl", "verifier": "number"}
+    decided = on_this_device(resolve_recipe({"model": model, "data": data}))
+    assert decided.model.dtype == dtype
+    assert decided.sampling.max_rows == (
+        256 if device == "cpu" or (not here and device == "auto") else "auto"
+    )

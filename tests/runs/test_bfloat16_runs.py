@@ -1,4 +1,4 @@
-"""Whole runs whose weights are bfloat16 in memory: pool, training, evaluation and what is saved."""
+"""Whole runs whose weights are narrow in memory: pool, training, evaluation and what is saved."""
 
 import shutil
 
@@ -7,10 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from dph.errors import SettingsError
 from dph.model.loading import load_model
+from dph.model.policies import load_policy
 from dph.runs.directory import latest_checkpoint
+from dph.runs.plan import open_plan
+from dph.runs.progress import Silent
 from dph.runs.run import run
-from dph.runs.written_models import export
+from dph.runs.written_models import export, interpolation_stage
 
 NARROW = {"dtype": "bfloat16", "weights": "bfloat16"}
 LORA = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
@@ -21,7 +25,16 @@ def settings_of(kind):
     if kind == "whole":
         pytest.importorskip("torchao", reason="the extra low-memory is not installed")
         return NARROW
-    return NARROW | LORA
+    if kind == "nf4":
+        pytest.importorskip("bitsandbytes", reason="the extra nf4 is not installed")
+    return NARROW | LORA | {"weights": "nf4" if kind == "nf4" else "bfloat16"}
+
+
+@pytest.fixture
+def make_recipe(make_recipe, make_model, tmp_path):
+    """bitsandbytes, on a CPU, reads blocks of 64 numbers wrongly where a row is shorter."""
+    make_model(width=64).save_pretrained(tmp_path / "model")
+    return make_recipe
 
 
 def weights_of(directory, kind):
@@ -29,7 +42,7 @@ def weights_of(directory, kind):
     return load_file(latest_checkpoint(directory / "checkpoints") / name)
 
 
-@pytest.mark.parametrize("kind", ["adapter", "whole"])
+@pytest.mark.parametrize("kind", ["adapter", "nf4", "whole"])
 def test_a_run_goes_from_its_pool_to_an_evaluation_and_goes_on_to_the_bit(
     make_recipe, tmp_path, kind
 ):
@@ -51,9 +64,10 @@ def test_a_run_goes_from_its_pool_to_an_evaluation_and_goes_on_to_the_bit(
     assert {tensor.dtype for tensor in theirs.values()} == {saved}
 
 
-def test_the_frozen_weights_of_an_adapter_are_those_of_the_base_rounded_once(make_recipe, tmp_path):
-    """So the exported model is base plus adapter: the base itself was not touched."""
-    recipe = make_recipe("grpo", model=NARROW | LORA, train={"learning_rate": 0.05})
+@pytest.mark.parametrize("kind", ["adapter", "nf4"])
+def test_an_exported_model_is_the_base_in_its_files_plus_the_adapter(make_recipe, tmp_path, kind):
+    """So the frozen weights are those of the base, rounded once: the base was not touched."""
+    recipe = make_recipe("grpo", model=settings_of(kind), train={"learning_rate": 0.05})
     run(recipe, tmp_path / "run")
     base = load_model(tmp_path / "model", device="cpu").state_dict()
     merged = load_model(export(tmp_path / "run", tmp_path / "out"), device="cpu").state_dict()
@@ -63,3 +77,54 @@ def test_the_frozen_weights_of_an_adapter_are_those_of_the_base_rounded_once(mak
     # A product of matrices of rank 4 (alpha / rank = 2), in float32.
     assert torch.linalg.matrix_rank(difference, rtol=1e-4) <= 4
     assert difference.abs().max() > 1e-3
+
+
+NF4 = torch.tensor(
+    [
+        *(-1.0, -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.0911, 0.0),
+        *(0.0796, 0.1609, 0.2461, 0.3379, 0.4407, 0.5626, 0.7230, 1.0),
+    ]
+)
+"""Quantiles of a normal distribution between -1 and 1 (arXiv:2305.14314, appendix E)."""
+
+
+def nearest_codes(weight):
+    """``weight`` by blocks of 64 numbers, each the nearest of 16 multiples of the largest one."""
+    blocks = weight.reshape(-1, 64)
+    largest = blocks.abs().amax(dim=1, keepdim=True)
+    codes = (blocks / largest)[..., None].sub(NF4).abs().argmin(dim=-1)
+    return (NF4[codes] * largest).reshape(weight.shape)
+
+
+def test_a_base_in_four_bits_has_the_nearest_codes_of_every_block(make_recipe, tmp_path):
+    recipe = make_recipe("grpo", model=settings_of("nf4"))
+    with open_plan(recipe, tmp_path / "run") as plan:
+        model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial, seed=0)
+    layer = model.model.layers[0].mlp.down_proj
+    inputs = torch.eye(layer.in_features, dtype=torch.bfloat16)
+    base = load_model(tmp_path / "model", device="cpu").state_dict()
+    with torch.no_grad():
+        rows = layer(inputs).float().T  # the adapter adds 0 yet
+    exact = base["model.layers.0.mlp.down_proj.weight"].bfloat16().float()
+    least = (nearest_codes(exact) - exact).abs()
+    # A block's largest number has 8 bits of the range of 256 blocks, and products have 8.
+    assert ((rows - exact).abs() <= least + 2**-7 * exact.abs().max()).all()
+    assert least.max() > 2**-4 * exact.abs().max()  # of 16 codes
+    assert model.lm_head.weight.dtype == model.model.norm.weight.dtype == torch.bfloat16
+    assert {p.dtype for p in model.parameters() if p.requires_grad} == {torch.float32}
+
+
+def test_models_that_four_bits_would_round_away_are_refused(make_recipe, tmp_path):
+    recipe = make_recipe("grpo", model=NARROW | LORA | {"weights": "nf4"})
+    with (
+        open_plan(recipe, tmp_path / "run") as plan,
+        pytest.raises(SettingsError, match=r'between two others.*set model.weights = "bfloat16"'),
+    ):
+        interpolation_stage(plan, [0.5], Silent())
+
+
+def test_a_base_in_four_bits_without_its_package_is_refused(make_recipe, tmp_path, monkeypatch):
+    make_recipe()
+    monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: None)
+    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[nf4\]'"):
+        load_model(tmp_path / "model", device="cpu", weights="nf4")

@@ -131,3 +131,19 @@ def test_a_run_is_told_that_not_its_recipe_but_what_it_names_changed(make_recipe
     )
     other = make_recipe(train={"steps": 2, "learning_rate": 0.5})
     assert "train.learning_rate was 0.01, now 0.5" in what_changed(tmp_path / "recipe.toml", other)
+
+
+def test_a_run_of_before_settings_were_added_and_left_out_counts_what_it_counted(
+    make_recipe, monkeypatch
+):
+    """On a CPU: so a run that was begun then goes on."""
+    counted = []
+    monkeypatch.setattr(
+        "dph.runs.training_digest.recipe_digest", lambda *parts: counted.extend(parts) or ""
+    )
+    digest_of(make_recipe())
+    [said] = [part for part in counted if isinstance(part, dict) and "model.dtype" in part]
+    assert said["model.dtype"] == "float32"
+    assert (said["sampling.max_rows"], said["sampling.cache_tokens"]) == (256, 262144)
+    assert said["sampling.cuda_graphs"] is False
+    assert not {"model.kernels", "model.weights", "model.adapter"} & said.keys()

@@ -105,7 +105,6 @@ SHARED_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         "data.styles": ours(_EVALUATION),
         **{f"sampling.{name}": ours(_EVALUATION) for name in ("max_rows", "cache_tokens")},
-        "sampling.cuda_graphs": ours(_EVALUATION),
         **{
             f"stores.*.{name}": ours(_STORES)
             for name in ("file", "only", "novel", "allow_overlap", "agreement", "prompts")

@@ -31,6 +31,7 @@ TRL_ROWS: Mapping[str, Row] = MappingProxyType(
         "model.device": to("use_cpu"),
         "model.dtype": to("bf16"),
         "model.attention": to("model"),
+        "model.kernels": to("model"),
         "model.gradient_checkpointing": to("activation_checkpointing"),
         **{f"data.{name}": to(_DATA) for name in ("train", "columns", "chat", "system_prompt")},
         **{f"data.shots.{name}": to(_DATA) for name in SHOTS},

@@ -32,6 +32,7 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "model.device": to("trainer.device"),
         "model.dtype": to(f"{_ACTOR}.fsdp_config.mixed_precision.param_dtype"),
         "model.attention": to(f"{_MODEL}.override_config.attn_implementation"),
+        "model.kernels": to(f"{_MODEL}.use_liger"),
         "model.gradient_checkpointing": to(f"{_MODEL}.enable_gradient_checkpointing"),
         "data.train": to(_FILES),
         "data.columns": to(_FILES),

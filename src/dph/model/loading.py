@@ -3,20 +3,23 @@
 import contextlib
 import inspect
 import logging
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from tokenizers import Tokenizer, processors
-from torch import nn
+from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -26,7 +29,9 @@ from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
 from dph.model.attention.probing import RECURRENT, checkpoint_contexts, recurrent_layers
-from dph.recipe.section import Device, Precision
+from dph.recipe import Recipe
+from dph.recipe.extras import BITSANDBYTES, LIGER
+from dph.recipe.section import Device, Stored
 
 # A model in another mode for a moment: evaluation, or bfloat16 arithmetic.
 
@@ -153,36 +158,108 @@ def load_model(
     device: Device = "auto",
     attention: str = "sdpa",
     gradient_checkpointing: bool = False,
-    weights: Precision = "float32",
+    weights: Stored = "float32",
+    kernels: str = "torch",
 ) -> PreTrainedModel:
     """The causal language model of a directory, in evaluation mode.
 
     Reads safetensors only and never reaches the network. Every dropout rate of the config is set
     to 0 (and saved so): policy ratios between two forwards of the same weights must be 1.
     ``device="auto"`` takes the GPU if there is one. A model that transformers has no sdpa attention
-    for gets the eager one, and a line in the log says so.
+    for gets the eager one, and a line in the log says so. ``weights="nf4"`` are rounded to 4 bits
+    while they are read, except embeddings, norms and the output layer, which are in bfloat16.
+    ``kernels="liger"``: the model computes on a GPU alone.
 
     Raises:
-        SettingsError: ``device="cuda"`` without a CUDA device.
+        SettingsError: ``device="cuda"`` or ``kernels="liger"`` without a CUDA device, or a package
+            is missing.
         ModelError: the directory is missing or damaged, lacks weights, or is no causal model.
     """
     directory = _model_directory(path)
     target = _device(device)
+    _require_extras(weights, kernels)
     config = load_config(directory)
     _without_dropout(config)
     try:
-        model, report = _read(directory, config, attention, getattr(torch, weights))
+        model, report = _read(directory, config, attention, _stored(weights, target))
     except _DAMAGED as error:
         why = _refused_attention(error, config, attention) or _line(error)
         raise ModelError(f"cannot load a causal model from {directory}: {why}") from error
     _require_all_weights(directory, report)
+    for layer in model.modules():
+        if hasattr(layer, _PACKS):
+            setattr(layer, _PACKS, False)
     if gradient_checkpointing:
         _checkpoint_activations(model)
+    if kernels == "liger":
+        _take_liger(model)
     return model.eval().to(target)
 
 
+_PACKS = "support_avx512bf16_for_cpu"
+"""Layers of bitsandbytes with it repack their weights in evaluation, and have no gradient then."""
+
+
+def _require_extras(weights: Stored, kernels: str) -> None:
+    for extra, taken in ((BITSANDBYTES, weights == "nf4"), (LIGER, kernels == "liger")):
+        if taken and not extra.is_installed:
+            raise SettingsError(extra.missing)
+    if kernels == "liger" and not torch.cuda.is_available():
+        raise SettingsError('model.kernels is "liger", but there is no CUDA device; use "torch"')
+
+
+def _stored(weights: Stored, target: torch.device) -> dict[str, Any]:
+    """Arguments of transformers for weights of this precision."""
+    if weights != "nf4":
+        return {"dtype": getattr(torch, weights)}
+    place = torch.cuda.current_device() if target.type == "cuda" else "cpu"
+    four = BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type=weights,
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
+    return {"dtype": torch.bfloat16, "quantization_config": four, "device_map": {"": place}}
+
+
+def _take_liger(model: PreTrainedModel) -> None:
+    """Let Liger compute norms, rotary embeddings and gated layers of ``model``.
+
+    Of the process only one thing changes: rotary embeddings on CUDA of all models of this kind.
+    """
+    from liger_kernel.transformers import monkey_patch  # noqa: PLC0415  # an extra; loads Triton
+
+    config, kind, release = model.config, model.config.model_type, version("liger-kernel")
+    if kind not in monkey_patch.MODEL_TYPE_TO_APPLY_LIGER_FN:
+        _say_once(
+            logging.WARNING, "Liger %s has no kernels for %s: torch's are used", release, kind
+        )
+        return
+    gate = getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", "")
+    names = vars(sys.modules[type(model).__module__])
+    before = dict(names)
+    monkey_patch._apply_liger_kernel_to_instance(
+        model,
+        rope=True,
+        rms_norm=True,
+        swiglu=gate in ("silu", "swish"),
+        geglu=gate == "gelu_pytorch_tanh",
+        cross_entropy=False,
+        fused_linear_cross_entropy=False,
+    )
+    for name, own in before.items():
+        if (new := names[name]) is not own:
+            keep = isinstance(own, type | partial)  # models that are made later are as before
+            names[name] = own if keep else partial(_by_device, own, new)
+    _say_once(logging.INFO, "Liger %s computes norms, rotary and gates of %s", release, kind)
+
+
+def _by_device(plain: Any, on_cuda: Any, tensor: Tensor, *others: Any, **named: Any) -> Any:
+    return (on_cuda if tensor.is_cuda else plain)(tensor, *others, **named)
+
+
 def _read(
-    directory: Path, config: PreTrainedConfig, attention: str, dtype: torch.dtype
+    directory: Path, config: PreTrainedConfig, attention: str, stored: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """The model and what of its weights was missing or did not fit."""
 
@@ -191,7 +268,7 @@ def _read(
             return AutoModelForCausalLM.from_pretrained(
                 directory,
                 config=config,
-                dtype=dtype,
+                **stored,
                 attn_implementation=attention,
                 use_safetensors=True,
                 local_files_only=True,
@@ -204,15 +281,16 @@ def _read(
     except ValueError as error:
         if attention != "sdpa" or not _lacks_attention(error) or recurrent_layers(config):
             raise
-        _say_eager(config.model_type)
+        said = '%s has no attention "sdpa": model.attention = "eager" is used'
+        _say_once(logging.WARNING, said, config.model_type)
         model, report = read("eager")
     return model, report
 
 
 @lru_cache
-def _say_eager(kind: str) -> None:
+def _say_once(level: int, message: str, *arguments: str) -> None:
     """Once in a process: a run loads its model several times."""
-    _LOG.warning('%s has no attention "sdpa": model.attention = "eager" is used', kind)
+    _LOG.log(level, message, *arguments)
 
 
 def _lacks_attention(error: Exception) -> bool:
@@ -250,11 +328,21 @@ def _require_all_weights(directory: Path, report: Mapping[str, Collection[Any]])
         )
 
 
-def computed_by(device: Device = "auto") -> str:
+def on_this_device(recipe: Recipe) -> Recipe:
+    """The recipe with ``auto`` decided for the device that it takes here.
+
+    A GPU that it asks for, and that is not here, has 16-bit products.
+    """
+    asked, here = recipe.model.device, torch.cuda.is_available()
+    narrow = not here or torch.cuda.is_bf16_supported(including_emulation=False)
+    return recipe.on_device(cuda=asked == "cuda" or (asked == "auto" and here), bfloat16=narrow)
+
+
+def computed_by(device: Device = "auto", kernels: str = "torch") -> str:
     """The kernels of a device, for `dph._base.provenance.versions`.
 
     Those of a processor by their instructions (AVX512); those of a GPU by its name and CUDA's
-    release, after the processor's.
+    release, and by Liger's where it computes, after the processor's.
 
     Raises:
         SettingsError: ``device="cuda"`` without a CUDA device.
@@ -262,7 +350,8 @@ def computed_by(device: Device = "auto") -> str:
     processor = torch.backends.cpu.get_cpu_capability()
     if _device(device).type == "cpu":
         return processor
-    return f"{processor}, {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+    found = f"{processor}, {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+    return f"{found}, Liger {version('liger-kernel')}" if kernels == "liger" else found
 
 
 def _device(name: str) -> torch.device:

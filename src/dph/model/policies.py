@@ -399,6 +399,7 @@ def load_policy(
         attention=settings.attention,
         gradient_checkpointing=settings.gradient_checkpointing,
         weights=settings.weights,
+        kernels=settings.kernels,
     )
     if adapted:
         read_adapter(model, path, base=directory_fingerprint(initial))

@@ -32,6 +32,12 @@ class Extra:
 
 
 PEFT = Extra(needed_by="[model.adapter]", package="peft", title="PEFT", name="peft")
+LIGER = Extra(
+    needed_by='model.kernels = "liger"', package="liger_kernel", title="liger-kernel", name="gpu"
+)
+BITSANDBYTES = Extra(
+    needed_by='model.weights = "nf4"', package="bitsandbytes", title="bitsandbytes", name="nf4"
+)
 TORCHAO = Extra(
     needed_by='model.weights = "bfloat16" without [model.adapter]',
     package="torchao",

@@ -15,6 +15,7 @@ from dph._base.import_path import is_import_path
 from dph.errors import SettingsError
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
+from dph.recipe.extras import LIGER
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.section import Count, Phrase, Positive, Section
@@ -353,6 +354,15 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _four_bits_are_sampled_here(self) -> Self:
+        if self.model.weights == "nf4" and self.sampling.engine != "torch":
+            raise ValueError(
+                'sampling.engine = "vllm" reads whole weights, and model.weights = "nf4" are '
+                'others: set sampling.engine = "torch", or model.weights = "bfloat16"'
+            )
+        return self
+
+    @model_validator(mode="after")
     def _something_is_learnt_from(self) -> Self:
         if not self.train.problems_per_step and not self.objective.rehearses:
             raise ValueError(
@@ -371,6 +381,20 @@ class Recipe(Section):
                 f"{self.self_consistency.problems_per_step}, or choose another advantage"
             )
         return self
+
+    def on_device(self, *, cuda: bool, bfloat16: bool = True) -> Self:
+        """The recipe with ``auto`` decided for a GPU, which may lack ``bfloat16``, or a CPU.
+
+        How many rows a GPU samples at a time stays open: that follows from its free memory.
+        """
+        narrow = self.model.weights != "float32" or (cuda and bfloat16)
+        model = self.model.decided(
+            dtype="bfloat16" if narrow else "float32",
+            kernels="liger" if cuda and LIGER.is_installed else "torch",
+        )
+        rows = {} if cuda else {"max_rows": 256, "cache_tokens": 262144}
+        sampling = self.sampling.decided(**rows)
+        return self.model_copy(update={"model": model, "sampling": sampling})
 
     @property
     def answer_tokens(self) -> int:

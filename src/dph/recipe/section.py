@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
@@ -90,6 +90,7 @@ def faults_of(error: ValidationError) -> list[ErrorDetails]:
 Engine = Literal["own", "trl", "verl"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
+Stored = Literal["float32", "bfloat16", "nf4"]
 SharedPrompts = Literal["auto", "always", "never"]
 WrongFinal = Literal["discard", "explore"]
 
@@ -117,6 +118,11 @@ class Section(BaseModel):
     """A frozen table of settings; an unknown key or a wrong type is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def decided(self, **values: Any) -> Self:
+        """The same table with these ``values`` where it says ``auto``."""
+        auto = {name: value for name, value in values.items() if getattr(self, name) == "auto"}
+        return self.model_copy(update=auto)
 
 
 def section_in(annotation: Any) -> type[Section] | None:

@@ -12,14 +12,31 @@ from dph.recipe.section import (
     Engine,
     FilePath,
     Positive,
-    Precision,
     Section,
     SharedPrompts,
+    Stored,
     Whole,
     WrongFinal,
     with_default,
 )
 from dph.recipe.stores import PromptFileSettings
+
+# A word, or a number.
+
+
+def _or_number(*words: str) -> BeforeValidator:
+    def checked(value: Any) -> Any:
+        if value in words or (type(value) is int and value > 0):
+            return value
+        raise ValueError(
+            f"should be {', '.join(map(repr, words))} or a number above 0, got {value!r}"
+        )
+
+    return BeforeValidator(checked)
+
+
+Size = Annotated[Literal["auto"] | int, _or_number("auto")]
+KeptSamples = Annotated[Literal["all", "none"] | int, _or_number("all", "none")]
 
 # The settings of ``[model]``.
 
@@ -84,15 +101,20 @@ class ModelSettings(Section):
         "the run begins",
     )
     device: Device = Field("auto", description="auto: the GPU if there is one")
-    dtype: Precision = Field(
-        "float32",
-        description="precision of the computation: bfloat16 multiplies matrices under autocast",
+    dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="precision of the computation: bfloat16 multiplies matrices under autocast; "
+        "auto: bfloat16 on a GPU, float32 on a CPU; float32 uses no TF32",
     )
-    weights: Precision = Field(
+    weights: Stored = Field(
         "float32",
         description="precision of the weights in memory: bfloat16 halves them, frozen under an "
-        "adapter or "
-        "trained by 8-bit AdamW with stochastic rounding",
+        "adapter or trained by 8-bit AdamW with stochastic rounding; nf4: 4 bits, under an adapter",
+    )
+    kernels: Literal["auto", "torch", "liger"] = Field(
+        "auto",
+        description="kernels of norms, rotary embeddings and gated layers on a GPU: auto: Liger's "
+        "where it is installed",
     )
     adapter: AdapterSettings | None = Field(
         None, description="a table [model.adapter]: train an adapter with frozen weights"
@@ -105,11 +127,13 @@ class ModelSettings(Section):
 
     @model_validator(mode="after")
     def _weights_fit_the_computation(self) -> Self:
-        if self.weights == "bfloat16" and self.dtype != "bfloat16":
+        if self.weights != "float32" and self.dtype == "float32":
             raise ValueError(
-                'weights = "bfloat16" needs computation in bfloat16: set model.dtype = '
+                f'weights = "{self.weights}" needs computation in bfloat16: set model.dtype = '
                 f'"bfloat16" too, got {self.dtype!r}'
             )
+        if self.weights == "nf4" and self.adapter is None:
+            raise ValueError('weights = "nf4" are frozen: add [model.adapter], which is trained')
         return self
 
 
@@ -182,13 +206,13 @@ class SamplingSettings(Section):
         (),
         description="stop tokens in addition to the end-of-sequence token (text of one token each)",
     )
-    max_rows: Positive = Field(256, description="completions decoded at a time")
-    cache_tokens: Positive = Field(
-        262144,
-        description="token limit of the cache: each prompt once, and max_tokens per completion",
+    max_rows: Size = Field(
+        "auto", description="completions decoded at a time; auto: 256, or by a GPU's free memory"
     )
-    cuda_graphs: bool = Field(
-        False, description="replay decoding steps as CUDA graphs (tested on a GPU, not timed)"
+    cache_tokens: Size = Field(
+        "auto",
+        description="token limit of the cache: each prompt once, and max_tokens per completion; "
+        "auto: 262144, or by a GPU's free memory",
     )
 
 
@@ -322,15 +346,6 @@ class VerlSettings(Section):
     overrides: Annotated[tuple[Override, ...], Field(strict=False)] = Field(
         (), description="further verl settings, as Hydra overrides; they take precedence"
     )
-
-
-def _kept(value: Any) -> Any:
-    if value in ("all", "none") or (type(value) is int and value > 0):
-        return value
-    raise ValueError(f"should be 'all', 'none' or a number of problems above 0, got {value!r}")
-
-
-KeptSamples = Annotated[Literal["all", "none"] | int, BeforeValidator(_kept)]
 
 
 class TrainingSettings(Section):

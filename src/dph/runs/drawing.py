@@ -41,15 +41,9 @@ def scorer_of(
 
 def torch_sampler(plan: RunPlan, model: PreTrainedModel) -> TorchSampler:
     """Our own sampler of these weights."""
-    sampling = plan.recipe.sampling
-    return TorchSampler(
-        model,
-        plan.prompts.tokenizer,
-        max_rows=sampling.max_rows,
-        cache_tokens=sampling.cache_tokens,
-        cuda_graphs=sampling.cuda_graphs,
-        dtype=plan.recipe.model.dtype,
-    )
+    sizes = plan.recipe.sampling.model_dump(include={"max_rows", "cache_tokens"})
+    given = {name: size for name, size in sizes.items() if size != "auto"}
+    return TorchSampler(model, plan.prompts.tokenizer, **given, dtype=plan.recipe.model.dtype)
 
 
 def graded_sampler(plan: RunPlan, model: PreTrainedModel) -> AnswerSampler:
@@ -124,7 +118,9 @@ def _on_disk(plan: RunPlan, path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory() as temporary:
         if is_adapter(path):
-            whole = load_whole(path, initial=plan.initial, weights=plan.recipe.model.weights)
+            weights = plan.recipe.model.weights
+            assert weights != "nf4"  # refused by the recipe
+            whole = load_whole(path, initial=plan.initial, weights=weights)
             whole.save_pretrained(temporary)
         else:
             for file in path.resolve().iterdir():
@@ -141,7 +137,7 @@ def _vllm(plan: RunPlan, model: PreTrainedModel, path: Path) -> VLLMSampler:
         tokenizer,
         options=EngineOptions(
             dtype=recipe.model.dtype,
-            max_rows=recipe.sampling.max_rows,
+            max_rows=256 if recipe.sampling.max_rows == "auto" else recipe.sampling.max_rows,
             memory=settings.memory,
             gpus=settings.gpus,
             context=settings.context,

@@ -118,7 +118,8 @@ def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False)
 
     All prompts begin with the same ``common`` tokens (examples, a template), which are run once.
     """
-    train, answer = recipe.train, recipe.answer_tokens
+    recipe = recipe.on_device(cuda=cuda)
+    train, answer, sampling = recipe.train, recipe.answer_tokens, recipe.sampling
     groups = -(-train.problems_per_step // train.minibatches)
     rows = groups * train.samples_per_problem
     stored = -(-_stored(recipe) // train.minibatches)
@@ -127,9 +128,11 @@ def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False)
     apart = (rows + stored) * row
     computed, unshared = (max(row, min(tokens, budget)) for tokens in (shared, apart))
     drawn = train.problems_per_step * train.samples_per_problem
-    side_by_side = min(drawn, recipe.sampling.max_rows)
+    side_by_side = drawn if sampling.max_rows == "auto" else min(drawn, sampling.max_rows)
     prompts = -(-side_by_side // train.samples_per_problem)
     cached = prompts * prompt + side_by_side * max(answer - 1, 1)
+    if sampling.cache_tokens != "auto":
+        cached = min(cached, max(sampling.cache_tokens, row))
     at_once = _PREFILL if cuda else _PREFILL_ON_CPU
     return Load(
         computed=computed,
@@ -137,7 +140,7 @@ def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False)
         scored=(rows + stored) * answer * computed // max(shared, 1),
         scored_apart=unshared * answer // row,
         several=shared > budget,
-        cached=min(cached, max(recipe.sampling.cache_tokens, row)),
+        cached=cached,
         rows=side_by_side,
         prefilled=max(prompt, min(common + prompts * own, at_once)) if drawn else 0,
     )
@@ -265,6 +268,8 @@ _TABLE = 2**24
 """Logits above which they are computed in blocks (`dph.model.forward.logprobs`)."""
 _BLOCKS = 4 * 2**20 * 4
 """Bytes of the buffers of blocks."""
+_OF_FREE = 0.85
+"""Share of a GPU's free memory that the sampler fills where its rows are ``auto``."""
 _STATES_8_BIT = 2 * (1 + 4 / 256)
 """Bytes of a number's state in 8-bit AdamW: two codes, and a scale for every 256 of each."""
 
@@ -317,6 +322,7 @@ def estimate(
     ``cuda`` is where it runs, ``gpu`` the bytes of that device. Computed as: sizes of what is
     there at once. Answers have their full length.
     """
+    recipe = recipe.on_device(cuda=cuda)
     model = recipe.model
     width = 2 if model.weights == "bfloat16" else 4
     trained, gradient = shape.parameters, float(width)
@@ -328,15 +334,20 @@ def estimate(
     head = 0.0 if model.adapter is not None else shape.head * 4.0
     apart = _activations(recipe, shape, load.apart, load.scored_apart)
     never = recipe.train.shared_prompts == "never"
+    weights = shape.parameters * width * _models(recipe) + extra
+    cache = load.cached * 2.0 * shape.layers * shape.keys * _products(recipe)
+    logits, drawn = _sampling(recipe, shape, load), 1.0
+    if recipe.sampling.max_rows == "auto" and gpu:  # more rows wait for others to end
+        drawn = min(1.0, _OF_FREE * max(gpu - weights - trained * states, 0.0) / (cache + logits))
     return MemoryEstimate(
-        weights=shape.parameters * width * _models(recipe) + extra,
+        weights=weights,
         gradients=trained * gradient,
         optimizer=trained * states,
         activations=apart if never else _activations(recipe, shape, load.computed, load.scored),
         activations_apart=apart,
         step=_step(trained, shape, adapter=model.adapter is not None, states=states, cuda=cuda),
-        cache=load.cached * 2.0 * shape.layers * shape.keys * _products(recipe),
-        logits=_sampling(recipe, shape, load),
+        cache=drawn * cache,
+        logits=drawn * logits,
         vllm=recipe.vllm.memory * gpu if recipe.sampling.engine == "vllm" else 0.0,
         several=load.several,
         head=head,

@@ -12,7 +12,7 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from dph.errors import DataError
 from dph.model.hub import model_directory, problems_file, resolve_names
-from dph.model.loading import load_config, load_tokenizer, require_usable
+from dph.model.loading import load_config, load_tokenizer, on_this_device, require_usable
 from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables, wants_chat
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
@@ -115,7 +115,7 @@ class RunPlan:
     No model is loaded, nothing is drawn and nothing is written by it: the stages ask it.
 
     Attributes:
-        recipe: resolved, and ``data.chat`` decided.
+        recipe: resolved, with ``auto`` of the device and of ``data.chat`` decided.
         directory: of the run.
         prompts: how problems are put to the model.
         problems: those of training, without the recipe's examples.
@@ -240,7 +240,7 @@ def open_plan(
         ModelError: the model or its tokenizer cannot be used.
         SettingsError: the verifier or the style classifier is unknown.
     """
-    recipe = resolve_names(recipe).recipe
+    recipe = on_this_device(resolve_names(recipe).recipe)
     initial = model_directory(recipe.model)
     require_usable(load_config(initial), recipe.model.path)
     sets = SetProblems(recipe)
@@ -255,7 +255,7 @@ def open_plan(
     tokenizer = load_tokenizer(initial)
     set_template_variables(tokenizer, data.template)
     chat = wants_chat(tokenizer, data.chat)
-    recipe = recipe.model_copy(update={"data": data.model_copy(update={"chat": chat})})
+    recipe = recipe.model_copy(update={"data": data.decided(chat=chat)})
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     shots, problems = recipe_shots(recipe, problems)

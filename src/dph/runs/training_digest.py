@@ -59,7 +59,10 @@ _ADDED: Mapping[str, Any] = {
     "model.weights": "float32",
     "train.engine": "own",
     "model.adapter": None,
+    "model.kernels": "torch",
 }
+_GONE = {"sampling.cuda_graphs": False}
+"""Settings that are gone, with the values that runs of before counted."""
 _ADDED_TO_ANCHORS = {
     "target": None,
     "target_rate": 0.2,
@@ -109,7 +112,8 @@ class TrainingKey:
             tokenizer_fingerprint(tokenizer),
             asked,
             {"verifier": identity["name"], "settings": identity["settings"]},
-            {
+            _GONE
+            | {
                 key: value
                 for section in _SECTIONS
                 for name, value in getattr(recipe, section).model_dump(mode="json").items()

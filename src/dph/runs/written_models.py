@@ -152,6 +152,11 @@ def interpolation_stage(
     require_weights(weights, extrapolate=extrapolate)
     if not plan.recipe.data.sets:
         raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
+    if plan.recipe.model.weights == "nf4":
+        raise SettingsError(
+            'model.weights = "nf4" would round models between two others to 4 bits, a coarser step '
+            'than theirs: set model.weights = "bfloat16"'
+        )
     run = plan.directory.path
     ends = ends_of(run)
     require_evaluable(plan)

@@ -139,6 +139,8 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "report": "reports with charts, dph view",
         "peft": "adapters",
         "low-memory": "training weights in bfloat16",
+        "nf4": "weights in 4 bits under an adapter",
+        "gpu": "kernels for a GPU",
         "cce": "cut cross-entropy on CUDA",
         "tracking": "trackers",
         "tensorboard": "TensorBoard",
@@ -149,7 +151,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
 )
 """The extras, for people; ``own`` is what every run needs."""
 OWN = "own"
-_ON_CUDA = ("vllm", "cce")
+_ON_CUDA = ("vllm", "cce", "gpu")
 """Parts that do nothing without a CUDA device."""
 
 
@@ -264,6 +266,7 @@ def machine() -> dict[str, Any]:
         "python": f"{platform.python_version()} on {platform.platform()}",
         "devices": devices,
         "cuda": cuda,
+        "fast_paths": _fast_paths() if cuda else "not looked at: there is no CUDA device",
         "memory": _memory(),
         "hub": _hub(),
         "sqlite": sqlite3.sqlite_version,
@@ -273,8 +276,11 @@ def machine() -> dict[str, Any]:
 
 def machine_line(name: str, value: Any) -> str:
     """One of them, for people."""
+    name = name.replace("_", " ")
     if isinstance(value, bool):
         return f"{name}: {'yes' if value else 'no'}"
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {what}: {state}" for what, state in value.items())
     if isinstance(value, list):
         return f"{name}: {'; '.join(value)}"
     if isinstance(value, int):
@@ -297,6 +303,26 @@ def _devices() -> tuple[list[str], bool]:
         built = torch.version.cuda
         devices.append(f"no CUDA device (torch is built {f'for {built}' if built else 'without'})")
     return devices, there
+
+
+def _fast_paths() -> dict[str, str]:
+    """Ways of computing faster, and why this GPU or its packages lack one."""
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    old = f"no: compute capability {major}.{minor}, and 8.0 is needed" if major < 8 else ""
+    built = torch.backends.cuda.is_flash_attention_available()
+    flash = old or ("yes" if built else "no: torch is built without FlashAttention")
+    sums = "yes" if hasattr(torch.ops.aten.mm, "dtype") else "no: torch is too old"
+    packages = ("liger-kernel", "cut-cross-entropy", "bitsandbytes")
+    return {
+        "bfloat16": old or "yes",
+        "attention of packed rows in one call": flash,
+        "one CUDA graph a token": flash,
+        "fused AdamW": "yes",
+        "products of bfloat16 summed in float32": old or sums,
+        **{name: _version(name) or f"no: {name} is missing" for name in packages},
+    }
 
 
 def _memory() -> int | None:

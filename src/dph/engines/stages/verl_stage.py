@@ -238,6 +238,7 @@ def _model(run: VerlRun) -> dict[str, Any]:
         f"{_MODEL}.path": run.model.absolute(),
         f"{_MODEL}.enable_gradient_checkpointing": settings.gradient_checkpointing,
         f"{_MODEL}.override_config": {"attn_implementation": settings.attention},
+        f"{_MODEL}.use_liger": settings.kernels == "liger",
         **{f"{role}.{key}": value for role in (_ACTOR, _REF) for key, value in of_both.items()},
         f"{_ACTOR}.shuffle": False,
         f"{_ACTOR}.use_dynamic_bsz": True,

@@ -27,8 +27,7 @@ from dph.lab.worlds import WorldKind, world_kind
 from dph.lab.worlds.world import UNLABELLED
 from dph.model.loading import computed_by
 from dph.model.policies import directory_fingerprint
-from dph.recipe import Recipe, StoreSettings, recipe_digest
-from dph.recipe.section import Device
+from dph.recipe import ModelSettings, Recipe, StoreSettings, recipe_digest
 from dph.records import Outcome
 from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluate.samples_file import read_samples
@@ -313,7 +312,7 @@ def _prepare(work: _Work) -> None:
             stored=0,
             learning_rate=None,
             steps=0,
-            device=recipe.model.device,
+            model=plan.recipe.model,
             besides=besides,
         )
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
@@ -363,7 +362,7 @@ def _run(work: _Work) -> None:
             stored=stored + (_presampled(plan) if payload["pool"] is not None else 0),
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
-            device=recipe.model.device,
+            model=plan.recipe.model,
             besides=(*besides, *votes(recipe, directory)),
         )
 
@@ -382,7 +381,7 @@ def _write_row(
     stored: int,
     learning_rate: float | None,
     steps: int,
-    device: Device,
+    model: ModelSettings,
     besides: tuple[Score, ...] = (),
 ) -> None:
     payload = work.payload
@@ -404,6 +403,6 @@ def _write_row(
         scores=(*scores_of(document), *besides),
         base_sha256=directory_fingerprint(initial),
         commit=code_commit(),
-        versions=versions(computed_by(device)),
+        versions=versions(computed_by(model.device, model.kernels)),
     )
     write_row_file(Path(payload["rows"]), row)

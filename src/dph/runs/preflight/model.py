@@ -12,7 +12,7 @@ from dph.errors import DataError, ModelError
 from dph.model.hub import is_on_hub, model_directory
 from dph.model.prompts import Templates
 from dph.recipe import ModelSettings, Recipe
-from dph.recipe.extras import PEFT, TORCHAO
+from dph.recipe.extras import BITSANDBYTES, LIGER, PEFT, TORCHAO
 from dph.runs.preflight.data import Findings
 
 # A model's tokenizer, read without transformers (which loads torch).
@@ -162,6 +162,7 @@ def _missing_packages(recipe: Recipe) -> list[str]:
         return []  # it is for another environment
     model = recipe.model
     needed = [PEFT] if model.adapter else [TORCHAO] if model.weights == "bfloat16" else []
+    needed += [BITSANDBYTES] * (model.weights == "nf4") + [LIGER] * (model.kernels == "liger")
     return [f"model: {extra.missing}" for extra in needed if not extra.is_installed]
 
 

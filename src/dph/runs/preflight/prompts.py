@@ -75,8 +75,7 @@ def with_decided_chat(recipe: Recipe, model: ModelFiles | None) -> Recipe:
         wraps = tokenizer is not None and prompt_lengths(data, tokenizer).wraps_texts
     except (ModelError, SettingsError):  # ``check_prompts`` reports it
         return recipe
-    decided = data.model_copy(update={"chat": wraps})
-    return recipe.model_copy(update={"data": decided})
+    return recipe.model_copy(update={"data": data.decided(chat=wraps)})
 
 
 def longest_first(problems: Sequence[Problem]) -> list[Problem]:

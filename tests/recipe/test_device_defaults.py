@@ -1,0 +1,94 @@
+"""Settings that a GPU and a CPU have different defaults of."""
+
+import logging
+
+import pytest
+
+from dph.errors import SettingsError
+from dph.recipe import Recipe, load_recipe, recipe_toml, resolve_recipe
+
+LORA = {"adapter": {"kind": "lora"}}
+
+
+def recipe(**sections):
+    table = {"model": {"path": "m"}, "data": {"train": "t.jsonl", "verifier": "number"}}
+    for name, values in sections.items():
+        table[name] = {**table.get(name, {}), **values}
+    return resolve_recipe(table)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Whether every package of an extra is installed."""
+
+    def choose(there):
+        monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: there or None)
+
+    return choose
+
+
+def test_a_cpu_computes_as_it_did_before_gpus_had_defaults(installed):
+    installed(True)
+    decided = recipe().on_device(cuda=False)
+    assert (decided.model.dtype, decided.model.kernels) == ("float32", "torch")
+    assert (decided.sampling.max_rows, decided.sampling.cache_tokens) == (256, 262144)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_gpu_multiplies_in_16_bits_and_samples_by_its_memory(installed, there):
+    installed(there)
+    decided = recipe().on_device(cuda=True)
+    kernels = "liger" if there else "torch"
+    assert (decided.model.dtype, decided.model.kernels) == ("bfloat16", kernels)
+    assert (decided.sampling.max_rows, decided.sampling.cache_tokens) == ("auto", "auto")
+    assert recipe().on_device(cuda=True, bfloat16=False).model.dtype == "float32"
+
+
+@pytest.mark.parametrize("cuda", [True, False])
+def test_what_a_recipe_says_stays(cuda):
+    said = recipe(
+        model={"dtype": "float32", "kernels": "liger"},
+        sampling={"max_rows": 3, "cache_tokens": 400},
+    )
+    assert said.on_device(cuda=cuda) == said
+
+
+@pytest.mark.parametrize("cuda", [True, False])
+@pytest.mark.parametrize("weights", ["bfloat16", "nf4"])
+def test_narrow_weights_compute_in_bfloat16_everywhere(weights, cuda):
+    narrow = recipe(model={"weights": weights, **LORA})
+    assert narrow.on_device(cuda=cuda, bfloat16=False).model.dtype == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("sections", "told"),
+    [
+        ({"model": {"weights": "nf4"}}, 'weights = "nf4" are frozen: add [model.adapter]'),
+        (
+            {"model": {"weights": "nf4", "dtype": "float32", **LORA}},
+            'weights = "nf4" needs computation in bfloat16',
+        ),
+        (
+            {"model": {"weights": "nf4", **LORA}, "sampling": {"engine": "vllm"}},
+            'sampling.engine = "vllm" reads whole weights',
+        ),
+        ({"sampling": {"max_rows": 0}}, "max_rows: should be 'auto' or a number above 0, got 0"),
+        ({"sampling": {"cache_tokens": "all"}}, "or a number above 0, got 'all'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_name(sections, told):
+    with pytest.raises(SettingsError) as refused:
+        recipe(**sections)
+    assert told in str(refused.value)
+
+
+def test_a_saved_recipe_of_before_is_read_without_its_switch_of_graphs(tmp_path, caplog):
+    saved = recipe_toml(recipe(sampling={"max_rows": 7}))
+    path = tmp_path / "recipe.toml"
+    path.write_text(saved.replace("max_rows = 7", "max_rows = 7\ncuda_graphs = false"))
+    assert isinstance(load_recipe(path), Recipe)
+    assert caplog.records == []
+    with caplog.at_level(logging.WARNING):
+        load_recipe(path, overrides=["sampling.cuda_graphs=true"])
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith("sampling.cuda_graphs is ignored: ")
