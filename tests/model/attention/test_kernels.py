@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dph.model.attention.kernels import Explicit, FlashCpu, Scoring, kernel_for
+from dph.model.attention.kernels import AttentionPart, Explicit, FlashCpu, Scoring, kernel_for
 
 PLAIN = Scoring(0.3)
 BIAS = torch.tensor([0.0, 0.0, 0.0, -torch.inf, 0.0, -torch.inf])[None, None, None]
@@ -44,7 +44,9 @@ def test_values_log_sums_and_gradients_are_those_of_softmax_attention(kernel, na
         out, log_sum = kernel.forward(query, key, value, SCORINGS[name])
         torch.testing.assert_close(out, expected)
         torch.testing.assert_close(log_sum.double(), s.logsumexp(-1), rtol=1e-6, atol=1e-6)
-        found = kernel.backward(grad, query, key, value, out, log_sum, SCORINGS[name])
+        found = kernel.backward(
+            grad, (query, key, value), AttentionPart(out, log_sum), SCORINGS[name]
+        )
     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
 
 
@@ -55,9 +57,9 @@ def test_parts_with_the_whole_log_sum_give_the_whole_gradient(kernel):
     grad = torch.randn_like(expected)
     wanted = torch.autograd.grad(expected, (query, key, value), grad)
     with torch.no_grad():
-        log_sum = scores(query, key, PLAIN).logsumexp(-1)
+        whole = AttentionPart(expected, scores(query, key, PLAIN).logsumexp(-1))
         parts = [
-            kernel.backward(grad, query, key[:, :, a:b], value[:, :, a:b], expected, log_sum, PLAIN)
+            kernel.backward(grad, (query, key[:, :, a:b], value[:, :, a:b]), whole, PLAIN)
             for a, b in ((0, 3), (3, 7))
         ]
     torch.testing.assert_close(parts[0][0] + parts[1][0], wanted[0], rtol=1e-6, atol=1e-6)
@@ -73,8 +75,8 @@ def test_expanded_keys_need_no_copy():
     for kernel in (FlashCpu(), Explicit()):
         results = []
         for pair in (wide, copies):
-            out, log_sum = kernel.forward(query.detach(), *pair, PLAIN)
-            results.append(kernel.backward(out, query.detach(), *pair, out, log_sum, PLAIN))
+            part = kernel.forward(query.detach(), *pair, PLAIN)
+            results.append(kernel.backward(part.out, (query.detach(), *pair), part, PLAIN))
         torch.testing.assert_close(results[0], results[1])
 
 

@@ -37,7 +37,7 @@ def test_put_writes_back_what_take_read_and_add_adds_it(spans):
     outside = [t for t in range(10) if t not in inside]
     assert copy[inside].equal(values[inside])
     assert not copy[outside].any()
-    table.add(copy, table.take(values))
+    table.put(copy, table.take(values), add=True)
     assert copy[inside].equal(2 * values[inside])
 
 

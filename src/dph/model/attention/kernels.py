@@ -6,7 +6,7 @@ are exp(score - log_sum), and the gradient of a score needs of the other keys on
 sum(grad_out * out). (As in ring attention, Liu et al., arXiv:2310.01889.)
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -25,6 +25,9 @@ class Scoring(NamedTuple):
     bias: Float[Tensor, "batch 1 1 keys"] | None = None
 
 
+QueryKeyValue = tuple[Tensor, Tensor, Tensor]
+
+
 class AttentionPart(NamedTuple):
     """Attention over some of the keys: the mixed values and the log of the softmax's sum (nats)."""
 
@@ -32,67 +35,24 @@ class AttentionPart(NamedTuple):
     log_sum: Float[Tensor, "batch heads queries"]
 
 
-class Kernel(Protocol):
-    """Attention of queries over keys of as many heads."""
-
-    def forward(
-        self,
-        query: Float[Tensor, "batch heads queries size"],
-        key: Float[Tensor, "batch heads keys size"],
-        value: Float[Tensor, "batch heads keys value"],
-        scoring: Scoring,
-    ) -> AttentionPart:
-        """Attention of every query over these keys."""
-        ...
-
-    def backward(
-        self,
-        grad: Float[Tensor, "batch heads queries value"],
-        query: Float[Tensor, "batch heads queries size"],
-        key: Float[Tensor, "batch heads keys size"],
-        value: Float[Tensor, "batch heads keys value"],
-        out: Float[Tensor, "batch heads queries value"],
-        log_sum: Float[Tensor, "batch heads queries"],
-        scoring: Scoring,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The gradients of query, key and value through the part of ``out`` that is theirs."""
-        ...
-
-
 class FlashCpu:
     """torch's flash kernel for the CPU: scores never leave the cache."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
-        """See `Kernel`."""
-        mask = None if scoring.bias is None else scoring.bias.to(query.dtype)
-        out, log_sum = _cpu_forward(
-            query, key, value, 0.0, scoring.causal, attn_mask=mask, scale=scoring.scaling
+        """Attention of every query over these keys."""
+        bias = None if scoring.bias is None else scoring.bias.to(query.dtype)
+        part: tuple[Tensor, Tensor] = _cpu_forward(
+            query, key, value, 0.0, scoring.causal, attn_mask=bias, scale=scoring.scaling
         )
-        return AttentionPart(out, log_sum)
+        return AttentionPart(*part)
 
     def backward(
-        self,
-        grad: Tensor,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        out: Tensor,
-        log_sum: Tensor,
-        scoring: Scoring,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Kernel`."""
-        mask = None if scoring.bias is None else scoring.bias.to(query.dtype)
-        grads: tuple[Tensor, Tensor, Tensor] = _cpu_backward(
-            grad,
-            query,
-            key,
-            value,
-            out,
-            log_sum,
-            0.0,
-            scoring.causal,
-            attn_mask=mask,
-            scale=scoring.scaling,
+        self, grad: Tensor, tensors: QueryKeyValue, part: AttentionPart, scoring: Scoring
+    ) -> QueryKeyValue:
+        """The gradients of query, key and value through the part of ``part.out`` that is theirs."""
+        bias = None if scoring.bias is None else scoring.bias.to(grad.dtype)
+        grads: QueryKeyValue = _cpu_backward(
+            grad, *tensors, *part, 0.0, scoring.causal, attn_mask=bias, scale=scoring.scaling
         )
         return grads
 
@@ -101,33 +61,31 @@ class Explicit:
     """Matrix products and a softmax: every device, dtype and softcap; scores are not kept."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring) -> AttentionPart:
-        """See `Kernel`."""
+        """See `FlashCpu`."""
         scores, _ = _scores(query, key, scoring)
         log_sum = scores.logsumexp(dim=-1)
         weights = scores.sub_(log_sum[..., None]).exp_()
         return AttentionPart(weights.to(value.dtype) @ value, log_sum)
 
     def backward(
-        self,
-        grad: Tensor,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        out: Tensor,
-        log_sum: Tensor,
-        scoring: Scoring,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Kernel`."""
+        self, grad: Tensor, tensors: QueryKeyValue, part: AttentionPart, scoring: Scoring
+    ) -> QueryKeyValue:
+        """See `FlashCpu`."""
+        query, key, value = tensors
         scores, capped = _scores(query, key, scoring)
-        weights = scores.sub_(log_sum[..., None]).exp_()
+        weights = scores.sub_(part.log_sum[..., None]).exp_()
         grad_value = weights.to(grad.dtype).transpose(-1, -2) @ grad
-        through_others = (grad * out).sum(dim=-1, keepdim=True, dtype=weights.dtype)
+        through_others = (grad * part.out).sum(dim=-1, keepdim=True, dtype=weights.dtype)
         grad_scores = (grad @ value.transpose(-1, -2)).to(weights.dtype)
         grad_scores.sub_(through_others).mul_(weights).mul_(scoring.scaling)
         if capped is not None:
             grad_scores.mul_(1 - capped.square())  # the slope of the cap
         grad_scores = grad_scores.to(query.dtype)
         return grad_scores @ key, grad_scores.transpose(-1, -2) @ query, grad_value
+
+
+Kernel = FlashCpu | Explicit
+"""Attention of [batch heads queries size] over [batch heads keys size], of as many heads."""
 
 
 def _scores(query: Tensor, key: Tensor, scoring: Scoring) -> tuple[Tensor, Tensor | None]:

@@ -8,20 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
 from dph.model.attention.probing import attending
 from dph.model.forward.packed_attention import PackedAttention
-from dph.model.forward.packing import (
-    Span,
-    check_rows,
-    pack,
-    scored_tokens,
-    tokens_of_spans,
-)
+from dph.model.forward.packing import Scored, Span, check_rows, pack, scored_tables
 from dph.model.forward.prefix_tree import Node
 from dph.model.forward.sharing import Sharing, forest_to_pack
 from dph.model.forward.transfer import to_device
@@ -36,18 +30,12 @@ for the others, so that no loss, mean, length, divergence or entropy can see the
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Inputs of the model, and the positions of the scores."""
+class Layout(Scored):
+    """Inputs of the model, and the positions of the scores; sources are flat ones in ``ids``."""
 
     ids: Int[Tensor, "rows length"]
     options: dict[str, Tensor]
     attention: AbstractContextManager[None]
-    mask: Bool[Tensor, "rows tokens"]
-    sources: Int[Tensor, "scored"]
-    """Flat positions in ``ids`` whose hidden states predict the completion tokens."""
-    targets: Int[Tensor, "scored"]
-    lengths: tuple[int, ...]
-    """Of each row, the tokens that are scored."""
 
 
 def layout_of(
@@ -73,13 +61,13 @@ def layout_of(
         return _padded(model, prompts, completions, pad_id=pad_id, written=written)
     rows = pack(prompts, completions, device=model.device, forest=forest, written=written)
     return Layout(
+        rows.sources,
+        rows.targets,
+        rows.mask,
+        rows.lengths,
         ids=rows.ids[None],
         options={"position_ids": rows.positions[None]},
         attention=attending(model, PackedAttention(rows)),
-        mask=rows.mask,
-        sources=rows.sources,
-        targets=rows.targets,
-        lengths=rows.lengths,
     )
 
 
@@ -100,17 +88,9 @@ def _padded(
         Span(row * max(lengths) + length - len(completion) - 1, len(completion))
         for row, (length, completion) in enumerate(zip(lengths, completions, strict=True))
     ]
-    scored = scored_tokens(tokens_of_spans(predicting), completions, written)
-    ids, sources, targets, mask = to_device([table, *scored[:3]], model.device)
-    return Layout(
-        ids=ids,
-        options={},
-        attention=nullcontext(),
-        mask=mask,
-        sources=sources,
-        targets=targets,
-        lengths=scored.lengths,
-    )
+    scored, kept = scored_tables(predicting, completions, written)
+    sources, targets, mask, ids = to_device([*scored, table], model.device)
+    return Layout(sources, targets, mask, kept, ids, options={}, attention=nullcontext())
 
 
 def completion_hidden(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored size"]:

@@ -4,16 +4,17 @@ A token attends causally to its own node and to the whole of every stem above. T
 computed apart and merged one after the other by the logs of their softmax's sums (`merge`).
 Neither scores nor repeated keys are kept for the backward pass.
 
-Two forms compute it. On CUDA in 16 bits a level of stems is one kernel call (`varlen_attention`).
-Everywhere else, with softcaps and with heads that FlashAttention does not take, parts of similar
-lengths are padded tables (`TokenTable`) for `kernel_for`: on a CPU torch's kernel, and in float32
-on CUDA matrix products and a softmax (`Explicit`), whose scores of a table are in memory at once.
+Two forms compute it. On CUDA in 16 bits, all nodes are one kernel call and each level of stems one
+more, whatever the number of rows (`takes_flash`). Elsewhere, with softcaps and with heads that
+FlashAttention does not take, parts of similar lengths are padded tables for `kernel_for`: torch's
+kernel on a CPU, `Explicit` in float32 on CUDA, which keeps the scores of one table at a time.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,15 +24,85 @@ from torch import Tensor, nn
 from dph.errors import ModelError
 from dph.model.attention.kernels import (
     AttentionPart,
+    FlashPart,
     Kernel,
+    QueryKeyValue,
     Scoring,
+    Segments,
+    flash,
+    flash_backward,
     kernel_for,
     merge,
     takes_flash,
 )
-from dph.model.forward.packing import Branches, PackedRows, Span
+from dph.model.forward.packing import Branches, PackedRows, Span, tokens_of_spans
 from dph.model.forward.transfer import to_device
-from dph.model.forward.varlen_attention import VarlenCall, varlen_attention, varlen_calls
+
+
+class PackedAttention:
+    """Attention of one packed sequence; an `Attend` for every layer of a model.
+
+    Keys and values may go on behind those of the rows' own tokens: stems may consist of them. Such
+    a layer has no gradient.
+    """
+
+    def __init__(self, rows: PackedRows) -> None:
+        self._rows = rows
+
+    # The first layer's call, within autocast, tells which form there is to be.
+
+    @cached_property
+    def tables(self) -> list["_Tables"]:
+        """The parts of the rows as tables, those within nodes first."""
+        device, levels = self._rows.ids.device, self._rows.levels
+        shared = (some for level in levels for some in _shared_bundles(level))
+        return [
+            *(_causal_tables(spans, device) for spans in _bundles(self._rows.sequences)),
+            *(_shared_tables(some, device) for some in shared),
+        ]
+
+    @cached_property
+    def calls(self) -> list["_Call"]:
+        """The parts of the rows as calls of FlashAttention, that within nodes first."""
+        return _calls(self._rows)
+
+    def __call__(
+        self,
+        module: nn.Module,
+        query: Float[Tensor, "1 heads tokens size"],
+        key: Float[Tensor, "1 kv_heads tokens size"],
+        value: Float[Tensor, "1 kv_heads tokens size"],
+        *,
+        scaling: float | None = None,
+        dropout: float = 0.0,
+        softcap: float | None = None,
+        sliding_window: int | None = None,
+        **options: Any,
+    ) -> Float[Tensor, "1 tokens heads size"]:
+        """Attention of one layer.
+
+        Raises:
+            ModelError: the layer's attention is something else than this can compute.
+        """
+        odd = sorted(name for name in _NOT_COMPUTED if options.get(name) is not None)
+        if odd or dropout or (sliding_window is not None and sliding_window < self._rows.longest):
+            what = odd[0] if odd else "dropout" if dropout else f"a window of {sliding_window}"
+            raise ModelError(f"packed attention cannot compute {what} ({type(module).__name__})")
+        if torch.is_autocast_enabled(query.device.type):
+            dtype = torch.get_autocast_dtype(query.device.type)
+            query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+        query, key, value = (_dense(x.squeeze(0).transpose(0, 1)) for x in (query, key, value))
+        if takes_flash(query, value, softcap=softcap):
+            out: Tensor = _Flash.apply(query, key, value, self.calls, scaling)  # type: ignore[no-untyped-call]
+        else:
+            out = _Tabled.apply(query, key, value, self.tables, scaling, softcap)  # type: ignore[no-untyped-call]
+        return out[None]
+
+
+_NOT_COMPUTED = ("s_aux", "position_bias", "head_mask", "cache")
+_NO_GRADIENT = "keys behind those of the rows' own tokens have no gradient"
+
 
 # Parts of a packed sequence as rectangular tables, so that one kernel call handles many.
 
@@ -75,23 +146,17 @@ class TokenTable:
         self,
         values: Shaped[Tensor, "tokens heads *size"],
         table: Shaped[Tensor, "count heads length *size"],
+        *,
+        add: bool = False,
     ) -> None:
-        """Write the table's values of its tokens into ``values``."""
+        """Write the table's values of its tokens into ``values``, or add them."""
         if self.padding is None:
-            self._in_place(values).copy_(table)
+            place = self._in_place(values)
+            (place.add_ if add else place.copy_)(table)
         else:
-            values.index_copy_(0, self.padding.tokens, _real(table, self.padding))
-
-    def add(
-        self,
-        values: Shaped[Tensor, "tokens heads *size"],
-        table: Shaped[Tensor, "count heads length *size"],
-    ) -> None:
-        """Add the table's values of its tokens to ``values``."""
-        if self.padding is None:
-            self._in_place(values).add_(table)
-        else:
-            values.index_add_(0, self.padding.tokens, _real(table, self.padding))
+            real = table.transpose(1, 2).flatten(0, 1).index_select(0, self.padding.places)
+            put = values.index_add_ if add else values.index_copy_
+            put(0, self.padding.tokens, real)
 
     def _in_place(self, values: Tensor) -> Tensor:
         """The table as a view of ``values``, where there is no padding."""
@@ -99,11 +164,6 @@ class TokenTable:
 
     def _shaped(self, places: Tensor) -> Tensor:
         return places.view(self.count, self.length, *places.shape[1:]).transpose(1, 2)
-
-
-def _real(table: Tensor, padding: _Padding) -> Tensor:
-    """The values of the table's tokens, without its padding."""
-    return table.transpose(1, 2).flatten(0, 1).index_select(0, padding.places)
 
 
 def token_table(spans: Sequence[Span], *, device: torch.device) -> TokenTable:
@@ -124,96 +184,23 @@ _WASTE = 4096
 """Scores a head that padding may cost before another kernel call is cheaper."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SharedTable:
-    """Branches of some stems, and the stems that they see all of."""
+class _Tables(NamedTuple):
+    """Parts of packed rows for one call of a kernel: nodes, or branches and their stems."""
 
-    branches: TokenTable
-    stems: TokenTable
-    bias: Float[Tensor, "stems 1 1 tokens"] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """Parts of packed rows, for one kernel call each."""
-
-    causal: list[TokenTable]
-    shared: list[_SharedTable]
+    queries: TokenTable
+    keys: TokenTable
+    causal: bool
+    bias: Float[Tensor, "stems 1 1 tokens"] | None = None
 
 
-class PackedAttention:
-    """Attention of one packed sequence; an `Attend` for every layer of a model.
-
-    The keys and values may have more tokens than the queries, behind those of the rows' own: stems
-    may consist of them. Their gradient is not computed.
-    """
-
-    def __init__(self, rows: PackedRows) -> None:
-        self._rows = rows
-
-    # Which form it takes is known when the first layer calls, within autocast.
-
-    @cached_property
-    def tables(self) -> _Tables:
-        """The padded tables of the rows."""
-        rows, device = self._rows, self._rows.ids.device
-        return _Tables(
-            causal=[token_table(spans, device=device) for spans in _bundles(rows.sequences)],
-            shared=[
-                _shared_table(some, device)
-                for level in rows.levels
-                for some in _shared_bundles(level)
-            ],
-        )
-
-    @cached_property
-    def _calls(self) -> list[VarlenCall]:
-        return varlen_calls(self._rows)
-
-    def __call__(
-        self,
-        module: nn.Module,
-        query: Float[Tensor, "1 heads tokens size"],
-        key: Float[Tensor, "1 kv_heads tokens size"],
-        value: Float[Tensor, "1 kv_heads tokens size"],
-        *,
-        scaling: float | None = None,
-        dropout: float = 0.0,
-        softcap: float | None = None,
-        sliding_window: int | None = None,
-        **options: Any,
-    ) -> Float[Tensor, "1 tokens heads size"]:
-        """Attention of one layer.
-
-        Raises:
-            ModelError: the layer's attention is something else than this can compute.
-        """
-        odd = sorted(name for name in _NOT_COMPUTED if options.get(name) is not None)
-        if odd or dropout or (sliding_window is not None and sliding_window < self._rows.longest):
-            what = odd[0] if odd else "dropout" if dropout else f"a window of {sliding_window}"
-            raise ModelError(f"packed attention cannot compute {what} ({type(module).__name__})")
-        if torch.is_autocast_enabled(query.device.type):
-            dtype = torch.get_autocast_dtype(query.device.type)
-            query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        query, key, value = (_dense(x.squeeze(0).transpose(0, 1)) for x in (query, key, value))
-        if takes_flash(query, value, softcap=softcap):
-            return varlen_attention(query, key, value, self._calls, scaling)[None]
-        out: Tensor = _Attention.apply(query, key, value, self.tables, scaling, softcap)  # type: ignore[no-untyped-call]
-        return out[None]
-
-
-_NOT_COMPUTED = ("s_aux", "position_bias", "head_mask", "cache")
-
-
-class _Attention(torch.autograd.Function):
+class _Tabled(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
         query: Float[Tensor, "tokens heads size"],
         key: Float[Tensor, "tokens kv_heads size"],
         value: Float[Tensor, "tokens kv_heads size"],
-        tables: _Tables,
+        tables: Sequence[_Tables],
         scaling: float,
         softcap: float | None,
     ) -> Float[Tensor, "tokens heads size"]:
@@ -223,24 +210,14 @@ class _Attention(torch.autograd.Function):
         log_sum = query.new_empty(
             tokens, heads, dtype=torch.promote_types(query.dtype, torch.float32)
         )
-        scoring = Scoring(scaling, softcap, causal=True)
-        for table in tables.causal:
-            own = _forward(kernel, table.take(query), table.take(key), table.take(value), scoring)
-            table.put(out, own.out)
-            table.put(log_sum, own.log_sum)
-        for some in tables.shared:
-            scoring = Scoring(scaling, softcap, bias=some.bias)
-            stem = _forward(
-                kernel,
-                some.branches.take(query),
-                some.stems.take(key),
-                some.stems.take(value),
-                scoring,
-            )
-            own = AttentionPart(some.branches.take(out), some.branches.take(log_sum))
-            both = merge(stem, own)
-            some.branches.put(out, both.out)
-            some.branches.put(log_sum, both.log_sum)
+        for queries, keys, causal, bias in tables:
+            scoring = Scoring(scaling, softcap, causal, bias)
+            taken = queries.take(query), keys.take(key), keys.take(value)
+            part = _forward(kernel, taken, scoring)
+            if not causal:
+                part = merge(part, AttentionPart(queries.take(out), queries.take(log_sum)))
+            queries.put(out, part.out)
+            queries.put(log_sum, part.log_sum)
         ctx.save_for_backward(query, key, value, out, log_sum)
         ctx.tables, ctx.scaling, ctx.softcap, ctx.kernel = tables, scaling, softcap, kernel
         return out
@@ -249,90 +226,56 @@ class _Attention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Float[Tensor, "tokens heads size"]) -> tuple[Tensor | None, ...]:
         query, key, value, out, log_sum = ctx.saved_tensors
-        assert len(key) == len(query), "borrowed keys have no gradient"
+        assert len(key) == len(query), _NO_GRADIENT
         grad = _dense(grad)
         grads = tuple(x.new_empty(x.shape) for x in (query, key, value))
-        scoring = Scoring(ctx.scaling, ctx.softcap, causal=True)
-        for table in ctx.tables.causal:
-            own = _backward(
-                ctx.kernel,
-                table.take(grad, fill=0.0),
-                table.take(query),
-                table.take(key),
-                table.take(value),
-                table.take(out),
-                table.take(log_sum),
-                scoring,
-            )
-            for whole, part in zip(grads, own, strict=True):
-                table.put(whole, part)
-        for some in ctx.tables.shared:
-            of_query, of_key, of_value = _backward(
-                ctx.kernel,
-                some.branches.take(grad, fill=0.0),
-                some.branches.take(query),
-                some.stems.take(key),
-                some.stems.take(value),
-                some.branches.take(out),
-                some.branches.take(log_sum),
-                Scoring(ctx.scaling, ctx.softcap, bias=some.bias),
-            )
-            some.branches.add(grads[0], of_query)
-            some.stems.add(grads[1], of_key)
-            some.stems.add(grads[2], of_value)
+        for queries, keys, causal, bias in ctx.tables:
+            taken = queries.take(query), keys.take(key), keys.take(value)
+            part = AttentionPart(queries.take(out), queries.take(log_sum))
+            scoring = Scoring(ctx.scaling, ctx.softcap, causal, bias)
+            found = _backward(ctx.kernel, queries.take(grad, fill=0.0), taken, part, scoring)
+            for table, whole, some in zip((queries, keys, keys), grads, found, strict=True):
+                table.put(whole, some, add=not causal)
         return (*grads, None, None, None)
 
 
-def _forward(
-    kernel: Kernel, query: Tensor, key: Tensor, value: Tensor, scoring: Scoring
-) -> AttentionPart:
-    batch, heads = query.shape[:2]
-    query, key, value = _grouped(query, key.shape[1], heads), *_repeated(key, value, heads)
-    out, log_sum = kernel.forward(query, key, value, scoring)
+def _forward(kernel: Kernel, tensors: QueryKeyValue, scoring: Scoring) -> AttentionPart:
+    batch, heads, length, _ = tensors[0].shape
+    out, log_sum = kernel.forward(*_by_head(*tensors), scoring)
     return AttentionPart(
-        out.reshape(batch, heads, *out.shape[2:]), log_sum.reshape(batch, heads, -1)
+        out.reshape(batch, heads, length, -1), log_sum.reshape(batch, heads, length)
     )
 
 
 def _backward(
-    kernel: Kernel,
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    log_sum: Tensor,
-    scoring: Scoring,
-) -> tuple[Tensor, Tensor, Tensor]:
-    shape, kv_shape = query.shape, key.shape
-    heads, kv_heads = shape[1], kv_shape[1]
-    grad, query, out, log_sum = (_grouped(x, kv_heads, heads) for x in (grad, query, out, log_sum))
-    key, value = _repeated(key, value, heads)
-    of_query, of_key, of_value = kernel.backward(grad, query, key, value, out, log_sum, scoring)
-    if heads != kv_heads:
-        parts = (kv_shape[0], kv_heads, heads // kv_heads)
-        of_key, of_value = (  # the dtype, because autocast on CUDA makes sums float32
-            x.reshape(*parts, *x.shape[2:]).sum(2, dtype=x.dtype) for x in (of_key, of_value)
-        )
-    return of_query.reshape(shape), of_key, of_value
+    kernel: Kernel, grad: Tensor, tensors: QueryKeyValue, part: AttentionPart, scoring: Scoring
+) -> QueryKeyValue:
+    query, key, value = tensors
+    batch, kv_heads = key.shape[:2]
+    grad, *whole = (_grouped(x, kv_heads) for x in (grad, *part))
+    found = kernel.backward(grad, _by_head(*tensors), AttentionPart(*whole), scoring)
+    of_key, of_value = (  # the dtype, because autocast on CUDA makes sums float32
+        of_part
+        if query.shape[1] == kv_heads
+        else of_part.reshape(batch, kv_heads, -1, *x.shape[2:]).sum(2, dtype=x.dtype)
+        for of_part, x in zip(found[1:], (key, value), strict=True)
+    )
+    return found[0].reshape(query.shape), of_key, of_value
 
 
-def _grouped(x: Tensor, kv_heads: int, heads: int) -> Tensor:
-    """One sequence's query heads as a batch of key-value heads, so that keys need no copy."""
-    if x.shape[0] > 1 or heads == kv_heads:
-        return x
-    return x[0].view(kv_heads, heads // kv_heads, *x.shape[2:])
-
-
-def _repeated(key: Tensor, value: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+def _by_head(query: Tensor, key: Tensor, value: Tensor) -> QueryKeyValue:
     """Keys and values for every query head: expanded for one sequence, copied for several."""
-    repeats = heads // key.shape[1]
-    if repeats == 1:
-        return key, value
-    if key.shape[0] == 1:
+    kv_heads, repeats = key.shape[1], query.shape[1] // key.shape[1]
+    if repeats > 1 and len(key) == 1:
         key, value = (x[0][:, None].expand(-1, repeats, -1, -1) for x in (key, value))
-        return key, value
-    return key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
+    elif repeats > 1:
+        key, value = (x.repeat_interleave(repeats, dim=1) for x in (key, value))
+    return _grouped(query, kv_heads), key, value
+
+
+def _grouped(x: Tensor, kv_heads: int) -> Tensor:
+    """One sequence's query heads as a batch of key-value heads, so that keys need no copy."""
+    return x if len(x) > 1 or x.shape[1] == kv_heads else x[0].view(kv_heads, -1, *x.shape[2:])
 
 
 def _dense(x: Tensor) -> Tensor:
@@ -368,11 +311,102 @@ def _shared_bundles(shared: Sequence[Branches]) -> list[list[Branches]]:
     return bundles
 
 
-def _shared_table(shared: Sequence[Branches], device: torch.device) -> _SharedTable:
-    stems = token_table([some.stem for some in shared], device=device)
+def _causal_tables(spans: Sequence[Span], device: torch.device) -> _Tables:
+    table = token_table(spans, device=device)
+    return _Tables(table, table, causal=True)
+
+
+def _shared_tables(shared: Sequence[Branches], device: torch.device) -> _Tables:
+    queries = token_table([some.tokens for some in shared], device=device)
+    keys = token_table([some.stem for some in shared], device=device)
     lengths = np.array([some.stem.length for some in shared])[:, None]
     bias = None
-    if lengths.min() < stems.length:
-        unseen = np.where(np.arange(stems.length) < lengths, np.float32(0), np.float32(-np.inf))
+    if lengths.min() < keys.length:
+        unseen = np.where(np.arange(keys.length) < lengths, np.float32(0), np.float32(-np.inf))
         (bias,) = to_device([unseen[:, None, None]], device)
-    return _SharedTable(token_table([some.tokens for some in shared], device=device), stems, bias)
+    return _Tables(queries, keys, causal=False, bias=bias)
+
+
+# The same by FlashAttention of packed sequences: one call for all nodes, and one a level of stems.
+
+
+class _Call(NamedTuple):
+    """A kernel call: its segments, and where its queries and keys stand in the packed sequence."""
+
+    segments: Segments
+    queries: slice | Int[Tensor, "queries"]
+    keys: slice | Int[Tensor, "keys"]
+
+
+def _calls(rows: PackedRows) -> list[_Call]:
+    """The calls; all of their tables go to the device in one copy."""
+    sides: list[Sequence[Span]] = [rows.sequences, rows.sequences]
+    for level in rows.levels:
+        sides += [[some.tokens for some in level], [some.stem for some in level]]
+    most = [max(span.length for span in side) for side in sides]
+    ends = [np.array([0, *accumulate(s.length for s in side)], np.int32) for side in sides]
+    tokens = [tokens_of_spans(side) for side in sides]
+    device = iter(to_device([*ends, *tokens], rows.ids.device))
+    tables = [next(device) for _ in sides]
+    # A view where the tokens are neighbours, as all branches of one level of prompts are.
+    places = [
+        slice(int(at[0]), int(at[-1]) + 1) if (np.diff(at) == 1).all() else index
+        for at, index in zip(tokens, device, strict=True)
+    ]
+    return [
+        _Call(Segments(tables[i], tables[i + 1], most[i], most[i + 1]), places[i], places[i + 1])
+        for i in range(0, len(sides), 2)
+    ]
+
+
+def _at(
+    values: Shaped[Tensor, "..."], where: slice | Int[Tensor, "tokens"], dim: int = 0
+) -> Shaped[Tensor, "..."]:
+    if isinstance(where, slice):
+        return values.narrow(dim, where.start, where.stop - where.start)
+    return values.index_select(dim, where)
+
+
+class _Flash(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Float[Tensor, "tokens heads size"],
+        key: Float[Tensor, "keys kv_heads size"],
+        value: Float[Tensor, "keys kv_heads size"],
+        calls: Sequence[_Call],
+        scaling: float,
+    ) -> Float[Tensor, "tokens heads size"]:
+        (segments, _, own), *levels = calls
+        nodes = flash(query, _at(key, own), _at(value, own), segments, scaling=scaling, causal=True)
+        out, log_sum, random = nodes
+        for segments, q, k in levels:
+            stem = flash(_at(query, q), _at(key, k), _at(value, k), segments, scaling=scaling)
+            mixed, its_sum = _at(out, q), _at(log_sum, q, dim=1)
+            weight = torch.sigmoid(stem.log_sum - its_sum).T[..., None].to(mixed.dtype)
+            mixed.lerp_(stem.out, weight)  # as `merge` does, but in place
+            torch.logaddexp(its_sum, stem.log_sum, out=its_sum)
+            if not isinstance(q, slice):
+                out.index_copy_(0, q, mixed)
+                log_sum.index_copy_(1, q, its_sum)
+        ctx.save_for_backward(query, key, value, out, log_sum, *random)
+        ctx.calls, ctx.scaling = calls, scaling
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Float[Tensor, "tokens heads size"]) -> tuple[Tensor | None, ...]:
+        query, key, value, out, log_sum, *random = ctx.saved_tensors
+        assert len(key) == len(query), _NO_GRADIENT
+        grads: tuple[Tensor, ...] = ()
+        for segments, q, k in ctx.calls:
+            whole = FlashPart(_at(out, q), _at(log_sum, q, dim=1).contiguous(), tuple(random))
+            tensors = _at(grad, q), _at(query, q), _at(key, k), _at(value, k)
+            found = flash_backward(*tensors, whole, segments, scaling=ctx.scaling, causal=not grads)
+            for where, total, some in zip((q, k, k), grads, found, strict=False):
+                if isinstance(where, slice):
+                    _at(total, where).add_(some)
+                else:
+                    total.index_add_(0, where, some)
+            grads = grads or found
+        return (*grads, None, None)

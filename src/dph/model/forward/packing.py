@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,7 +41,19 @@ class Branches:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedRows:
+class Scored:
+    """Completion tokens, row by row: one value of each is in a table with one row for each."""
+
+    sources: Int[Tensor, "scored"]
+    """Tokens whose hidden states predict them."""
+    targets: Int[Tensor, "scored"]
+    mask: Bool[Tensor, "rows longest"]
+    lengths: tuple[int, ...]
+    """Of the rows of the mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows(Scored):
     """One sequence without padding: the nodes of the rows' prefix trees.
 
     The children of a node come one after the other, followed by what continues each of them. The
@@ -55,12 +67,6 @@ class PackedRows:
     """The nodes: within each, a token sees itself and those before it."""
     levels: tuple[tuple[Branches, ...], ...]
     """Branches also see all of their stem. No two branches of one level share a token."""
-    sources: Int[Tensor, "scored"]
-    """Tokens whose hidden states predict the completion tokens, row by row."""
-    targets: Int[Tensor, "scored"]
-    mask: Bool[Tensor, "rows longest"]
-    lengths: tuple[int, ...]
-    """Of each row, the tokens that are scored."""
     longest: int
     """Tokens that the last token of the longest row attends to."""
 
@@ -81,25 +87,19 @@ def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
         raise DataError(f"row {row} has an empty prompt")
 
 
-class Scored(NamedTuple):
-    """Tokens that are scored, row by row."""
-
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    mask: NDArray[np.bool_]
-    lengths: tuple[int, ...]
-
-
-def scored_tokens(
-    sources: NDArray[np.int64],
+def scored_tables(
+    predicting: Sequence[Span],
     completions: Sequence[Ids],
     written: Sequence[Sequence[bool] | None] | None,
-) -> Scored:
-    """The tokens of completions that the model wrote, out of ``sources`` for all of their tokens.
+) -> tuple[list[NDArray[Any]], tuple[int, ...]]:
+    """The tables of `Scored` for the tokens that the model wrote, and their lengths.
+
+    ``predicting`` are the places before all tokens of the completions.
 
     Raises:
         DataError: ``written`` does not say of each token of a completion who wrote it.
     """
+    sources = tokens_of_spans(predicting)
     if written is not None and any(row is not None for row in written):
         flags = [
             [True] * len(ids) if row is None else row
@@ -110,12 +110,8 @@ def scored_tokens(
         sources = sources[np.fromiter(chain.from_iterable(flags), np.bool_)]
         completions = [[*compress(ids, row)] for ids, row in zip(completions, flags, strict=True)]
     lengths = tuple(map(len, completions))
-    return Scored(
-        sources=sources,
-        targets=np.fromiter(chain.from_iterable(completions), np.int64, sum(lengths)),
-        mask=np.arange(max(lengths)) < np.array(lengths)[:, None],
-        lengths=lengths,
-    )
+    targets = np.fromiter(chain.from_iterable(completions), np.int64, sum(lengths))
+    return [sources, targets, np.arange(max(lengths)) < np.array(lengths)[:, None]], lengths
 
 
 def pack(
@@ -146,19 +142,20 @@ def pack(
         for row, (prompt, completion) in enumerate(zip(prompts, completions, strict=True))
         for span in layout.places(row, len(prompt) - 1, len(prompt) - 1 + len(completion))
     ]
-    scored = scored_tokens(tokens_of_spans(predicting), completions, written)
-    ids = chain.from_iterable(rows[n.rows[0]][n.start : n.end] for n in layout.nodes)
+    scored, lengths = scored_tables(predicting, completions, written)
+    tokens = chain.from_iterable(rows[n.rows[0]][n.start : n.end] for n in layout.nodes)
     positions = tokens_of_spans([Span(node.start, node.length) for node in layout.nodes])
-    on_device = to_device([np.fromiter(ids, np.int64), positions, *scored[:3]], device)
+    tables = [*scored, np.fromiter(tokens, np.int64), positions]
+    sources, targets, mask, ids, in_rows = to_device(tables, device)
     return PackedRows(
-        ids=on_device[0],
-        positions=on_device[1],
+        sources=sources,
+        targets=targets,
+        mask=mask,
+        lengths=lengths,
+        ids=ids,
+        positions=in_rows,
         sequences=tuple(layout.sequences),
         levels=tuple(map(tuple, layout.levels)),
-        sources=on_device[2],
-        targets=on_device[3],
-        mask=on_device[4],
-        lengths=scored.lengths,
         longest=max(node.end for node in layout.nodes),
     )
 

@@ -106,13 +106,13 @@ def counted(prompts, completions, *, levels):
             attention = PackedAttention(rows)
         assert len(rows.levels) == levels
         tensors = [device.send(x).requires_grad_() for x in inputs(rows, 2, torch.bfloat16)]
-        tables = attention._calls  # copied when the first layer asks
+        tables = attention.calls  # copied when the first layer asks
         with device.counting("forward") as forward:
             out = attention(nn.Identity(), *tensors)
         grad = device.send(torch.randn(out.shape).bfloat16())
         with device.counting("backward") as backward:
             torch.autograd.grad(out, tensors, grad)
-        assert attention._calls is tables
+        assert attention.calls is tables
     counts = (packing, forward, backward)
     assert [count.waits for count in counts] == [0, 0, 0]
     return tuple(count.launches for count in counts)
@@ -138,7 +138,7 @@ def test_two_levels_launch_the_same_kernels_for_few_and_many_rows():
 def test_all_tables_go_to_the_device_in_two_copies_without_a_wait(device):
     with device.counting("tables") as counts:
         rows = packed_rows("nested", device=CUDA)
-        assert PackedAttention(rows)._calls
+        assert PackedAttention(rows).calls
     assert counts.by_operation() == {"copy from host": 2}
     assert counts.waits == 0
 
