@@ -320,6 +320,18 @@ def _efficient_backward(
     return (*grads, None)
 
 
+def _product(
+    left: Tensor, right: Tensor, out_dtype: Any = None, *, out: Tensor | None = None
+) -> Tensor:
+    """A matrix product, of 16 bits into float32 where it is asked for."""
+    if out_dtype is None:
+        return torch.mm(left, right) if out is None else torch.mm(left, right, out=out)
+    assert (left.dtype.itemsize, right.dtype, out_dtype) == (2, left.dtype, torch.float32)
+    wide = torch.mm(left.float(), right.float())
+    assert out is None or out.dtype is out_dtype
+    return wide if out is None else out.copy_(wide)
+
+
 def emulated(*, exact: bool) -> dict[str, Callable[..., Any]]:
     """The operators that a CPU does not have, by name."""
     packed = PackedFlash(exact=exact)
@@ -330,4 +342,5 @@ def emulated(*, exact: bool) -> dict[str, Callable[..., Any]]:
         "_scaled_dot_product_flash_attention_backward": _flash_backward,
         "_scaled_dot_product_efficient_attention": _efficient,
         "_scaled_dot_product_efficient_attention_backward": _efficient_backward,
+        "mm": _product,
     }

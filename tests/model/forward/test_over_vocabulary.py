@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from counting_device import CountingDevice
 from dph.model.forward import over_vocabulary as module
 from dph.model.forward.over_vocabulary import TABLES, blocks, bucket_logprobs, over_vocabulary
 
@@ -106,6 +107,8 @@ def test_blocks_hold_every_position_once_and_no_more_numbers_than_allowed(monkey
     assert max(rows.stop - rows.start for rows in found) == 3
     assert len(list(blocks(4, 1000))) == 4  # one position at least
     assert list(blocks(0, 30)) == []
+    monkeypatch.setattr(module, "CUDA_BLOCK", 1000)
+    assert len(list(blocks(10, 30, cuda=True))) == 1
 
 
 def test_no_positions_give_no_values():
@@ -146,3 +149,20 @@ def test_memory_is_bounded_by_blocks_however_many_positions_there_are(monkeypatc
     bound = 4 * ((TABLES + of_statistic) * block + 2 * gradients)
     assert peak(work) <= bound
     assert bound < 4 * positions * words or positions == 256
+
+
+def test_a_gpu_gets_a_few_tables_and_the_host_never_waits(monkeypatch):
+    words, positions = 151_936, 2048
+    assert -(-positions // (module.CUDA_BLOCK // words)) == 5
+    # The same in small: a 32nd of the positions and of the words.
+    monkeypatch.setattr(module, "CUDA_BLOCK", module.CUDA_BLOCK // 32**2)
+    hidden, head = problem(positions // 32, 4, words // 32, bias=False, dtype=torch.float32)
+    with CountingDevice() as device:
+        states, moved = device.send(hidden).requires_grad_(), device.move(head)
+        with torch.autocast("cuda", dtype=torch.bfloat16), device.counting("both") as counts:
+            found = over_vocabulary(
+                lambda table, _: (table.exp() * table).sum(-1, keepdim=True), states, moved, 1.0
+            )
+            found.sum().backward()
+    assert counts.launches <= 5 * 30  # those of a table are about as many as its operations
+    assert counts.waits == 0

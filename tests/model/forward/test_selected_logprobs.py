@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from counting_device import CountingDevice
 from dph.model.forward import selected_logprobs as module
 from dph.model.forward.selected_logprobs import selected_logprobs, selected_logprobs_and_entropy
 
@@ -25,7 +26,7 @@ def gradients(values, weights, hidden, head):
 def blocks(request, monkeypatch):
     block, tokens = request.param
     monkeypatch.setattr(module, "BLOCK", block)
-    monkeypatch.setattr(module, "_TOKENS", tokens)
+    monkeypatch.setattr(module, "TOKENS", tokens)
 
 
 @pytest.mark.usefixtures("blocks")
@@ -135,3 +136,52 @@ def test_no_tensor_of_tokens_times_vocabulary_is_made():
     with Sizes():
         selected_logprobs(hidden, head, targets, 1.0).backward(weights)
     assert max(sizes) <= max(module.BLOCK, head.weight.numel()) < tokens * words / 8
+
+
+def on_the_device(hidden, head, targets, weights, *, temperature=0.7, autocast=False):
+    """Log-probs and gradients on the counting device, and what the passes launched there."""
+    with CountingDevice() as device:
+        head, states = device.move(head), device.send(hidden).requires_grad_()
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+            with device.counting("forward"):
+                found = selected_logprobs(states, head, device.send(targets), temperature)
+            with device.counting("backward"):
+                found.backward(device.send(weights))
+        results = (found, states.grad, head.weight.grad)
+        return [device.numbers(x.detach()) for x in results], device.counts
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_gpu_gets_a_few_wide_blocks_and_the_host_never_waits(monkeypatch, autocast):
+    words, tokens = 151_936, 2048
+    assert -(-words // (module.CUDA_BLOCK // tokens)) == 3
+    # The same in small: a 32nd of the tokens and of the words.
+    monkeypatch.setattr(module, "CUDA_BLOCK", module.CUDA_BLOCK // 32**2)
+    inputs = problem(tokens // 32, 4, words // 32, dtype=torch.float32)
+    _, counts = on_the_device(*inputs, temperature=1.0, autocast=autocast)
+    assert counts["forward"].launches <= 45
+    assert counts["backward"].launches <= 45
+    assert counts["forward"].waits == counts["backward"].waits == 0
+
+
+@pytest.mark.parametrize("block", [(7, 2048), (60, 5), (2**27, 4096)])
+def test_on_a_gpu_values_and_gradients_are_those_of_the_plain_form(monkeypatch, block):
+    monkeypatch.setattr(module, "CUDA_BLOCK", block[0])
+    monkeypatch.setattr(module, "CUDA_TOKENS", block[1])
+    hidden, head, targets, weights = problem(dtype=torch.float32)
+    expected = plain(hidden, head, targets, 0.7)
+    theirs = expected.detach(), *gradients(expected, weights, hidden, head)
+    ours, _ = on_the_device(hidden, head, targets, weights)
+    torch.testing.assert_close(ours, list(theirs), rtol=1e-5, atol=1e-6)
+
+
+def test_sixteen_bit_products_on_a_gpu_are_not_rounded_before_the_softmax():
+    # Numbers of 8 bits, so that the products are exact, and logits near 1000, which 8 bits round
+    # by up to 2.
+    hidden, head, targets, weights = problem(64, 32, 200, dtype=torch.float32)
+    hidden = (hidden * 100).bfloat16().float().detach()
+    head.weight.data = (head.weight.data * 10).bfloat16().float()
+    expected = plain(hidden.double(), head.double(), targets, 0.7)
+    head.float()
+    (found, *_), _ = on_the_device(hidden, head, targets, weights, autocast=True)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-3)

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from counting_device import CountingDevice
 from dph.recipe import TrainingSettings
 from dph.runs.train.optimizer import load_optimizer, make_optimizer, make_schedule, save_optimizer
 
@@ -91,7 +92,49 @@ def test_a_checkpoint_goes_on_with_the_kernel_that_made_it(make_model, tmp_path,
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
-def test_an_adapter_keeps_the_loop(make_model):
+def adapted(make_model):
+    """A model of which one parameter is frozen, as most are under an adapter."""
     model = make_model()
     next(model.parameters()).requires_grad_(False)
-    assert not any(group["fused"] for group in make_optimizer(model, TRAIN).param_groups)
+    return model
+
+
+def test_an_adapter_on_a_cpu_keeps_the_loop(make_model):
+    optimizer = make_optimizer(adapted(make_model), TRAIN)
+    assert not any(group["fused"] for group in optimizer.param_groups)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "adapter"])
+def test_a_step_on_a_gpu_is_a_few_launches_and_no_wait(make_model, whole):
+    with CountingDevice() as device:
+        model = device.move(make_model() if whole else adapted(make_model))
+        optimizer = make_optimizer(model, TRAIN)
+        learnt(model, optimizer, range(1))  # makes the states
+        gradients(model, 1)
+        with device.counting("step") as counts:
+            optimizer.step()
+    # Matrices and vectors: the numbers of steps, and everything else.
+    assert counts.launches == 4
+    assert counts.waits == 0
+
+
+@pytest.mark.parametrize("fused", [True, None], ids=["fused", "lists"])
+def test_a_checkpoint_of_a_gpu_goes_on_with_the_kernel_that_made_it(make_model, tmp_path, fused):
+    def made(model):
+        optimizer = make_optimizer(device.move(model), TRAIN)
+        for group in optimizer.param_groups:
+            group["fused"] = fused
+        return optimizer
+
+    with CountingDevice() as device:
+        whole, half = make_model(), make_model()
+        expected = learnt(whole, made(whole), range(6))
+        before = made(half)
+        learnt(half, before, range(3))
+        save_optimizer(before, tmp_path)
+        after = make_optimizer(half, TRAIN)
+        load_optimizer(tmp_path, after)
+        assert all(group["fused"] is fused for group in after.param_groups)
+        found = learnt(half, after, range(3, 6))
+        for name in expected:
+            assert device.numbers(found[name]).equal(device.numbers(expected[name]))

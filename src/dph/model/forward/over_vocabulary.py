@@ -16,7 +16,12 @@ from transformers import PreTrainedModel
 
 from dph.model.forward.layout import Written, completion_hidden, completion_logits, layout_of
 from dph.model.forward.prefix_tree import Node
-from dph.model.forward.selected_logprobs import plain_head
+from dph.model.forward.selected_logprobs import (
+    add_product,
+    plain_head,
+    product,
+    product_dtype,
+)
 from dph.model.forward.sharing import Sharing
 from dph.model.loading import evaluating
 
@@ -43,9 +48,10 @@ def bucket_logprobs(
     return torch.cat([table.gather(-1, ids), torch.where(empty, -torch.inf, rest)], dim=-1)
 
 
-BLOCK = 2**24
-"""Numbers in one table: 64 MiB in float32. A pass over the vocabulary holds at most
-``TABLES`` of them, in addition to the statistic's own."""
+BLOCK, CUDA_BLOCK = 2**24, 2**26
+"""Numbers in one table on a CPU, and on a GPU, whose kernels take longer for 256 MiB than it takes
+to launch them. A pass over the vocabulary holds at most ``TABLES`` of them, in addition to the
+statistic's own."""
 TABLES = 5
 """Products, log-probs, their gradient, that of the products, and one in the products' precision."""
 
@@ -67,14 +73,6 @@ class HeadWeights(NamedTuple):
 def head_weights(head: nn.Linear, temperature: float, *, like: Tensor) -> HeadWeights:
     """The weights of ``head``; products are in the autocast dtype, or in that of ``like``."""
     return HeadWeights(head.weight, head.bias, temperature, product_dtype(like))
-
-
-def product_dtype(hidden: Tensor) -> torch.dtype:
-    """The precision of matrix products of hidden states here and now."""
-    device = hidden.device.type
-    if hidden.dtype == torch.float64:  # autocast leaves float64 alone
-        return torch.float64
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
 
 
 def log_table(
@@ -107,15 +105,15 @@ def over_vocabulary(
     return found
 
 
-def blocks(positions: int, vocabulary: int) -> Iterator[slice]:
+def blocks(positions: int, vocabulary: int, *, cuda: bool = False) -> Iterator[slice]:
     """Positions whose tables hold at most ``BLOCK`` numbers, or one position."""
-    size = max(1, BLOCK // vocabulary)
+    size = max(1, (CUDA_BLOCK if cuda else BLOCK) // vocabulary)
     for start in range(0, positions, size):
         yield slice(start, min(start + size, positions))
 
 
 def _logits(hidden: Tensor, head: HeadWeights) -> Tensor:
-    products = hidden.to(head.dtype) @ head.weight.to(head.dtype).T
+    products = product(hidden.to(head.dtype), head.weight.to(head.dtype).T)
     products = products.to(torch.promote_types(head.dtype, torch.float32))
     if head.bias is not None:
         products = products + head.bias
@@ -133,13 +131,13 @@ class _OverVocabulary(torch.autograd.Function):
         temperature: float,
         dtype: torch.dtype,
     ) -> Float[Tensor, "positions values"]:
-        head = HeadWeights(weight, bias, temperature, dtype)
+        head = HeadWeights(weight.to(dtype), bias, temperature, dtype)
         ctx.save_for_backward(hidden, weight, bias)
         ctx.statistic, ctx.temperature, ctx.dtype = statistic, temperature, dtype
         with torch.autocast(hidden.device.type, enabled=False):
             values = [
                 statistic(log_table(hidden[rows], head), rows)
-                for rows in blocks(len(hidden), len(weight))
+                for rows in blocks(len(hidden), len(weight), cuda=hidden.is_cuda)
             ]
             return torch.cat(values) if values else statistic(log_table(hidden, head), slice(0, 0))
 
@@ -147,22 +145,22 @@ class _OverVocabulary(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Float[Tensor, "positions values"]) -> tuple[Tensor | None, ...]:
         hidden, weight, bias = ctx.saved_tensors
-        head = HeadWeights(weight, bias, ctx.temperature, ctx.dtype)
+        head = HeadWeights(weight.to(ctx.dtype), bias, ctx.temperature, ctx.dtype)
         numbers = torch.promote_types(ctx.dtype, torch.float32)
-        of_hidden = torch.zeros_like(hidden, dtype=numbers)
+        of_hidden = torch.empty_like(hidden, dtype=numbers)
         of_weight = None  # nothing asks for that of a frozen head
         if ctx.needs_input_grad[1]:
             of_weight = torch.zeros_like(weight, dtype=numbers)
         of_bias = None if bias is None else torch.zeros_like(bias, dtype=numbers)
         with torch.autocast(hidden.device.type, enabled=False):
-            for rows in blocks(len(hidden), len(weight)):
+            for rows in blocks(len(hidden), len(weight), cuda=hidden.is_cuda):
                 table = _gradient(ctx.statistic, hidden[rows], head, rows, grad[rows])
                 if of_bias is not None:
                     of_bias += table.sum(dim=0)
                 table = table.to(ctx.dtype)
-                _add_product(of_hidden[rows], table, weight.to(ctx.dtype))
+                product(table, head.weight, out=of_hidden[rows])
                 if of_weight is not None:
-                    _add_product(of_weight, table.T, hidden[rows].to(ctx.dtype))
+                    add_product(of_weight, table.T, hidden[rows].to(ctx.dtype))
         of_weight = None if of_weight is None else of_weight.to(weight.dtype)
         of_bias = None if of_bias is None else of_bias.to(bias.dtype)
         return of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None
@@ -178,13 +176,6 @@ def _gradient(
         values = statistic(torch.log_softmax(logits.requires_grad_(), dim=-1), rows)
     (table,) = torch.autograd.grad(values, logits, grad.to(values.dtype))
     return table if head.temperature == 1 else table.div_(head.temperature)
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    if left.dtype == total.dtype:
-        total.addmm_(left, right)
-    else:
-        total.add_(left @ right)
 
 
 # A frozen model's next-token distributions at the tokens of completions, a block at a time.

@@ -1,8 +1,8 @@
 """Log-probs of chosen tokens without the table of logits: blocks of it, computed twice.
 
 The plain form keeps logits, their log-softmax and a gradient, each tokens x vocabulary. Here one
-buffer of ``BLOCK`` numbers holds a block at a time; the backward pass computes it again, so that
-a forward and backward pass take 4/3 of the matrix products.
+buffer holds a block at a time; the backward pass computes it again, so that a forward and backward
+pass take 4/3 of the matrix products.
 """
 
 import importlib
@@ -88,10 +88,12 @@ def _gives_the_logits(model: PreTrainedModel, head: nn.Linear) -> bool:
     )
 
 
-BLOCK = 2**20
-"""Logits computed at once."""
-_TOKENS = 2048
-"""Tokens of a block at most: enough for a fast matrix product."""
+BLOCK, TOKENS = 2**20, 2048
+"""Logits computed at once on a CPU, whose cache holds them, and of how many tokens at most."""
+CUDA_BLOCK, CUDA_TOKENS = 2**27, 4096
+"""The same on a GPU: 512 MiB, and half of that in 16 bits for the backward pass. A block's product
+then takes longer than its launches, and a vocabulary of 151,936 words is five blocks. The size does
+not depend on free memory, on which log-probs would then depend as well."""
 
 
 def selected_logprobs(
@@ -125,17 +127,54 @@ def selected_logprobs_and_entropy(
     The entropy carries no gradient; without ``with_entropy`` it is zeros. On CUDA in 16 bits,
     cut-cross-entropy computes the log-probs where it is installed and no entropy is asked for.
     """
-    device = hidden.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
-    if hidden.dtype == torch.float64:  # autocast leaves float64 alone
-        dtype = torch.float64
-    if not with_entropy and head.bias is None and takes_cut_cross_entropy(device, dtype):
+    dtype = product_dtype(hidden)
+    if (
+        not with_entropy
+        and head.bias is None
+        and takes_cut_cross_entropy(hidden.device.type, dtype)
+    ):
         cut = cut_logprobs(hidden, head.weight, targets, temperature, dtype=dtype)
         return cut, torch.zeros_like(cut)
     logprobs, entropy = _SelectedLogprobs.apply(  # type: ignore[no-untyped-call]
         hidden, head.weight, head.bias, targets, temperature, dtype, with_entropy
     )
     return logprobs, entropy
+
+
+def product_dtype(hidden: Tensor) -> torch.dtype:
+    """The precision of matrix products of hidden states here and now."""
+    device = hidden.device.type
+    if hidden.dtype == torch.float64:  # autocast leaves float64 alone
+        return torch.float64
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+
+
+def _stays_wide(numbers: Tensor) -> bool:
+    """Whether products of these are float32 without a step between: 16 bits on CUDA."""
+    # Not ROCm, which is named cuda as well and lacks these kernels.
+    return numbers.is_cuda and numbers.dtype.itemsize == 2 and torch.version.hip is None
+
+
+def product(left: Tensor, right: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product, wide where the device gives it so, else in the precision of ``left``.
+
+    ``out`` may be wider than that.
+    """
+    if _stays_wide(left):
+        return torch.mm(left, right, out_dtype=torch.float32, out=out)
+    if out is None or out.dtype == left.dtype:
+        return torch.mm(left, right, out=out)
+    return out.copy_(left @ right)
+
+
+def add_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool = False) -> None:
+    """Add a matrix product to ``total``, which may be wider, or put the ``first`` one there."""
+    if first:
+        product(left, right, out=total)
+    elif left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total.add_(product(left, right))
 
 
 class _SelectedLogprobs(torch.autograd.Function):
@@ -151,13 +190,14 @@ class _SelectedLogprobs(torch.autograd.Function):
         with_entropy: bool,
     ) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens"]]:
         logits = _Logits(hidden, weight, bias, temperature, dtype)
-        log_sum = logits.new_numbers(len(hidden))
-        chosen = logits.new_numbers(len(hidden))
+        log_sum, chosen = logits.new_numbers(len(hidden)), logits.new_numbers(len(hidden))
         entropy = logits.new_numbers(len(hidden)).zero_()
         with torch.autocast(hidden.device.type, enabled=False):
             for rows in logits.token_blocks():
                 chosen[rows] = logits.at(rows, targets[rows])
-                log_sum[rows], entropy[rows] = _log_sum(logits, rows, with_entropy)
+                log_sum[rows], found = _log_sum(logits, rows, with_entropy)
+                if found is not None:
+                    entropy[rows] = found
         ctx.save_for_backward(hidden, weight, bias, targets, log_sum)
         ctx.temperature, ctx.dtype = temperature, dtype
         ctx.mark_non_differentiable(entropy)
@@ -169,36 +209,32 @@ class _SelectedLogprobs(torch.autograd.Function):
         hidden, weight, bias, targets, log_sum = ctx.saved_tensors
         logits = _Logits(hidden, weight, bias, ctx.temperature, ctx.dtype)
         scale = grad.to(log_sum.dtype) / ctx.temperature
-        of_hidden = torch.zeros_like(hidden, dtype=log_sum.dtype)
+        minus_scale = -scale[:, None]
+        of_hidden = torch.empty_like(hidden, dtype=log_sum.dtype)
         of_weight = None  # nothing asks for that of a frozen head
         if ctx.needs_input_grad[1]:
-            of_weight = torch.zeros_like(weight, dtype=log_sum.dtype)
+            of_weight = torch.empty_like(weight, dtype=log_sum.dtype)
         of_bias = None if bias is None else torch.zeros_like(bias, dtype=log_sum.dtype)
         with torch.autocast(hidden.device.type, enabled=False):
             for rows in logits.token_blocks():
-                for words in logits.word_blocks():
-                    table = logits.block(rows, words, minus=log_sum[rows])
-                    table.exp_().mul_(-scale[rows, None])
-                    inside = (targets[rows] >= words.start) & (targets[rows] < words.stop)
-                    where = inside.nonzero()[:, 0]
-                    at = targets[rows][where] - words.start
-                    table[where, at] += scale[rows][where]
+                for words, some in logits.word_blocks():
+                    table = logits.block(rows, words, some, minus=log_sum[rows])
+                    table.exp_().mul_(minus_scale[rows])
+                    at = targets[rows] - words.start
+                    place = at.clamp(0, table.shape[1] - 1)
+                    # Not nonzero(), for which the host would wait.
+                    table.scatter_add_(1, place[:, None], (scale[rows] * (at == place))[:, None])
                     table = table.to(ctx.dtype)
-                    _add_product(of_hidden[rows], table, weight[words].to(ctx.dtype))
+                    add_product(of_hidden[rows], table, some, first=words.start == 0)
                     if of_weight is not None:
-                        _add_product(of_weight[words], table.T, hidden[rows].to(ctx.dtype))
+                        add_product(
+                            of_weight[words], table.T, logits.hidden[rows], first=rows.start == 0
+                        )
                     if of_bias is not None:
                         of_bias[words] += table.sum(dim=0)
         of_weight = None if of_weight is None else of_weight.to(weight.dtype)
         of_bias = None if of_bias is None else of_bias.to(bias.dtype)
         return (of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None, None)
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    if left.dtype == total.dtype:
-        total.addmm_(left, right)
-    else:
-        total.add_(left @ right)
 
 
 class _Logits:
@@ -212,32 +248,33 @@ class _Logits:
         temperature: float,
         dtype: torch.dtype,
     ) -> None:
-        self.hidden, self.weight, self.bias = hidden, weight, bias
+        self.hidden, self.weight, self.bias = hidden.to(dtype), weight, bias
         self.temperature, self.dtype = temperature, dtype
-        self.tokens = min(_TOKENS, max(len(hidden), 1))
-        self.words = min(max(BLOCK // self.tokens, 1), len(weight))
+        block, tokens = (CUDA_BLOCK, CUDA_TOKENS) if hidden.is_cuda else (BLOCK, TOKENS)
+        self.tokens = min(tokens, max(len(hidden), 1))
+        self.words = min(max(block // self.tokens, 1), len(weight))
         self.buffer = self.new_numbers(self.tokens * self.words)
 
     def new_numbers(self, count: int) -> Tensor:
         return self.hidden.new_empty(count, dtype=torch.promote_types(self.dtype, torch.float32))
 
     def token_blocks(self) -> Iterator[slice]:
-        for start in range(0, len(self.hidden), self.tokens):
+        for start in range(0, max(len(self.hidden), 1), self.tokens):  # none are a block as well
             yield slice(start, min(start + self.tokens, len(self.hidden)))
 
-    def word_blocks(self) -> Iterator[slice]:
+    def word_blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Blocks of the vocabulary, and their weights in the precision of the products."""
         for start in range(0, len(self.weight), self.words):
-            yield slice(start, min(start + self.words, len(self.weight)))
+            words = slice(start, min(start + self.words, len(self.weight)))
+            yield words, self.weight[words].to(self.dtype)
 
-    def block(self, rows: slice, words: slice, *, minus: Tensor | None = None) -> Tensor:
+    def block(
+        self, rows: slice, words: slice, weight: Tensor, *, minus: Tensor | None = None
+    ) -> Tensor:
         """Logits of ``rows`` and ``words`` over the temperature, less ``minus`` of each row."""
-        shape = (rows.stop - rows.start, words.stop - words.start)
+        shape = (rows.stop - rows.start, len(weight))
         table = self.buffer[: shape[0] * shape[1]].view(shape)
-        hidden, weight = self.hidden[rows].to(self.dtype), self.weight[words].to(self.dtype)
-        if self.dtype == table.dtype:
-            torch.mm(hidden, weight.T, out=table)
-        else:
-            table.copy_(hidden @ weight.T)
+        product(self.hidden[rows], weight.T, out=table)
         if self.bias is not None:
             table.add_(self.bias[words])
         if self.temperature != 1:
@@ -250,24 +287,23 @@ class _Logits:
         """Logits of one word a row over the temperature."""
         weight = self.weight.index_select(0, targets).to(self.dtype)
         numbers = self.buffer.dtype
-        chosen = (self.hidden[rows].to(self.dtype).to(numbers) * weight.to(numbers)).sum(dim=-1)
-        chosen = chosen.to(self.dtype).to(numbers)
+        chosen = (self.hidden[rows].to(numbers) * weight).sum(dim=-1)
+        if not _stays_wide(weight):
+            chosen = chosen.to(self.dtype).to(numbers)
         if self.bias is not None:
             chosen = chosen + self.bias.index_select(0, targets)
-        return chosen / self.temperature
+        return chosen if self.temperature == 1 else chosen / self.temperature
 
 
-def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, Tensor]:
-    """Of every row the log of the softmax's sum, and the entropy (zeros unless asked for)."""
-    count = rows.stop - rows.start
+def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, Tensor | None]:
+    """Of every row the log of the softmax's sum, and the entropy if it is asked for."""
     # Not -inf: a block may hold only words that the bias rules out.
-    largest = logits.new_numbers(count)
-    largest.fill_(torch.finfo(largest.dtype).min)
-    total = torch.zeros_like(largest)
-    moment = torch.zeros_like(largest)  # sum of exp(x - largest) (x - largest)
-    for words in logits.word_blocks():
-        table = logits.block(rows, words)
-        before, largest = largest, torch.maximum(largest, table.amax(dim=1))
+    largest: Any = torch.finfo(logits.buffer.dtype).min
+    total: Any = 0.0
+    moment: Any = 0.0  # sum of exp(x - largest) (x - largest)
+    for words, weight in logits.word_blocks():
+        table = logits.block(rows, words, weight)
+        before, largest = largest, table.amax(dim=1).clamp_(min=largest)
         shrink = (before - largest).exp_()
         table.sub_(largest[:, None])
         if with_entropy:
@@ -276,5 +312,4 @@ def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, 
             moment = shrink * (moment + moved) + own
         total = shrink * total + table.exp_().sum(dim=1)
     log_total = total.log()
-    entropy = log_total - moment / total if with_entropy else moment
-    return largest + log_total, entropy
+    return largest + log_total, log_total - moment / total if with_entropy else None

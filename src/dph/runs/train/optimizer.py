@@ -206,9 +206,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """AdamW over every trainable parameter; biases and norms are not decayed.
 
-    Whole weights in float32 on a CPU take torch's fused kernel, one pass over memory in place of
-    ten; an adapter and a GPU keep what torch chooses. Weights in bfloat16 are rounded at random, as
-    ``seed`` says.
+    Weights in float32 take torch's fused kernel, one pass over memory in place of ten; an adapter
+    on a CPU keeps the loop. Weights in bfloat16 are rounded at random, as ``seed`` says.
 
     Raises:
         SettingsError: they are, and torchao is not installed.
@@ -220,16 +219,14 @@ def make_optimizer(
     ]
     if any(p.dtype == torch.bfloat16 for p in trainable):
         return bfloat16_adamw([group for group in groups if group["params"]], train, seed=seed)
-    whole = all(
-        p.requires_grad and p.dtype == torch.float32 and p.device.type == "cpu"
-        for p in model.parameters()
-    )
+    whole = all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
+    fused = all(p.dtype == torch.float32 and (whole or p.is_cuda) for p in trainable)
     return torch.optim.AdamW(
         groups,
         lr=train.learning_rate,
         betas=train.betas,
         eps=train.eps,
-        fused=True if whole else None,
+        fused=fused or None,
     )
 
 
