@@ -1,20 +1,21 @@
 """Terms over the vocabulary, chosen tokens and stored distributions, in one optimizer step."""
 
 import math
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
 
-from dph.errors import DataError
+from counting_device import CountingDevice
 from dph.loss.objectives import make_objective
 from dph.model.forward import logprobs as forward_logprobs
-from dph.model.forward import over_vocabulary
+from dph.model.forward import over_vocabulary, sharing
 from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Minibatch, PolicyRow
-from dph.runs.train.updating import update
+from dph.runs.train.updating import NonFiniteLossError, update
 from stored_distributions import distribution_sample
 
 ANSWERS = ((3, 4, 5, 6, 1), (3, 4, 7, 1), (3, 5, 5, 1), (3, 5, 8, 8, 8, 1))
@@ -53,7 +54,7 @@ def batch_of(model, reference, *, top=3, shift=0.0):
     return Minibatch(groups=(tuple(rows[:2]), tuple(rows[2:])), stored={"broad": stored})
 
 
-def gradient(model, minibatch, objective, *, reference=None, budget=999, sharing="auto", seed=0):
+def gradient(model, minibatch, objective, *, reference=None, budget=999, sharing="auto", **more):
     model.zero_grad(set_to_none=True)
     optimizer = Frozen(model.parameters(), lr=1.0)
     forward = TrainingForward(
@@ -66,9 +67,7 @@ def gradient(model, minibatch, objective, *, reference=None, budget=999, sharing
         sharing=sharing,
         reference=reference,
     )
-    report = update(
-        minibatch, forward, optimizer, objective=objective, max_grad_norm=1e9, seed=seed
-    )
+    report = update(minibatch, forward, optimizer, objective=objective, max_grad_norm=1e9, **more)
     return torch.cat([g.flatten() for g in optimizer.kept]), report
 
 
@@ -186,6 +185,35 @@ def test_cutting_into_microbatches_and_blocks_changes_nothing(models, monkeypatc
     assert report.penalties["held"] > 0
 
 
+WITHOUT_CHOICE = {
+    "penalties": {name: EVERYTHING["penalties"][name] for name in ("wide", "near")},
+    "anchors": EVERYTHING["anchors"],
+}
+
+
+def test_on_a_gpu_an_update_waits_once_however_many_micro_batches_it_has(models, monkeypatch):
+    model, reference = models
+    minibatch = batch_of(model, reference, shift=0.1)
+    objective, backward, backwards = objective_of(**WITHOUT_CHOICE), torch.autograd.backward, []
+    with CountingDevice(exact=True) as device:
+        policy, initial = device.move(deepcopy(model)), device.move(deepcopy(reference))
+        monkeypatch.setattr(sharing, "_packs", lambda *_, **__: True)  # not asked: that takes long
+        gradient(policy, minibatch, objective, reference=initial, sharing="always")  # asks heads
+        monkeypatch.setattr(torch.autograd, "backward", lambda x: backwards.append(backward(x)))
+        for budget, least, on_policy in ((999, 1, False), (14, 2, True), (1, 5, False)):
+            how = {"budget": budget, "on_policy": on_policy, "sharing": "always"}
+            expected, report = gradient(model, minibatch, objective, reference=reference, **how)
+            backwards.clear()
+            with device.counting(f"{budget}") as counts:
+                found, other = gradient(policy, minibatch, objective, reference=initial, **how)
+            assert counts.waits == 1, str(counts)
+            assert len(backwards) >= least
+            assert (device.numbers(found) - expected).abs().max() <= 1e-5 * expected.abs().max()
+            assert other.counting == report.counting
+            assert other.penalties == pytest.approx(report.penalties, rel=1e-4)
+            assert other.gap.mean == pytest.approx(0.1, rel=1e-3)
+
+
 def test_every_term_has_a_gradient_of_its_own_in_that_step(models):
     model, reference = models
     minibatch = batch_of(model, reference, shift=0.1)
@@ -248,13 +276,19 @@ def test_two_anchors_on_distributions_keep_their_rows_and_weights_apart(models):
     assert torch.allclose(together, apart, atol=1e-6)
 
 
-def test_rows_without_distributions_are_refused_where_they_are_needed(models):
+def test_a_row_without_distributions_where_they_are_needed_makes_no_step(models):
     model, reference = models
     minibatch = batch_of(model, reference)
     row = minibatch.groups[0][0]
-    with pytest.raises(DataError, match=r"DistributionKL.* needs stored distributions, and a row"):
-        gradient(
-            model,
-            Minibatch(groups=(), stored={"broad": (row,)}),
-            objective_of(anchors={"broad": BROAD}),
-        )
+    before = [p.detach().clone() for p in model.parameters()]
+    stored = {"broad": (row, *minibatch.stored["broad"])}
+    for rows in ({"broad": (row,)}, stored):
+        with pytest.raises(NonFiniteLossError, match="the loss is not finite") as caught:
+            gradient(
+                model,
+                Minibatch(groups=(), stored=rows),
+                objective_of(anchors={"broad": BROAD}),
+                budget=1,
+            )
+        assert [w.row for w in caught.value.rows] == [row]
+    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))

@@ -12,7 +12,6 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.errors import DataError
-from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import POLICY, Beside, Buckets, LossBatch, Objective
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
 from dph.model.forward.over_vocabulary import bucket_logprobs, next_tokens
@@ -104,14 +103,10 @@ def scored_batch(
 
     ``chosen`` are the tokens of the whole mini-batch that terms chose, ``batch.rows`` its rows
     among those. On CUDA the host waits for nothing: its tables are sent in one copy.
-
-    Raises:
-        DataError: a term needs the initial policy, or a row's distributions, and there are none.
     """
-    _require_distributions(rows, objective)
     new = torch.tensor([w.source == POLICY for w in rows])
     held = torch.tensor([isinstance(w.row, DistributionSample) for w in rows])
-    sent = _sent(rows, {n: where[batch.rows] for n, where in chosen.items()}, forward.model.device)
+    sent = sent_rows(rows, forward.model.device, {n: x[batch.rows] for n, x in chosen.items()})
     targets = TargetBuckets(sent["ids"], sent["targets"]) if "ids" in sent else None
     with autocast(forward.model, forward.dtype):
         statistics = [
@@ -139,11 +134,7 @@ def scored_batch(
     if targets is not None:
         buckets = Buckets(rows=sent["held"], targets=targets.targets, logprobs=next(found))
     return ScoredBatch(
-        rows=LossBatch(
-            logprobs=scores.logprobs,
-            mask=scores.mask,
-            **{name: sent[name] for name in _OF_ROWS},
-        ),
+        rows=loss_batch(scores.logprobs, scores.mask, sent),
         beside=Beside(
             over_vocabulary=over_vocabulary,
             chosen={name: sent[f"chosen {name}"] for name in chosen},
@@ -205,24 +196,16 @@ def _by_name(
     return {name: spread(column, where) for name, column in zip(names, values, strict=True)}
 
 
-def _require_distributions(rows: Sequence[WeightedRow], objective: Objective) -> None:
-    needed = {
-        source: anchor.divergence
-        for source, anchor in enumerate(objective.anchors.values(), start=1)
-        if isinstance(anchor.divergence, DistributionDivergence)
-    }
-    for w in rows:
-        if w.source in needed and not isinstance(w.row, DistributionSample):
-            raise DataError(f"{needed[w.source]!r} needs stored distributions, and a row has none")
+def loss_batch(logprobs: Tensor, mask: Tensor, sent: Mapping[str, Tensor]) -> LossBatch:
+    """Rows for the loss, from their log-probs and `sent_rows`."""
+    names = ("old_logprobs", "ref_logprobs", "advantages", "source", "weights")
+    return LossBatch(logprobs=logprobs, mask=mask, **{name: sent[name] for name in names})
 
 
-_OF_ROWS = ("old_logprobs", "ref_logprobs", "advantages", "source", "weights")
-
-
-def _sent(
+def sent_rows(
     rows: Sequence[WeightedRow],
-    chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
     device: torch.device,
+    chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
 ) -> dict[str, Tensor]:
     """All that the host knows of the rows, by name; what a kind of row does not have is NaN."""
     width = max(length_of(w.row) for w in rows)

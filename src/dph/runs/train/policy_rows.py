@@ -194,10 +194,9 @@ def policy_rows(
         rows[index] = replace(rows[index], advantage=advantage)
     if not before:
         used = [index for index, row in enumerate(rows) if moves_the_loss(row, objective)]
-        again = used
-        if scorers.first_of:  # groups are dealt out in turn
-            parts, group_of = min(scorers.first_of, len(groups)), len(rows) // len(groups)
-            again = [index for index in used if index // group_of % parts]
+        parts, size = min(scorers.first_of, len(groups)), len(rows) // len(groups)
+        # Groups are dealt out in turn.
+        again = [index for index in used if not parts or index // size % parts]
         gap = _score(rows, used, again, scorers, forward)
     ordered = iter(rows)
     return PolicyRows(

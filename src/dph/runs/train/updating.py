@@ -25,7 +25,7 @@ from dph.loss.objectives import (
 )
 from dph.model.forward.sharing import plan_microbatches
 from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.loss_batch import TrainingForward, padded, scored_batch
+from dph.runs.train.loss_batch import TrainingForward, loss_batch, padded, scored_batch, sent_rows
 from dph.runs.train.rows import (
     Minibatch,
     PolicyRow,
@@ -51,44 +51,27 @@ def chosen_tokens(
     Computed as: one forward over the new samples without gradient, where a term chooses at all.
     Its log-probs are the old ones too if the rows are ``on_policy``.
     """
-    rows = [w.row for w in weighted if isinstance(w.row, PolicyRow)]
+    rows = [w for w in weighted if w.source == POLICY]
     if not objective.choosing or not rows:
         return {}
     logprobs = forward.logprobs(
         forward.model,
-        [row.prompt_ids for row in rows],
-        [row.completion_ids for row in rows],
-        written=[row.written for row in rows],
+        [w.row.prompt_ids for w in rows],
+        [w.row.completion_ids for w in rows],
+        written=[written_of(w.row) for w in rows],
     )
-    batch = _whole(rows, logprobs, logprobs if on_policy else [row.old_logprobs for row in rows])
+    lengths = torch.tensor([length_of(w.row) for w in rows])
+    table = torch.from_numpy(padded(logprobs, int(lengths.max())))
+    mask = torch.arange(table.shape[1]) < lengths[:, None]
+    batch = loss_batch(table, mask, sent_rows(rows, table.device, {}))
+    tokens = policy_tokens(replace(batch, old_logprobs=table) if on_policy else batch)
     width = max(length_of(w.row) for w in weighted)
     places = [i for i, w in enumerate(weighted) if w.source == POLICY]
     chosen = {}
     for name, term in objective.choosing.items():
-        where = torch.zeros(len(weighted), width, dtype=torch.bool)
-        where[places, : batch.mask.shape[1]] = term.choose(
-            policy_tokens(batch), derived_seed(seed, name)
-        )
-        chosen[name] = where
+        chosen[name] = torch.zeros(len(weighted), width, dtype=torch.bool)
+        chosen[name][places, : table.shape[1]] = term.choose(tokens, derived_seed(seed, name))
     return chosen
-
-
-def _whole(
-    rows: Sequence[PolicyRow], logprobs: Sequence[Sequence[float]], old: Sequence[Sequence[float]]
-) -> LossBatch:
-    lengths = torch.tensor([length_of(row) for row in rows])
-    mask = torch.arange(width := int(lengths.max())) < lengths[:, None]
-    known = (logprobs, old, [row.ref_logprobs or () for row in rows])
-    tables = [torch.from_numpy(padded(values, width)) for values in known]
-    return LossBatch(
-        logprobs=tables[0],
-        old_logprobs=tables[1],
-        ref_logprobs=tables[2],
-        mask=mask,
-        advantages=torch.tensor([row.advantage for row in rows]),
-        source=torch.full((len(rows),), POLICY),
-        weights=torch.zeros(len(rows)),
-    )
 
 
 # Weights of anchors that follow a target: what a run starts with, and how they go on.
@@ -239,6 +222,8 @@ def update(
     sums: defaultdict[str, float] = defaultdict(float)
     for name, value in (term for of in found for term in of.items()):
         sums[name] += value
+    new = sum(length_of(w.row) for w in weighted if w.source == POLICY)
+    most = max((of["moved_most"] for of in found), default=0.0)
     policy_rows = [row for group in minibatch.groups for row in group]
     stored_rows = sum(len(minibatch.stored[name]) for name in objective.anchors)
     return UpdateReport(
@@ -256,18 +241,8 @@ def update(
         computed_tokens=work.tokens,
         counting=_counting(minibatch, objective, sums),
         weights={n: a.weight for n, a in objective.anchors.items() if a.ascent is not None},
-        gap=_gap(weighted, found),
+        gap=LogprobGap(sums["moved"] / new, most) if new else None,
     )
-
-
-def _gap(
-    weighted: Sequence[WeightedRow], found: Sequence[Mapping[str, float]]
-) -> LogprobGap | None:
-    tokens = sum(length_of(w.row) for w in weighted if w.source == POLICY)
-    if not tokens:
-        return None
-    mean = sum(of["moved"] for of in found) / tokens
-    return LogprobGap(mean=mean, largest=max(of["moved_most"] for of in found))
 
 
 def _counting(
