@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +43,6 @@ from dph.recipe.section import Override, faults_of, put, read_override, read_tab
 _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
 """In a wheel, and in a checkout or an unpacked source distribution."""
-_LOG = logging.getLogger(__name__)
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
@@ -172,7 +170,9 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     Raises:
         SettingsError: as for load_recipe.
     """
-    table = _without_graphs(_with_terms(table))
+    table = _with_terms(table)
+    if isinstance(sampling := table.get("sampling"), Mapping):  # saved recipes of before have it
+        table = {**table, "sampling": {k: v for k, v in sampling.items() if k != "cuda_graphs"}}
     refuse_unknown_keys(table)
     try:
         recipe = Recipe.model_validate(_with_method(table))
@@ -180,16 +180,6 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
         raise SettingsError("; ".join(messages(error))) from error
     require_engine_can(recipe)
     return recipe
-
-
-def _without_graphs(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``table`` without a switch that is on by itself now; saved recipes of before have it."""
-    sampling = table.get("sampling")
-    if not isinstance(sampling, Mapping) or "cuda_graphs" not in sampling:
-        return table
-    if sampling["cuda_graphs"]:
-        _LOG.warning("sampling.cuda_graphs is ignored: a GPU samples by CUDA graphs by default")
-    return {**table, "sampling": {k: v for k, v in sampling.items() if k != "cuda_graphs"}}
 
 
 def recipe_toml(recipe: Recipe) -> str:

@@ -305,20 +305,13 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
-    def _stores_fit(self) -> Self:
-        if wrong := wrong_stores(self.stores, self.objective, self.self_consistency):
-            raise ValueError(wrong)
-        return self
-
-    @model_validator(mode="after")
-    def _environment_fits(self) -> Self:
-        if wrong := _wrong_environment(self):
-            raise ValueError(wrong)
-        return self
-
-    @model_validator(mode="after")
-    def _what_is_measured_during_training_is_there(self) -> Self:
-        if wrong := wrong_during(self.evaluate, self.data.sets, steps=self.train.steps):
+    def _parts_fit(self) -> Self:
+        wrong = (
+            wrong_stores(self.stores, self.objective, self.self_consistency)
+            or _wrong_environment(self)
+            or wrong_during(self.evaluate, self.data.sets, steps=self.train.steps)
+        )
+        if wrong:
             raise ValueError(wrong)
         return self
 
@@ -341,13 +334,9 @@ class Recipe(Section):
                 f"consolidation.samples = {settings.samples!r} does not name a store; "
                 f"[stores.<name>] exists for: {known}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _consolidation_has_weights_to_train(self) -> Self:
-        if self.consolidation.active and self.model.adapter is not None:
+        if settings.active and self.model.adapter is not None:
             raise ValueError(
-                f"consolidation.updates={self.consolidation.updates} needs full "
+                f"consolidation.updates={settings.updates} needs full "
                 "weights, but [model.adapter] trains an adapter: export the run (`dph export`) and "
                 "consolidate the exported model, or train without an adapter"
             )

@@ -137,8 +137,6 @@ class ModelSettings(Section):
         return self
 
 
-# The settings of ``[sampling]`` and ``[vllm]``.
-
 # The settings of ``[presample]``.
 
 
@@ -175,15 +173,11 @@ class PresamplingSettings(Section):
         return with_default(data, "threshold", "samples", lambda n: math.ceil(7 * n / 8))
 
     @model_validator(mode="after")
-    def _kept_are_drawn(self) -> Self:
+    def _samples_are_drawn(self) -> Self:
         if self.keep > self.samples + 1:
             raise ValueError(
                 f"need keep <= samples + 1, got keep={self.keep}, samples={self.samples}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _threshold_fits(self) -> Self:
         if self.threshold > self.samples:
             raise ValueError(
                 f"need threshold <= samples, got threshold={self.threshold}, samples={self.samples}"
@@ -234,8 +228,6 @@ class VLLMSettings(Section):
         False, description="disable CUDA graphs: starts sooner, samples more slowly"
     )
 
-
-# The settings of ``[consolidation]``: after RL, learning from the policy's own answers.
 
 # The settings of ``[self_consistency]``: RL on prompts without labels, rewarded by agreement.
 
@@ -396,7 +388,8 @@ class TrainingSettings(Section):
     )
     old_logprobs: Literal["auto", "sampler", "recompute"] = Field(
         "auto",
-        description="old log-probs: the sampler's (exact in float32), or one more forward pass",
+        description="old log-probs: the sampler's, or one more forward pass; auto: the sampler's "
+        "in float32, in bfloat16 those of the gradient pass at the first optimizer step (ratio 1)",
     )
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
     keep_checkpoints: Positive = Field(1, description="checkpoints kept")
