@@ -114,8 +114,9 @@ class Ours:
         ]
         self.draw = make_draw(world, model)
         self.forward = make_forward(world, model, shared_prompts=shared_prompts)
+        wide = world.dtype == "float32"
         self.scorers = Scorers(
-            old=model if world.dtype == "bfloat16" else None, reference=reference
+            old=None if wide else model, reference=reference, first_of=0 if wide else 1
         )
         self.optimizer = make_optimizer(model, self.train)
         self.position, self.steps = Position(), 0
@@ -153,6 +154,7 @@ class Ours:
             self.optimizer,
             objective=self.objective,
             max_grad_norm=self.train.max_grad_norm,
+            on_policy=self.scorers.first_of > 0,
         )
 
     def gradients(self, groups: Sequence[Sequence[PolicyRow]]) -> list[torch.Tensor]:
