@@ -348,7 +348,7 @@ def test_one_short_prompt_alone_has_the_cache_of_transformers(
         for i in range(prompts)
     ]
     with torch.no_grad():
-        assert type(sampler._forward(requests, PLAIN)) is expected
+        assert type(sampler._forward(requests, PLAIN, sampler._limit(PLAIN))) is expected
 
 
 def test_a_short_prompt_draws_the_same_alone_and_beside_others(make_model, tokenizer):

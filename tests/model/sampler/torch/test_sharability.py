@@ -6,7 +6,7 @@ import transformers as tf
 
 from dph.model.attention.probing import attention_window
 from dph.model.loading import load_model, load_tokenizer
-from dph.model.sampler.torch.shared_forward import shares_prompts, sharing_refusal, window_refusal
+from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal
 from smollm2_model import smollm2  # noqa: F401
 from tiny_models import FAMILIES, build_model
 
@@ -30,7 +30,7 @@ def test_models_that_attend_through_the_registry_share_prompts(family, attention
     model = build_model(family)
     model.config._attn_implementation = attention
     with torch.no_grad():
-        assert shares_prompts(model)
+        assert sharing_refusal(model) is None
     assert model.config._attn_implementation == attention
 
 
@@ -64,7 +64,7 @@ def test_a_model_without_positions_is_not_asked():
         def forward(self, **_):
             raise AssertionError("was asked")
 
-    assert not shares_prompts(Positionless())
+    assert sharing_refusal(Positionless()) == "its forward takes no logits_to_keep"
 
 
 def test_a_model_whose_layers_have_no_numbers_does_not():
@@ -85,7 +85,7 @@ def test_lost_weights_are_left_to_the_sampler_to_report():
     model = build_model("llama")
     with torch.no_grad():
         model.lm_head.weight.fill_(torch.nan)
-        assert shares_prompts(model)
+        assert sharing_refusal(model) is None
 
 
 def looking_back(module):

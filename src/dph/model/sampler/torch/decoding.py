@@ -6,6 +6,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dph.errors import ModelError
@@ -248,27 +249,41 @@ class Cohort(Generic[CacheT]):
         tokens = self._tokens[: self.age].index_select(1, done).T.cpu().numpy()
         logprobs = self._logprobs[: self.age].index_select(1, done).T.cpu().numpy()
         stops = np.isin(tokens, self.parameters.stop_token_ids)
-        finished = np.asarray(stops.any(axis=1))
-        lengths = np.where(finished, stops.argmax(axis=1) + 1, self.age)
-        for place, row in enumerate(done.tolist()):
-            length = int(lengths[place])
-            if not np.isfinite(logprobs[place, :length]).all():
-                raise ModelError(
-                    "the model returns log-probs that are not finite: its weights are unusable"
-                )
-            yield DrawnRow(
-                row=self.wave.rows[row],
-                token_ids=tuple(tokens[place, :length].tolist()),
-                logprobs=tuple(logprobs[place, :length].tolist()),
-                finished=bool(finished[place]),
+        lengths = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, self.age)
+        rows = [self.wave.rows[row] for row in done.tolist()]
+        return drawn_rows(rows, tokens, logprobs, lengths, self.parameters)
+
+
+def drawn_rows(
+    rows: Sequence[WaveRow],
+    tokens: NDArray[np.int64],
+    logprobs: NDArray[np.float32],
+    lengths: NDArray[np.int64],
+    parameters: SamplingParameters,
+) -> Iterator[DrawnRow]:
+    """Rows that have drawn the first ``lengths`` of ``tokens``, both by row.
+
+    Raises:
+        ModelError: a log-prob is not finite.
+    """
+    for row, ids, values, length in zip(rows, tokens, logprobs, lengths.tolist(), strict=True):
+        if not np.isfinite(values[:length]).all():
+            raise ModelError(
+                "the model returns log-probs that are not finite: its weights are unusable"
             )
+        yield DrawnRow(
+            row=row,
+            token_ids=tuple(ids[:length].tolist()),
+            logprobs=tuple(values[:length].tolist()),
+            finished=int(ids[length - 1]) in parameters.stop_token_ids,
+        )
 
 
 COMPACT_BELOW = 0.8
 """Finished rows leave the batch once the share of unfinished ones falls below this."""
 ADMIT_ABOVE = 0.25
 """Waiting rows start once this share of all rows is free: a prefill for each would cost more."""
-LOOK_EVERY = {"cpu": 1, "cuda": 8}
+LOOK_EVERY = {"cpu": 1, "cuda": 16}
 """Steps between two looks for finished rows: on a GPU a look waits for all that was queued."""
 
 

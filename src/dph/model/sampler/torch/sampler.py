@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,12 @@ from dph.model.loading import autocast, evaluating
 from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.decoding import Decoder, DrawnRow
+from dph.model.sampler.torch.graph_decoding import GraphDecoder, capacity_of, room_in_memory
+from dph.model.sampler.torch.rows_in_place import RowsInPlace
+from dph.model.sampler.torch.rows_in_place import probed_logits as logits_in_place
 from dph.model.sampler.torch.shared_forward import (
     SharedForward,
+    probed_logits,
     sharing_refusal,
     window_refusal,
 )
@@ -118,6 +123,10 @@ class RepeatedForward:
 
 
 _LOG = logging.getLogger(__name__)
+MAX_ROWS = 256
+"""Completions decoded side by side on a CPU."""
+CACHE_TOKENS = 262144
+"""Tokens of the cache on a CPU."""
 SHORT_PROMPT = 64
 """A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
 
@@ -138,29 +147,27 @@ class TorchSampler:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        max_rows: int = 256,
-        cache_tokens: int = 262144,
+        max_rows: int | None = None,
+        cache_tokens: int | None = None,
         dtype: str = "float32",
-        cuda_graphs: bool = False,
     ) -> None:
         """Sample from ``model``.
 
         Args:
             model: a causal language model; its mode is restored after each call.
             tokenizer: turns tokens into text.
-            max_rows: completions decoded side by side.
+            max_rows: completions decoded side by side. None: 256, and on a GPU as many as fit.
             cache_tokens: tokens the key-value cache may hold: each prompt once, and ``max_tokens``
                 for each row. Every prompt of a model that cannot share stands in each of its rows.
+                None: 262144, and on a GPU as many as fit into its free memory.
             dtype: of the computation, float32 or bfloat16.
-            cuda_graphs: replay decoding steps as CUDA graphs (see `StepGraphs`); a model whose
-                step waits for the device cannot be captured. Off a GPU it changes nothing.
 
         Raises:
             SettingsError: ``max_rows`` or ``dtype`` is not allowed.
             ModelError: the model is no decoder, has recurrent layers, or has fewer embeddings than
                 the tokenizer has tokens.
         """
-        if max_rows < 1:
+        if max_rows is not None and max_rows < 1:
             raise SettingsError(f"max_rows must be at least 1, got {max_rows}")
         autocast(model, dtype)  # refuses an unknown dtype before anything is drawn
         if model.config.is_encoder_decoder:
@@ -174,11 +181,10 @@ class TorchSampler:
             )
         self.model = model
         self.tokenizer = tokenizer
-        self.limit = Room(rows=max_rows, tokens=cache_tokens)
+        self.max_rows, self.cache_tokens = max_rows, cache_tokens
         self.dtype = dtype
-        self.cuda_graphs = cuda_graphs
-        self._refusals: list[str | None] = []
-        """Answer of `sharing_refusal`, once it was asked."""
+        self._refusals: dict[bool, str | None] = {}
+        """Answers of `sharing_refusal`, once it was asked: decoding in place, and otherwise."""
         self._told: set[str] = set()
 
     def sample(
@@ -202,55 +208,95 @@ class TorchSampler:
         results: list[dict[int, Completion]] = [{} for _ in requests]
         texts: dict[tuple[int, ...], str] = {}
         with evaluating(self.model), torch.no_grad(), autocast(self.model, self.dtype):
-            forward = self._forward(requests, parameters)
-            waiting = Waiting(
-                requests,
-                limit=self.limit,
-                max_tokens=parameters.max_tokens,
-                shared=forward.joins,
-            )
-            decoder: Decoder[Any] = Decoder(
-                forward,
-                waiting,
-                parameters,
-                uniforms=lambda wave: self._uniforms(wave, requests, parameters, seed),
-            )
-            with forward.active():
-                for done in decoder.run():
-                    for drawn in done:
-                        ids = drawn.token_ids
-                        if ids not in texts:
-                            texts[ids] = completion_text(self.tokenizer, ids)
-                        position, index = drawn.row.request, drawn.row.sample_index
-                        completion = _completion(drawn, requests[position], texts)
-                        results[position][index] = completion
-                        if on_completion:
-                            on_completion(position, completion)
-                    if on_progress:
-                        on_progress(len(done))
+            for done in self._drawn(requests, parameters, seed):
+                for drawn in done:
+                    ids = drawn.token_ids
+                    if ids not in texts:
+                        texts[ids] = completion_text(self.tokenizer, ids)
+                    position, index = drawn.row.request, drawn.row.sample_index
+                    completion = _completion(drawn, requests[position], texts)
+                    results[position][index] = completion
+                    if on_completion:
+                        on_completion(position, completion)
+                if on_progress:
+                    on_progress(len(done))
         return [[drawn[index] for index in sorted(drawn)] for drawn in results]
 
+    def _drawn(
+        self, requests: Sequence[SampleRequest], parameters: SamplingParameters, seed: int
+    ) -> Iterator[list[DrawnRow]]:
+        """Rows, as soon as they are seen to be done."""
+        uniforms = partial(self._uniforms, requests=requests, parameters=parameters, seed=seed)
+        longest, limit = parameters.max_tokens, self._limit(parameters)
+        if not any(request.samples for request in requests):
+            return
+        if self._in_place(requests, parameters):
+            capacity = capacity_of(requests, limit, max_tokens=longest)
+            room = Room(rows=capacity.rows, tokens=capacity.prompt_tokens)
+            waiting = Waiting(requests, limit=room, max_tokens=longest, packed=True)
+            rows = RowsInPlace(self.model, parameters, capacity)
+            yield from GraphDecoder(rows, waiting, uniforms=uniforms).run()
+            return
+        forward = self._forward(requests, parameters, limit)
+        waiting = Waiting(requests, limit=limit, max_tokens=longest, shared=forward.joins)
+        decoder: Decoder[Any] = Decoder(forward, waiting, parameters, uniforms=uniforms)
+        with forward.active():
+            yield from decoder.run()
+
+    def _limit(self, parameters: SamplingParameters) -> Room:
+        if self.model.device.type != "cuda":
+            return Room(rows=self.max_rows or MAX_ROWS, tokens=self.cache_tokens or CACHE_TOKENS)
+        width = 2 if self.dtype == "bfloat16" else self.model.dtype.itemsize
+        room = room_in_memory(self.model, max_tokens=parameters.max_tokens, width=width)
+        return Room(
+            rows=self.max_rows or room.rows,
+            tokens=room.tokens if self.cache_tokens is None else self.cache_tokens,
+        )
+
+    def _in_place(self, requests: Sequence[SampleRequest], parameters: SamplingParameters) -> bool:
+        """Whether rows are decoded in place (`RowsInPlace`), a token of all in one launch."""
+        if self.model.device.type != "cuda":
+            return False
+        refusal = self._refusal(requests, parameters, in_place=True)
+        if refusal is not None:
+            self._tell("a token is not one launch in sampling", refusal)
+        return refusal is None
+
+    def _refusal(
+        self,
+        requests: Sequence[SampleRequest],
+        parameters: SamplingParameters,
+        *,
+        in_place: bool = False,
+    ) -> str | None:
+        """The reason why rows cannot share their prompts, or be decoded in place; or None."""
+        prompts = [request.prompt_ids for request in requests]
+        if in_place not in self._refusals:
+            ask = logits_in_place if in_place else probed_logits
+            self._refusals[in_place] = sharing_refusal(
+                self.model, prompts, ask=ask, rounded=in_place
+            )
+        tokens = max(map(len, prompts), default=0) + parameters.max_tokens
+        return self._refusals[in_place] or window_refusal(self.model, tokens)
+
     def _forward(
-        self, requests: Sequence[SampleRequest], parameters: SamplingParameters
+        self, requests: Sequence[SampleRequest], parameters: SamplingParameters, limit: Room
     ) -> SharedForward | RepeatedForward:
-        longest = max((len(request.prompt_ids) for request in requests), default=0)
-        if not self._refusals:
-            prompts = [request.prompt_ids for request in requests]
-            self._refusals.append(sharing_refusal(self.model, prompts))
-        tokens = longest + parameters.max_tokens
-        refusal = self._refusals[0] or window_refusal(self.model, tokens)
-        if refusal is None and self._is_one_short_prompt(requests, parameters):
+        refusal = self._refusal(requests, parameters)
+        if refusal is not None:
+            self._tell("prompts are not shared in sampling", refusal)
+        if refusal is not None or self._is_one_short_prompt(requests, parameters, limit):
             return RepeatedForward(self.model)
-        if refusal is None:
-            return SharedForward(self.model, max_tokens=parameters.max_tokens)
-        if refusal not in self._told:
-            self._told.add(refusal)
-            name = type(self.model).__name__
-            _LOG.warning("%s: prompts are not shared in sampling: %s", name, refusal)
-        return RepeatedForward(self.model)
+        return SharedForward(self.model, max_tokens=parameters.max_tokens)
+
+    def _tell(self, what: str, why: str) -> None:
+        """Log it once."""
+        if f"{what}: {why}" not in self._told:
+            self._told.add(f"{what}: {why}")
+            _LOG.warning("%s: %s: %s", type(self.model).__name__, what, why)
 
     def _is_one_short_prompt(
-        self, requests: Sequence[SampleRequest], parameters: SamplingParameters
+        self, requests: Sequence[SampleRequest], parameters: SamplingParameters, limit: Room
     ) -> bool:
         """Whether there is one prompt to draw, a short one, whose rows are all decoded at once.
 
@@ -263,8 +309,8 @@ class TorchSampler:
         return (
             width <= SHORT_PROMPT
             and self.model.device.type == "cpu"
-            and rows <= self.limit.rows
-            and rows * (padded_width(width) + parameters.max_tokens) <= self.limit.tokens
+            and rows <= limit.rows
+            and rows * (padded_width(width) + parameters.max_tokens) <= limit.tokens
         )
 
     def _uniforms(

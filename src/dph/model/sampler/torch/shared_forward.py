@@ -1,8 +1,8 @@
 """Forward passes of a model whose rows share their prompts' keys and values."""
 
+import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ class SharedForward:
         self._attend: Attend
         self._real = 0
 
-    @contextmanager
+    @contextlib.contextmanager
     def active(self) -> Iterator[None]:
         """The model attends as this object says; needed around everything else."""
         with attending(self.model, self._attend_real):
@@ -174,7 +174,7 @@ def _filled(values: Int[Tensor, "tokens"]) -> Int[Tensor, "filled"]:
 
 
 def _mixing(query: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that change the result; windows and dropout do not, see `shares_prompts`."""
+    """The options that change the result; windows and dropout do not, see `sharing_refusal`."""
     scaling = options.get("scaling")
     return {
         "scaling": query.shape[-1] ** -0.5 if scaling is None else float(scaling),
@@ -190,13 +190,30 @@ _AFTER = (0, 1, 2, 3)
 """The token that follows, for each row."""
 
 
-def shares_prompts(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = ()) -> bool:
-    """Whether `SharedForward` gives this model's own logits (see `sharing_refusal`)."""
-    return sharing_refusal(model, prompts) is None
+Ask = Callable[[PreTrainedModel, Wave, Tensor], tuple[Tensor, Tensor]]
+"""Logits of the rows of a wave behind their prompts, and behind one more token each."""
 
 
-def sharing_refusal(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = ()) -> str | None:
-    """Why `SharedForward` does not give this model's own logits; None where it does.
+def probed_logits(
+    model: PreTrainedModel, wave: Wave, after: Int[Tensor, "rows"]
+) -> tuple[Tensor, Tensor]:
+    """Those that `SharedForward` gives."""
+    forward = SharedForward(model, max_tokens=2, least_saved=0)
+    with forward.active():
+        cache, first = forward.start(wave)
+        return first, forward.step([cache], after)
+
+
+def sharing_refusal(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]] = (),
+    *,
+    ask: Ask = probed_logits,
+    rounded: bool = False,
+) -> str | None:
+    """Why shared prompts, as ``ask`` runs them, do not give this model's own logits; or None.
+
+    ``rounded`` asks within the autocast of the caller, else there is none.
 
     That is short of its `attention_window`, which the sampler asks for every batch.
     Computed as: three prompts of tokens of ``prompts``, two of which begin alike, and one more
@@ -210,8 +227,8 @@ def sharing_refusal(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = (
     ).parameters.keys()
     if missing:
         return f"its forward takes no {min(missing)}"
-    with torch.autocast(model.device.type, enabled=False):
-        return _refusal(model, probe_tokens(model.config, prompts))
+    with contextlib.nullcontext() if rounded else torch.autocast(model.device.type, enabled=False):
+        return _refusal(model, probe_tokens(model.config, prompts), ask)
 
 
 def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
@@ -222,15 +239,12 @@ def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
     return f"a row may have {tokens} tokens, a layer attends to the last {window:g}"
 
 
-def _refusal(model: PreTrainedModel, tokens: Sequence[int]) -> str | None:
+def _refusal(model: PreTrainedModel, tokens: Sequence[int], ask: Ask) -> str | None:
     prompts = tuple(tuple(tokens[place] for place in prompt) for prompt in _PROMPTS)
     rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
     after = torch.tensor([tokens[place] for place in _AFTER], device=model.device)
-    forward = SharedForward(model, max_tokens=2, least_saved=0)
     try:
-        with forward.active():
-            cache, first = forward.start(Wave(prompts, rows))
-            second = forward.step([cache], after)
+        first, second = ask(model, Wave(prompts, rows), after)
     except (ModelError, KeyError, TypeError, RuntimeError) as error:
         # No layer numbers, layers that never called us, or an attention of the model's own.
         return " ".join(str(error).split()) or type(error).__name__

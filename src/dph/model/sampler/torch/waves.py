@@ -43,7 +43,10 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Limits of the cache: rows, and tokens (prompts once each, completions to the full)."""
+    """Limits of the cache: rows, and tokens (prompts once each, completions to the full).
+
+    Where a cache keeps prompts packed and apart from what rows draw, tokens are those of prompts.
+    """
 
     rows: int
     tokens: int
@@ -65,8 +68,12 @@ class Waiting:
         limit: Room,
         max_tokens: int,
         shared: bool = True,
+        packed: bool = False,
     ) -> None:
-        """Queue the rows of all requests; ``shared`` is false where each row holds its prompt.
+        """Queue the rows of all requests.
+
+        ``shared`` is false where each row holds its prompt, ``packed`` true where prompts are not
+        padded to one width, so that a wave takes prompts of any lengths.
 
         Raises:
             SettingsError: a prompt and one completion exceed ``limit.tokens``.
@@ -76,7 +83,7 @@ class Waiting:
             samples = range(request.first_index, request.first_index + request.samples)
             wanted.setdefault(request.prompt_ids, []).extend((position, i) for i in samples)
         longest = max((len(prompt) for prompt, rows in wanted.items() if rows), default=0)
-        if padded_width(longest) + max_tokens > limit.tokens:
+        if not packed and padded_width(longest) + max_tokens > limit.tokens:
             raise SettingsError(
                 f"a prompt of {longest} tokens (padded to {padded_width(longest)}) and max_tokens "
                 f"= {max_tokens} do not fit into cache_tokens = {limit.tokens}"
@@ -84,6 +91,7 @@ class Waiting:
         self.limit = limit
         self.max_tokens = max_tokens
         self.shared = shared
+        self.packed = packed
         drawn = {prompt: deque(rows) for prompt, rows in wanted.items() if rows}
         order = _by_family(drawn) if shared else sorted(drawn, key=lambda prompt: -len(prompt))
         self._queue = deque((prompt, drawn[prompt]) for prompt in order)
@@ -103,9 +111,9 @@ class Waiting:
         while self._queue:
             prompt, keys = self._queue[0]
             width = len(prompts[0]) if prompts else len(prompt)
-            if not width <= 2 * len(prompt) <= 2 * width:
+            if not (self.packed or width <= 2 * len(prompt) <= 2 * width):
                 break
-            count = self._fitting(free, len(prompts) + 1, width, len(rows), len(keys))
+            count = self._fitting(free, [*prompts, prompt], len(rows), len(keys))
             if not count:
                 break
             rows.extend(WaveRow(*keys.popleft(), len(prompts)) for _ in range(count))
@@ -115,18 +123,23 @@ class Waiting:
             self._queue.popleft()
         return Wave(prompts=tuple(prompts), rows=tuple(rows)) if rows else None
 
-    def _fitting(self, free: Room, prompts: int, width: int, rows: int, wanted: int) -> int:
-        """Number of ``wanted`` rows of one more prompt that may join ``rows`` others."""
-        count = min(wanted, self._most_rows(free, prompts, width) - rows)
-        cut = 2 * wanted > self._most_rows(self.limit, 1, width)
+    def _fitting(
+        self, free: Room, prompts: Sequence[tuple[int, ...]], rows: int, wanted: int
+    ) -> int:
+        """Number of ``wanted`` rows of the last of ``prompts`` that may join ``rows`` others."""
+        count = min(wanted, self._most_rows(free, prompts) - rows)
+        cut = 2 * wanted > self._most_rows(self.limit, prompts[:1])
         return max(count, 0) if count == wanted or cut else 0
 
-    def _most_rows(self, room: Room, prompts: int, width: int) -> int:
-        """Number of rows of ``prompts`` prompts of at most ``width`` tokens that fit."""
+    def _most_rows(self, room: Room, prompts: Sequence[tuple[int, ...]]) -> int:
+        """Number of rows of ``prompts``, the longest of which comes first, that fit."""
+        if self.packed:
+            return room.rows if sum(map(len, prompts)) <= room.tokens else 0
+        width = padded_width(len(prompts[0]))
         if self.shared:
-            fitting = (room.tokens - prompts * padded_width(width)) // self.max_tokens
+            fitting = (room.tokens - len(prompts) * width) // self.max_tokens
         else:
-            fitting = room.tokens // (padded_width(width) + self.max_tokens)
+            fitting = room.tokens // (width + self.max_tokens)
         return min(room.rows, fitting)
 
 

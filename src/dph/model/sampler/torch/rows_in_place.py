@@ -1,0 +1,360 @@
+"""Rows that are decoded in tensors which stay where they are, so that a step can be captured.
+
+A step reads and writes nothing else: ages, last tokens, who is still drawn, random numbers, keys
+and values, and what was drawn. Lengths are tables on the device, so one CUDA graph holds for rows
+of all ages. Attention of a step is a cascade of two calls of torch's FlashAttention and a merge:
+over each row's own tokens, and over each prompt's tokens for all of its rows at once, whose keys
+are so read once and not once a row (Juravsky et al., arXiv:2402.05099, section 3).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from dph.errors import ModelError
+from dph.model.attention.kernels import Segments, flash, takes_flash
+from dph.model.attention.probing import attending
+from dph.model.forward.prefix_tree import LEAST_SAVED
+from dph.model.forward.transfer import to_device
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.torch.decoding import choose
+from dph.model.sampler.torch.prefill import PrefillAttention, PrefillPart, layer_of, prefill_parts
+from dph.model.sampler.torch.waves import Wave
+
+PREFILL_TOKENS = 8192
+"""Prompt tokens that one forward runs; a longer prompt has one of its own."""
+BUCKET = 8
+"""Rows are filled up to a multiple of this, so that few numbers of rows need a graph."""
+
+
+class Capacity(NamedTuple):
+    """Sizes of the tensors: rows, and tokens of the prompts that they have."""
+
+    rows: int
+    prompt_tokens: int
+    longest: int
+    """Tokens of the longest prompt."""
+    samples: int
+    """Rows of one prompt at most."""
+
+
+@dataclass(slots=True)
+class _Layer:
+    """Keys and values, tokens first: of the prompts one after the other, and of row after row."""
+
+    prompt_keys: Float[Tensor, "prompt_tokens kv_heads size"]
+    prompt_values: Float[Tensor, "prompt_tokens kv_heads size"]
+    keys: Float[Tensor, "rows max_tokens kv_heads size"]
+    values: Float[Tensor, "rows max_tokens kv_heads size"]
+
+
+class RowsInPlace:
+    """The rows of some prompts; those of a prompt are neighbours, in the order of the prompts.
+
+    The first ``rows`` places of every table are in use. What fills them up behind the real rows
+    was never live, and draws tokens that nobody reads.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        parameters: SamplingParameters,
+        capacity: Capacity,
+        *,
+        least_saved: int = LEAST_SAVED,
+    ) -> None:
+        """Tables for ``model``; memory for keys and values is taken with the first prompts."""
+        self.model, self.parameters, self.capacity = model, parameters, capacity
+        self.least_saved = least_saved
+        self.rows = 0
+        self.prompts: list[tuple[int, ...]] = []
+        self.counts: list[int] = []
+        """Rows of each prompt; there may be none left."""
+        self._layers: dict[int, _Layer] = {}
+        device, most, drawn = model.device, capacity.rows, parameters.max_tokens
+        self.age, self.length, self.last, self.live = (
+            torch.zeros(most, dtype=torch.long, device=device) for _ in range(4)
+        )
+        # One more column than is read: a row that is done writes what it goes on to draw there.
+        self.tokens = torch.zeros(most, drawn + 1, dtype=torch.long, device=device)
+        self.logprobs = torch.zeros(most, drawn + 1, device=device)
+        self.uniforms = torch.zeros(most, drawn + 1, dtype=torch.float64, device=device)
+        self._first = torch.arange(most, device=device) * drawn
+        self._begins = torch.arange(most + 1, dtype=torch.int32, device=device)
+        self._row_ends, self._token_ends = torch.zeros(
+            2, most + 1, dtype=torch.int32, device=device
+        ).unbind()
+        self._goes_on: Tensor | None = None
+        """0 for tokens that end a row, 1 for all others."""
+
+    # Rows that start.
+
+    def admit(
+        self, wave: Wave, uniforms: Float[Tensor, "steps rows"]
+    ) -> Float[Tensor, "new vocabulary"]:
+        """Run the prompts of a wave and draw the first token of its rows, behind all others.
+
+        ``uniforms`` are as many numbers a row as it may draw tokens. Returns the logits of the
+        first tokens.
+        """
+        first = self.real
+        rows = slice(first, first + len(wave.rows))
+        counts = np.bincount([row.prompt for row in wave.rows], minlength=len(wave.prompts))
+        logits = self._prefill(wave)
+        self.prompts += wave.prompts
+        self.counts += counts.tolist()
+        lengths = np.repeat([len(prompt) for prompt in wave.prompts], counts)
+        prompt_of_row = np.repeat(np.arange(len(counts)), counts)
+        (length, prompt) = to_device([lengths, prompt_of_row], self.model.device)
+        self.length[rows], self.age[rows], self.live[rows] = length, 0, 1
+        self.uniforms[rows, :-1] = uniforms.T
+        of_rows = logits.index_select(0, prompt)
+        self.draw(of_rows, first)
+        self._fill_up()
+        return of_rows
+
+    @property
+    def real(self) -> int:
+        """Number of rows without those that fill up."""
+        return sum(self.counts)
+
+    def prompts_of(self, rows: Iterable[int]) -> list[int]:
+        """The prompts that these rows have."""
+        return sorted(set(np.repeat(np.arange(len(self.counts)), self.counts)[list(rows)].tolist()))
+
+    def _fill_up(self) -> None:
+        """Rows that are no rows up to a multiple of `BUCKET`; and where each prompt's rows end."""
+        real = self.real
+        self.rows = min(-(-real // BUCKET) * BUCKET, self.capacity.rows)
+        self.age[real : self.rows], self.length[real : self.rows] = 1, 1
+        self.live[real : self.rows] = self.last[real : self.rows] = 0
+        unused = self.capacity.rows - len(self.prompts)
+        ends = [*accumulate(self.counts)], [*accumulate(map(len, self.prompts))]
+        ends[0][-1] = self.rows  # the last prompt's segment takes what fills up
+        tables = [np.array([0, *end, *end[-1:] * unused], dtype=np.int32) for end in ends]
+        for kept, table in zip(
+            (self._row_ends, self._token_ends), to_device(tables, self.model.device), strict=True
+        ):
+            kept.copy_(table)
+
+    def _prefill(self, wave: Wave) -> Float[Tensor, "prompts vocabulary"]:
+        """Keep the prompts' keys and values behind those there are; logits behind each."""
+        kept = _Kept(self, self.prompts, first=0)
+        new = _Kept(self, wave.prompts, first=len(self.prompts))
+        places: list[int] = []
+        logits = []
+        begins = [*accumulate(map(len, wave.prompts), initial=sum(map(len, self.prompts)))]
+        for part in prefill_parts(
+            wave.prompts,
+            new,
+            [kept],
+            device=self.model.device,
+            most_tokens=PREFILL_TOKENS,
+            least_saved=self.least_saved,
+        ):
+            places += part.places
+            logits.append(self._run(part, [begins[place] for place in part.places]))
+        (order,) = to_device([np.argsort(places)], self.model.device)
+        return torch.cat(logits).index_select(0, order)
+
+    def _run(self, part: PrefillPart, begins: Sequence[int]) -> Float[Tensor, "prompts vocabulary"]:
+        """One forward; prompts are kept from the tokens on that ``begins`` names."""
+        spans = zip(begins, part.lengths, strict=True)
+        ranges = [np.arange(begin, begin + length) for begin, length in spans]
+        (there,) = to_device([np.concatenate(ranges)], self.model.device)
+        here = part.tokens()
+
+        def keep(number: int, keys: Tensor, values: Tensor) -> None:
+            if number not in self._layers:
+                self._layers[number] = self._new_layer(keys, values)
+            layer = self._layers[number]
+            layer.prompt_keys.index_copy_(0, there, keys.index_select(0, here))
+            layer.prompt_values.index_copy_(0, there, values.index_select(0, here))
+
+        with attending(self.model, PrefillAttention(part, keep)):
+            logits: Tensor = self.model(
+                input_ids=part.rows.ids[None],
+                attention_mask=torch.ones_like(part.rows.ids)[None],
+                position_ids=part.rows.positions[None],
+                use_cache=False,
+                logits_to_keep=part.last,
+            ).logits
+        return logits[0]
+
+    def _new_layer(self, *like: Tensor) -> _Layer:
+        prompts, rows = self.capacity.prompt_tokens, self.capacity.rows
+        own = rows, self.parameters.max_tokens
+        return _Layer(
+            *(x.new_empty(prompts, *x.shape[1:]) for x in like),
+            *(x.new_empty(*own, *x.shape[1:]) for x in like),
+        )
+
+    def lent(self, layer: int, prompt: int, tokens: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the first ``tokens`` of a prompt."""
+        begin = sum(map(len, self.prompts[:prompt]))
+        kept = self._layers[layer]
+        span = slice(begin, begin + tokens)
+        return kept.prompt_keys[span], kept.prompt_values[span]
+
+    # A step: the same kernels on the same tensors, whatever the age of the rows.
+
+    def advance(self) -> None:
+        """Draw one more token for every row."""
+        self.draw(self.logits())
+
+    def logits(self) -> Float[Tensor, "rows vocabulary"]:
+        """Append the newest token of every row to its keys and values; logits of the next."""
+        rows = slice(0, self.rows)
+        step = _Step(self, newest=self.age[rows] - 1)
+        with attending(self.model, step):
+            logits: Tensor = self.model(
+                input_ids=self.last[rows][None],
+                # Some models look for padding where there is none, and wait for the device.
+                attention_mask=torch.ones_like(self.last[rows])[None],
+                position_ids=(self.length[rows] + step.newest)[None],
+                use_cache=False,
+            ).logits
+        return logits[0]
+
+    def draw(self, logits: Float[Tensor, "drawn vocabulary"], first: int = 0) -> None:
+        """Choose and record a token of each row from ``first`` on; of done rows nobody reads it."""
+        rows = slice(first, first + len(logits))
+        parameters, age, live = self.parameters, self.age[rows], self.live[rows]
+        if self._goes_on is None:
+            goes_on = np.ones(logits.shape[1], dtype=np.int64)
+            goes_on[list(parameters.stop_token_ids)] = 0
+            (self._goes_on,) = to_device([goes_on], logits.device)
+        place = age[:, None]
+        tokens, logprobs = choose(
+            logits,
+            self.uniforms[rows].gather(1, place)[:, 0],
+            temperature=parameters.temperature,
+            top_p=parameters.top_p,
+            greedy=parameters.greedy,
+        )
+        self.tokens[rows].scatter_(1, place, tokens[:, None])
+        self.logprobs[rows].scatter_(1, place, logprobs[:, None])
+        self.last[rows].copy_(tokens)
+        age.add_(live)
+        live.mul_(self._goes_on.index_select(0, tokens)).mul_(age < parameters.max_tokens)
+
+    # Rows that leave.
+
+    def keep(self, kept: Sequence[int], *, oldest: int, prompts: bool) -> None:
+        """Keep these rows, in ascending order, none of which has drawn over ``oldest`` tokens.
+
+        With ``prompts``, those without a row leave too.
+        """
+        if not kept:
+            self.prompts, self.counts, self.rows = [], [], 0
+            return
+        ends = [*accumulate(self.counts, initial=0)]
+        cuts = np.searchsorted(kept, ends)
+        self.counts = np.diff(cuts).tolist()
+        needed = [place for place, count in enumerate(self.counts) if count]
+        if prompts and len(needed) < len(self.prompts):
+            self._keep_prompts(needed)
+        (index,) = to_device([np.array(kept, dtype=np.int64)], self.model.device)
+        tables = (self.age, self.length, self.last, self.live)
+        for table in (*tables, self.tokens, self.logprobs, self.uniforms):
+            table[: len(kept)] = table.index_select(0, index)
+        for layer in self._layers.values():
+            for own in (layer.keys, layer.values):
+                own[: len(kept), :oldest] = own[:, :oldest].index_select(0, index)
+        self._fill_up()
+
+    def _keep_prompts(self, needed: Sequence[int]) -> None:
+        begins = [*accumulate(map(len, self.prompts), initial=0)]
+        spans = [np.arange(begins[place], begins[place + 1]) for place in needed]
+        (index,) = to_device([np.array([*chain(*spans)], dtype=np.int64)], self.model.device)
+        for layer in self._layers.values():
+            for kept in (layer.prompt_keys, layer.prompt_values):
+                kept[: len(index)] = kept.index_select(0, index)
+        self.prompts = [self.prompts[place] for place in needed]
+        self.counts = [self.counts[place] for place in needed]
+
+
+def probed_logits(
+    model: PreTrainedModel, wave: Wave, after: Int[Tensor, "rows"]
+) -> tuple[Tensor, Tensor]:
+    """Logits of every row of a wave behind its prompt, and behind one more token."""
+    sizes = [len(prompt) for prompt in wave.prompts]
+    rows = RowsInPlace(
+        model,
+        SamplingParameters(max_tokens=2, stop_token_ids=()),
+        Capacity(len(wave.rows), sum(sizes), max(sizes), len(wave.rows)),
+        least_saved=0,
+    )
+    first = rows.admit(wave, torch.zeros(2, len(wave.rows), device=model.device))
+    rows.last[: len(after)] = after
+    return first, rows.logits()
+
+
+class _Kept(NamedTuple):
+    """Some prompts of the rows as a `Lender`, numbered from the ``first`` of them."""
+
+    rows: RowsInPlace
+    prompts: Sequence[tuple[int, ...]]
+    first: int
+
+    def lent(self, layer: int, prompt: int, tokens: int) -> tuple[Tensor, Tensor]:
+        return self.rows.lent(layer, self.first + prompt, tokens)
+
+
+class _Step:
+    """Attention of one step; an `Attend` for every layer. Tables are made once, not a layer."""
+
+    def __init__(self, rows: RowsInPlace, newest: Int[Tensor, "rows"]) -> None:
+        self.rows, self.newest = rows, newest
+        self.column = rows._first[: rows.rows] + newest
+        self.used = ((newest + 1) * rows.live[: rows.rows]).int()  # done rows read no keys
+        self._segments: dict[int, tuple[Segments, Segments]] = {}
+
+    def segments(self, groups: int) -> tuple[Segments, Segments]:
+        """The rows' own tokens, and the prompts', for ``groups`` query heads of a key head."""
+        if groups not in self._segments:
+            rows, capacity = self.rows, self.rows.capacity
+            begins, drawn = rows._begins[: rows.rows + 1], rows.parameters.max_tokens
+            most = groups * (capacity.samples + BUCKET - 1)
+            self._segments[groups] = (
+                Segments(begins * groups, begins * drawn, groups, drawn),
+                Segments(rows._row_ends * groups, rows._token_ends, most, capacity.longest),
+            )
+        return self._segments[groups]
+
+    def __call__(
+        self,
+        module: nn.Module,
+        query: Float[Tensor, "1 heads rows size"],
+        key: Float[Tensor, "1 kv_heads rows size"],
+        value: Float[Tensor, "1 kv_heads rows size"],
+        *,
+        scaling: float | None = None,
+        softcap: float | None = None,
+        **_: Any,  # the prefill has seen them, and has not refused
+    ) -> Float[Tensor, "1 rows heads size"]:
+        """Keep the new token of every row; attend to its prompt and to its own tokens."""
+        if not takes_flash(query, value, softcap=softcap):
+            raise ModelError("its attention is not one that FlashAttention computes")
+        layer = self.rows._layers[layer_of(module)]
+        count, heads, size = query.shape[2], key.shape[1], key.shape[3]
+        query, key, value = (x[0].transpose(0, 1).to(value.dtype) for x in (query, key, value))
+        keys, values = layer.keys.flatten(0, 1), layer.values.flatten(0, 1)
+        keys.index_copy_(0, self.column, key)
+        values.index_copy_(0, self.column, value)
+        # A key head's queries one after the other, as if they were tokens: no key is repeated.
+        grouped = query.reshape(count, heads, -1, size).transpose(1, 2).flatten(0, 1)
+        scaling = size**-0.5 if scaling is None else scaling
+        of_rows, of_prompts = self.segments(len(grouped) // count)
+        own = flash(grouped, keys, values, of_rows, scaling=scaling, used=self.used)
+        prompt = flash(grouped, layer.prompt_keys, layer.prompt_values, of_prompts, scaling=scaling)
+        weight = torch.sigmoid(prompt.log_sum - own.log_sum).T[..., None].to(own.out.dtype)
+        mixed = torch.lerp(own.out, prompt.out, weight)
+        return mixed.view(count, -1, heads, size).transpose(1, 2).reshape(1, count, -1, size)

@@ -1,0 +1,307 @@
+"""Decoding in place, on a device that counts: its tokens, launches, captures and room."""
+
+import logging
+from collections import Counter
+
+import pytest
+import torch
+
+from counting_device import CountingDevice
+from dph.errors import ModelError, SettingsError
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch import graph_decoding, rows_in_place
+from dph.model.sampler.torch.graph_decoding import capacity_of, room_in_memory
+from dph.model.sampler.torch.rows_in_place import PREFILL_TOKENS, RowsInPlace
+from dph.model.sampler.torch.sampler import TorchSampler
+from dph.model.sampler.torch.waves import Room
+from tiny_models import build_model, build_tokenizer
+
+STOPS = (1, 5, 6, 7, 8)
+STEM = tuple(3 + i % 40 for i in range(30))
+PROMPTS = [(*STEM, 9, 8), (*STEM, 10), (4, 5, 6), (*STEM[:20], 11, 12), (7,) * 25, (3,)]
+FAMILIES = ["llama_gqa", "qwen2", "gpt2"]
+
+
+def requests_of(samples, prompts=PROMPTS):
+    return [
+        SampleRequest(problem_id=f"p{i}", prompt_ids=prompt, samples=samples + i % 3)
+        for i, prompt in enumerate(prompts)
+    ]
+
+
+def model_of(family="llama_gqa"):
+    name = "n_positions" if family == "gpt2" else "max_position_embeddings"
+    return build_model(family, **{name: 128})
+
+
+def plain(family, requests, parameters, **limits):
+    return TorchSampler(model_of(family), build_tokenizer(), **limits).sample(
+        requests, parameters, seed=3
+    )
+
+
+class InPlace:
+    """The sampler on a counting device; flash attention there takes every precision."""
+
+    def __init__(self, monkeypatch, family="llama_gqa", *, flash=True, **limits):
+        for module in ("dph.model.forward.packed_attention", rows_in_place.__name__):
+            monkeypatch.setattr(f"{module}.takes_flash", lambda *_, **__: flash)
+        self.events = []
+        for name in ("logits", "admit", "keep"):
+            monkeypatch.setattr(RowsInPlace, name, self._noted(name, getattr(RowsInPlace, name)))
+        self.device = CountingDevice(exact=True, where=False)
+        with self.device:
+            model = self.device.move(model_of(family))
+            self.sampler = TorchSampler(model, build_tokenizer(), **limits)
+
+    def _noted(self, name, call):
+        def noted(rows, *args, **kwargs):
+            found = call(rows, *args, **kwargs)
+            self.events.append((name, rows.rows))
+            return found
+
+        return noted
+
+    def sample(self, requests, parameters):
+        with self.device, self.device.counting("sampling"):
+            self.sampler.sample(requests[:1], parameters, seed=0)  # asks whether the model shares
+            self.events.clear()
+            return self.sampler.sample(requests, parameters, seed=3)
+
+
+def require_same(found, wanted):
+    for group, others in zip(found, wanted, strict=True):
+        for one, other in zip(group, others, strict=True):
+            assert one.token_ids == other.token_ids
+            assert one.finished == other.finished
+            assert one.text == other.text
+            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "temperature"), [("llama_gqa", 0.7), *((family, 1.0) for family in FAMILIES)]
+)
+def test_completions_are_those_of_decoding_step_by_step(monkeypatch, family, temperature):
+    parameters = SamplingParameters(max_tokens=50, stop_token_ids=STOPS, temperature=temperature)
+    requests = requests_of(8)
+    wanted = plain(family, requests, parameters)
+    in_place = InPlace(monkeypatch, family)
+    require_same(in_place.sample(requests, parameters), wanted)
+    lengths = [len(c.token_ids) for group in wanted for c in group]
+    assert min(lengths) < 3 < 30 < max(lengths)
+    # Forward passes in Python: one to warm up and one to capture for each number of rows.
+    steps = Counter(rows for name, rows in in_place.events if name == "logits")
+    assert 1 < len(steps) < 6
+    assert max(steps.values()) == 2
+
+
+def test_greedy_and_a_nucleus_draw_as_before(monkeypatch):
+    requests = requests_of(3)
+    in_place = InPlace(monkeypatch)
+    for also in ({"greedy": True}, {"top_p": 0.8}):
+        parameters = SamplingParameters(max_tokens=20, stop_token_ids=STOPS, **also)
+        require_same(
+            in_place.sample(requests, parameters), plain("llama_gqa", requests, parameters)
+        )
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_rows": 9}, {"max_rows": 16, "cache_tokens": 500}, {"cache_tokens": 110}],
+)
+def test_rows_start_where_others_have_left(monkeypatch, limits):
+    parameters = SamplingParameters(max_tokens=12, stop_token_ids=STOPS)
+    requests = requests_of(5)
+    in_place = InPlace(monkeypatch, **limits)
+    require_same(in_place.sample(requests, parameters), plain("llama_gqa", requests, parameters))
+    starts = [rows for name, rows in in_place.events if name == "admit"]
+    assert len(starts) > 2
+    assert max(starts) <= limits.get("max_rows", 200)
+    # Rows that start in the places of others need no graph of their own.
+    steps = Counter(rows for name, rows in in_place.events if name == "logits")
+    assert max(steps.values()) == 2
+
+
+def test_rows_that_end_with_their_first_token_take_no_step(monkeypatch):
+    requests = requests_of(3)
+    in_place = InPlace(monkeypatch)
+    for parameters in (
+        SamplingParameters(max_tokens=1, stop_token_ids=()),
+        SamplingParameters(max_tokens=9, stop_token_ids=tuple(range(48))),
+    ):
+        drawn = in_place.sample(requests, parameters)
+        assert all(len(c.token_ids) == 1 for group in drawn for c in group)
+        assert "logits" not in dict(in_place.events)
+
+
+def test_nothing_is_drawn_of_nothing(monkeypatch):
+    in_place = InPlace(monkeypatch)
+    parameters = SamplingParameters(max_tokens=3, stop_token_ids=())
+    none = [SampleRequest(problem_id="p", prompt_ids=(3,), samples=0)]
+    with in_place.device:
+        assert in_place.sampler.sample([], parameters, seed=0) == []
+        assert in_place.sampler.sample(none, parameters, seed=0) == [[]]
+
+
+def test_a_token_is_one_launch_whatever_the_rows_and_their_age(monkeypatch):
+    in_place = InPlace(monkeypatch)
+    launches = []
+    run = graph_decoding.CapturedSteps.run
+
+    def counted(steps, rows):
+        with in_place.device.counting("token") as counts:
+            before = counts.launches, counts.waits
+            run(steps, rows)
+            launches.append((counts.launches - before[0], counts.waits - before[1]))
+
+    monkeypatch.setattr(graph_decoding.CapturedSteps, "run", counted)
+    parameters = SamplingParameters(max_tokens=40, stop_token_ids=())
+    in_place.sample(requests_of(4), parameters)
+    launches = launches[-39:]  # the first call asks
+    assert launches[1:] == [(1, 1), *[(1, 0)] * 37]  # the capture itself waits once
+    assert launches[0][0] > 50
+
+
+def test_a_prompt_is_run_once_and_what_a_living_one_has_is_not_run(monkeypatch):
+    in_place = InPlace(monkeypatch, max_rows=8)
+    sizes = []
+    run = RowsInPlace._run
+
+    def counted(rows, part, begins):
+        sizes.append(len(part.rows.ids))
+        return run(rows, part, begins)
+
+    monkeypatch.setattr(RowsInPlace, "_run", counted)
+    parameters = SamplingParameters(max_tokens=30, stop_token_ids=(1, 5))
+    requests = requests_of(8, PROMPTS[:1])
+    in_place.sample([requests[0]] * 3, parameters)
+    # 24 rows of one prompt, of which at most 8 fit: later ones run its last token alone.
+    assert sizes[2] == len(PROMPTS[0])
+    assert set(sizes[3:]) <= {1, len(PROMPTS[0])}
+    assert 1 in sizes[3:]
+
+
+def waiting_layer(model):
+    layer = model.model.layers[1].mlp
+    layer.register_forward_hook(lambda _m, _i, out: out * (1 if float(out.sum()) else 2))
+
+
+def test_a_model_whose_step_waits_is_decoded_without_graphs_and_told_of(monkeypatch, caplog):
+    parameters = SamplingParameters(max_tokens=12, stop_token_ids=STOPS)
+    requests = requests_of(4)
+    in_place = InPlace(monkeypatch)
+    waiting_layer(in_place.sampler.model)
+    with caplog.at_level(logging.WARNING):
+        found = in_place.sample(requests, parameters)
+    require_same(found, plain("llama_gqa", requests, parameters))
+    assert any(
+        "LlamaForCausalLM: a token is not one launch in sampling: called a sync" in message
+        for message in caplog.messages
+    )
+    assert in_place.device.sync_mode == 0
+
+
+def test_a_capture_that_fails_is_told_of_and_the_rows_go_on(monkeypatch, caplog):
+    in_place = InPlace(monkeypatch)
+    parameters = SamplingParameters(max_tokens=12, stop_token_ids=STOPS)
+    requests = requests_of(4)
+
+    def refuse(*_, **__):
+        raise RuntimeError("operation not permitted\n when stream is capturing")
+
+    with in_place.device:
+        monkeypatch.setattr(torch.cuda, "graph", refuse)
+        found = in_place.sampler.sample(requests, parameters, seed=3)
+    require_same(found, plain("llama_gqa", requests, parameters))
+    assert caplog.messages == [
+        "LlamaForCausalLM: a token is not one launch in sampling: operation not permitted when "
+        "stream is capturing"
+    ]
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "gemma2", "bloom"])
+def test_attention_that_flash_cannot_compute_is_decoded_step_by_step(monkeypatch, family, caplog):
+    parameters = SamplingParameters(max_tokens=9, stop_token_ids=STOPS)
+    requests = requests_of(3)
+    in_place = InPlace(monkeypatch, family, flash=False)
+    require_same(in_place.sample(requests, parameters), plain(family, requests, parameters))
+    assert "a token is not one launch in sampling" in caplog.text
+
+
+def test_broken_weights_are_reported(monkeypatch):
+    in_place = InPlace(monkeypatch)
+    in_place.device.numbers  # noqa: B018
+    with torch.no_grad(), in_place.device:
+        in_place.sampler.model.lm_head.weight.fill_(torch.nan)
+        parameters = SamplingParameters(max_tokens=3, stop_token_ids=())
+        with pytest.raises(ModelError, match="not finite"):
+            in_place.sampler.sample(requests_of(2), parameters, seed=0)
+
+
+# Room.
+
+
+def test_everything_starts_at_once_where_it_fits():
+    requests = requests_of(8)
+    rows, tokens = sum(r.samples for r in requests), sum(map(len, PROMPTS))
+    room = Room(rows=1000, tokens=10**6)
+    capacity = capacity_of(requests, room, max_tokens=50)
+    assert capacity == (rows, tokens, len(PROMPTS[0]), 10)
+    just = Room(rows=rows, tokens=tokens + rows * 50)
+    assert capacity_of(requests, just, max_tokens=50) == capacity
+
+
+def test_else_as_many_rows_as_fit_with_their_share_of_the_prompts():
+    requests = requests_of(8)
+    for tokens in range(82, 3000, 7):
+        capacity = capacity_of(requests, Room(rows=30, tokens=tokens), max_tokens=50)
+        assert 1 <= capacity.rows <= 30
+        assert capacity.prompt_tokens >= capacity.longest == 32
+        assert capacity.rows * 50 + capacity.prompt_tokens <= tokens
+    with pytest.raises(SettingsError, match=r"32 tokens and max_tokens = 50 .* cache_tokens = 81"):
+        capacity_of(requests, Room(rows=30, tokens=81), max_tokens=50)
+
+
+def test_the_room_is_that_of_free_memory_next_to_the_logits():
+    model = model_of("qwen2")
+    config, free = model.config, 2**30
+    with CountingDevice(free_memory=free) as device:
+        room = room_in_memory(device.move(model), max_tokens=100, width=2)
+    size = config.hidden_size // config.num_attention_heads
+    token = 2 * 2 * config.num_hidden_layers * config.num_key_value_heads * size
+    used = room.tokens * token + room.rows * 18 * config.vocab_size
+    assert 0.84 * free < used <= 0.85 * free
+    assert room.rows == int(0.85 * free / (100 * token + 18 * config.vocab_size))
+
+
+def test_long_prompts_are_run_in_parts(monkeypatch):
+    monkeypatch.setattr(rows_in_place, "PREFILL_TOKENS", 40)
+    assert PREFILL_TOKENS == 8192
+    parameters = SamplingParameters(max_tokens=9, stop_token_ids=STOPS)
+    requests = requests_of(3)
+    found = InPlace(monkeypatch).sample(requests, parameters)
+    require_same(found, plain("llama_gqa", requests, parameters))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("top_p", [1.0, 0.9])
+def test_on_a_gpu_log_probs_are_those_of_a_full_forward(caplog, top_p):
+    model = build_model("llama_gqa", max_position_embeddings=128, initializer_range=0.1)
+    model = model.to("cuda")
+    parameters = SamplingParameters(max_tokens=50, stop_token_ids=STOPS, top_p=top_p)
+    sampler = TorchSampler(model, build_tokenizer(), dtype="bfloat16")
+    requests = requests_of(40)
+    drawn = sampler.sample(requests, parameters, seed=0)
+    refused = ["a token is not one launch" in message for message in caplog.messages]
+    assert any(refused) is (top_p < 1)
+    gaps = []
+    for request, group in zip(requests, drawn, strict=True):
+        for completion in group:
+            ids = torch.tensor([[*request.prompt_ids, *completion.token_ids]], device="cuda")
+            with torch.no_grad():
+                table = torch.log_softmax(model(input_ids=ids).logits[0], dim=-1)[:-1]
+            first = len(request.prompt_ids) - 1
+            own = table[first:].gather(1, ids[0, first + 1 :, None])[:, 0]
+            gaps += (own - torch.tensor(completion.logprobs, device="cuda")).abs().tolist()
+    assert max(gaps) < 0.1
