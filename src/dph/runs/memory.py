@@ -324,7 +324,7 @@ def estimate(
     """
     recipe = recipe.on_device(cuda=cuda)
     model = recipe.model
-    width = 2 if model.weights == "bfloat16" else 4
+    width = _width(recipe)
     trained, gradient = shape.parameters, float(width)
     extra = 0.0
     if model.adapter is not None:
@@ -334,7 +334,7 @@ def estimate(
     head = 0.0 if model.adapter is not None else shape.head * 4.0
     apart = _activations(recipe, shape, load.apart, load.scored_apart)
     never = recipe.train.shared_prompts == "never"
-    weights = shape.parameters * width * _models(recipe) + extra
+    weights = _weights(recipe, shape) * _models(recipe) + extra
     cache = load.cached * 2.0 * shape.layers * shape.keys * _products(recipe)
     logits, drawn = _sampling(recipe, shape, load), 1.0
     if recipe.sampling.max_rows == "auto" and gpu:  # more rows wait for others to end
@@ -352,6 +352,20 @@ def estimate(
         several=load.several,
         head=head,
     )
+
+
+def _width(recipe: Recipe) -> int:
+    """Bytes of a number outside matrices: of a norm, and of what passes from layer to layer."""
+    return 4 if recipe.model.weights == "float32" else 2
+
+
+def _weights(recipe: Recipe, shape: ModelShape) -> float:
+    """Bytes of a set of weights; of 4-bit matrices with the scales of blocks of 64, and of 256."""
+    whole = float(_width(recipe) * shape.parameters)
+    if recipe.model.weights != "nf4":
+        return whole
+    matrices = sum(map(prod, shape.linear.values()))
+    return whole - (2 - 1 / 2 - 1 / 64 - 4 / 64 / 256) * matrices
 
 
 def _models(recipe: Recipe) -> int:
@@ -373,8 +387,7 @@ def _activations(recipe: Recipe, shape: ModelShape, tokens: int, scored: int) ->
     moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
     kept: float = shape.layers * layer
     if recipe.model.gradient_checkpointing:
-        residual = 2 if recipe.model.weights == "bfloat16" else 4
-        kept = shape.layers * tokens * shape.hidden * residual
+        kept = shape.layers * tokens * shape.hidden * _width(recipe)
         moving += layer  # computed again
     return kept + max(moving, _head(recipe, shape, scored)) + _copies(recipe, shape)
 
@@ -383,14 +396,14 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
     """Bytes that a layer keeps of a token for its backward pass."""
     b, h = _products(recipe), shape.hidden
     adapter = recipe.model.adapter
-    if recipe.model.weights == "bfloat16":
+    if _width(recipe) == 2:
         norms = 2 * (4 + 2 + 2) * h  # widened to float32, narrowed, scaled
     elif b == 2:
         norms = 2 * (4 + 4 + 2) * h  # in float32, and once more for the product
     else:
         norms = 2 * 3 * 4 * h
     if adapter is not None:  # a frozen norm keeps nothing for its own weight
-        norms -= 2 * h * (2 if recipe.model.weights == "bfloat16" else 4)
+        norms -= 2 * h * _width(recipe)
     attention = b * (2 * shape.queries + 2 * shape.keys)
     inner = b * (4 if shape.gated else 3) * shape.inner
     return norms + attention + inner + _of_adapter(recipe, shape)
@@ -425,6 +438,8 @@ def _copies(recipe: Recipe, shape: ModelShape) -> float:
     adapter = recipe.model.adapter
     narrowed = recipe.model.dtype == "bfloat16" and recipe.model.weights == "float32"
     copies = 2.0 * shape.parameters if narrowed else 0.0
+    if recipe.model.weights == "nf4":  # one matrix at a time
+        copies += 2.0 * max(map(prod, shape.linear.values()))
     if adapter is not None and adapter.kind == "dora":  # the product of the small matrices
         copies += 1.4 * 4.0 * sum(inputs * outputs for inputs, outputs in shape.targets(adapter))
     return copies
