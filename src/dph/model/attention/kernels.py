@@ -177,7 +177,7 @@ class FlashPart(NamedTuple):
     out: Float[Tensor, "queries heads size"]
     log_sum: Float[Tensor, "heads queries"]
     random: tuple[Tensor, Tensor]
-    """What the backward pass takes without reading it."""
+    """State for the backward pass, which does not read it."""
 
 
 def takes_flash(query: Tensor, value: Tensor, *, softcap: float | None) -> bool:

@@ -42,8 +42,8 @@ from dph.model.forward.transfer import to_device
 class PackedAttention:
     """Attention of one packed sequence; an `Attend` for every layer of a model.
 
-    Keys and values may go on behind those of the rows' own tokens: stems may consist of them. Such
-    a layer has no gradient.
+    There may be more keys and values, behind those of the rows' own tokens: stems may consist of
+    them. Such a layer has no gradient.
     """
 
     def __init__(self, rows: PackedRows) -> None:
@@ -70,8 +70,8 @@ class PackedAttention:
         self,
         module: nn.Module,
         query: Float[Tensor, "1 heads tokens size"],
-        key: Float[Tensor, "1 kv_heads tokens size"],
-        value: Float[Tensor, "1 kv_heads tokens size"],
+        key: Float[Tensor, "1 kv_heads keys size"],
+        value: Float[Tensor, "1 kv_heads keys size"],
         *,
         scaling: float | None = None,
         dropout: float = 0.0,
@@ -198,8 +198,8 @@ class _Tabled(torch.autograd.Function):
     def forward(
         ctx: Any,
         query: Float[Tensor, "tokens heads size"],
-        key: Float[Tensor, "tokens kv_heads size"],
-        value: Float[Tensor, "tokens kv_heads size"],
+        key: Float[Tensor, "keys kv_heads size"],
+        value: Float[Tensor, "keys kv_heads size"],
         tables: Sequence[_Tables],
         scaling: float,
         softcap: float | None,

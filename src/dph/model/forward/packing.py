@@ -42,14 +42,14 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Completion tokens, row by row: one value of each is in a table with one row for each."""
+    """The tokens of completions that are scored, row by row."""
 
     sources: Int[Tensor, "scored"]
     """Tokens whose hidden states predict them."""
     targets: Int[Tensor, "scored"]
     mask: Bool[Tensor, "rows longest"]
     lengths: tuple[int, ...]
-    """Of the rows of the mask."""
+    """Of each row."""
 
 
 @dataclass(frozen=True, slots=True)
