@@ -45,7 +45,9 @@ class InPlace:
 
     def __init__(self, monkeypatch, family="llama_gqa", *, flash=True, **limits):
         for module in ("dph.model.forward.packed_attention", rows_in_place.__name__):
-            monkeypatch.setattr(f"{module}.takes_flash", lambda *_, **__: flash)
+            monkeypatch.setattr(
+                f"{module}.takes_flash", lambda _, value, **__: flash and value.is_cuda
+            )
         self.events = []
         for name in ("logits", "admit", "keep"):
             monkeypatch.setattr(RowsInPlace, name, self._noted(name, getattr(RowsInPlace, name)))
@@ -172,9 +174,8 @@ def test_a_prompt_is_run_once_and_what_a_living_one_has_is_not_run(monkeypatch):
         return run(rows, part, begins)
 
     monkeypatch.setattr(RowsInPlace, "_run", counted)
-    parameters = SamplingParameters(max_tokens=30, stop_token_ids=(1, 5))
-    requests = requests_of(8, PROMPTS[:1])
-    in_place.sample([requests[0]] * 3, parameters)
+    parameters = SamplingParameters(max_tokens=50, stop_token_ids=(1, 5))
+    in_place.sample(requests_of(8, PROMPTS[:1]) * 3, parameters)
     # 24 rows of one prompt, of which at most 8 fit: later ones run its last token alone.
     assert sizes[2] == len(PROMPTS[0])
     assert set(sizes[3:]) <= {1, len(PROMPTS[0])}
@@ -212,11 +213,11 @@ def test_a_capture_that_fails_is_told_of_and_the_rows_go_on(monkeypatch, caplog)
     with in_place.device:
         monkeypatch.setattr(torch.cuda, "graph", refuse)
         found = in_place.sampler.sample(requests, parameters, seed=3)
-    require_same(found, plain("llama_gqa", requests, parameters))
     assert caplog.messages == [
         "LlamaForCausalLM: a token is not one launch in sampling: operation not permitted when "
         "stream is capturing"
     ]
+    require_same(found, plain("llama_gqa", requests, parameters))
 
 
 @pytest.mark.parametrize("family", ["llama_gqa", "gemma2", "bloom"])
@@ -230,7 +231,6 @@ def test_attention_that_flash_cannot_compute_is_decoded_step_by_step(monkeypatch
 
 def test_broken_weights_are_reported(monkeypatch):
     in_place = InPlace(monkeypatch)
-    in_place.device.numbers  # noqa: B018
     with torch.no_grad(), in_place.device:
         in_place.sampler.model.lm_head.weight.fill_(torch.nan)
         parameters = SamplingParameters(max_tokens=3, stop_token_ids=())

@@ -68,9 +68,10 @@ def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: i
     share = limit.tokens / (tokens + rows * max_tokens)
     fitting = min(int(share * rows), (limit.tokens - longest) // max_tokens)
     most = max(1, min(rows, limit.rows, fitting))
+    again = longest if most < rows else 0  # a prompt that goes on while its first rows are drawn
     return Capacity(
         rows=most,
-        prompt_tokens=min(tokens, limit.tokens - most * max_tokens),
+        prompt_tokens=min(tokens + again, limit.tokens - most * max_tokens),
         longest=longest,
         samples=max(wanted.values()),
     )

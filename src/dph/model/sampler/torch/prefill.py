@@ -6,7 +6,7 @@ and values stand behind those of the tokens that are run.
 """
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
@@ -32,7 +32,10 @@ from dph.model.sampler.base import common_length
 class Lender(Protocol):
     """A cache that others may borrow the beginnings of prompts from."""
 
-    prompts: Sequence[tuple[int, ...]]
+    @property
+    def prompts(self) -> Sequence[tuple[int, ...]]:
+        """The prompts whose keys and values it has, by their places."""
+        ...
 
     def lent(
         self, layer: int, prompt: int, tokens: int
@@ -205,17 +208,8 @@ def _loan(ids: tuple[int, ...], known: _Known, lenders: Sequence[Lender]) -> Loa
     return best
 
 
-class Keep(Protocol):
-    """Receiver of the keys and values of all prompts of a part, run and borrowed."""
-
-    def __call__(
-        self,
-        layer: int,
-        keys: Float[Tensor, "tokens kv_heads key"],
-        values: Float[Tensor, "tokens kv_heads value"],
-    ) -> None:
-        """Keep those of a layer."""
-        ...
+Keep = Callable[[int, Float[Tensor, "tokens heads key"], Float[Tensor, "tokens heads value"]], None]
+"""Called with a layer, and the keys and values of all tokens of a part, run and borrowed."""
 
 
 class PrefillAttention:

@@ -135,9 +135,12 @@ class SharedForward:
         tokens = part.tokens(width)
         places = torch.tensor(part.places, device=tokens.device)
 
-        def keep(layer: int, *tables: Tensor) -> None:
-            whole = (x.index_select(0, tokens).unflatten(0, (-1, width)) for x in tables)
-            cache.store_prompts(layer, places, *whole)
+        def keep(layer: int, keys: Tensor, values: Tensor) -> None:
+            keys, values = (
+                x.index_select(0, tokens).view(len(places), width, *x.shape[1:])
+                for x in (keys, values)
+            )
+            cache.store_prompts(layer, places, keys, values)
 
         self._attend = PrefillAttention(part, keep)
         return self._run(part.rows.ids, part.rows.positions, keep=part.last)
