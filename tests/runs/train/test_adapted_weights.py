@@ -26,7 +26,7 @@ def make_recipe(method="grpo", *, objective=None, **settings):
     return resolve_recipe(
         {
             "method": method,
-            "model": {"path": "letters"},
+            "model": {"path": "letters", "dtype": "float32"},
             "data": {"train": "letters.jsonl"},
             "sampling": {"max_tokens": 8},
             "objective": objective or {},

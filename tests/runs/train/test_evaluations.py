@@ -29,7 +29,7 @@ def make_recipe(every=2, train=(), track=(), **evaluate):
         {
             "track": dict(track),
             "method": "grpo",
-            "model": {"path": "letters"},
+            "model": {"path": "letters", "dtype": "float32"},
             "data": {"train": "letters.jsonl", "sets": {"dev": "dev.jsonl"}},
             "sampling": {"max_tokens": 8},
             "train": {

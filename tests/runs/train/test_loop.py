@@ -40,7 +40,7 @@ def make_recipe(method, **train_settings):
         {
             "method": method,
             "objective": {"advantage": {"k": 2}} if method in ("pass_at_k", "pkpo") else {},
-            "model": {"path": "letters"},
+            "model": {"path": "letters", "dtype": "float32"},
             "data": {"train": "letters.jsonl"},
             "sampling": {"max_tokens": 8},
             "train": {

@@ -41,7 +41,7 @@ def recipe():
         {
             "method": "dph_f",
             "seed": CONSTANTS["SEED"],
-            "model": {"path": "letters"},
+            "model": {"path": "letters", "dtype": "float32"},
             "data": {"train": "letters.jsonl"},
             "sampling": {"max_tokens": CONSTANTS["MAX_TOKENS"]},
             "objective": {"eta": CONSTANTS["ETA"]},

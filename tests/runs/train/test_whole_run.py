@@ -57,7 +57,7 @@ def make_recipe(method, reduction, objective, settings):
         {
             "method": method,
             "seed": 3,
-            "model": {"path": "letters"},
+            "model": {"path": "letters", "dtype": "float32"},
             "data": {"train": "letters.jsonl"},
             "sampling": {"max_tokens": MAX_TOKENS, "temperature": TEMPERATURE},
             "objective": {"reduction": reduction, **eta, **objective},
