@@ -192,7 +192,7 @@ class _Layout:
         return span
 
     def places(self, row: int, first: int, last: int) -> Iterator[Span]:
-        """Where the tokens ``first`` to ``last`` of a row stand."""
+        """Spans of the tokens ``first`` to ``last`` of a row."""
         for node, span in self.paths[row]:
             begin, end = max(first, node.start), min(last, node.end)
             if begin < end:
