@@ -6,14 +6,16 @@ and values stand behind those of the tokens that are run.
 """
 
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dph.errors import ModelError
@@ -26,6 +28,7 @@ from dph.model.forward.prefix_tree import (
     prefix_forest,
     tokens_of,
 )
+from dph.model.forward.transfer import to_device
 from dph.model.sampler.base import common_length
 
 
@@ -58,47 +61,35 @@ class PrefillPart:
 
     places: list[int]
     """Of the prompts in their wave."""
-    lengths: list[int]
     rows: PackedRows
     """The tokens that are run; every one of them is a source, prompt by prompt."""
     loans: list[Loan]
-    borrowers: dict[int, int]
-    """For each prompt that borrows, which loan."""
+    known: Int[Tensor, "known"]
+    """Places of the sources, then of what is borrowed, among the keys of a layer."""
+    prompts: list[NDArray[np.int64]]
+    """For each prompt, its tokens as numbers of ``known``."""
 
     @property
-    def starts(self) -> list[int]:
-        """Number of tokens of each prompt that are borrowed."""
-        whose = (self.borrowers.get(prompt) for prompt in range(len(self.places)))
-        return [0 if loan is None else self.loans[loan].tokens for loan in whose]
+    def lengths(self) -> list[int]:
+        """Tokens of each prompt."""
+        return list(map(len, self.prompts))
 
     @property
     def last(self) -> Int[Tensor, "prompts"]:
         """The run token that ends each prompt."""
-        own = [length - start for length, start in zip(self.lengths, self.starts, strict=True)]
-        ends = torch.tensor([*accumulate(own)]) - 1
-        return self.rows.sources.index_select(0, ends.to(self.rows.sources.device))
+        return self._of(np.array([prompt[-1] for prompt in self.prompts]))
 
     def tokens(self, width: int | None = None) -> Int[Tensor, "tokens"]:
-        """Of all prompts' tokens, one prompt after the other, the place among run and borrowed.
+        """The place of every token of every prompt among the keys of a layer.
 
         With ``width`` every prompt takes as many places; what is behind its end is any token.
         """
-        run = self.rows.sources.shape[0]
-        begins = [*accumulate((loan.tokens for loan in self.loans), initial=run)]
-        order, own = [], 0
-        for prompt, (length, start) in enumerate(zip(self.lengths, self.starts, strict=True)):
-            if start:
-                order.append(begins[self.borrowers[prompt]] + np.arange(start))
-            order.append(own + np.arange(length - start))
-            if width is not None:
-                order.append(np.zeros(width - length, dtype=np.int64))
-            own += length - start
-        device, count = self.rows.ids.device, len(self.rows.ids)
-        known = self.rows.sources
-        if self.loans:
-            lent = torch.arange(count, count + begins[-1] - run, device=device)
-            known = torch.cat([known, lent])
-        return known.index_select(0, torch.from_numpy(np.concatenate(order)).to(device))
+        padded = [p if width is None else np.pad(p, (0, width - len(p))) for p in self.prompts]
+        return self._of(np.concatenate(padded))
+
+    def _of(self, numbers: NDArray[np.int64]) -> Tensor:
+        (index,) = to_device([numbers], self.known.device)
+        return self.known.index_select(0, index)
 
 
 def prefill_parts(
@@ -121,23 +112,17 @@ def prefill_parts(
     if tokens_of(forest) > most_tokens:
         nothing = [(0,)] * len(prompts)  # no token after a prompt is run
         batches = [*packed_microbatches(prompts, nothing, token_budget=most_tokens)]
-    known = _known(living, (range(len(lender.prompts)) for lender in living))
-    lenders = [*living, cache]
+    there = (Loan(lender, at, 0) for lender in living for at in range(len(lender.prompts)))
+    known = sorted(((loan.lender.prompts[loan.prompt], loan) for loan in there), key=itemgetter(0))
     for places, trees in batches:
-        yield _part(prompts, places, trees, known, lenders, device=device, least=least_saved)
-        known = sorted([*known, *((prompts[place], len(living), place) for place in places)])
+        mine = [prompts[place] for place in places]
+        yield _part(mine, places, trees, known, device=device, least=max(least_saved, 1))
+        known += zip(mine, (Loan(cache, place, 0) for place in places), strict=True)
+        known.sort(key=itemgetter(0))
 
 
-_Known = list[tuple[tuple[int, ...], int, int]]
-"""Prompts in order, each with the number of its lender and its place there."""
-
-
-def _known(lenders: Sequence[Lender], places: Iterator[Sequence[int]]) -> _Known:
-    return sorted(
-        (lender.prompts[place], number, place)
-        for number, (lender, kept) in enumerate(zip(lenders, places, strict=True))
-        for place in kept
-    )
+_Known = list[tuple[tuple[int, ...], Loan]]
+"""Prompts in order, and where they are."""
 
 
 def _part(
@@ -145,67 +130,67 @@ def _part(
     places: list[int],
     trees: Sequence[Node],
     known: _Known,
-    lenders: Sequence[Lender],
     *,
     device: torch.device,
     least: int,
 ) -> PrefillPart:
-    mine = [prompts[place] for place in places]
     loans: list[Loan] = []
-    borrowers: dict[int, int] = {}
-    roots = []
+    roots, borrowed = [], {}
     for root in trees:
         # A token of the root is run, so that what goes on from it has a stem of its own.
-        loan = _loan(mine[root.rows[0]][: root.end - 1], known, lenders)
-        if loan is not None and loan.tokens >= max(least, 1):
-            borrowers |= dict.fromkeys(root.rows, len(loans))
+        loan = _loan(prompts[root.rows[0]][: root.end - 1], known)
+        if loan is not None and loan.tokens >= least:
+            borrowed |= dict.fromkeys(root.rows, len(loans))
             loans.append(loan)
             root = replace(root, start=loan.tokens)
         roots.append(root)
     rows = pack(
-        [ids[:1] for ids in mine],  # every other token is one to predict, so that all are sources
-        [(*ids[1:], 0) for ids in mine],
+        [ids[:1] for ids in prompts],  # every other token is one to predict: all are sources
+        [(*ids[1:], 0) for ids in prompts],
         device=device,
         forest=roots,
     )
-    borrowed = _borrowed(rows, roots, loans, borrowers)
+    run, lent = len(rows.ids), [*accumulate((loan.tokens for loan in loans), initial=0)]
+    stems = [Span(run + begin, loan.tokens) for begin, loan in zip(lent, loans, strict=False)]
+    numbers, sources = [], len(rows.sources)
+    own = 0
+    for prompt, ids in enumerate(prompts):
+        at = borrowed.get(prompt)
+        start = 0 if at is None else loans[at].tokens
+        first = np.arange(start) + (0 if at is None else sources + lent[at])
+        numbers.append(np.concatenate([first, np.arange(own, own + len(ids) - start)]))
+        own += len(ids) - start
+    level = tuple(_borrowed(rows, roots, stems, borrowed))
     return PrefillPart(
         places=places,
-        lengths=list(map(len, mine)),
-        rows=replace(rows, levels=(*rows.levels, borrowed)) if borrowed else rows,
+        rows=replace(rows, levels=(*rows.levels, level)) if level else rows,
         loans=loans,
-        borrowers=borrowers,
+        known=torch.cat([rows.sources, torch.arange(run, run + lent[-1], device=device)]),
+        prompts=numbers,
     )
 
 
 def _borrowed(
-    rows: PackedRows, roots: Sequence[Node], loans: Sequence[Loan], borrowers: dict[int, int]
-) -> tuple[Branches, ...]:
+    rows: PackedRows, roots: Sequence[Node], stems: Sequence[Span], borrowed: Mapping[int, int]
+) -> Iterator[Branches]:
     """Everything in the trees that borrow sees the whole of what they borrow."""
-    ends = [*accumulate((loan.tokens for loan in loans), initial=len(rows.ids))]
     below = {some.stem: some.tokens for some in rows.levels[0]} if rows.levels else {}
-    found, begin = [], 0
+    begin = 0
     for root in roots:
         span, begin = Span(begin, root.length), begin + root.length
-        loan = borrowers.get(root.rows[0])
-        if loan is not None:
-            stem = Span(ends[loan], loans[loan].tokens)
-            found += [
-                Branches(stem, span),
-                *(Branches(stem, below[s]) for s in [span] if s in below),
-            ]
-    return tuple(found)
+        if root.start:
+            stem = stems[borrowed[root.rows[0]]]
+            yield Branches(stem, span)
+            if span in below:
+                yield Branches(stem, below[span])
 
 
-def _loan(ids: tuple[int, ...], known: _Known, lenders: Sequence[Lender]) -> Loan | None:
-    """The prompt with the longest common prefix: one of the two neighbours in sorted order."""
-    at = bisect(known, (ids,))
-    best: Loan | None = None
-    for other, number, place in known[max(at - 1, 0) : at + 1]:
-        tokens = common_length(other, ids)
-        if best is None or tokens > best.tokens:
-            best = Loan(lenders[number], place, tokens)
-    return best
+def _loan(ids: tuple[int, ...], known: _Known) -> Loan | None:
+    """The longest common prefix that there is: that of one of the two neighbours in order."""
+    at = bisect(known, ids, key=itemgetter(0))
+    near = known[max(at - 1, 0) : at + 1]
+    loans = [loan._replace(tokens=common_length(other, ids)) for other, loan in near]
+    return max(loans, key=attrgetter("tokens"), default=None)
 
 
 Keep = Callable[[int, Float[Tensor, "tokens heads key"], Float[Tensor, "tokens heads value"]], None]

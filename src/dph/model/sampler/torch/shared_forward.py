@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from dph.model.attention.probing import (
     probe_tokens,
 )
 from dph.model.forward.prefix_tree import LEAST_SAVED
+from dph.model.forward.transfer import to_device
 from dph.model.sampler.torch.prefill import (
     PrefillAttention,
     PrefillPart,
@@ -133,7 +135,7 @@ class SharedForward:
     ) -> Float[Tensor, "prompts vocabulary"]:
         width = padded_width(max(part.lengths))
         tokens = part.tokens(width)
-        places = torch.tensor(part.places, device=tokens.device)
+        (places,) = to_device([np.array(part.places)], tokens.device)
 
         def keep(layer: int, keys: Tensor, values: Tensor) -> None:
             keys, values = (
