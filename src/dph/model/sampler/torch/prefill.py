@@ -135,7 +135,8 @@ def _part(
     least: int,
 ) -> PrefillPart:
     loans: list[Loan] = []
-    roots, borrowed = [], {}
+    roots: list[Node] = []
+    borrowed: dict[int, int] = {}
     for root in trees:
         # A token of the root is run, so that what goes on from it has a stem of its own.
         loan = _loan(prompts[root.rows[0]][: root.end - 1], known)

@@ -301,7 +301,7 @@ class TorchSampler:
         """Whether there is one prompt to draw, a short one, whose rows are all decoded at once.
 
         It shares with nobody, and on a CPU the cache of transformers is faster for it then
-        (docs/sampling.md).
+        (docs/performance.md).
         """
         prompts = {request.prompt_ids for request in requests if request.samples}
         width = len(next(iter(prompts))) if len(prompts) == 1 else SHORT_PROMPT + 1

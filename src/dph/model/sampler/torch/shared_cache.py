@@ -101,7 +101,7 @@ class SharedCache:
     """The cache of one wave; its rows have all drawn the same number of tokens.
 
     A prompt stands there whole, also where others begin alike: reading what they share once in
-    every step would save nothing on a CPU (docs/sampling.md).
+    every step would save nothing on a CPU (docs/performance.md).
 
     Memory: prompts x longest prompt + rows x ``capacity`` tokens, allocated with the first tokens
     of each layer. Rows that leave give theirs back.
