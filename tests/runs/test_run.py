@@ -12,7 +12,7 @@ def test_a_recipe_runs_from_python_and_goes_on(tmp_path, make_recipe):
     assert first.pool is not None
     again = dph.run(tmp_path / "run" / "recipe.toml", str(tmp_path / "run"))
     assert again.trained == first.trained
-    assert load_recipe(tmp_path / "run" / "recipe.toml") == recipe
+    assert load_recipe(tmp_path / "run" / "recipe.toml") == recipe.on_device(cuda=False)
 
 
 def test_overrides_belong_to_the_path_of_a_recipe(make_recipe):

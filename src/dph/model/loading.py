@@ -334,8 +334,9 @@ def on_this_device(recipe: Recipe) -> Recipe:
     A GPU that it asks for, and that is not here, has 16-bit products.
     """
     asked, here = recipe.model.device, torch.cuda.is_available()
-    narrow = not here or torch.cuda.is_bf16_supported(including_emulation=False)
-    return recipe.on_device(cuda=asked == "cuda" or (asked == "auto" and here), bfloat16=narrow)
+    cuda = asked == "cuda" or (asked == "auto" and here)
+    narrow = cuda and (not here or torch.cuda.is_bf16_supported(including_emulation=False))
+    return recipe.on_device(cuda=cuda, bfloat16=narrow)
 
 
 def computed_by(device: Device = "auto", kernels: str = "torch") -> str:

@@ -19,4 +19,4 @@ BASE = {
 
 def make_recipe(engine, method="dph_f", **changes):
     table = {**BASE, "train.engine": engine, **changes}
-    return resolve_recipe({"method": method, **nested(table)})
+    return resolve_recipe({"method": method, **nested(table)}).on_device(cuda=False)

@@ -64,7 +64,7 @@ def verl_table():
 def run_of(directory, *overrides, text=RECIPE):
     """The recipe in ``directory``, as `dph run` gives it to verl."""
     (directory / "small.toml").write_text(text)
-    recipe = load_recipe(directory / "small.toml", overrides=overrides)
+    recipe = load_recipe(directory / "small.toml", overrides=overrides).on_device(cuda=False)
     save_recipe(recipe, directory / "recipe.toml")
     return VerlRun(recipe=recipe, directory=directory, model=directory / "model", longest_prompt=40)
 
