@@ -15,7 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook ablation corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench lint check format clean
+.PHONY: quickstart cookbook ablation corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -136,6 +136,10 @@ fuzz: $(STAMP)
 bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
 	$(if $(BENCH),,.venv-bench/bin/python -m benchmarks.memory)
+
+# Launches and waits of a step on a GPU beside TRL's, counted on a CPU in two minutes; the last line is JSON.
+launches: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.launches
 
 # The wheel and the source distribution into dist/. The wheel is built from the source distribution, by
 # what `dev` has installed, so that nothing is fetched.

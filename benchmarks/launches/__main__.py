@@ -11,9 +11,10 @@ compute on the CPU (tests/counting_device). The tables are for people; the last 
   of many kernels.
 * ``update_launches``, ``update_waits``: of everything between the drawn answers and the end of the
   optimizer's step, with ``microbatches``.
-* ``update_launches_400_rows``: the same for 25 prompts x 16 samples of 4 to 64 tokens, divided by
-  its number of micro-batches (``microbatches_400_rows``), to be compared with ``update_launches /
-  microbatches``; ``update_waits_400_rows`` are those of the whole update.
+* ``update_launches_400_rows``, ``update_waits_400_rows``: the same of 2 prompts x 200 samples of 2
+  to 16 tokens, at random. Launches are those of the whole update over its number of micro-batches
+  (``microbatches_400_rows``, one as for 32 rows), so they compare with ``update_launches /
+  microbatches``.
 * ``prefill_launches``, ``prefill_waits``: of a rollout of one token.
 * ``trl_token_launches``, ``trl_token_waits``, ``trl_update_launches``, ``trl_update_waits``: of
   TRL's calls, where TRL is installed.
@@ -21,9 +22,12 @@ compute on the CPU (tests/counting_device). The tables are for people; the last 
 
 import argparse
 import json
+import logging
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -46,9 +50,8 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import Recipe, resolve_recipe
 
 SHAPE = LONG
-MANY = 25
-"""Prompts of the update of 400 rows."""
-LENGTHS = (4, SHAPE.completion)
+MANY, LENGTHS = 200, (2, 16)
+"""Samples of each prompt and their lengths in the update of 400 rows, which is one micro-batch."""
 TOKENS = (9, 13)
 """Limits of the two rollouts; looks are every 8 or 16 tokens."""
 
@@ -67,7 +70,7 @@ def world(layers: int) -> World:
     return World(size=size, shape=SHAPE, device="cuda", dtype="bfloat16")
 
 
-def recipe(prompts: int) -> Recipe:
+def recipe(samples: int) -> Recipe:
     """GRPO with one optimizer step a rollout and the peer's micro-batch in tokens."""
     return resolve_recipe(
         {
@@ -76,8 +79,8 @@ def recipe(prompts: int) -> Recipe:
             "data": {"train": "problems.jsonl"},
             "sampling": {"max_tokens": SHAPE.completion},
             "train": {
-                "problems_per_step": prompts,
-                "samples_per_problem": SHAPE.samples,
+                "problems_per_step": SHAPE.prompts,
+                "samples_per_problem": samples,
                 "minibatches": 1,
                 "microbatch_tokens": peer.MICRO_ROWS * (SHAPE.prompt + SHAPE.completion),
             },
@@ -85,13 +88,13 @@ def recipe(prompts: int) -> Recipe:
     )
 
 
-def our_update(place: World, prompts: int, lengths: tuple[int, int]) -> StepCounts:
+def our_update(place: World, samples: int, lengths: tuple[int, int]) -> StepCounts:
     """Counts of our update."""
     words = place.size.vocabulary
     with IdleDevice() as device:
         model = build_model(place)
         draw = RandomAnswers(vocabulary=words, prompt=SHAPE.prompt, lengths=lengths)
-        learner = make_learner(recipe(prompts), model, build_tokenizer(place.size), draw)
+        learner = make_learner(recipe(samples), model, build_tokenizer(place.size), draw)
         return count_step(device, learner)
 
 
@@ -108,10 +111,12 @@ def our_tokens(place: World) -> TokenCounts:
         )
         for i in range(SHAPE.prompts)
     ]
-    with CountingDevice() as device:
+    with IdleDevice(least=sys.maxsize, attends=True) as device:
         sampler = TorchSampler(build_model(place), build_tokenizer(place.size), dtype=place.dtype)
         few = SamplingParameters(max_tokens=2, stop_token_ids=place.stop_tokens)
-        sampler.sample([requests[0]], few, seed=0)  # it finds out once what the model can
+        short = [replace(request, prompt_ids=request.prompt_ids[:9]) for request in requests]
+        sampler.sample(short, few, seed=0)  # it finds out once what the model can
+        device.attends = False
         return count_tokens(device, sampler, requests, lengths=TOKENS, stops=place.stop_tokens)
 
 
@@ -160,7 +165,7 @@ def measure_ours(place: World) -> dict[str, Any]:
     print(f"a token: {token.launches:g} launches, {token.kernels:g} kernels, {token.waits:g} waits")
     print_places(sorted(token.by_file.items(), key=lambda item: -item[1])[:8])
     print(f"prefill: {token.prefill.launches} launches, {token.prefill.waits} waits")
-    step = our_update(place, SHAPE.prompts, (SHAPE.completion, SHAPE.completion))
+    step = our_update(place, SHAPE.samples, (SHAPE.completion, SHAPE.completion))
     print_parts("update", step.parts, microbatches=step.microbatches)
     many = our_update(place, MANY, LENGTHS)
     print_parts("update of 400 rows", many.parts, microbatches=many.microbatches)
@@ -198,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--without-trl", action="store_true", help="count our side alone")
     options = parser.parse_args(arguments)
+    logging.disable(logging.WARNING)  # of log-probs, which are made up here
     torch.manual_seed(0)
     place = world(options.layers)
     print(f"{SHAPE}; {options.layers} layers, a vocabulary of {place.size.vocabulary:,}")

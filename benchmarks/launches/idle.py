@@ -22,18 +22,18 @@ class IdleDevice(CountingDevice):
 
     Args:
         least: numbers of the largest tensor of an operation that is left out.
+        attends: calculate attention whatever its size. May change at any time.
     """
 
-    def __init__(self, *, least: int = 2**16, **settings: Any) -> None:
+    def __init__(self, *, least: int = 2**16, attends: bool = False, **settings: Any) -> None:
         super().__init__(**settings)
-        self._least = least
+        self._least, self.attends = least, attends
 
     def _computed(self, func: Any, call: Any, name: str, args: Any, kwargs: Any) -> Any:
         tensors = tensors_in((plain(args), {key: plain(x) for key, x in kwargs.items()}))
-        attention = name in self._emulated
-        if name in FREE or (
-            not attention and max((x.numel() for x in tensors), default=0) < self._least
-        ):
+        attention = name in self._emulated and "attention" in name
+        few = max((x.numel() for x in tensors), default=0) < self._least
+        if name in FREE or (self.attends if attention else few):
             return super()._computed(func, call, name, args, kwargs)
         changed = [t for where in written(func) for t in tensors_in(argument(where, args, kwargs))]
         if changed and all(t.is_floating_point() for t in changed):

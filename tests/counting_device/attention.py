@@ -1,4 +1,4 @@
-"""torch's attention operators for CUDA, computed plainly, and their demands."""
+"""torch's operators for CUDA that a CPU lacks, computed plainly, and their demands."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from tiny_models import VOCABULARY, build_tokenizer
 
 A_LAYER, BESIDE = 51, 75
-"""Kernels: at most 1,300 of 24 layers. Of a layer, attention 10 with what it writes, norms 12, rotary 10,
-products and casts 13, the rest 5; beside them embedding, head, choice and records of a token."""
+"""Kernels, together at most 1,300 of 24 layers. Of a layer: attention 10 with what it writes, norms
+12, rotary 10, products and casts 13, the rest 5. Beside them: embedding, head, choice, records."""
 
 
 def model_of(layers: int) -> Qwen2ForCausalLM:
