@@ -24,7 +24,7 @@ def forward_flops(size: ModelSize, groups: Sequence[Group]) -> float:
     read = sum(g.prompt + sum(n - 1 for n in g.completions) for g in groups)
     predicted = sum(sum(g.completions) for g in groups)
     head = 2 * size.vocabulary * size.hidden * predicted
-    attention = 4 * size.layers * size.hidden * sum(_attended(g) for g in groups)
+    attention = 4 * size.layers * size.heads * size.width * sum(_attended(g) for g in groups)
     return 2 * layer_weights(size) * read + head + attention
 
 
@@ -35,8 +35,7 @@ def update_flops(size: ModelSize, groups: Sequence[Group]) -> float:
 
 def layer_weights(size: ModelSize) -> int:
     """Weights of all layers that take part in matrix products."""
-    width = size.hidden // size.heads
-    attention = 2 * size.hidden * width * (size.heads + size.kv_heads)
+    attention = 2 * size.hidden * size.width * (size.heads + size.kv_heads)
     return size.layers * (attention + 3 * size.hidden * size.intermediate)
 
 

@@ -5,7 +5,11 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSize:
-    """A Llama (or, with ``family="qwen2"``, a Qwen2) with random weights; "smollm2": that model."""
+    """A Llama (or another ``family``) with random weights; "smollm2": that model.
+
+    ``head`` is the size of a head where that is not hidden / heads. The head of a Qwen2 is its
+    embedding's unless ``tied`` says otherwise; that of others is not.
+    """
 
     vocabulary: int = 4096
     hidden: int = 256
@@ -14,6 +18,13 @@ class ModelSize:
     kv_heads: int = 4
     intermediate: int = 704
     family: str = "llama"
+    head: int | None = None
+    tied: bool | None = None
+
+    @property
+    def width(self) -> int:
+        """Numbers of a head."""
+        return self.head or self.hidden // self.heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,19 @@ from transformers import (
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 
 from benchmarks.speed.shapes import ModelSize, Shape
 from dph.lab.smollm2 import HOW, smollm2_place
 
 PAD, END = 0, 1
-FAMILIES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
+FAMILIES = {
+    "llama": (LlamaConfig, LlamaForCausalLM),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,8 @@ class World:
 def build_model(world: World, *, seed: int = 0) -> PreTrainedModel:
     """The model with float32 weights; the same seed gives the same weights.
 
+    In a context of another device or default dtype, its weights are of those.
+
     Raises:
         FileNotFoundError: SmolLM2 is asked for, but not there.
     """
@@ -55,8 +63,9 @@ def build_model(world: World, *, seed: int = 0) -> PreTrainedModel:
             num_hidden_layers=size.layers,
             num_attention_heads=size.heads,
             num_key_value_heads=size.kv_heads,
+            **({"head_dim": size.head} if size.head else {}),
             max_position_embeddings=max(4096, shape.prompt + shape.completion),
-            tie_word_embeddings=size.family == "qwen2",
+            tie_word_embeddings=size.family == "qwen2" if size.tied is None else size.tied,
             pad_token_id=PAD,
             bos_token_id=None,
             eos_token_id=END,
