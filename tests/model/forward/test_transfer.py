@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from counting_device import CountingDevice
 from dph.model.forward.transfer import to_device
 
 TABLES = [
@@ -28,6 +29,15 @@ def test_tables_that_may_not_be_written_are_copied():
     table = np.frombuffer(b"12345678", dtype=np.int32)
     (tensor,) = to_device([table], torch.device("cpu"))
     assert tensor.add_(1).equal(torch.from_numpy(table + 1))
+
+
+@pytest.mark.parametrize("tables", [TABLES, TABLES[2:3]])
+def test_all_of_them_are_one_copy_for_which_nobody_waits(tables):
+    with CountingDevice() as device, device.counting("copy") as counts:
+        found = to_device(tables, torch.device("cuda"))
+    assert (counts.launches <= 1, counts.waits) == (True, 0)
+    for table, tensor in zip(tables, found, strict=True):
+        assert np.array_equal(device.numbers(tensor).numpy(), table)
 
 
 @pytest.mark.gpu

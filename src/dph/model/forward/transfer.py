@@ -24,6 +24,8 @@ def to_device(arrays: Sequence[np.ndarray[Any, Any]], device: torch.device) -> l
     copied = torch.from_numpy(block).pin_memory().to(device, non_blocking=True)
     return [
         copied[start : start + array.nbytes].view(_dtype(array)).view(array.shape)
+        if array.size
+        else torch.empty(array.shape, dtype=_dtype(array), device=device)
         for array, start in zip(arrays, ends, strict=False)
     ]
 

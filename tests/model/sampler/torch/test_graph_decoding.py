@@ -6,8 +6,10 @@ from collections import Counter
 import pytest
 import torch
 
+from architectures import ARCHITECTURES, attention_of, save_architecture
 from counting_device import CountingDevice
 from dph.errors import ModelError, SettingsError
+from dph.model.loading import load_model
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch import graph_decoding, rows_in_place
 from dph.model.sampler.torch.graph_decoding import capacity_of, room_in_memory
@@ -46,7 +48,8 @@ class InPlace:
     def __init__(self, monkeypatch, family="llama_gqa", *, flash=True, **limits):
         for module in ("dph.model.forward.packed_attention", rows_in_place.__name__):
             monkeypatch.setattr(
-                f"{module}.takes_flash", lambda _, value, **__: flash and value.is_cuda
+                f"{module}.takes_flash",
+                lambda _, value, softcap: flash and value.is_cuda and softcap is None,
             )
         self.events = []
         for name in ("logits", "admit", "keep"):
@@ -95,6 +98,21 @@ def test_completions_are_those_of_decoding_step_by_step(monkeypatch, family, tem
     steps = Counter(rows for name, rows in in_place.events if name == "logits")
     assert 1 < len(steps) < 6
     assert max(steps.values()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_architecture_draws_the_same_in_place(monkeypatch, caplog, tmp_path, name):
+    save_architecture(name, tmp_path)
+    model = load_model(tmp_path, device="cpu", attention=attention_of(name))
+    monkeypatch.setitem(globals(), "model_of", lambda _family: model)
+    parameters = SamplingParameters(max_tokens=20, stop_token_ids=STOPS)
+    requests = requests_of(4)
+    wanted = plain(name, requests, parameters)
+    in_place = InPlace(monkeypatch, name)
+    require_same(in_place.sample(requests, parameters), wanted)
+    refused = "a token is not one launch in sampling" in caplog.text
+    assert refused == ("soft caps" in name or "4 tokens" in name)
 
 
 def test_greedy_and_a_nucleus_draw_as_before(monkeypatch):
