@@ -206,6 +206,7 @@ def test_on_a_gpu_it_is_masked_softmax_attention_in_float64(shape, dtype, within
         assert (ours.cpu().double() - theirs).abs().max() <= within * theirs.abs().max()
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_on_a_gpu_neither_packing_nor_attention_waits():

@@ -40,6 +40,7 @@ def test_all_of_them_are_one_copy_for_which_nobody_waits(tables):
         assert np.array_equal(device.numbers(tensor).numpy(), table)
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_tables_go_to_a_gpu_without_a_wait():

@@ -6,6 +6,7 @@ time, hands out those that are done, and lets others start in their places.
 """
 
 import logging
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -134,7 +135,9 @@ class CapturedSteps:
 @contextmanager
 def _waits_refused() -> Iterator[None]:
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():  # it is a prototype, says torch
+        warnings.filterwarnings("ignore", message="Synchronization debug mode")
+        torch.cuda.set_sync_debug_mode("error")
     try:
         yield
     finally:
