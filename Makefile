@@ -15,7 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook ablation corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches lint check format clean
+.PHONY: quickstart cookbook ablation corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -140,6 +140,11 @@ bench: $(BENCH_STAMP)
 # Launches and waits of a step on a GPU beside TRL's, counted on a CPU in two minutes; the last line is JSON.
 launches: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.launches
+
+# Whether everything is right on this machine's GPU, and how fast it is next to others: at most five minutes, for anybody
+# with a GPU. CHECK=--recipes runs the tests of a GPU and recipes, CHECK="--only half --out DIR" a part.
+gpu-check: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.gpu $(CHECK)
 
 # The wheel and the source distribution into dist/. The wheel is built from the source distribution, by
 # what `dev` has installed, so that nothing is fetched.

@@ -30,8 +30,8 @@ from benchmarks.gpu.check import Check, problems
 from benchmarks.gpu.correct import correct
 from benchmarks.gpu.places import PLACES, Place, build, checkpoint, fit, liger
 from benchmarks.gpu.rates import rates
-from benchmarks.gpu.recipes import recipes
 from benchmarks.gpu.real import real
+from benchmarks.gpu.recipes import recipes
 from benchmarks.speed.rows import merge_rows, read_rows, write_rows
 from benchmarks.speed.runs import Row
 from benchmarks.speed.tables import refresh_readme, table
@@ -47,6 +47,7 @@ def shape(check: Check, place: Place) -> None:
     title = f"{place.title}, {place.shape}"
     row = check.row("gpu", f"{place.name}: ours", shape=title, side="this package")
     with check.guarded(row, "model"):
+        check.require()
         world, model = build(check, place)
         fitted = fit(check, place, model)
         if fitted.checkpointing:

@@ -19,8 +19,10 @@ from benchmarks.speed.rows import describe
 from benchmarks.speed.runs import Row, Run
 from dph._base.provenance import code_commit
 
-SHORT = 160
-"""Characters that are kept of an error."""
+SHORT = 300
+"""Characters that are kept of an error, its last ones."""
+JUDGED = ("gpu_correct", "gpu_recipes")
+"""Rows of these pass or do not; the others are figures."""
 
 
 class Trace(NamedTuple):
@@ -120,22 +122,28 @@ class Check:
         print(f"[{passed:6.1f} s] {row['case']}: {json.dumps(rounded)}", flush=True)
 
     @contextmanager
-    def guarded(self, row: Row, what: str, *, needs: float = 0.0) -> Iterator[None]:
-        """Do something for a row: what fails, out of memory too, is told in it.
-
-        Raises nothing but `Skipped`, inside, where ``needs`` seconds are not left.
-        """
+    def guarded(self, row: Row, what: str) -> Iterator[None]:
+        """Do something for a row: what fails, out of memory too, is told in it."""
         try:
-            if self.left < needs:
-                raise Skipped(f"{needs:.0f} s are needed, {max(0.0, self.left):.0f} are left")
             yield
-        except Skipped as reason:
+        except SkippedError as reason:
             self._tell(row, f"{what}: not measured: {reason}")
         except Exception as error:  # noqa: BLE001  # whatever a card or a driver comes up with
-            said = " ".join(str(error).split())[:SHORT]
+            said = " ".join(str(error).split())[-SHORT:]
             self._tell(row, f"{what}: failed: {type(error).__name__}: {said}")
+            if row["bench"] in JUDGED:
+                row["passed"] = False
         finally:
             self.tidy()
+
+    def require(self, seconds: float = 0.0) -> None:
+        """Refuse to begin what the time is over for.
+
+        Raises:
+            SkippedError: ``seconds`` are not left.
+        """
+        if self.left <= seconds:
+            raise SkippedError(f"{seconds:.0f} s are needed, {max(0.0, self.left):.0f} are left")
 
     def _tell(self, row: Row, why: str) -> None:
         self.note(row, problems=[*row.get("problems", ()), why])
@@ -157,6 +165,7 @@ class Check:
         """
         seconds: list[float] = []
         with self.guarded(row, what):
+            self.require()
             for _ in range(warm_up):
                 call()
             while len(seconds) < repeats and (not seconds or self.left > 0):
@@ -173,8 +182,8 @@ class Check:
 
     def tidy(self) -> None:
         """Give memory back that nobody needs."""
-        gc.collect()
         if self.cuda:
+            gc.collect()
             torch.cuda.empty_cache()
 
     def begin_peak(self) -> None:
@@ -187,7 +196,7 @@ class Check:
         return torch.cuda.max_memory_allocated() / 2**30 if self.cuda else None
 
 
-class Skipped(Exception):
+class SkippedError(Exception):
     """A measurement that there is no time for, or that this machine has nothing for."""
 
 

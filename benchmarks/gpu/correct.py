@@ -3,6 +3,7 @@
 import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -64,6 +65,7 @@ def correct(check: Check) -> None:
     ):
         row = check.row("gpu_correct", f"training forward, {name}")
         with check.guarded(row, name):
+            check.require()
             error = _training(model, rows, exact, sharing=sharing, wide=wide)
             _judge(check, row, **error)
     _sampler(check, model, exact.model, rows, world)
@@ -169,6 +171,7 @@ def _sampler(
             max_tokens=40, stop_token_ids=tuple(range(1, 40)), greedy=greedy
         )
         with check.guarded(row, "sampler"), torch.no_grad():
+            check.require()
             drawn = sampler.sample(requests, parameters, seed=0)
             pairs = [
                 (r.prompt_ids, c) for r, group in zip(requests, drawn, strict=True) for c in group
@@ -260,7 +263,7 @@ def _gradients() -> Mapping[str, float]:
     grad = _packed(50, 4, 64)
     found = flash_backward(grad, *tensors, part, segments, scaling=64**-0.5, causal=True)
     wide = [x.cpu().double().requires_grad_() for x in tensors]
-    spans = [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    spans = [slice(a, b) for a, b in pairwise(ends)]
     wanted = torch.cat([_plain(*(x[span] for x in wide), causal=True) for span in spans])
     exact = torch.autograd.grad(wanted, wide, grad.cpu().double())
     errors = {f"{n}_error": relative(f, w) for n, f, w in zip("qkv", found, exact, strict=True)}

@@ -21,15 +21,16 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST = 64 * 2**20
-THERE = """
-    accelerate annotated-doc certifi charset-normalizer click contourpy cycler datasets-server
-    filelock fonttools fsspec hf-xet httpcore httpx h11 anyio huggingface-hub idna iniconfig jinja2
-    kiwisolver markdown-it-py markupsafe matplotlib mdurl mpmath networkx numpy packaging pandas
-    peft pillow pluggy psutil pyarrow pygments pyparsing pytest python-dateutil pytz pyyaml regex
-    requests rich safetensors scipy setuptools shellingham six sniffio sympy tokenizers torch tqdm
-    transformers triton typer typing-extensions tzdata urllib3 aiohttp attrs multidict yarl propcache
-    aiosignal aiohappyeyeballs frozenlist
-""".split()
+_THERE = """
+    accelerate aiohappyeyeballs aiohttp aiosignal annotated-doc anyio attrs certifi
+    charset-normalizer click contourpy cycler filelock fonttools frozenlist fsspec h11 hf-xet
+    httpcore httpx huggingface-hub idna iniconfig jinja2 kiwisolver markdown-it-py markupsafe
+    matplotlib mdurl mpmath multidict networkx numpy packaging pandas peft pillow pluggy
+    propcache psutil pyarrow pygments pyparsing pytest python-dateutil pytz pyyaml regex
+    requests rich safetensors scipy setuptools shellingham six sniffio sympy tokenizers torch
+    tqdm transformers triton typer typing-extensions tzdata urllib3 yarl
+"""
+THERE = frozenset(_THERE.split())
 """Packages of images for training. Any other that the package needs goes along."""
 ENVIRONMENT = {
     "python_version": "3.12",
@@ -46,7 +47,7 @@ LINUX = ("2_28", "2_27", "2_24", "2_17", "2014", "2_12", "2010", "2_5", "1")
 TESTS = ("pytest>=8.3", "pytest-xdist>=3.6", "beartype>=0.20", "hypothesis>=6.100")
 TRL = ("trl>=1.16,<2", "datasets>=4,<6")
 COMMAND = """\
-python3 -m pip install --quiet --no-index --no-deps --no-compile --upgrade --target /tmp/site {kit}/*.whl &&
+python3 -m pip install --quiet --no-index --no-deps --upgrade --target /tmp/site {kit}/*.whl &&
 PYTHONPATH=/tmp/site:tests:. python3 -m benchmarks.gpu --out gpu-check"""
 
 
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    build = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation"]
     subprocess.run([*build, "--wheel-dir", str(options.directory), str(ROOT)], check=True)
     also = [*(TESTS if options.tests else ()), *(TRL if options.trl else ())]
     for requirement in needed(options.extras.split(","), also):
@@ -94,7 +95,7 @@ def fetch(requirement: Requirement, directory: Path) -> None:
     if is_there(requirement) or _has(directory, requirement.name):
         return
     tags = [x for version in LINUX for x in ("--platform", f"manylinux{_tag(version)}_x86_64")]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary=:all:", "--python-version", "3.12", *tags]
     text = f"{requirement.name}{requirement.specifier}"
     subprocess.run([*command, "--dest", str(directory), text], check=True)

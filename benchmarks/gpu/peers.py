@@ -154,7 +154,8 @@ def measure_trl(
         print("TRL is not installed: not measured")
         return
     row = check.row("gpu", "half: TRL", shape=shape, side="TRL")
-    with check.guarded(row, "TRL", needs=0.0 if check.tiny else 40.0):
+    with check.guarded(row, "TRL"):
+        check.require(0.0 if check.tiny else 40.0)
         from statistics import median  # noqa: PLC0415
 
         from benchmarks.speed.peer_trl import PeerSettings, make_trainer, run_trl  # noqa: PLC0415
@@ -175,7 +176,8 @@ def measure_vllm(check: Check, shape: str, place: Place, model: PreTrainedModel)
         print("vLLM is not installed, or there is no GPU for it: not measured")
         return
     row = check.row("gpu", "half: vLLM", shape=shape, side="vLLM")
-    with check.guarded(row, "vLLM", needs=75.0), tempfile.TemporaryDirectory() as scratch:
+    with check.guarded(row, "vLLM"), tempfile.TemporaryDirectory() as scratch:
+        check.require(75.0)
         import vllm  # noqa: PLC0415
 
         model.save_pretrained(scratch)

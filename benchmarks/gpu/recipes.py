@@ -1,8 +1,8 @@
 """Everything that a user does on one GPU, for two steps each, without a network.
 
-The tests that need a GPU; then a recipe with all weights, one with LoRA and one with a base in four
-bits, of ``recipes/gpu``, through ``dph run``: their model is a small random Qwen3, their data words,
-their verifier the parity of an answer's length. Measured memory stands next to its estimate.
+The tests that need a GPU; then, of ``recipes/gpu``, a recipe with all weights, one with LoRA and
+one with a base in four bits, through ``dph run``: their model is a small random Qwen3, their data
+words, their verifier the parity of an answer's length. Measured memory stands next to its estimate.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu.check import Check, Skipped
+from benchmarks.gpu.check import Check, SkippedError
 from benchmarks.speed.runs import Row
 from benchmarks.speed.shapes import ModelSize, Shape
 from benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts
@@ -61,7 +61,9 @@ def grade(response, problem):
     even = len(response) % 2 == 0
     return Verdict(outcome=Outcome.CORRECT if even else Outcome.WRONG, reward=float(even))
 '''
-_TEMPLATE = "{% for message in messages %}{{ message.content }} {% endfor %}"
+_TEMPLATE = """\
+{% for message in messages %}{{ message.content }} {% endfor %}\
+{% if enable_thinking %}{% endif %}"""
 
 
 def recipes(check: Check) -> None:
@@ -115,7 +117,7 @@ def _write(world: World, place: Path) -> None:
 
 def _short_run(check: Check, row: Row, place: Path, name: str, shape: Shape) -> None:
     if name.endswith("lora-24gb") and not (check.cuda and BITSANDBYTES.is_installed):
-        raise Skipped("4 bits need CUDA and bitsandbytes")
+        raise SkippedError("4 bits need CUDA and bitsandbytes")
     source = (ROOT / "recipes" / "gpu" / f"{name}.toml").read_text(encoding="utf-8")
     lines = [line for line in source.splitlines() if not line.startswith("sets.")]
     recipe = place / f"{name}.toml"

@@ -100,11 +100,12 @@ def middle_token(check: Check, row: Row, place: Place, model: PreTrainedModel) -
         return None
     found: list[float | None] = [None]
     with (
-        check.guarded(row, "token", needs=0.0),
+        check.guarded(row, "token"),
         evaluating(model),
         torch.no_grad(),
         autocast(model, "bfloat16"),
     ):
+        check.require()
         rows, steps = _in_the_middle(place, model)
 
         def decode() -> None:
@@ -164,7 +165,8 @@ def measure(check: Check, row: Row, place: Place, ours: Ours, fitted: Fit) -> No
         return
     expected = update + place.shape.completion * (token or 0.0)
     if place.whole:
-        with check.guarded(row, "whole steps", needs=1.3 * expected):
+        with check.guarded(row, "whole steps"):
+            check.require(1.3 * expected)
             _whole_steps(check, row, place, ours, fitted, once=expected > 5)
     if "step_s" not in row and token is not None:
         sampling = token * place.shape.completion

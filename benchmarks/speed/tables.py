@@ -40,6 +40,15 @@ def _number(name: str, form: str = ".3g", scale: float = 1) -> Cell:
     return lambda row: format(row[name] * scale, form) if name in row else ""
 
 
+def _several(*numbers: tuple[str, str, float]) -> Cell:
+    cells = [_number(name, form, scale) for name, form, scale in numbers]
+    return lambda row: ", ".join(filter(None, (cell(row) for cell in cells)))
+
+
+def _passed(row: Row) -> str:
+    return {True: "yes", False: "**no**", None: ""}[row.get("passed")]
+
+
 def _spent(row: Row) -> str:
     return ", ".join(f"{kind} {100 * share:.0f}" for kind, share in row["spent"].items())
 
@@ -132,6 +141,46 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         "TRL's step, s": _seconds("peer"),
         "its update, s": _number("peer_update_s"),
         "over 16 rows": _number("ratio", ".2f"),
+    },
+    "gpu_correct": {
+        "compared with float64": lambda row: row["case"],
+        "errors": lambda row: ", ".join(
+            f"{name.removesuffix('_error').replace('_', ' ')} {value}"
+            for name, value in row.items()
+            if name.endswith("error") or name == "without_keys"
+        ),
+        "limit": _number("limit"),
+        "passed": _passed,
+    },
+    "gpu": {
+        **_SHAPE,
+        "side": lambda row: row["side"] + " (in part reckoned)" * row.get("extrapolated", False),
+        "sampling, s": _number("sampling_s"),
+        "update, s": _number("update_s"),
+        "step, s": _number("step_s"),
+        "a token: ms, launches, kernels": _several(
+            ("token_s", ".3g", 1e3), ("token_launches", ".3g", 1), ("token_kernels", ".4g", 1)
+        ),
+        "a micro-batch: s, launches": _several(("micro_s", ".3g", 1), ("micro_launches", ".4g", 1)),
+        "without a kernel, %: token, micro-batch": _several(
+            ("token_idle", ".0f", 100), ("micro_idle", ".0f", 100)
+        ),
+        "update, tokens a second": _number("update_tokens_per_s", ",.0f"),
+        "MFU, %": _number("mfu", ".1f", 100),
+        "update, GiB: peak, estimated": _several(
+            ("update_peak_gib", ".1f", 1), ("update_estimated_gib", ".1f", 1)
+        ),
+        "machine": lambda row: row["machine"],
+        "problems": lambda row: "; ".join(row.get("problems", ())),
+    },
+    "gpu_recipes": {
+        "run": lambda row: row["case"],
+        "recipe": lambda row: row["shape"],
+        "last step, s": _number("step_s"),
+        "peak, GiB": _number("peak_gib"),
+        "estimated": _number("estimated_gib"),
+        "passed": _passed,
+        "problems": lambda row: "; ".join(row.get("problems", ())),
     },
     "growth": {
         "what varies": lambda row: row["curve"],

@@ -333,7 +333,9 @@ class _Functions(TorchFunctionMode):
         for i, x in enumerate(rest):
             if isinstance(x, Tensor):
                 device, rest[i] = x.device, x.dtype
-            elif isinstance(x, str | torch.device | int) and not isinstance(x, bool):
+            elif isinstance(x, bool):
+                kwargs["copy" if "non_blocking" in kwargs else "non_blocking"], rest[i] = x, None
+            elif isinstance(x, str | torch.device | int):
                 device, rest[i] = x, None
         rest = [x for x in rest if x is not None]
         other = kwargs.pop("other", None)
