@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from dph.model.attention.probing import DRAWS, own_logits, root_mean_square, rounded_anew
+from dph.model.attention.probing import (
+    DRAWS,
+    own_logits,
+    own_logits_of_rows,
+    root_mean_square,
+    rounded_anew,
+)
 from tiny_models import build_model
 
 
@@ -59,6 +65,15 @@ def test_two_movements_agree_and_more_do_not():
     assert own.agree_with(own.values)
     assert own.agree_with(own.values + 1.9 * off)
     assert not own.agree_with(own.values + 2.2 * off)
+
+
+def test_rows_of_different_lengths_go_through_the_model_together_and_see_no_padding():
+    model, rows = build_model("llama"), [([5, 6, 7, 8], 2), ([9, 4], 1)]
+    with torch.no_grad():
+        together = own_logits_of_rows(model, rows)
+        for own, (ids, last) in zip(together, rows, strict=True):
+            assert own.moved.shape == (DRAWS, last, 48)
+            torch.testing.assert_close(own.values, own_logits(model, ids, last).values)
 
 
 def test_a_distance_is_that_of_an_element_and_lost_weights_have_none():

@@ -3,6 +3,8 @@ import logging
 import pytest
 import torch
 
+from counting_device import CountingDevice
+from dph.model.forward import sharing
 from dph.model.forward.sharing import packing_support
 from dph.model.loading import load_model, load_tokenizer
 from smollm2_model import smollm2  # noqa: F401
@@ -26,6 +28,43 @@ def test_families_with_plain_causal_attention_are_supported(make_model, family):
 @pytest.mark.parametrize("family", ["llama", "llama_gqa", "qwen2"])
 def test_they_are_supported_in_training_on_a_gpu(make_model, family):
     assert packing_support(make_model(family).cuda().train()).refusal is None
+
+
+def on_a_gpu(model):
+    """The check on the counting device, as in training in 16 bits, and what it launched."""
+    with CountingDevice(where=False) as device, device.counting("check") as counts:
+        device.move(model)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            return packing_support(model).refusal, counts
+
+
+# A CPU cannot count the tokens of Mixtral's experts as a GPU does.
+@pytest.mark.parametrize("family", sorted(set(PLAIN_FAMILIES) - {"mixtral"}))
+def test_values_and_gradients_are_checked_on_a_gpu_in_both_precisions(make_model, family):
+    assert on_a_gpu(make_model(family))[0] is None
+
+
+class WrongGradient(sharing.PackedAttention):
+    """The right values; gradients of values are off by a part of themselves."""
+
+    def __call__(self, module, query, key, value, **options):
+        value = value + self.off * (value - value.detach())
+        return super().__call__(module, query, key, value, **options)
+
+
+@pytest.mark.parametrize("off", [1.0, 0.1, 0.01, 0.001])
+def test_on_a_gpu_gradients_that_are_off_by_a_thousandth_are_found(make_model, monkeypatch, off):
+    monkeypatch.setattr(WrongGradient, "off", off, raising=False)
+    monkeypatch.setattr(sharing, "PackedAttention", WrongGradient)
+    assert "change its gradients" in on_a_gpu(make_model())[0]
+
+
+def test_the_check_is_a_few_passes_whatever_the_draws(make_model):
+    counts = [on_a_gpu(make_model(num_hidden_layers=layers))[1] for layers in (1, 2)]
+    # Two precisions; in each, values are 3 passes without a gradient and gradients 4 with one.
+    # A layer has about 100 kernels forward and twice as many backward: 3 + 4 x 3 passes.
+    assert counts[1].launches - counts[0].launches <= 2 * 15 * 100
+    assert counts[0].waits == counts[1].waits <= 50
 
 
 @pytest.mark.filterwarnings("ignore")

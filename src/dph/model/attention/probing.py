@@ -50,21 +50,37 @@ class OwnLogits:
         return root_mean_square(ours, self.values) <= MOST * movement
 
 
+Row = tuple[Sequence[int], int]
+"""Tokens, and the number of the last ones at which there is a prediction."""
+
+
 def own_logits(model: PreTrainedModel, ids: Sequence[int], last: int) -> OwnLogits:
     """The model's logits at the ``last`` tokens of a row, alone and in a rounded batch."""
-    values = last_logits(model, ids, last)[0]
+    return own_logits_of_rows(model, [(ids, last)])[0]
+
+
+def own_logits_of_rows(model: PreTrainedModel, rows: Sequence[Row]) -> list[OwnLogits]:
+    """The model's logits of each row, of one pass of all and of one of `DRAWS` rounded copies."""
+    values = last_logits(model, rows)
     with rounded_anew(model):
-        return OwnLogits(values, last_logits(model, ids, last, copies=DRAWS))
+        moved = last_logits(model, rows, copies=DRAWS)
+    return [OwnLogits(own[0], drawn) for own, drawn in zip(values, moved, strict=True)]
 
 
 def last_logits(
-    model: PreTrainedModel, ids: Sequence[int], last: int, *, copies: int = 1
-) -> Float[Tensor, "copies tokens vocabulary"]:
-    """The logits at the ``last`` tokens of a row, of which there are some ``copies``."""
-    rows = torch.tensor([list(ids)], device=model.device).expand(copies, -1)
-    mask = torch.ones_like(rows)
-    logits: Tensor = model(input_ids=rows, attention_mask=mask, use_cache=False).logits
-    return logits[:, -last:]
+    model: PreTrainedModel, rows: Sequence[Row], *, copies: int = 1
+) -> list[Float[Tensor, "copies _ vocabulary"]]:
+    """The logits of each row, of which there are some ``copies``, in one pass.
+
+    Rows are padded on the right, where no token of theirs sees it.
+    """
+    width = max(len(ids) for ids, _ in rows)
+    padded = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids, _ in rows])
+    batch = padded.repeat(copies, 1).to(model.device)
+    mask = torch.ones_like(batch)
+    logits: Tensor = model(input_ids=batch, attention_mask=mask, use_cache=False).logits
+    by_row = logits.reshape(copies, len(rows), *logits.shape[1:])
+    return [by_row[:, i, len(ids) - last : len(ids)] for i, (ids, last) in enumerate(rows)]
 
 
 @contextmanager
@@ -105,8 +121,9 @@ def _moved(_module: nn.Module, inputs: Any, output: Any, *, seed: int) -> Any:
     terms = inputs[0].shape[-1] if inputs and isinstance(inputs[0], Tensor) else 1
     size = (torch.finfo(output.dtype).eps + terms**0.5 * torch.finfo(exact).eps) / 2
     generator = torch.Generator(output.device).manual_seed(seed)
-    up = torch.randint(2, output.shape, generator=generator, device=output.device)
-    return (output.to(exact) * (1 + (2 * up - 1).to(exact) * size)).to(output.dtype)
+    factor = torch.empty(output.shape, dtype=exact, device=output.device)
+    factor.bernoulli_(generator=generator).mul_(2 * size).add_(1 - size)
+    return (output * factor).to(output.dtype)
 
 
 # Tokens to ask a model with: those of the prompts that it is to be used on.
