@@ -22,6 +22,8 @@ from dph.runs.train.optimizer import make_optimizer
 
 SHORT, LONG = 4, 20
 """Tokens of two calls of ``generate`` whose difference is that of a token."""
+PREFILL = 2**18
+"""Prompt tokens of a call of ``generate``; more rows than that take several calls."""
 HEAD = 4096
 """Positions whose logits are there at once."""
 
@@ -45,7 +47,9 @@ def _generate(check: Check, row: Row, place: Place, model: PreTrainedModel) -> N
     """
     shape = place.shape
     prompts = [prompt for prompt, _ in given_groups(place) for _ in range(shape.samples)]
-    ids = torch.tensor(prompts, device=check.device)
+    at_once = prompts[: max(1, PREFILL // shape.prompt)]
+    calls = len(prompts) / len(at_once)
+    ids = torch.tensor(at_once, device=check.device)
 
     def draw(tokens: int) -> None:
         config = GenerationConfig(
@@ -73,8 +77,9 @@ def _generate(check: Check, row: Row, place: Place, model: PreTrainedModel) -> N
     more = check.measure(row, f"first_{LONG}", lambda: draw(LONG), repeats=1, warm_up=0)
     if more is not None:
         token = (more - first) / (LONG - SHORT)
-        whole = first + token * (shape.completion - SHORT)
-        check.note(row, token_s=token, sampling_s=whole, extrapolated=True)
+        whole = calls * (first + token * (shape.completion - SHORT))
+        found = {"token_s": token, "sampling_s": whole, "extrapolated": True}
+        check.note(row, **found, generate_rows=len(at_once))
 
 
 # The usual update: every row whole.

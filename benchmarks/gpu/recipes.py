@@ -146,7 +146,7 @@ def _short_run(check: Check, row: Row, place: Path, name: str, shape: Shape) -> 
     found = estimate(
         known,
         read_shape(place / "model"),
-        load_of(known, prompt=shape.prompt + 64, cuda=True),
+        load_of(known, prompt=shape.prompt + 16, cuda=True),
         cuda=True,
         gpu=torch.cuda.mem_get_info()[1],
     )

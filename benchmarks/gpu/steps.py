@@ -160,6 +160,7 @@ def our_side(world: World, model: PreTrainedModel, fitted: Fit) -> Ours:
 def measure(check: Check, row: Row, place: Place, ours: Ours, fitted: Fit) -> None:
     """Fill our row: a token, a micro-batch, and whole steps where there is time for them."""
     token = None if place.scored else middle_token(check, row, place, ours.model)
+    check.tidy()  # the rows and their graph
     update = _microbatch(check, row, place, ours, fitted)
     if place.scored or update is None:
         return
@@ -244,7 +245,8 @@ def _whole_steps(
     check.note(row, step_s=step, rows=len(lengths), mean_length=sum(lengths) / len(lengths))
     if step > 0:
         rates = _update_rates(check, place, size, row["update_s"])
-        check.note(row, tokens_per_s=size.tokens / step, **rates)
+        found = {"tokens_per_s": size.tokens / step, "answers_per_s": len(lengths) / step}
+        check.note(row, **found, **rates)
 
 
 def _ask_what_it_can(ours: Ours, place: Place) -> None:

@@ -158,6 +158,7 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         "sampling, s": _number("sampling_s"),
         "update, s": _number("update_s"),
         "step, s": _number("step_s"),
+        "answers a second": _number("answers_per_s"),
         "a token: ms, launches, kernels": _several(
             ("token_s", ".3g", 1e3), ("token_launches", ".3g", 1), ("token_kernels", ".4g", 1)
         ),
