@@ -115,14 +115,20 @@ def test_every_architecture_draws_the_same_in_place(monkeypatch, caplog, tmp_pat
     assert refused == ("soft caps" in name or "4 tokens" in name)
 
 
-def test_greedy_and_a_nucleus_draw_as_before(monkeypatch):
+def test_greedy_and_a_nucleus_draw_as_before_and_the_nucleus_is_told_of_once(monkeypatch, caplog):
     requests = requests_of(3)
     in_place = InPlace(monkeypatch)
-    for also in ({"greedy": True}, {"top_p": 0.8}):
+    for also in ({"greedy": True}, {"top_p": 0.8}, {"top_p": 0.7}, {}):
         parameters = SamplingParameters(max_tokens=20, stop_token_ids=STOPS, **also)
         require_same(
             in_place.sample(requests, parameters), plain("llama_gqa", requests, parameters)
         )
+        steps = Counter(rows for name, rows in in_place.events if name == "logits")
+        assert (max(steps.values()) == 2) is ("top_p" not in also)
+    assert caplog.messages == [
+        "LlamaForCausalLM: a token is not one launch in sampling: a nucleus (top_p < 1) waits for "
+        "the device"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +236,8 @@ def test_a_capture_that_fails_is_told_of_and_the_rows_go_on(monkeypatch, caplog)
 
     with in_place.device:
         monkeypatch.setattr(torch.cuda, "graph", refuse)
-        found = in_place.sampler.sample(requests, parameters, seed=3)
+        for _ in range(2):
+            found = in_place.sampler.sample(requests, parameters, seed=3)
     assert caplog.messages == [
         "LlamaForCausalLM: a token is not one launch in sampling: operation not permitted when "
         "stream is capturing"

@@ -5,7 +5,6 @@ libraries; from then on it is replayed as a CUDA graph. The host looks at the ro
 time, hands out those that are done, and lets others start in their places.
 """
 
-import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +20,6 @@ from dph.model.sampler.base import SampleRequest
 from dph.model.sampler.torch.decoding import ADMIT_ABOVE, LOOK_EVERY, DrawnRow, drawn_rows
 from dph.model.sampler.torch.rows_in_place import BUCKET, Capacity, RowsInPlace
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
-
-_LOG = logging.getLogger(__name__)
 
 # How much there is room for.
 
@@ -84,9 +81,9 @@ def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: i
 class CapturedSteps:
     """Runs a step as it is, then as a graph; whoever waits for the device is never captured."""
 
-    def __init__(self, refusal: str | None) -> None:
-        """Capture steps, unless there is a ``refusal``."""
-        self.refusal = refusal
+    def __init__(self, refusal: str | None, on_refusal: Callable[[str], None]) -> None:
+        """Capture steps, unless there is a ``refusal``; of a new one ``on_refusal`` is told."""
+        self.refusal, self._tell = refusal, on_refusal
         self._replays: dict[int, Callable[[], None] | None] = {}
         self._pool = None if refusal else torch.cuda.graph_pool_handle()
 
@@ -108,7 +105,7 @@ class CapturedSteps:
             with _waits_refused():
                 logits = rows.logits()
         except RuntimeError as error:
-            self._refuse(rows, error)
+            self._refuse(error)
             logits = rows.logits()  # nothing but the newest keys was written: the same again
         rows.draw(logits)
 
@@ -120,16 +117,15 @@ class CapturedSteps:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 rows.advance()
         except RuntimeError as error:
-            self._refuse(rows, error)
+            self._refuse(error)
             rows.advance()
             return None
         self._replays[rows.rows] = graph.replay
         return graph.replay
 
-    def _refuse(self, rows: RowsInPlace, error: RuntimeError) -> None:
+    def _refuse(self, error: RuntimeError) -> None:
         self.refusal = " ".join(str(error).split()) or type(error).__name__
-        name = type(rows.model).__name__
-        _LOG.warning("%s: a token is not one launch in sampling: %s", name, self.refusal)
+        self._tell(self.refusal)
 
 
 @contextmanager
@@ -159,13 +155,12 @@ class GraphDecoder:
         self,
         rows: RowsInPlace,
         waiting: Waiting,
+        steps: CapturedSteps,
         *,
         uniforms: Callable[[Wave], Float[Tensor, "steps rows"]],
     ) -> None:
         """Decode in ``rows``; their capacity is that of ``waiting.limit``."""
-        self.rows, self.waiting, self.uniforms = rows, waiting, uniforms
-        nucleus = rows.parameters.top_p < 1 and not rows.parameters.greedy
-        self.steps = CapturedSteps("a nucleus waits for the device" if nucleus else None)
+        self.rows, self.waiting, self.steps, self.uniforms = rows, waiting, steps, uniforms
         self._open: dict[int, WaveRow] = {}
         """Rows that were not handed out yet, by their places."""
         self._ages: list[int] = []

@@ -21,7 +21,12 @@ from dph.model.loading import autocast, evaluating
 from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.decoding import Decoder, DrawnRow
-from dph.model.sampler.torch.graph_decoding import GraphDecoder, capacity_of, room_in_memory
+from dph.model.sampler.torch.graph_decoding import (
+    CapturedSteps,
+    GraphDecoder,
+    capacity_of,
+    room_in_memory,
+)
 from dph.model.sampler.torch.rows_in_place import RowsInPlace
 from dph.model.sampler.torch.rows_in_place import probed_logits as logits_in_place
 from dph.model.sampler.torch.shared_forward import (
@@ -127,6 +132,7 @@ MAX_ROWS = 256
 """Completions decoded side by side on a CPU."""
 CACHE_TOKENS = 262144
 """Tokens of the cache on a CPU."""
+_MANY_LAUNCHES = "a token is not one launch in sampling"
 SHORT_PROMPT = 64
 """A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
 
@@ -185,6 +191,8 @@ class TorchSampler:
         self.dtype = dtype
         self._refusals: dict[bool, str | None] = {}
         """Answers of `sharing_refusal`, once it was asked: decoding in place, and otherwise."""
+        self._no_graphs: str | None = None
+        """What was found when a step was to be captured."""
         self._told: set[str] = set()
 
     def sample(
@@ -235,7 +243,8 @@ class TorchSampler:
             room = Room(rows=capacity.rows, tokens=capacity.prompt_tokens)
             waiting = Waiting(requests, limit=room, max_tokens=longest, packed=True)
             rows = RowsInPlace(self.model, parameters, capacity)
-            yield from GraphDecoder(rows, waiting, uniforms=uniforms).run()
+            steps = CapturedSteps(self._uncaptured(parameters), self._refuse_graphs)
+            yield from GraphDecoder(rows, waiting, steps, uniforms=uniforms).run()
             return
         forward = self._forward(requests, parameters, limit)
         waiting = Waiting(requests, limit=limit, max_tokens=longest, shared=forward.joins)
@@ -259,8 +268,19 @@ class TorchSampler:
             return False
         refusal = self._refusal(requests, parameters, in_place=True)
         if refusal is not None:
-            self._tell("a token is not one launch in sampling", refusal)
+            self._tell(_MANY_LAUNCHES, refusal)
         return refusal is None
+
+    def _uncaptured(self, parameters: SamplingParameters) -> str | None:
+        """The reason why a step in place is no graph, where it is known before; or None."""
+        if parameters.top_p < 1 and not parameters.greedy:
+            self._tell(_MANY_LAUNCHES, "a nucleus (top_p < 1) waits for the device")
+            return "top_p"
+        return self._no_graphs
+
+    def _refuse_graphs(self, why: str) -> None:
+        self._no_graphs = why
+        self._tell(_MANY_LAUNCHES, why)
 
     def _refusal(
         self,
