@@ -143,7 +143,7 @@ def _in_the_middle(place: Place, model: PreTrainedModel) -> tuple[RowsInPlace, C
         layer.keys.zero_()
         layer.values.zero_()
     rows.age.add_(shape.completion // 2 - STEPS // 2)
-    return rows, CapturedSteps(None)
+    return rows, CapturedSteps(None, on_refusal=lambda _: None)  # `refusal` says it
 
 
 # A micro-batch, and whole steps.
