@@ -303,7 +303,10 @@ def test_long_prompts_are_run_in_parts(monkeypatch):
     monkeypatch.setattr(rows_in_place, "PREFILL_TOKENS", 40)
     assert PREFILL_TOKENS == 8192
     parameters = SamplingParameters(max_tokens=9, stop_token_ids=STOPS)
-    requests = requests_of(3)
+    # The second prompt's part is kept before the others', which borrow from it.
+    requests = requests_of(
+        3, [(7, 9) * 22, *((*STEM, i, i + 1, 9) for i in range(9, 20)), *PROMPTS]
+    )
     found = InPlace(monkeypatch).sample(requests, parameters)
     require_same(found, plain("llama_gqa", requests, parameters))
 

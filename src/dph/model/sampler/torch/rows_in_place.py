@@ -107,9 +107,9 @@ class RowsInPlace:
         first = self.real
         rows = slice(first, first + len(wave.rows))
         counts = np.bincount([row.prompt for row in wave.rows], minlength=len(wave.prompts))
-        logits = self._prefill(wave)
         self.prompts += wave.prompts
         self.counts += counts.tolist()
+        logits = self._prefill(wave)
         lengths = np.repeat([len(prompt) for prompt in wave.prompts], counts)
         prompt_of_row = np.repeat(np.arange(len(counts)), counts)
         (length, prompt) = to_device([lengths, prompt_of_row], self.model.device)
@@ -145,12 +145,13 @@ class RowsInPlace:
             kept.copy_(table)
 
     def _prefill(self, wave: Wave) -> Float[Tensor, "prompts vocabulary"]:
-        """Keep the prompts' keys and values behind those there are; logits behind each."""
-        kept = _Kept(self, self.prompts, first=0)
-        new = _Kept(self, wave.prompts, first=len(self.prompts))
+        """Keep keys and values of the newest prompts behind all others'; logits behind each."""
+        first = len(self.prompts) - len(wave.prompts)
+        kept = _Kept(self, self.prompts[:first], first=0)
+        new = _Kept(self, wave.prompts, first=first)
         places: list[int] = []
         logits = []
-        begins = [*accumulate(map(len, wave.prompts), initial=sum(map(len, self.prompts)))]
+        begins = [*accumulate(map(len, self.prompts), initial=0)][first:]
         for part in prefill_parts(
             wave.prompts,
             new,
