@@ -182,6 +182,11 @@ class ModelShape:
         """Numbers in the output layer."""
         return self.vocabulary * self.hidden
 
+    @property
+    def matrices(self) -> int:
+        """Numbers in the weight matrices of the layers."""
+        return sum(map(prod, self.linear.values()))
+
     def targets(self, adapter: AdapterSettings) -> list[tuple[int, int]]:
         """(inputs, outputs) of every matrix that gets an adapter."""
         names = adapter.targets
@@ -267,7 +272,15 @@ def _first(config: Mapping[str, Any], *names: str, default: Any = ...) -> Any:
 _TABLE = 2**24
 """Logits above which they are computed in blocks (`dph.model.forward.logprobs`)."""
 _BLOCKS = 4 * 2**20 * 4
-"""Bytes of the buffers of blocks."""
+"""Bytes of the buffers of blocks on a CPU."""
+_BLOCK, _TOKENS = 2**27, 4096
+"""Logits and tokens of a block on a GPU (`dph.model.forward.selected_logprobs`)."""
+_STATISTIC, _STATISTIC_ON_CPU, _TABLES = 2**26, 2**24, 10
+"""Numbers in a table of a term over the vocabulary (`dph.model.forward.over_vocabulary`), and how
+many tables there are, half of them the term's own."""
+_OVER_VOCABULARY = {"entropy", "exact_reverse_kl", "exact_forward_kl"}
+_OF_A_LOGIT = 18
+"""Bytes of a logit in a step on a GPU (`dph.model.sampler.torch.graph_decoding`)."""
 _OF_FREE = 0.85
 """Share of a GPU's free memory that the sampler fills where its rows are ``auto``."""
 _STATES_8_BIT = 2 * (1 + 4 / 256)
@@ -278,9 +291,10 @@ _STATES_8_BIT = 2 * (1 + 4 / 256)
 class MemoryEstimate:
     """Bytes. ``weights`` are those of the policy, of an adapter, and of a second model if need be.
 
-    ``activations`` belong to the largest micro-batch, logits among them, ``activations_apart``
-    is what they would be if no prompt was shared. ``step`` is what the optimizer's step takes for
-    a moment. ``vllm`` is what vLLM takes of a GPU while pre-sampling and evaluating.
+    ``activations`` belong to the largest micro-batch, logits and weights that autocast narrows
+    among them, ``activations_apart`` is what they would be if no prompt was shared. ``step`` is
+    what the optimizer's step takes for a moment, ``logits`` what drawing a token does, such weights
+    among it. ``vllm`` is what vLLM takes of a GPU while pre-sampling and evaluating.
     """
 
     weights: float
@@ -332,22 +346,24 @@ def estimate(
         extra = 4.0 * trained
     states = _STATES_8_BIT if gradient == 2 else 8.0
     head = 0.0 if model.adapter is not None else shape.head * 4.0
-    apart = _activations(recipe, shape, load.apart, load.scored_apart)
+    apart = _activations(recipe, shape, load.apart, load.scored_apart, cuda=cuda)
+    shared = _activations(recipe, shape, load.computed, load.scored, cuda=cuda)
     never = recipe.train.shared_prompts == "never"
     weights = _weights(recipe, shape) * _models(recipe) + extra
+    narrowed = 0.0 if model.adapter is not None else _narrowed(recipe, shape.matrices + shape.head)
     cache = load.cached * 2.0 * shape.layers * shape.keys * _products(recipe)
-    logits, drawn = _sampling(recipe, shape, load), 1.0
+    logits, drawn = _sampling(recipe, shape, load, cuda=cuda), 1.0
     if recipe.sampling.max_rows == "auto" and gpu:  # more rows wait for others to end
         drawn = min(1.0, _OF_FREE * max(gpu - weights - trained * states, 0.0) / (cache + logits))
     return MemoryEstimate(
         weights=weights,
         gradients=trained * gradient,
         optimizer=trained * states,
-        activations=apart if never else _activations(recipe, shape, load.computed, load.scored),
+        activations=apart if never else shared,
         activations_apart=apart,
         step=_step(trained, shape, adapter=model.adapter is not None, states=states, cuda=cuda),
         cache=drawn * cache,
-        logits=drawn * logits,
+        logits=drawn * logits + narrowed,
         vllm=recipe.vllm.memory * gpu if recipe.sampling.engine == "vllm" else 0.0,
         several=load.several,
         head=head,
@@ -364,8 +380,7 @@ def _weights(recipe: Recipe, shape: ModelShape) -> float:
     whole = float(_width(recipe) * shape.parameters)
     if recipe.model.weights != "nf4":
         return whole
-    matrices = sum(map(prod, shape.linear.values()))
-    return whole - (2 - 1 / 2 - 1 / 64 - 4 / 64 / 256) * matrices
+    return whole - (2 - 1 / 2 - 1 / 64 - 4 / 64 / 256) * shape.matrices
 
 
 def _models(recipe: Recipe) -> int:
@@ -381,31 +396,32 @@ def _products(recipe: Recipe) -> int:
     return 2 if recipe.model.dtype == "bfloat16" else 4
 
 
-def _activations(recipe: Recipe, shape: ModelShape, tokens: int, scored: int) -> float:
+def _activations(
+    recipe: Recipe, shape: ModelShape, tokens: int, scored: int, *, cuda: bool
+) -> float:
     layer = tokens * _layer(recipe, shape)
     # What one layer's backward pass makes on its way; by then the logits are gone.
     moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
-    kept: float = shape.layers * layer
-    if recipe.model.gradient_checkpointing:
+    narrowed = _narrowed(recipe, shape.matrices)
+    head, copies = _head(recipe, shape, scored, cuda=cuda), _copies(recipe, shape)
+    if recipe.model.gradient_checkpointing:  # a layer and its narrowed weights are made again
         kept = shape.layers * tokens * shape.hidden * _width(recipe)
-        moving += layer  # computed again
-    return kept + max(moving, _head(recipe, shape, scored)) + _copies(recipe, shape)
+        return kept + copies + max(moving + layer + narrowed / shape.layers, head, narrowed)
+    return shape.layers * layer + narrowed + copies + max(moving, head)
 
 
 def _layer(recipe: Recipe, shape: ModelShape) -> float:
     """Bytes that a layer keeps of a token for its backward pass."""
-    b, h = _products(recipe), shape.hidden
-    adapter = recipe.model.adapter
-    if _width(recipe) == 2:
-        norms = 2 * (4 + 2 + 2) * h  # widened to float32, narrowed, scaled
-    elif b == 2:
-        norms = 2 * (4 + 4 + 2) * h  # in float32, and once more for the product
-    else:
-        norms = 2 * 3 * 4 * h
-    if adapter is not None:  # a frozen norm keeps nothing for its own weight
-        norms -= 2 * h * _width(recipe)
+    b, h, width = _products(recipe), shape.hidden, _width(recipe)
+    liger, frozen = recipe.model.kernels == "liger", recipe.model.adapter is not None
+    # Of two norms, the input in float32, and the normalised for a weight of the norm's own.
+    norms = 2 * h * width if liger else 2 * h * (4 + width * (not frozen))
     attention = b * (2 * shape.queries + 2 * shape.keys)
-    inner = b * (4 if shape.gated else 3) * shape.inner
+    inner = b * (4 - liger if shape.gated else 3) * shape.inner
+    if not frozen or b == 4:  # inputs of products; where autocast narrows them, each has a copy
+        norms += b * h * (2 if b == width else 4 + shape.gated)
+    else:  # adapters keep their own
+        inner -= b * shape.inner
     return norms + attention + inner + _of_adapter(recipe, shape)
 
 
@@ -424,20 +440,38 @@ def _of_adapter(recipe: Recipe, shape: ModelShape) -> float:
     return kept / shape.layers
 
 
-def _head(recipe: Recipe, shape: ModelShape, scored: int) -> float:
+def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> float:
     """Logits of a training pass: the table, its softmax and its gradient, or blocks of it."""
-    numbers = scored * shape.vocabulary
-    if numbers > _TABLE:
-        return _BLOCKS
-    copies = 3 + (recipe.sampling.temperature != 1)
-    return 4.0 * copies * numbers
+    numbers, b = scored * shape.vocabulary, _products(recipe)
+    if numbers <= _TABLE:
+        copies = 3 + (recipe.sampling.temperature != 1)
+        return 4.0 * copies * numbers + _narrowed(recipe, shape.head)
+    blocks = float(_BLOCKS)
+    if cuda:
+        tokens = min(scored, _TOKENS)
+        words = min(_BLOCK // tokens, shape.vocabulary)
+        both = 4.0 + b * (b == 2)  # in float32, and for products in 16 bits
+        blocks = (tokens * words + scored * shape.hidden) * both
+        # Weights, and what is added to their gradient.
+        blocks += _narrowed(recipe, words * shape.hidden)
+        blocks += 4.0 * words * shape.hidden * (recipe.model.adapter is None)
+    objective = recipe.objective
+    kinds = {penalty.kind for penalty in objective.active_penalties.values()}
+    if kinds & _OVER_VOCABULARY or objective.rehearses_distributions:
+        block = _STATISTIC if cuda else _STATISTIC_ON_CPU
+        return max(blocks, 4.0 * _TABLES * min(numbers, block))
+    return blocks
+
+
+def _narrowed(recipe: Recipe, numbers: int) -> float:
+    """Bytes of the copies that autocast makes of weights in float32."""
+    return 2.0 * numbers * (_width(recipe) == 4 and _products(recipe) == 2)
 
 
 def _copies(recipe: Recipe, shape: ModelShape) -> float:
-    """Copies of the weights, in the products' precision or for DoRA, until the backward pass."""
+    """Weights that are made of weights in four bits, or for DoRA."""
     adapter = recipe.model.adapter
-    narrowed = recipe.model.dtype == "bfloat16" and recipe.model.weights == "float32"
-    copies = 2.0 * shape.parameters if narrowed else 0.0
+    copies = 0.0
     if recipe.model.weights == "nf4":  # one matrix at a time
         copies += 2.0 * max(map(prod, shape.linear.values()))
     if adapter is not None and adapter.kind == "dora":  # the product of the small matrices
@@ -446,17 +480,14 @@ def _copies(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
-    """Temporary memory of AdamW: of one tensor on a CPU, of all of them on a GPU."""
-    largest = trained if adapter else shape.largest
-    if not (adapter or cuda or states < 8):  # torch's fused kernel makes nothing
+    """Temporary memory of AdamW: torch's fused kernel makes nothing."""
+    if cuda or not (adapter or states < 8):
         return 0.0
-    if states < 8:  # one fused kernel a tensor
-        return 0.0 if cuda else 20.0 * largest
-    return 4.0 * trained if cuda else 8.0 * largest
+    return 20.0 * shape.largest if states < 8 else 8.0 * trained
 
 
-def _sampling(recipe: Recipe, shape: ModelShape, load: Load) -> float:
+def _sampling(recipe: Recipe, shape: ModelShape, load: Load, *, cuda: bool) -> float:
     """The larger of a prefill's layer and a step's logits: of those come weights and sums."""
-    step = 4.0 * load.rows * shape.vocabulary * (3 + (_products(recipe) == 2))
+    logit = _OF_A_LOGIT if cuda else 4.0 * (3 + (_products(recipe) == 2))
     prefill = load.prefilled * _products(recipe) * (3 * shape.inner + 4 * shape.hidden)
-    return max(step, prefill)
+    return max(load.rows * shape.vocabulary * logit, prefill)

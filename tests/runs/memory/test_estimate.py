@@ -2,10 +2,13 @@
 
 import pytest
 
+from dph.model.forward import logprobs, over_vocabulary, selected_logprobs
 from dph.model.loading import load_model
 from dph.model.policies import add_adapter
+from dph.model.sampler.torch import graph_decoding, rows_in_place, shared_forward
 from dph.recipe import resolve_recipe
 from dph.recipe.tables import AdapterSettings
+from dph.runs import memory
 from dph.runs.memory import estimate, load_of, read_shape
 from tiny_models import FAMILIES, build_model
 
@@ -86,13 +89,65 @@ def test_what_all_prompts_begin_with_counts_once():
     assert (load.apart, load.cached) == (8 * 30, 4 * 20 + 8 * 9)
 
 
-def test_the_step_of_whole_weights_on_a_cpu_makes_nothing_and_other_steps_do(tmp_path):
+def test_a_step_makes_something_on_a_cpu_alone_of_an_adapter_or_of_eight_bits(tmp_path):
     build_model("llama").save_pretrained(tmp_path)
-    shape, recipe = read_shape(tmp_path), recipe_of(tmp_path)
-    load = load_of(recipe, prompt=20)
-    assert estimate(recipe, shape, load).step == 0
-    assert estimate(recipe, shape, load, cuda=True).step == 4 * shape.parameters
-    assert found(tmp_path, adapter={"kind": "lora"}).step > 0
+    narrow = {"dtype": "bfloat16", "weights": "bfloat16"}
+    for settings, makes in (({}, False), ({"adapter": {"kind": "lora"}}, True), (narrow, True)):
+        recipe, shape = recipe_of(tmp_path, **settings), read_shape(tmp_path)
+        load = load_of(recipe, prompt=20)
+        assert (estimate(recipe, shape, load).step > 0) == makes
+        assert estimate(recipe, shape, load, cuda=True).step == 0
+
+
+def test_sizes_of_blocks_are_those_that_are_computed():
+    assert (memory._BLOCK, memory._TOKENS) == (
+        selected_logprobs.CUDA_BLOCK,
+        selected_logprobs.CUDA_TOKENS,
+    )
+    assert memory._BLOCKS >= 3 * 4 * selected_logprobs.BLOCK
+    assert (memory._STATISTIC, memory._STATISTIC_ON_CPU) == (
+        over_vocabulary.CUDA_BLOCK,
+        over_vocabulary.BLOCK,
+    )
+    assert memory._TABLES == 2 * over_vocabulary.TABLES
+    assert memory._TABLE == logprobs._LOGITS_AT_ONCE
+    assert memory._OF_A_LOGIT == graph_decoding._OF_A_LOGIT
+    assert memory._OF_FREE == graph_decoding._SHARE
+    assert memory._PREFILL == rows_in_place.PREFILL_TOKENS
+    assert memory._PREFILL_ON_CPU == shared_forward.CPU_PREFILL_TOKENS
+
+
+def _large(tmp_path, **changes):
+    """A head of 100 million logits: 1,000 tokens of 100,000 words."""
+    model = build_model("llama", vocab_size=100_000)
+    model.save_pretrained(tmp_path)
+    return recipe_of(tmp_path, dtype="bfloat16", **changes), read_shape(tmp_path)
+
+
+def test_blocks_of_logits_on_a_gpu_are_wide_ones(tmp_path):
+    recipe, shape = _large(tmp_path)
+    on_cpu, on_gpu = (memory._head(recipe, shape, 1000, cuda=cuda) for cuda in (False, True))
+    # In float32 and in 16 bits; narrowed weights and a product of 32 numbers a word; and states.
+    assert on_gpu == 1000 * 100_000 * 6 + 100_000 * 32 * (2 + 4) + 1000 * 32 * 6
+    assert on_cpu == memory._BLOCKS
+
+
+def test_terms_over_the_vocabulary_hold_tables_of_their_own(tmp_path):
+    recipe, shape = _large(tmp_path)
+    penalty = {"objective": {"penalties": {"entropy": {"kind": "entropy", "weight": 0.1}}}}
+    exact = resolve_recipe({**_plain(tmp_path), "method": "grpo", **penalty})
+    exact = recipe.model_copy(update={"objective": exact.objective})
+    for cuda, block in ((False, 2**24), (True, 2**26)):
+        tables = 4 * 10 * block
+        assert memory._head(exact, shape, 1000, cuda=cuda) == tables
+
+
+def test_autocasts_copies_of_weights_are_there_while_answers_are_drawn(tmp_path):
+    build_model("llama").save_pretrained(tmp_path)
+    shape = read_shape(tmp_path)
+    assert shape.matrices == 2 * (4 * 32 * 32 + 3 * 32 * 48)
+    prefill = (4 * 20) * 2 * (3 * 48 + 4 * 32)  # of all prompts, more than the logits of a step
+    assert found(tmp_path, dtype="bfloat16").logits == prefill + 2 * (shape.matrices + 48 * 32)
 
 
 def test_an_initial_policy_beside_costs_its_weights_but_with_an_adapter_nothing(tmp_path):

@@ -83,7 +83,7 @@ def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = (
     """Whether packed rows give this model's own values and gradients.
 
     Computed as: static checks, then four short rows of tokens of ``prompts``, once packed and once
-    one by one; what rounding does to the model (`OwnLogits`) is no difference. That finds ALiBi,
+    padded; what rounding does to the model (`OwnLogits`) is no difference. That finds ALiBi,
     attention sinks, attention outside transformers' registry, and other special cases. Gradients
     are compared only where something may go wrong with them: under gradient checkpointing, and on
     devices other than a CPU; never for a frozen model. On such devices, and within autocast,
