@@ -192,7 +192,7 @@ class TorchSampler:
         self._refusals: dict[bool, str | None] = {}
         """Answers of `sharing_refusal`, once it was asked: decoding in place, and otherwise."""
         self._no_graphs: str | None = None
-        """What was found when a step was to be captured."""
+        """The reason why steps are no graphs, found when one was to be captured."""
         self._told: set[str] = set()
 
     def sample(
