@@ -7,7 +7,6 @@ from torch import nn
 from dph.model.attention.probing import (
     DRAWS,
     own_logits,
-    own_logits_of_rows,
     root_mean_square,
     rounded_anew,
 )
@@ -56,7 +55,7 @@ def test_a_draw_is_the_same_each_time_another_is_not_and_random_numbers_are_left
 def test_two_movements_agree_and_more_do_not():
     model = build_model("llama")
     with torch.no_grad():
-        own = own_logits(model, [5, 6, 7, 8], last=2)
+        (own,) = own_logits(model, [([5, 6, 7, 8], 2)])
     assert own.values.shape == (2, 48)
     assert own.moved.shape == (DRAWS, 2, 48)
     movement = root_mean_square(own.moved, own.values)
@@ -70,10 +69,9 @@ def test_two_movements_agree_and_more_do_not():
 def test_rows_of_different_lengths_go_through_the_model_together_and_see_no_padding():
     model, rows = build_model("llama"), [([5, 6, 7, 8], 2), ([9, 4], 1)]
     with torch.no_grad():
-        together = own_logits_of_rows(model, rows)
-        for own, (ids, last) in zip(together, rows, strict=True):
-            assert own.moved.shape == (DRAWS, last, 48)
-            torch.testing.assert_close(own.values, own_logits(model, ids, last).values)
+        for own, row in zip(own_logits(model, rows), rows, strict=True):
+            assert own.moved.shape == (DRAWS, row[1], 48)
+            torch.testing.assert_close(own.values, own_logits(model, [row])[0].values)
 
 
 def test_a_distance_is_that_of_an_element_and_lost_weights_have_none():

@@ -12,7 +12,6 @@ from dph.model.forward import selected_logprobs as module
 from dph.model.forward.selected_logprobs import (
     cut_logprobs,
     selected_logprobs,
-    selected_logprobs_and_entropy,
     takes_cut_cross_entropy,
 )
 
@@ -74,7 +73,6 @@ def test_it_is_used_where_it_can_be_and_the_blocks_elsewhere(calls, problem, mon
     monkeypatch.setattr(module, "takes_cut_cross_entropy", lambda *_: True)
     torch.testing.assert_close(selected_logprobs(hidden, head, targets, 1.0), expected)
     assert len(calls) == 1
-    selected_logprobs_and_entropy(hidden, head, targets, 1.0)  # it gives no entropy
-    biased = nn.Linear(8, 21)  # and takes no bias
+    biased = nn.Linear(8, 21)  # it takes no bias
     selected_logprobs(hidden, biased, targets, 1.0)
     assert len(calls) == 1

@@ -43,7 +43,6 @@ def written(completions):
 
 OPTIONS = {
     "plain": lambda _: {},
-    "entropy": lambda _: {"with_entropy": True},
     "statistics": lambda completions: {"statistics": statistics(completions)},
     "written": lambda completions: {"written": written(completions)},
 }

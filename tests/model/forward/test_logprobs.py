@@ -35,20 +35,15 @@ def gradients(model, loss):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_values_entropy_and_gradient_equal_those_of_full_logits_row_by_row(make_model, family):
+def test_values_and_gradient_equal_those_of_full_logits_row_by_row(make_model, family):
     model = make_model(family)
     prompts, completions = ragged_rows()
-    scores = completion_scores(
-        model, prompts, completions, temperature=0.7, pad_id=0, with_entropy=True
-    )
+    scores = completion_scores(model, prompts, completions, temperature=0.7, pad_id=0)
     expected = torch.zeros(4, 7)
-    entropy = torch.zeros(4, 7)
     for row, (table, completion) in enumerate(naive_tables(model, prompts, completions, 0.7)):
         for column, token in enumerate(completion):
             expected[row, column] = table[column, token]
-            entropy[row, column] = torch.distributions.Categorical(logits=table[column]).entropy()
     torch.testing.assert_close(scores.logprobs, expected, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(scores.entropy, entropy.detach(), rtol=1e-5, atol=1e-5)
     assert scores.mask.sum(dim=1).tolist() == [7, 2, 1, 0]
     weights = torch.arange(28.0).reshape(4, 7) / 28
     ours = gradients(model, (weights * scores.logprobs).sum())
@@ -58,19 +53,10 @@ def test_values_entropy_and_gradient_equal_those_of_full_logits_row_by_row(make_
         torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=1e-5)
 
 
-def test_values_outside_the_mask_are_zero_and_entropy_carries_no_gradient(make_model):
-    scores = completion_scores(
-        make_model(), *ragged_rows(), temperature=1.0, pad_id=0, with_entropy=True
-    )
-    assert (scores.logprobs[~scores.mask] == 0).all()
-    assert (scores.entropy[~scores.mask] == 0).all()
-    assert scores.logprobs.requires_grad
-    assert not scores.entropy.requires_grad
-
-
-def test_entropy_is_left_out_unless_asked_for(make_model):
+def test_values_outside_the_mask_are_zero(make_model):
     scores = completion_scores(make_model(), *ragged_rows(), temperature=1.0, pad_id=0)
-    assert scores.entropy is None
+    assert (scores.logprobs[~scores.mask] == 0).all()
+    assert scores.logprobs.requires_grad
 
 
 def test_the_pad_token_and_the_other_rows_do_not_matter(make_model):
@@ -190,11 +176,10 @@ def assert_same_gradients(model, shared, plain, tolerance=1e-5):
 
 
 @pytest.mark.parametrize("family", PLAIN_FAMILIES)
-def test_sharing_prompts_changes_neither_values_nor_entropy_nor_gradients(make_model, family):
+def test_sharing_prompts_changes_neither_values_nor_gradients(make_model, family):
     model = make_model(family)
-    shared, plain = both_ways(model, grouped_rows(), with_entropy=True)
+    shared, plain = both_ways(model, grouped_rows())
     torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
-    torch.testing.assert_close(shared.entropy, plain.entropy, rtol=0, atol=1e-5)
     assert shared.mask.equal(plain.mask)
     assert_same_gradients(model, shared.logprobs, plain.logprobs)
 
@@ -250,14 +235,12 @@ def test_large_logits_are_computed_in_blocks_to_the_same_values(
     make_model, monkeypatch, family, sharing
 ):
     model = make_model(family)
-    options = {"temperature": 0.7, "pad_id": 0, "with_entropy": True, "sharing": sharing}
+    options = {"temperature": 0.7, "pad_id": 0, "sharing": sharing}
     whole = completion_scores(model, *grouped_rows(), **options)
     monkeypatch.setattr(logprobs, "_LOGITS_AT_ONCE", 0)
     blocks = completion_scores(model, *grouped_rows(), **options)
     torch.testing.assert_close(blocks.logprobs, whole.logprobs, rtol=0, atol=1e-5)
-    torch.testing.assert_close(blocks.entropy, whole.entropy, rtol=0, atol=1e-5)
     assert_same_gradients(model, blocks.logprobs, whole.logprobs)
-    assert not blocks.entropy.requires_grad
 
 
 def of_vocabulary(rows, length):
@@ -325,13 +308,9 @@ def test_scores_without_statistics_are_bit_for_bit_what_they_are_beside_some(mak
     assert alone.statistics == ()
 
 
-def test_a_row_in_two_statistics_and_an_entropy_beside_one_are_refused(make_model):
+def test_a_row_in_two_statistics_is_refused(make_model):
     model = make_model("llama")
     all_rows = RowStatistic(torch.tensor([True]), lambda table, _: table[:, :1])
     options = {"temperature": 1.0, "pad_id": 0}
     with pytest.raises(ValueError, match="a row appears in two statistics"):
         completion_scores(model, [(3, 4)], [(5,)], statistics=[all_rows, all_rows], **options)
-    with pytest.raises(ValueError, match="with_entropy cannot be combined with statistics"):
-        completion_scores(
-            model, [(3, 4)], [(5,)], statistics=[all_rows], with_entropy=True, **options
-        )

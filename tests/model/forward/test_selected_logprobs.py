@@ -4,7 +4,7 @@ from torch import nn
 
 from counting_device import CountingDevice
 from dph.model.forward import selected_logprobs as module
-from dph.model.forward.selected_logprobs import selected_logprobs, selected_logprobs_and_entropy
+from dph.model.forward.selected_logprobs import selected_logprobs
 
 
 def problem(tokens=13, size=8, words=29, *, bias=False, dtype=torch.float64):
@@ -40,16 +40,6 @@ def test_values_and_gradients_are_those_of_the_plain_form(bias, temperature):
     torch.testing.assert_close(
         gradients(found, weights, hidden, head), gradients(expected, weights, hidden, head)
     )
-
-
-@pytest.mark.usefixtures("blocks")
-def test_the_entropy_is_that_of_the_distribution_and_carries_no_gradient():
-    hidden, head, targets, _ = problem(bias=True)
-    logprobs, entropy = selected_logprobs_and_entropy(hidden, head, targets, 0.7)
-    expected = torch.distributions.Categorical(logits=head(hidden) / 0.7).entropy()
-    torch.testing.assert_close(entropy, expected)
-    assert logprobs.requires_grad
-    assert not entropy.requires_grad
 
 
 def test_float32_is_exact_to_rounding():
@@ -113,12 +103,6 @@ def test_a_first_block_of_words_that_the_bias_rules_out_is_no_problem(monkeypatc
     found.sum().backward()
     expected.sum().backward()
     torch.testing.assert_close(hidden.grad, again.grad, rtol=1e-5, atol=1e-6)
-
-
-def test_without_entropy_there_are_zeros():
-    hidden, head, targets, _ = problem()
-    _, entropy = selected_logprobs_and_entropy(hidden, head, targets, 1.0, with_entropy=False)
-    assert not entropy.any()
 
 
 def test_no_tensor_of_tokens_times_vocabulary_is_made():

@@ -54,12 +54,7 @@ Row = tuple[Sequence[int], int]
 """Tokens, and the number of the last ones at which there is a prediction."""
 
 
-def own_logits(model: PreTrainedModel, ids: Sequence[int], last: int) -> OwnLogits:
-    """The model's logits at the ``last`` tokens of a row, alone and in a rounded batch."""
-    return own_logits_of_rows(model, [(ids, last)])[0]
-
-
-def own_logits_of_rows(model: PreTrainedModel, rows: Sequence[Row]) -> list[OwnLogits]:
+def own_logits(model: PreTrainedModel, rows: Sequence[Row]) -> list[OwnLogits]:
     """The model's logits of each row, of one pass of all and of one of `DRAWS` rounded copies."""
     values = last_logits(model, rows)
     with rounded_anew(model):

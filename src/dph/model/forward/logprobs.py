@@ -19,7 +19,7 @@ from dph.model.forward.layout import (
 )
 from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
 from dph.model.forward.prefix_tree import Node
-from dph.model.forward.selected_logprobs import plain_head, selected_logprobs_and_entropy
+from dph.model.forward.selected_logprobs import plain_head, selected_logprobs
 from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.forward.transfer import to_device
 from dph.model.loading import autocast, evaluating
@@ -41,16 +41,14 @@ class RowStatistic:
 
 @dataclass(frozen=True, slots=True)
 class CompletionScores:
-    """Per completion token: log-prob and, on request, entropy (nats); 0 where ``mask`` is false.
+    """Per completion token: its log-prob (nats); 0 where ``mask`` is false.
 
-    The entropy is that of the whole next-token distribution; it carries no gradient.
     ``statistics`` are those that were asked for, with gradient, in their order.
     ``lengths`` are the numbers of tokens of the rows. ``computed`` tokens went through the model,
     padding among them.
     """
 
     logprobs: Float[Tensor, "rows tokens"]
-    entropy: Float[Tensor, "rows tokens"] | None
     mask: Bool[Tensor, "rows tokens"]
     lengths: tuple[int, ...]
     computed: int
@@ -64,7 +62,6 @@ def completion_scores(
     *,
     temperature: float,
     pad_id: int,
-    with_entropy: bool = False,
     sharing: Sharing = "auto",
     forest: Sequence[Node] | None = None,
     statistics: Sequence[RowStatistic] = (),
@@ -85,7 +82,7 @@ def completion_scores(
         DataError: a prompt is empty, or there are not as many prompts as completions.
         ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
             although ``sharing`` is "always".
-        ValueError: an entropy is asked for with statistics, or a row is in two of them.
+        ValueError: a row is in two statistics.
     """
     layout = layout_of(
         model,
@@ -96,19 +93,19 @@ def completion_scores(
         forest=forest,
         written=written,
     )
-    _check(statistics, with_entropy=with_entropy)
+    if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
+        raise ValueError("a row appears in two statistics: combine them into one")
     head = _head_for_blocks(model, len(layout.targets))
     if head is not None:
         hidden = completion_hidden(model, layout)
-        scored = _in_blocks(hidden, head, layout, temperature, with_entropy, statistics)
+        scored = _in_blocks(hidden, head, layout, temperature, statistics)
     else:
         logits = completion_logits(model, layout)
         if temperature != 1:  # else a copy of the largest tensor there is
             logits = logits / temperature
-        scored = _of_table(torch.log_softmax(logits, dim=-1), layout, with_entropy, statistics)
+        scored = _of_table(torch.log_softmax(logits, dim=-1), layout, statistics)
     return CompletionScores(
         logprobs=spread(scored.chosen, layout.mask),
-        entropy=spread(scored.entropy, layout.mask) if with_entropy else None,
         mask=layout.mask,
         lengths=layout.lengths,
         computed=layout.ids.numel(),
@@ -130,14 +127,12 @@ def spread(
 @dataclass(frozen=True, slots=True)
 class _Scored:
     chosen: Float[Tensor, "scored"]
-    entropy: Float[Tensor, "scored"]
     statistics: tuple[Tensor, ...]
 
 
 def _of_table(
     table: Float[Tensor, "scored vocabulary"],
     layout: Layout,
-    with_entropy: bool,
     statistics: Sequence[RowStatistic],
 ) -> _Scored:
     chosen = table.gather(1, layout.targets[:, None])[:, 0]
@@ -146,7 +141,7 @@ def _of_table(
     for statistic, at in zip(statistics, places, strict=True):
         rows = table.index_select(0, at)
         found.append(statistic.of(rows, slice(0, len(rows))))
-    return _Scored(chosen, _entropy(table) if with_entropy else chosen, tuple(found))
+    return _Scored(chosen, tuple(found))
 
 
 def _in_blocks(
@@ -154,28 +149,17 @@ def _in_blocks(
     head: nn.Linear,
     layout: Layout,
     temperature: float,
-    with_entropy: bool,
     statistics: Sequence[RowStatistic],
 ) -> _Scored:
     """Tokens with a statistic give their log-prob in the same pass over the vocabulary."""
     if not statistics:
-        chosen, entropy = selected_logprobs_and_entropy(
-            hidden, head, layout.targets, temperature, with_entropy=with_entropy
-        )
-        return _Scored(chosen, entropy, ())
+        return _Scored(selected_logprobs(hidden, head, layout.targets, temperature), ())
     known = [_positions(statistic, layout.lengths) for statistic in statistics]
     without = np.setdiff1d(np.arange(len(layout.targets)), np.concatenate(known))
     back = np.concatenate([without, *known]).argsort()
     left, in_order, *places = to_device([without, back, *known], hidden.device)
-    selected = [
-        selected_logprobs_and_entropy(
-            hidden.index_select(0, left),
-            head,
-            layout.targets[left],
-            temperature,
-            with_entropy=False,
-        )[0]
-    ]
+    plain = hidden.index_select(0, left)
+    selected = [selected_logprobs(plain, head, layout.targets[left], temperature)]
     found = []
     for statistic, at in zip(statistics, places, strict=True):
         both = _with_logprob(statistic.of, layout.targets[at])
@@ -183,7 +167,7 @@ def _in_blocks(
         selected.append(values[:, 0])
         found.append(values[:, 1:])
     chosen = torch.cat(selected).index_select(0, in_order)
-    return _Scored(chosen, chosen, tuple(found))
+    return _Scored(chosen, tuple(found))
 
 
 def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic:
@@ -197,18 +181,6 @@ def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic
 def _positions(statistic: RowStatistic, lengths: Sequence[int]) -> NDArray[np.int64]:
     """Positions of its rows among the scored tokens."""
     return np.flatnonzero(np.repeat(statistic.rows.numpy(), lengths))
-
-
-def _check(statistics: Sequence[RowStatistic], *, with_entropy: bool) -> None:
-    if statistics and with_entropy:
-        raise ValueError("with_entropy cannot be combined with statistics: ask for one of them")
-    if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
-        raise ValueError("a row appears in two statistics: combine them into one")
-
-
-@torch.no_grad()
-def _entropy(table: Float[Tensor, "scored vocabulary"]) -> Float[Tensor, "scored"]:
-    return -(table.exp() * table).sum(dim=-1)
 
 
 def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:

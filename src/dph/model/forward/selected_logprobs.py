@@ -107,38 +107,18 @@ def selected_logprobs(
     **Equation**: log softmax(head(hidden) / temperature)[target] for each token.
 
     Differentiable in ``hidden`` and in the weight and the bias of ``head``. Under autocast the
-    matrix products run in its dtype, all else in float32.
+    matrix products run in its dtype, all else in float32. On CUDA in 16 bits, cut-cross-entropy
+    computes them where it is installed.
 
     **Units**: nats.
     """
-    return selected_logprobs_and_entropy(hidden, head, targets, temperature, with_entropy=False)[0]
-
-
-def selected_logprobs_and_entropy(
-    hidden: Float[Tensor, "tokens size"],
-    head: nn.Linear,
-    targets: Int[Tensor, "tokens"],
-    temperature: float,
-    *,
-    with_entropy: bool = True,
-) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens"]]:
-    """Log-probs as in `selected_logprobs`, and the entropy of the whole distribution (nats).
-
-    The entropy carries no gradient; without ``with_entropy`` it is zeros. On CUDA in 16 bits,
-    cut-cross-entropy computes the log-probs where it is installed and no entropy is asked for.
-    """
-    dtype = product_dtype(hidden)
-    if (
-        not with_entropy
-        and head.bias is None
-        and takes_cut_cross_entropy(hidden.device.type, dtype)
-    ):
-        cut = cut_logprobs(hidden, head.weight, targets, temperature, dtype=dtype)
-        return cut, torch.zeros_like(cut)
-    logprobs, entropy = _SelectedLogprobs.apply(  # type: ignore[no-untyped-call]
-        hidden, head.weight, head.bias, targets, temperature, dtype, with_entropy
+    device, dtype = hidden.device.type, product_dtype(hidden)
+    if head.bias is None and takes_cut_cross_entropy(device, dtype):
+        return cut_logprobs(hidden, head.weight, targets, temperature, dtype=dtype)
+    found: Tensor = _SelectedLogprobs.apply(  # type: ignore[no-untyped-call]
+        hidden, head.weight, head.bias, targets, temperature, dtype
     )
-    return logprobs, entropy
+    return found
 
 
 def product_dtype(hidden: Tensor) -> torch.dtype:
@@ -187,25 +167,20 @@ class _SelectedLogprobs(torch.autograd.Function):
         targets: Int[Tensor, "tokens"],
         temperature: float,
         dtype: torch.dtype,
-        with_entropy: bool,
-    ) -> tuple[Float[Tensor, "tokens"], Float[Tensor, "tokens"]]:
+    ) -> Float[Tensor, "tokens"]:
         logits = _Logits(hidden, weight, bias, temperature, dtype)
         log_sum, chosen = logits.new_numbers(len(hidden)), logits.new_numbers(len(hidden))
-        entropy = logits.new_numbers(len(hidden)).zero_()
         with torch.autocast(hidden.device.type, enabled=False):
             for rows in logits.token_blocks():
                 chosen[rows] = logits.at(rows, targets[rows])
-                log_sum[rows], found = _log_sum(logits, rows, with_entropy)
-                if found is not None:
-                    entropy[rows] = found
+                log_sum[rows] = _log_sum(logits, rows)
         ctx.save_for_backward(hidden, weight, bias, targets, log_sum)
         ctx.temperature, ctx.dtype = temperature, dtype
-        ctx.mark_non_differentiable(entropy)
-        return chosen - log_sum, entropy
+        return chosen - log_sum
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Float[Tensor, "tokens"], _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Float[Tensor, "tokens"]) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, log_sum = ctx.saved_tensors
         logits = _Logits(hidden, weight, bias, ctx.temperature, ctx.dtype)
         scale = grad.to(log_sum.dtype) / ctx.temperature
@@ -234,7 +209,7 @@ class _SelectedLogprobs(torch.autograd.Function):
                         of_bias[words] += table.sum(dim=0)
         of_weight = None if of_weight is None else of_weight.to(weight.dtype)
         of_bias = None if of_bias is None else of_bias.to(bias.dtype)
-        return (of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None, None)
+        return (of_hidden.to(hidden.dtype), of_weight, of_bias, None, None, None)
 
 
 class _Logits:
@@ -295,21 +270,15 @@ class _Logits:
         return chosen if self.temperature == 1 else chosen / self.temperature
 
 
-def _log_sum(logits: _Logits, rows: slice, with_entropy: bool) -> tuple[Tensor, Tensor | None]:
-    """Of every row the log of the softmax's sum, and the entropy if it is asked for."""
+def _log_sum(logits: _Logits, rows: slice) -> Float[Tensor, "rows"]:
+    """The log of the softmax's sum of every row."""
     # Not -inf: a block may hold only words that the bias rules out.
     largest: Any = torch.finfo(logits.buffer.dtype).min
     total: Any = 0.0
-    moment: Any = 0.0  # sum of exp(x - largest) (x - largest)
     for words, weight in logits.word_blocks():
         table = logits.block(rows, words, weight)
         before, largest = largest, table.amax(dim=1).clamp_(min=largest)
         shrink = (before - largest).exp_()
-        table.sub_(largest[:, None])
-        if with_entropy:
-            moved = torch.where(shrink > 0, (before - largest) * total, 0.0)
-            own = (table.exp() * table).sum(dim=1)
-            moment = shrink * (moment + moved) + own
-        total = shrink * total + table.exp_().sum(dim=1)
-    log_total = total.log()
-    return largest + log_total, log_total - moment / total if with_entropy else None
+        total = shrink * total + table.sub_(largest[:, None]).exp_().sum(dim=1)
+    found: Tensor = largest + total.log()
+    return found

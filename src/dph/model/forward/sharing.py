@@ -20,7 +20,7 @@ from dph.model.attention.probing import (
     attending,
     attention_window,
     last_logits,
-    own_logits_of_rows,
+    own_logits,
     probe_tokens,
     rounded_anew,
 )
@@ -168,7 +168,7 @@ def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
             packed = probe.packed(model)
         except (ModelError, KeyError, TypeError, RuntimeError) as error:
             return str(error)
-        own = own_logits_of_rows(model, probe.rows())
+        own = own_logits(model, probe.rows())
         if all(alone.agree_with(ours) for alone, ours in zip(own, packed, strict=True)):
             return None
     return "packed rows change its values"
@@ -182,15 +182,16 @@ def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
         except (ModelError, RuntimeError) as error:
             return f"in its backward pass, {error}"
         own = _gradients(model, last_logits(model, probe.rows()), probe)
-        lost = _lengths(own).isnan()  # whoever uses such weights says so when it meets them
-        apart, moved = _distances(ours, own), torch.zeros_like(lost, dtype=torch.float32)
+        lost = torch.stack(torch._foreach_norm(own)).isnan()  # whoever meets such weights says so
+        apart = _distances(ours, own)
+        moved = torch.zeros_like(apart)
         del ours
-        for draw in range(DRAWS):
+        for draw in range(1, DRAWS + 1):
             with rounded_anew(model, draw):
                 again = last_logits(model, probe.rows())
                 moved += _distances(_gradients(model, again, probe), own).square()
-            close = apart <= MOST * (moved / (draw + 1)).sqrt()
-            if draw + 1 >= _LEAST_DRAWS and (close | lost).all():
+            close = apart <= MOST * (moved / draw).sqrt()
+            if draw >= _LEAST_DRAWS and (close | lost).all():
                 return None
     return "packed rows change its gradients (is a different attention recomputed?)"
 
@@ -207,11 +208,7 @@ def _gradients(model: PreTrainedModel, logits: Sequence[Tensor], probe: _Probe) 
 def _distances(found: list[Tensor], wanted: list[Tensor]) -> Float[Tensor, "parameters"]:
     """Distance between the gradients of each parameter; takes the memory of ``found``."""
     torch._foreach_sub_(found, wanted)
-    return _lengths(found)
-
-
-def _lengths(vectors: list[Tensor]) -> Float[Tensor, "vectors"]:
-    return torch.stack([x.float() for x in torch._foreach_norm(vectors)])
+    return torch.stack(torch._foreach_norm(found)).float()
 
 
 _warned: WeakSet[PreTrainedModel] = WeakSet()

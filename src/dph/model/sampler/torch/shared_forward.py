@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from dph.errors import ModelError
 from dph.model.attention.probing import (
     Attend,
+    OwnLogits,
     attending,
     attention_window,
     own_logits,
@@ -253,9 +254,8 @@ def _refusal(model: PreTrainedModel, tokens: Sequence[int], ask: Ask) -> str | N
     except (ModelError, KeyError, TypeError, RuntimeError) as error:
         # No layer numbers, layers that never called us, or an attention of the model's own.
         return " ".join(str(error).split()) or type(error).__name__
-    for row in rows:
-        ids = [*prompts[row.prompt], int(after[row.sample_index])]
-        ours = torch.stack([first[row.sample_index], second[row.sample_index]])
-        if not own_logits(model, ids, last=2).agree_with(ours):
-            return "shared prompts change its logits"
-    return None
+    asked = [([*prompts[row.prompt], tokens[at]], 2) for row, at in zip(rows, _AFTER, strict=True)]
+    ours = torch.stack([first, second], dim=1)
+    if all(map(OwnLogits.agree_with, own_logits(model, asked), ours)):
+        return None
+    return "shared prompts change its logits"
