@@ -271,10 +271,8 @@ def _first(config: Mapping[str, Any], *names: str, default: Any = ...) -> Any:
 
 _TABLE = 2**24
 """Logits above which they are computed in blocks (`dph.model.forward.logprobs`)."""
-_BLOCKS = 4 * 2**20 * 4
-"""Bytes of the buffers of blocks on a CPU."""
-_BLOCK, _TOKENS = 2**27, 4096
-"""Logits and tokens of a block on a GPU (`dph.model.forward.selected_logprobs`)."""
+_BLOCK, _BLOCK_ON_CPU = (2**27, 4096), (2**20, 2048)
+"""Logits and tokens of a block (`dph.model.forward.selected_logprobs`)."""
 _STATISTIC, _STATISTIC_ON_CPU, _TABLES = 2**26, 2**24, 10
 """Numbers in a table of a term over the vocabulary (`dph.model.forward.over_vocabulary`), and how
 many tables there are, half of them the term's own."""
@@ -446,20 +444,19 @@ def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> floa
     if numbers <= _TABLE:
         copies = 3 + (recipe.sampling.temperature != 1)
         return 4.0 * copies * numbers + _narrowed(recipe, shape.head)
-    blocks = float(_BLOCKS)
-    if cuda:
-        tokens = min(scored, _TOKENS)
-        words = min(_BLOCK // tokens, shape.vocabulary)
-        both = 4.0 + b * (b == 2)  # in float32, and for products in 16 bits
-        blocks = (tokens * words + scored * shape.hidden) * both
-        # Weights, and what is added to their gradient.
-        blocks += _narrowed(recipe, words * shape.hidden)
-        blocks += 4.0 * words * shape.hidden * (recipe.model.adapter is None)
+    block, most = _BLOCK if cuda else _BLOCK_ON_CPU
+    tokens = min(scored, most)
+    words = min(block // tokens, shape.vocabulary)
+    both = 4.0 + b * (b == 2)  # in float32, and for products in 16 bits
+    blocks = (tokens * words + scored * shape.hidden) * both
+    # Weights, and what is added to their gradient.
+    blocks += _narrowed(recipe, words * shape.hidden)
+    blocks += 4.0 * words * shape.hidden * (recipe.model.adapter is None)
     objective = recipe.objective
     kinds = {penalty.kind for penalty in objective.active_penalties.values()}
     if kinds & _OVER_VOCABULARY or objective.rehearses_distributions:
-        block = _STATISTIC if cuda else _STATISTIC_ON_CPU
-        return max(blocks, 4.0 * _TABLES * min(numbers, block))
+        table = min(numbers, _STATISTIC if cuda else _STATISTIC_ON_CPU)
+        return max(blocks, 4.0 * _TABLES * table)
     return blocks
 
 

@@ -100,11 +100,9 @@ def test_a_step_makes_something_on_a_cpu_alone_of_an_adapter_or_of_eight_bits(tm
 
 
 def test_sizes_of_blocks_are_those_that_are_computed():
-    assert (memory._BLOCK, memory._TOKENS) == (
-        selected_logprobs.CUDA_BLOCK,
-        selected_logprobs.CUDA_TOKENS,
-    )
-    assert memory._BLOCKS >= 3 * 4 * selected_logprobs.BLOCK
+    head = selected_logprobs
+    assert memory._BLOCK == (head.CUDA_BLOCK, head.CUDA_TOKENS)
+    assert memory._BLOCK_ON_CPU == (head.BLOCK, head.TOKENS)
     assert (memory._STATISTIC, memory._STATISTIC_ON_CPU) == (
         over_vocabulary.CUDA_BLOCK,
         over_vocabulary.BLOCK,
@@ -124,12 +122,12 @@ def _large(tmp_path, **changes):
     return recipe_of(tmp_path, dtype="bfloat16", **changes), read_shape(tmp_path)
 
 
-def test_blocks_of_logits_on_a_gpu_are_wide_ones(tmp_path):
+def test_blocks_of_logits_are_wide_ones_on_a_gpu_and_narrow_ones_on_a_cpu(tmp_path):
     recipe, shape = _large(tmp_path)
     on_cpu, on_gpu = (memory._head(recipe, shape, 1000, cuda=cuda) for cuda in (False, True))
     # In float32 and in 16 bits; narrowed weights and a product of 32 numbers a word; and states.
     assert on_gpu == 1000 * 100_000 * 6 + 100_000 * 32 * (2 + 4) + 1000 * 32 * 6
-    assert on_cpu == memory._BLOCKS
+    assert on_cpu == 1000 * 1048 * 6 + 1048 * 32 * (2 + 4) + 1000 * 32 * 6
 
 
 def test_terms_over_the_vocabulary_hold_tables_of_their_own(tmp_path):
