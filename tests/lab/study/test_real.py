@@ -115,5 +115,7 @@ def _kill_soon(jobs, places):
     while not list(places.rows.glob("*.json")):
         time.sleep(0.1)
     time.sleep(1)
-    for child in list(jobs._running.values()):
+    while not (children := list(jobs._running.values())):
+        time.sleep(0.1)
+    for child in children:
         os.kill(child.pid, signal.SIGKILL)
