@@ -122,7 +122,7 @@ def recipe_of(case: dict[str, Any], directory: Path) -> Any:
                 "shared_prompts": case.get("shared", "always"),
             },
         }
-    )
+    ).on_device(cuda=False)
 
 
 def save_model(case: dict[str, Any], directory: Path) -> None:
