@@ -3,8 +3,6 @@
 import random
 
 import pytest
-import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from benchmarks.launches.ours import RandomAnswers, StepCounts, count_step, make_learner
 from counting_device import CountingDevice
@@ -13,7 +11,7 @@ from dph.recipe.methods import METHODS
 from dph.runs.presample.pool import BaseCounts
 from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from dph.runs.train.loop import Learner
-from tiny_models import VOCABULARY, build_tokenizer
+from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 PROBLEMS, PROMPT, LENGTHS = 2, 20, (2, 16)
 
@@ -24,23 +22,6 @@ BESIDE = 160
 """Embedding, head of one block, loss, clipping, AdamW."""
 AN_ANCHOR, A_FORWARD = 110, (80, 60)
 """More terms of the loss with rows of their own; a forward without a gradient, and a layer's."""
-
-
-def model_of(layers: int) -> Qwen2ForCausalLM:
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-    )
-    return Qwen2ForCausalLM(config).to("cuda").eval()
 
 
 def stored_row(kind, number: int):
@@ -92,10 +73,10 @@ def learner_of(method: str, *, layers: int, samples: int) -> Learner:
     }
     return make_learner(
         recipe,
-        model_of(layers),
+        build_model("qwen2", num_hidden_layers=layers).to("cuda"),
         build_tokenizer(),
         RandomAnswers(vocabulary=VOCABULARY, prompt=PROMPT, lengths=LENGTHS),
-        reference=model_of(layers),
+        reference=build_model("qwen2", num_hidden_layers=layers).to("cuda"),
         stored={name: [stored_row(kind, i) for i in range(rows)] for name, kind in kinds.items()},
         base=BaseCounts(correct={str(i): 3 for i in range(PROBLEMS)}, samples=8),
     )

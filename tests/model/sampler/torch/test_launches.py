@@ -1,35 +1,16 @@
 """What a decoded token launches and waits for on a GPU, counted on a CPU (`counting_device`)."""
 
 import pytest
-import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from benchmarks.launches.ours import TokenCounts, count_tokens
 from counting_device import CountingDevice
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
-from tiny_models import VOCABULARY, build_tokenizer
+from tiny_models import build_model, build_tokenizer
 
 A_LAYER, BESIDE = 51, 75
 """Kernels, together at most 1,300 of 24 layers. Of a layer: attention 10 with what it writes, norms
 12, rotary 10, products and casts 13, the rest 5. Beside them: embedding, head, choice, records."""
-
-
-def model_of(layers: int) -> Qwen2ForCausalLM:
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-    )
-    return Qwen2ForCausalLM(config).to("cuda").eval()
 
 
 def requests(samples: int) -> list[SampleRequest]:
@@ -43,7 +24,8 @@ def requests(samples: int) -> list[SampleRequest]:
 
 def sampler_of(layers: int) -> TorchSampler:
     """A sampler that knows already what its model can."""
-    sampler = TorchSampler(model_of(layers), build_tokenizer(), dtype="bfloat16")
+    model = build_model("qwen2", num_hidden_layers=layers, max_position_embeddings=128).to("cuda")
+    sampler = TorchSampler(model, build_tokenizer(), dtype="bfloat16")
     sampler.sample(requests(1), SamplingParameters(max_tokens=2, stop_token_ids=()), seed=0)
     return sampler
 

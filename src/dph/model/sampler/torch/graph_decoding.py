@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from dph.errors import SettingsError
 from dph.model.sampler.base import SampleRequest
 from dph.model.sampler.torch.decoding import ADMIT_ABOVE, LOOK_EVERY, DrawnRow, drawn_rows
-from dph.model.sampler.torch.rows_in_place import BUCKET, Capacity, RowsInPlace
+from dph.model.sampler.torch.rows_in_place import Capacity, RowsInPlace, bucketed
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
 
 # How much there is room for.
@@ -191,8 +191,7 @@ class GraphDecoder:
         return True
 
     def _compact(self) -> None:
-        fewer = -(-len(self._open) // BUCKET) * BUCKET
-        if fewer <= COMPACT_BELOW * self.rows.rows:
+        if bucketed(len(self._open)) <= COMPACT_BELOW * self.rows.rows:
             self._keep(prompts=False)
 
     def _keep(self, *, prompts: bool) -> None:

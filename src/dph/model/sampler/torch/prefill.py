@@ -31,6 +31,9 @@ from dph.model.forward.prefix_tree import (
 from dph.model.forward.transfer import to_device
 from dph.model.sampler.base import common_length
 
+PREFILL_TOKENS = 8192
+"""Prompt tokens that one forward runs; a longer prompt has one of its own."""
+
 
 class Lender(Protocol):
     """A cache that others may borrow the beginnings of prompts from."""
@@ -90,6 +93,31 @@ class PrefillPart:
     def _of(self, numbers: NDArray[np.int64]) -> Tensor:
         (index,) = to_device([numbers], self.known.device)
         return self.known.index_select(0, index)
+
+
+def prefilled(
+    run: Callable[[PrefillPart], Float[Tensor, "some vocabulary"]],
+    prompts: Sequence[tuple[int, ...]],
+    cache: Lender,
+    living: Sequence[Lender],
+    *,
+    device: torch.device,
+    most_tokens: int,
+    least_saved: int,
+) -> Float[Tensor, "prompts vocabulary"]:
+    """``run`` every part of the prompts (`prefill_parts`), which keeps it in ``cache``.
+
+    Returns the logits behind each prompt, in their order.
+    """
+    places: list[int] = []
+    logits = []
+    for part in prefill_parts(
+        prompts, cache, living, device=device, most_tokens=most_tokens, least_saved=least_saved
+    ):
+        places += part.places
+        logits.append(run(part))
+    (order,) = to_device([np.argsort(places)], device)
+    return torch.cat(logits).index_select(0, order)
 
 
 def prefill_parts(

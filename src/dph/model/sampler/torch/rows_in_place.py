@@ -7,9 +7,9 @@ over each row's own tokens, and over each prompt's tokens for all of its rows at
 are so read once and not once a row (Juravsky et al., arXiv:2402.05099, section 3).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,17 +21,27 @@ from transformers import PreTrainedModel
 from dph.errors import ModelError
 from dph.model.attention.kernels import Segments, flash, takes_flash
 from dph.model.attention.probing import attending
+from dph.model.forward.packing import Span, tokens_of_spans
 from dph.model.forward.prefix_tree import LEAST_SAVED
 from dph.model.forward.transfer import to_device
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.decoding import choose
-from dph.model.sampler.torch.prefill import PrefillAttention, PrefillPart, layer_of, prefill_parts
+from dph.model.sampler.torch.prefill import (
+    PREFILL_TOKENS,
+    PrefillAttention,
+    PrefillPart,
+    layer_of,
+    prefilled,
+)
 from dph.model.sampler.torch.waves import Wave
 
-PREFILL_TOKENS = 8192
-"""Prompt tokens that one forward runs; a longer prompt has one of its own."""
 BUCKET = 8
 """Rows are filled up to a multiple of this, so that few numbers of rows need a graph."""
+
+
+def bucketed(rows: int) -> int:
+    """Number of rows with those that fill up."""
+    return -(-rows // BUCKET) * BUCKET
 
 
 class Capacity(NamedTuple):
@@ -132,7 +142,7 @@ class RowsInPlace:
     def _fill_up(self) -> None:
         """Rows that are no rows up to a multiple of `BUCKET`; and where each prompt's rows end."""
         real = self.real
-        self.rows = min(-(-real // BUCKET) * BUCKET, self.capacity.rows)
+        self.rows = min(bucketed(real), self.capacity.rows)
         self.age[real : self.rows], self.length[real : self.rows] = 1, 1
         self.live[real : self.rows] = self.last[real : self.rows] = 0
         unused = self.capacity.rows - len(self.prompts)
@@ -146,30 +156,26 @@ class RowsInPlace:
 
     def _prefill(self, wave: Wave) -> Float[Tensor, "prompts vocabulary"]:
         """Keep keys and values of the newest prompts behind all others'; logits behind each."""
-        first = len(self.prompts) - len(wave.prompts)
-        kept = _Kept(self, self.prompts[:first], first=0)
-        new = _Kept(self, wave.prompts, first=first)
-        places: list[int] = []
-        logits = []
-        begins = [*accumulate(map(len, self.prompts), initial=0)][first:]
-        for part in prefill_parts(
+        first, spans = len(self.prompts) - len(wave.prompts), self._spans()
+        return prefilled(
+            lambda part: self._run(part, [spans[first + place] for place in part.places]),
             wave.prompts,
-            new,
-            [kept],
+            _Kept(self._layers, wave.prompts, spans[first:]),
+            [_Kept(self._layers, self.prompts[:first], spans[:first])],
             device=self.model.device,
             most_tokens=PREFILL_TOKENS,
             least_saved=self.least_saved,
-        ):
-            places += part.places
-            logits.append(self._run(part, [begins[place] for place in part.places]))
-        (order,) = to_device([np.argsort(places)], self.model.device)
-        return torch.cat(logits).index_select(0, order)
+        )
 
-    def _run(self, part: PrefillPart, begins: Sequence[int]) -> Float[Tensor, "prompts vocabulary"]:
-        """One forward; prompts are kept from the tokens on that ``begins`` names."""
-        spans = zip(begins, part.lengths, strict=True)
-        ranges = [np.arange(begin, begin + length) for begin, length in spans]
-        (there,) = to_device([np.concatenate(ranges)], self.model.device)
+    def _spans(self) -> list[Span]:
+        """Places of the prompts' tokens, one prompt after the other."""
+        lengths = list(map(len, self.prompts))
+        begins = accumulate(lengths, initial=0)
+        return [Span(begin, length) for begin, length in zip(begins, lengths, strict=False)]
+
+    def _run(self, part: PrefillPart, spans: Sequence[Span]) -> Float[Tensor, "prompts vocabulary"]:
+        """One forward; ``spans`` are where its prompts are kept."""
+        (there,) = to_device([tokens_of_spans(spans)], self.model.device)
         here = part.tokens()
 
         def keep(number: int, keys: Tensor, values: Tensor) -> None:
@@ -196,13 +202,6 @@ class RowsInPlace:
             *(x.new_empty(prompts, *x.shape[1:]) for x in like),
             *(x.new_empty(*own, *x.shape[1:]) for x in like),
         )
-
-    def lent(self, layer: int, prompt: int, tokens: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of the first ``tokens`` of a prompt."""
-        begin = sum(map(len, self.prompts[:prompt]))
-        kept = self._layers[layer]
-        span = slice(begin, begin + tokens)
-        return kept.prompt_keys[span], kept.prompt_values[span]
 
     # A step: the same kernels on the same tensors, whatever the age of the rows.
 
@@ -256,12 +255,19 @@ class RowsInPlace:
         if not kept:
             self.prompts, self.counts, self.rows = [], [], 0
             return
+        everybody = len(kept) == self.real
         ends = [*accumulate(self.counts, initial=0)]
         cuts = np.searchsorted(kept, ends)
         self.counts = np.diff(cuts).tolist()
         needed = [place for place, count in enumerate(self.counts) if count]
         if prompts and len(needed) < len(self.prompts):
             self._keep_prompts(needed)
+        if not everybody:
+            self._move(kept, oldest)
+        self._fill_up()
+
+    def _move(self, kept: Sequence[int], oldest: int) -> None:
+        """Put these rows into the first places."""
         (index,) = to_device([np.array(kept, dtype=np.int64)], self.model.device)
         tables = (self.age, self.length, self.last, self.live)
         for table in (*tables, self.tokens, self.logprobs, self.uniforms):
@@ -269,12 +275,11 @@ class RowsInPlace:
         for layer in self._layers.values():
             for own in (layer.keys, layer.values):
                 own[: len(kept), :oldest] = own[:, :oldest].index_select(0, index)
-        self._fill_up()
 
     def _keep_prompts(self, needed: Sequence[int]) -> None:
-        begins = [*accumulate(map(len, self.prompts), initial=0)]
-        spans = [np.arange(begins[place], begins[place + 1]) for place in needed]
-        (index,) = to_device([np.array([*chain(*spans)], dtype=np.int64)], self.model.device)
+        spans = self._spans()
+        tokens = tokens_of_spans([spans[place] for place in needed])
+        (index,) = to_device([tokens], self.model.device)
         for layer in self._layers.values():
             for kept in (layer.prompt_keys, layer.prompt_values):
                 kept[: len(index)] = kept.index_select(0, index)
@@ -299,14 +304,16 @@ def probed_logits(
 
 
 class _Kept(NamedTuple):
-    """Some prompts of the rows as a `Lender`, numbered from the ``first`` of them."""
+    """Prompts whose keys and values are kept in these spans; a `Lender`."""
 
-    rows: RowsInPlace
+    layers: Mapping[int, _Layer]
     prompts: Sequence[tuple[int, ...]]
-    first: int
+    spans: Sequence[Span]
 
     def lent(self, layer: int, prompt: int, tokens: int) -> tuple[Tensor, Tensor]:
-        return self.rows.lent(layer, self.first + prompt, tokens)
+        kept, begin = self.layers[layer], self.spans[prompt].start
+        there = slice(begin, begin + tokens)
+        return kept.prompt_keys[there], kept.prompt_values[there]
 
 
 class _Step:

@@ -234,20 +234,20 @@ class TorchSampler:
         self, requests: Sequence[SampleRequest], parameters: SamplingParameters, seed: int
     ) -> Iterator[list[DrawnRow]]:
         """Rows, as soon as they are seen to be done."""
-        uniforms = partial(self._uniforms, requests=requests, parameters=parameters, seed=seed)
-        longest, limit = parameters.max_tokens, self._limit(parameters)
         if not any(request.samples for request in requests):
             return
+        uniforms = partial(self._uniforms, requests=requests, parameters=parameters, seed=seed)
+        most, limit = parameters.max_tokens, self._limit(parameters)
         if self._in_place(requests, parameters):
-            capacity = capacity_of(requests, limit, max_tokens=longest)
+            capacity = capacity_of(requests, limit, max_tokens=most)
             room = Room(rows=capacity.rows, tokens=capacity.prompt_tokens)
-            waiting = Waiting(requests, limit=room, max_tokens=longest, packed=True)
+            waiting = Waiting(requests, limit=room, max_tokens=most, packed=True)
             rows = RowsInPlace(self.model, parameters, capacity)
             steps = CapturedSteps(self._uncaptured(parameters), self._refuse_graphs)
             yield from GraphDecoder(rows, waiting, steps, uniforms=uniforms).run()
             return
         forward = self._forward(requests, parameters, limit)
-        waiting = Waiting(requests, limit=limit, max_tokens=longest, shared=forward.joins)
+        waiting = Waiting(requests, limit=limit, max_tokens=most, shared=forward.joins)
         decoder: Decoder[Any] = Decoder(forward, waiting, parameters, uniforms=uniforms)
         with forward.active():
             yield from decoder.run()

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,15 @@ from dph.model.attention.probing import (
 from dph.model.forward.prefix_tree import LEAST_SAVED
 from dph.model.forward.transfer import to_device
 from dph.model.sampler.torch.prefill import (
+    PREFILL_TOKENS,
     PrefillAttention,
     PrefillPart,
     layer_of,
-    prefill_parts,
+    prefilled,
 )
 from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.waves import Wave, WaveRow, padded_width
 
-PREFILL_TOKENS = 8192
-"""Prompt tokens that one forward runs; a longer prompt has one of its own."""
 CPU_PREFILL_TOKENS = 2048
 """The same on a CPU, where what lies between two products of more tokens is slow to reach."""
 LEAST_ROWS = 16
@@ -87,21 +87,16 @@ class SharedForward:
         # The last token drawn is never an input.
         cache = SharedCache(wave, capacity=max(self.max_tokens - 1, 1), device=self.model.device)
         on_cpu = self.model.device.type == "cpu"
-        places: list[int] = []
-        logits = []
-        for part in prefill_parts(
+        logits = prefilled(
+            partial(self._prefill, cache),
             wave.prompts,
             cache,
             living,
             device=self.model.device,
             most_tokens=min(PREFILL_TOKENS, CPU_PREFILL_TOKENS) if on_cpu else PREFILL_TOKENS,
             least_saved=self.least_saved,
-        ):
-            places += part.places
-            logits.append(self._prefill(cache, part))
-        found = torch.cat(logits)
-        in_order = found.index_copy(0, torch.tensor(places, device=found.device), found)
-        return cache, in_order.index_select(0, cache.prompt_of_row)
+        )
+        return cache, logits.index_select(0, cache.prompt_of_row)
 
     def step(
         self, caches: Sequence[SharedCache], tokens: Int[Tensor, "rows"]
