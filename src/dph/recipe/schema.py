@@ -21,6 +21,8 @@ from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.section import Count, Phrase, Positive, Section
 from dph.recipe.stores import FROM_FILE, StoreSettings
 from dph.recipe.tables import (
+    CACHE_TOKENS,
+    MAX_ROWS,
     ConsolidationSettings,
     ModelSettings,
     PresamplingSettings,
@@ -381,7 +383,7 @@ class Recipe(Section):
             dtype="bfloat16" if narrow else "float32",
             kernels="liger" if cuda and LIGER.is_installed else "torch",
         )
-        rows = {} if cuda else {"max_rows": 256, "cache_tokens": 262144}
+        rows = {} if cuda else {"max_rows": MAX_ROWS, "cache_tokens": CACHE_TOKENS}
         sampling = self.sampling.decided(**rows)
         return self.model_copy(update={"model": model, "sampling": sampling})
 

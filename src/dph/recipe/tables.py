@@ -185,6 +185,10 @@ class PresamplingSettings(Section):
         return self
 
 
+MAX_ROWS, CACHE_TOKENS = 256, 262144
+"""Rows and tokens of the sampler's cache where they do not follow from a GPU's memory."""
+
+
 class SamplingSettings(Section):
     """Sampling of completions while pre-sampling and training."""
 

@@ -18,6 +18,7 @@ from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.vllm import EngineOptions, VLLMSampler, require_vllm
 from dph.recipe import Recipe
+from dph.recipe.tables import MAX_ROWS
 from dph.runs.plan import RunPlan
 from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.tasks.environments import EnvironmentVerifier
@@ -137,7 +138,7 @@ def _vllm(plan: RunPlan, model: PreTrainedModel, path: Path) -> VLLMSampler:
         tokenizer,
         options=EngineOptions(
             dtype=recipe.model.dtype,
-            max_rows=256 if recipe.sampling.max_rows == "auto" else recipe.sampling.max_rows,
+            max_rows=MAX_ROWS if recipe.sampling.max_rows == "auto" else recipe.sampling.max_rows,
             memory=settings.memory,
             gpus=settings.gpus,
             context=settings.context,

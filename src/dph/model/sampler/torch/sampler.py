@@ -36,6 +36,7 @@ from dph.model.sampler.torch.shared_forward import (
     window_refusal,
 )
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, padded_width
+from dph.recipe.tables import CACHE_TOKENS, MAX_ROWS
 from dph.records import Completion
 
 # Forward passes through the cache that transformers makes for a model, whatever its attention.
@@ -128,10 +129,6 @@ class RepeatedForward:
 
 
 _LOG = logging.getLogger(__name__)
-MAX_ROWS = 256
-"""Completions decoded side by side on a CPU."""
-CACHE_TOKENS = 262144
-"""Tokens of the cache on a CPU."""
 _MANY_LAUNCHES = "a token is not one launch in sampling"
 SHORT_PROMPT = 64
 """A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
