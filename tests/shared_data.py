@@ -11,11 +11,12 @@ SOME_AND_ALL = pytest.mark.parametrize(
 """A test that takes every twentieth of many rows, and, marked slow, all of them."""
 
 
+SHARED = Path(os.environ.get("DPH_DATA") or Path(__file__).parents[2] / "shared" / "data")
+
+
 def shared_data(name: str) -> Path:
     """The directory or file ``name`` of the data; the test is skipped where it is not there."""
-    home = os.environ.get("DPH_DATA")
-    root = Path(home) if home else Path(__file__).parents[2] / "shared" / "data"
-    path = root / name
+    path = SHARED / name
     if not path.exists():
         pytest.skip(f"needs {path}")
     return path
