@@ -117,7 +117,7 @@ def test_a_problem_without_an_answer_is_an_error_that_names_it():
 def test_closing_is_harmless():
     with NumberVerifier() as verifier:
         verifier.close()
-    assert (verifier.name, verifier.version) == ("number", "1")
+    assert (verifier.name, verifier.version) == ("number", "2")
 
 
 def test_both_numbers_are_in_the_reason_however_long_they_are():

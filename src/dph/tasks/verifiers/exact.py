@@ -11,6 +11,7 @@ from dph._base.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.tasks.verifiers.turn import read_turn
 
 # The number verifier: the last number in the response equals the answer, exactly.
 #
@@ -40,7 +41,7 @@ class NumberVerifier(Closing):
     """Compares the last number of the response with ``answer``."""
 
     name = "number"
-    version = "1"
+    version = "2"
     settings: Mapping[str, Any] = MappingProxyType({})
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
@@ -92,7 +93,7 @@ def _grade_number(problem: Problem, response: str) -> Verdict:
         reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]
         return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
     try:
-        number = last_number(response)
+        number = last_number(read_turn(response).answer)
     except NumberTooLongError as error:
         return Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason=str(error))
     except ZeroDivisionError:
@@ -129,7 +130,7 @@ class ExactVerifier(Closing):
     """Compares the stripped response with ``answer``; upper and lower case differ."""
 
     name = "exact"
-    version = "1"
+    version = "2"
     settings: Mapping[str, Any] = MappingProxyType({})
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
@@ -139,7 +140,7 @@ class ExactVerifier(Closing):
             DataError: a problem has no ``answer``.
         """
         pairs = zip(problems, responses, strict=True)
-        return [_grade(problem, response.strip()) for problem, response in pairs]
+        return [_grade(problem, read_turn(response).answer.strip()) for problem, response in pairs]
 
 
 def _grade(problem: Problem, response: str) -> Verdict:
@@ -162,12 +163,13 @@ def _grade(problem: Problem, response: str) -> Verdict:
 
 
 def _text(_: Verifier, response: str) -> Gold | None:
-    return {"answer": response.strip()} if response.strip() else None
+    answer = read_turn(response).answer.strip()
+    return {"answer": answer} if answer else None
 
 
 def _last_number(_: Verifier, response: str) -> Gold | None:
     try:
-        number = last_number(response)
+        number = last_number(read_turn(response).answer)
     except (NumberTooLongError, ZeroDivisionError):
         return None
     return None if number is None else {"answer": str(number)}

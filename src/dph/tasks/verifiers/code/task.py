@@ -21,6 +21,7 @@ from typing import Any
 
 from dph.errors import DataError
 from dph.tasks.verifiers.sql.extraction import answer_spans
+from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 
 # Finding the program in a response.
 #
@@ -32,28 +33,17 @@ from dph.tasks.verifiers.sql.extraction import answer_spans
 # Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(``, an assignment or
 # a ``for``, ``while``, ``if``, ``with`` or ``try`` up to its colon.
 #
-# Inside of the last ``<answer>`` element, where there is one, and else after the last
-# ``</think>``. A tag in a string on one line of a fenced block is part of a program.
+# Of a turn's answer (dph.tasks.verifiers.turn), and there inside of the last ``<answer>`` element,
+# if there is one. A tag in a string on one line of a fenced block is part of a program.
 
 _LONGEST = 250_000
-_FENCE = re.compile(r"^[ \t]{0,3}+(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^\n`]*+$", re.MULTILINE)
 _PYTHON = frozenset({"python", "py", "python3", "py3"})
 _STATEMENT = re.compile(
     r"^(?:(?:async )?def |class |import \w|from [\w.]+ import |print\(|@\w|[A-Za-z_]\w*+ ?= ?\S"
     r"|(?:for|while|if|with|try)\b[^\n:]*+:)",
     re.MULTILINE,
 )
-_TAG = re.compile(r"</?(?:answer|think)>", re.IGNORECASE)
-_LITERAL = re.compile(
-    r"""(?<!\w)[rbfu]{0,2}+(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")""", re.IGNORECASE
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    mark: str
-    text: str
-    start: int
+_ANSWER = re.compile(r"</?answer>", re.IGNORECASE)
 
 
 def extract_program(response: str, *, entry_point: str = "", prefix: bool = False) -> str | None:
@@ -64,13 +54,10 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
     >>> extract_program("Here:\n```python\nprint(1)\n```\nIt prints 1.")
     'print(1)\n'
     """
-    response = response[-_LONGEST:]
-    plain = _without_quoted_tags(response)
-    if spans := answer_spans(plain):
+    response = read_turn(response).answer[-_LONGEST:]
+    if spans := answer_spans(without_quoted(_ANSWER, response)):
         response = response[slice(*spans[0])]
-    elif (thought := plain.rfind("</think>")) >= 0:
-        response = response[thought + len("</think>") :]
-    blocks = [block for block in _blocks(response) if block.text.strip()]
+    blocks = [block for block in fenced_blocks(response) if block.text.strip()]
     if not blocks:
         return response if _reads_like_python(response, prefix) else None
     name = re.escape(entry_point.partition(".")[0])
@@ -83,45 +70,9 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
     return next((found[-1].text for found in choices if found), None)
 
 
-def _without_quoted_tags(response: str) -> str:
-    """The response, as long as before, with other characters for the tags that programs quote."""
-    if not _TAG.search(response):
-        return response
-    parts, done = [], 0
-    for block in _blocks(response):
-        blanked = _LITERAL.sub(lambda found: _TAG.sub(_blanked, found[0]), block.text)
-        parts += [response[done : block.start], blanked]
-        done = block.start + len(block.text)
-    return "".join([*parts, response[done:]])
-
-
-def _blanked(found: re.Match[str]) -> str:
-    return "_" * len(found[0])
-
-
 def _reads_like_python(response: str, prefix: bool) -> bool:
     first = next((line for line in response.splitlines() if line.strip()), "")
     return (prefix and first[:1] in (" ", "\t")) or bool(_STATEMENT.search(response))
-
-
-def _blocks(response: str) -> list[_Block]:
-    """The fenced blocks; one that is never closed goes to the end."""
-    blocks: list[_Block] = []
-    opening: re.Match[str] | None = None
-    for fence in _FENCE.finditer(response):
-        if opening is None:
-            opening = fence
-        elif fence[1][0] == opening[1][0] and len(fence[1]) >= len(opening[1]) and not fence[2]:
-            blocks.append(_block(response, opening, fence.start()))
-            opening = None
-    if opening is not None:
-        blocks.append(_block(response, opening, len(response)))
-    return blocks
-
-
-def _block(response: str, opening: re.Match[str], end: int) -> _Block:
-    start = min(opening.end() + 1, end)
-    return _Block(opening[2].lower(), response[start:end], start)
 
 
 FIELDS = ("tests", "cases")

@@ -12,6 +12,7 @@ from dph._base.closing import Closing
 from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.turn import read_turn
 
 # Entries of reasoning-gym: made again wherever they are needed, from the fields of a problem.
 #
@@ -36,6 +37,7 @@ def gym_answer(response: str) -> str | None:
     >>> gym_answer("<answer> 7 </answer> Answer: 9")
     '7'
     """
+    response = read_turn(response).answer
     if elements := _ELEMENT.findall(response):
         found = elements[-1]
     else:

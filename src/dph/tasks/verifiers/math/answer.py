@@ -4,7 +4,7 @@ The last ``\boxed{...}`` whose braces close counts. Boxes that only commas, ``an
 keep apart are one answer of several parts, so that ``\boxed{1} or \boxed{2}`` is not a free
 second guess. Without a box, the rest of the paragraph after the last final-answer phrase counts.
 The closing sentence of the Minerva prompt (``The final answer is ... I hope it is correct.``)
-counts more than a box before it.
+counts more than a box before it. All this inside of the last ``<answer>`` element, if there is one.
 """
 
 import re
@@ -74,6 +74,7 @@ def same_spelling(text: str) -> str:
     return _NEEDLESS_BLANK.sub("", _WORDS.sub(r" \1 ", text)).strip()
 
 
+_ELEMENT = "<answer>"
 PHRASES = ("final answer is", "answer is", "final answer:", "answer:")
 LONGEST_ANSWER = 5000
 
@@ -112,6 +113,9 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
     >>> find_answer(r"$\boxed{2}$ and $\boxed{3}$").parts, find_answer("The answer is 5.").parts
     (('2', '3'), ('5.',))
     """
+    if (start := response.lower().rfind(_ELEMENT)) >= 0:
+        inside = response[start + len(_ELEMENT) :].partition("</")[0]
+        return find_answer(inside, phrases) or FoundAnswer((inside,), Place.PHRASE, inside)
     minerva = _after_phrase(response, (_MINERVA_START,), end=_MINERVA_END)
     if minerva and "box" not in minerva.context:
         return minerva

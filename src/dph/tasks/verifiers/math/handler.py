@@ -28,6 +28,7 @@ from dph.tasks.verifiers.math.number import (
     same_in_base,
 )
 from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
+from dph.tasks.verifiers.turn import read_turn
 
 ANSWER_STAGE = "answer"
 
@@ -75,7 +76,8 @@ class MathGrader:
         # Whatever sympy raises on the way is the answer's doing, not the verifier's.
         try:
             read_gold = partial(self._read_gold, request, stage)
-            outcome, reason = self._grade(request["response"], request["gold"], read_gold)
+            answer = read_turn(request["response"]).answer
+            outcome, reason = self._grade(answer, request["gold"], read_gold)
         except _BadGoldError as error:
             outcome, reason = Outcome.BAD_GOLD, str(error)
         except Exception as error:  # noqa: BLE001

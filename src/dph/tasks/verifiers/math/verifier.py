@@ -12,6 +12,7 @@ from dph.records import Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.math.answer import PHRASES, find_answer
+from dph.tasks.verifiers.turn import read_turn
 
 # What the verifiers ``math`` and ``math_qwen`` share: pairs in, verdicts out.
 #
@@ -140,7 +141,7 @@ class MathVerifier(PooledMathVerifier):
 
 def _boxed(verifier: Verifier, response: str) -> Gold | None:
     """The boxes, or the text after a phrase; other expressions are not compared."""
-    found = find_answer(response, verifier.settings["phrases"])
+    found = find_answer(read_turn(response).answer, verifier.settings["phrases"])
     if found is None or not any(part.strip() for part in found.parts):
         return None
     return {"answer": " ".join(f"\\boxed{{{part}}}" for part in found.parts)}

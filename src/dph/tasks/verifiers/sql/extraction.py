@@ -1,6 +1,7 @@
 """Finding the SQL statement in a response.
 
-Places to look at, in the order given (DEFAULT_SOURCES); the first that holds SQL decides:
+Places of a turn's answer (dph.tasks.verifiers.turn) to look at, in the order given
+(DEFAULT_SOURCES); the first that holds SQL decides:
 
 1. ``answer``: the last ``<answer>`` element that holds SQL, fenced or bare. The last one may be
    left open.
@@ -29,6 +30,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, first_word, is_blank, tokenize
+from dph.tasks.verifiers.turn import read_turn
 
 __all__ = ["DEFAULT_SOURCES", "ExtractedSQL", "SQLSource", "extract_sql"]
 
@@ -328,9 +330,10 @@ def extract_sql(
     >>> extract_sql("steps: keep age > 20 ; SELECT name FROM singer ;").statement
     'SELECT name FROM singer'
     """
-    response = response[-_LONGEST:]
-    found = (_FINDERS[source](response) for source in sources)
-    return next((statement for statement in found if statement is not None), None)
+    thoughts, answer = read_turn(response)
+    answer = answer[-_LONGEST:]
+    found = next(filter(None, (_FINDERS[source](answer) for source in sources)), None)
+    return ExtractedSQL(found.statement, thoughts + found.preamble) if found else None
 
 
 def _answer(response: str) -> ExtractedSQL | None:
