@@ -1,6 +1,11 @@
 """Pages of the web from archives of crawls (WARC): what a page says, without markup and menus."""
 
+import codecs
 import datetime
+import io
+import mmap
+import re
+import zlib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -14,13 +19,15 @@ PAGE_SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 READING_PAGES = {"fastwarc": "fastwarc", "resiliparse": "resiliparse"}
 """Packages that read archives and pages, by module."""
 _OK = 200
+_HEAD_OF_RECORD = re.compile(rb"\x1f\x8b\x08|\x28\xb5\x2f\xfd|(?<=\n)WARC/\d")
+"""The beginning of a record, packed or not: where to read on after damage."""
 
 
 def page_documents(path: Path, label: str, facts: Mapping[str, Any]) -> Iterator[Document | Skip]:
     """A document for each page of HTML in an archive; its id is the label and the URL.
 
     ``text`` is the page's main content, ``commit_time`` the time of the crawl. Of one URL that was
-    crawled twice the later page stays.
+    crawled twice the later page stays. Where a record is damaged, reading continues at the next.
 
     Args:
         path: a WARC file, packed or not.
@@ -28,35 +35,76 @@ def page_documents(path: Path, label: str, facts: Mapping[str, Any]) -> Iterator
         facts: fields that all its documents share.
     """
     warc = import_module("fastwarc.warc")
+    start, before, told = 0, "the beginning", False
+    with path.open("rb") as file:
+        while True:
+            file.seek(start)
+            damage: Exception | None = None
+            try:  # a record at a time, whatever the file unpacks to
+                for record in warc.ArchiveIterator(file, parse_http=False, fsspec_args=False):
+                    start, told = record.stream_pos, False
+                    if record.record_type != warc.WarcRecordType.response:
+                        continue
+                    before = printable(record.headers.get("WARC-Target-URI") or "").strip("<>")
+                    found = _page_or_skip(record, before, label, facts)
+                    yield found
+                    if isinstance(found, Skip):
+                        told = found.reason in ("cut_off", "page_damaged")
+                        if found.reason == "cut_off":  # it may have swallowed the next ones
+                            break
+                else:
+                    return
+            except DAMAGE as error:
+                damage = error
+            following = _next_record(file, start + 1)
+            if damage and (not told or following is None):
+                rest = f"read on at byte {following}" if following else "the rest is not read"
+                yield Skip("file_damaged", f"after {before}", f"{_words(damage)}; {rest}")
+            if following is None:
+                return
+            start, told = following, True
+
+
+def _next_record(file: io.BufferedReader, start: int) -> int | None:
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = _HEAD_OF_RECORD.search(data, start)
+        return found.start() if found else None
+
+
+def _words(error: Exception) -> str:
+    return printable(f"{type(error).__name__}: {error}")[:150]
+
+
+def _page_or_skip(record: Any, url: str, label: str, facts: Mapping[str, Any]) -> Document | Skip:
+    """The page of a record; whatever goes wrong with it is a loss of this page alone."""
     try:
-        records = warc.ArchiveIterator(  # a record at a time, whatever the file unpacks to
-            str(path),
-            record_types=warc.WarcRecordType.response,
-            auto_decode="all",
-            fsspec_args=False,
-        )
-        for record in records:
-            yield _page(record, label, facts)
+        return _page(record, url, label, facts)
     except DAMAGE as error:
-        yield Skip("file_damaged", "", f"{type(error).__name__}: {error}"[:200])
+        return Skip("page_damaged", url, _words(error))
 
 
-def _page(record: Any, label: str, facts: Mapping[str, Any]) -> Document | Skip:
-    url = printable(record.headers.get("WARC-Target-URI") or "").strip("<>")
+def _page(record: Any, url: str, label: str, facts: Mapping[str, Any]) -> Document | Skip:
     if not url:
-        return Skip("no_url", printable(record.record_id))
-    if not record.is_http or record.http_headers is None:
+        return Skip("no_url", printable(record.record_id or ""))
+    if not record.is_http:
         return Skip("not_http", url)
-    if record.http_headers.status_code != _OK:
-        return Skip("http_status", url, str(record.http_headers.status_code))
-    if (record.http_content_type or "").lower() not in ("text/html", "application/xhtml+xml"):
-        return Skip("not_html", url, printable(record.http_content_type or ""))
+    record.parse_http()
+    headers = record.http_headers
+    if headers is None:
+        return Skip("not_http", url)
+    if headers.status_code != _OK:
+        return Skip("http_status", url, str(headers.status_code))
+    content = headers.get("Content-Type") or ""
+    kind = re.split(r"[;,\s]", content.strip(), maxsplit=1)[0].lower()
+    if kind not in ("text/html", "application/xhtml+xml"):
+        return Skip("not_html", url, printable(kind))
     data = record.reader.read(LARGEST + 1)
+    if len(data) < record.content_length and len(data) <= LARGEST:
+        return Skip("cut_off", url, f"{len(data)} of {record.content_length} bytes")
+    data = _decoded(data, headers)
     if len(data) > LARGEST:
         return Skip("oversized", url, f"over {LARGEST} bytes")
-    if len(data) < record.content_length and not _is_coded(record.http_headers):
-        return Skip("cut_off", url, f"{len(data)} of {record.content_length} bytes")
-    text = page_text(data, record.http_charset)
+    text = page_text(data, content)
     if not text.strip():
         return Skip("no_text", url)
     moment = record.record_date
@@ -71,10 +119,6 @@ def _page(record: Any, label: str, facts: Mapping[str, Any]) -> Document | Skip:
     return Document.of(text, **fields)
 
 
-def _is_coded(headers: Any) -> bool:
-    return any(headers.get(name) for name in ("Content-Encoding", "Transfer-Encoding"))
-
-
 def _path_of(url: str) -> str:
     try:
         return urlsplit(url).path.strip("/")
@@ -82,15 +126,112 @@ def _path_of(url: str) -> str:
         return ""
 
 
-def page_text(data: bytes, charset: str | None = None) -> str:
+# Bodies, and the encodings of pages, as browsers read them.
+
+
+def _decoded(data: bytes, headers: Any) -> bytes:
+    """The body without its codings, at most a byte over ``LARGEST``.
+
+    The library could do so, but loses its place in the archive if a body is broken. Many crawlers
+    store plain bodies with the server's headers, so that what begins like HTML may be just that.
+    """
+    names = ("Content-Encoding", "Transfer-Encoding")
+    codings = ",".join(value for name in names for value in headers.get_multiple(name))
+    for coding in reversed(codings.lower().split(",")):
+        try:
+            data = _without(coding.strip(), data)
+        except DAMAGE:
+            if not data.lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"<"):
+                raise
+    return data
+
+
+def _without(coding: str, data: bytes) -> bytes:
+    streams = import_module("fastwarc.stream_io")
+    if coding in ("gzip", "x-gzip", "deflate"):
+        for bits in (47, -zlib.MAX_WBITS):  # gzip and zlib by their heads, or no head
+            try:
+                return zlib.decompressobj(bits).decompress(data, LARGEST + 1)
+            except zlib.error as error:
+                failure = error
+        raise failure
+    readers = {"br": "BrotliReader", "zstd": "ZstdReader", "chunked": "ChunkedReader"}
+    if coding not in readers:  # identity, or a charset where none belongs
+        return data
+    found: bytes = getattr(streams, readers[coding])(io.BytesIO(data)).read(LARGEST + 1)
+    return found
+
+
+_CODECS = {
+    "gbk": ("gb18030",),
+    "big5": ("big5hkscs", "cp950"),
+    "shift_jis": ("cp932",),
+    "euc_jp": ("euc_jp", "euc_jis_2004"),
+    "euc_kr": ("cp949",),
+    "iso8859-11": ("cp874",),
+}
+"""Python's codecs for what the standard's table of labels names so, and more of it than Python
+means by the name; the second is tried where the first fails."""
+_LABELS = {
+    "x-mac-cyrillic": "mac_cyrillic",
+    "x-mac-ukrainian": "mac_cyrillic",
+    "x-user-defined": "cp1252",
+    "hz-gb-2312": "hz",
+    "iso-2022-kr": "iso2022_kr",
+    "csiso2022kr": "iso2022_kr",
+}
+"""Labels that resiliparse's table lacks. The last three are refused by browsers, lest a page could
+smuggle in a script; here they are read."""
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_HEADER = re.compile(r"(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
+_META = re.compile(
+    rb"<meta\s[^>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)|^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"'>]+)",
+    re.IGNORECASE,
+)
+_META_BYTES = 1024
+
+
+def page_text(data: bytes, content_type: str = "") -> str:
     """The main content of a page as plain text, with a line for each block.
 
     Args:
         data: the page.
-        charset: its encoding by the server; without one it is found out.
+        content_type: the server's header, whose charset goes before what the page says of itself,
+            and after a byte-order mark (https://encoding.spec.whatwg.org).
     """
-    encoding = import_module("resiliparse.parse.encoding")
     extract = import_module("resiliparse.extract.html2text")
-    text = encoding.bytes_to_str(data, charset or encoding.detect_encoding(data))
+    mark = next((mark for mark in _BOMS if data.startswith(mark)), b"")
+    codec = _BOMS.get(mark) or _codec_of(data, content_type)
+    text = _text(data.removeprefix(mark), _CODECS.get(codec, (codec,)))
     found: str = extract.extract_plain_text(text, main_content=True, preserve_formatting=True)
     return found.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _codec_of(data: bytes, content_type: str) -> str:
+    encoding = import_module("resiliparse.parse.encoding")
+
+    def known(label: str) -> str:
+        named = _LABELS.get(label.lower())
+        return named or encoding.map_encoding_to_html5(label, fallback_utf8=False) or ""
+
+    if codec := next(filter(None, map(known, _HEADER.findall(content_type))), ""):
+        return codec
+    head = re.sub(rb"<!--.*?-->", b"", data[:_META_BYTES], flags=re.DOTALL)
+    for pair in _META.findall(head):
+        if codec := known(b"".join(pair).decode("latin-1").strip()):
+            return "utf-8" if codec.startswith("utf-16") else codec  # it was read as ASCII
+    found: str = encoding.detect_encoding(data)
+    return found
+
+
+def _text(data: bytes, names: tuple[str, ...]) -> str:
+    for name in names:
+        try:
+            return data.decode(name)
+        except UnicodeDecodeError:
+            continue
+    return data.decode(names[0], "replace")
