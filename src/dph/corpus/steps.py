@@ -24,7 +24,8 @@ from dph.errors import DataError, StageError
 
 SECONDS = 3600.0
 """Limit of what a step does before it announces something, such as sorting."""
-_GIVEN_UP = {ReplyKind.TIMED_OUT: "time", ReplyKind.CRASHED: "crash"}
+GIVEN_UP = {ReplyKind.TIMED_OUT: "time", ReplyKind.CRASHED: "crash"}
+"""Reasons for giving up a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +185,10 @@ def answer_of(
         if reply.kind is ReplyKind.OK:
             answer: dict[str, Any] = reply.value
             return answer
-        if reply.kind not in _GIVEN_UP or most_given_up <= len(given_up):
+        if reply.kind not in GIVEN_UP or most_given_up <= len(given_up):
             raise StageError(_failure(name, reply, given_up))
         if careful and reply.stage:
-            given_up[reply.stage] = _GIVEN_UP[reply.kind]
+            given_up[reply.stage] = GIVEN_UP[reply.kind]
         elif careful:
             raise StageError(_failure(name, reply, given_up))
         careful = True

@@ -114,6 +114,10 @@ def ingest(
             help="Column of the rows that holds a field; may be repeated (text=code).",
         ),
     ] = None,
+    allow_loss: Annotated[
+        bool,
+        typer.Option("--allow-loss", help="End with 0 even if more is damaged than could be read."),
+    ] = False,
     shards: ShardsOption = None,
     workers: WorkersOption = None,
     engine: EngineOption = "cores",
@@ -122,9 +126,10 @@ def ingest(
     """Read files and write them as a corpus.
 
     Each document has its language, type and origin. Links and files that are binary, oversized
-    (over 8 MB), undecodable or broken are counted by reason and listed in skipped.parquet.
+    (over 8 MB), undecodable or broken are counted by reason and listed in skipped.parquet. The last
+    line says how much was damaged; if that is more than was read, the exit code is 1.
     """
-    from dph.cli.corpus.options import print_corpus
+    from dph.cli.corpus.options import print_corpus, say_loss
     from dph.cli.display.output import open_progress
     from dph.corpus.ingest.reading import column_choices
     from dph.corpus.ingest.run import ingest as run_ingest
@@ -137,3 +142,4 @@ def ingest(
             units, out, shards=shards, workers=open_workers(engine, workers), on_progress=advance
         )
     print_corpus(corpus, as_json=as_json)
+    say_loss(corpus, as_json=as_json, allowed=allow_loss)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from dph.cli.display.output import json_text, table_text
-from dph.cli.options import one_of
+from dph.cli.options import FAILED, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +52,21 @@ def print_corpus(corpus: "Corpus", *, as_json: bool) -> None:
         f"{total.kept_bytes / 1e6:.2f} of {total.bytes / 1e6:.2f} MB "
         f"in {len(corpus.shards)} shards -> {shown(corpus.directory)}"
     )
+
+
+def say_loss(corpus: "Corpus", *, as_json: bool, allowed: bool = False) -> None:
+    """Say what a stage lost by damage, if it did.
+
+    Raises:
+        typer.Exit: it lost more than it kept, and that is not ``allowed``.
+    """
+    from dph.corpus.ingest.run import loss_of
+
+    loss = loss_of(corpus)
+    if loss.line:
+        typer.echo(_shown(loss.line), err=as_json)
+    if loss.too_much and not allowed:
+        raise typer.Exit(FAILED)
 
 
 def _listed(counts: "Mapping[str, int]") -> str:
@@ -211,6 +226,9 @@ def run_over_shards(
     with open_progress().task(name, len(corpus.shards), "shards") as advance:
         made = run(corpus, out, workers=number, on_progress=advance)
     print_corpus(made, as_json=as_json)
+    if corpus.directory.parent == out:  # it was ingested just now
+        say_loss(corpus, as_json=as_json)
+    say_loss(made, as_json=as_json)
 
 
 def open_workers(engine: str, workers: int | None) -> "Workers":

@@ -183,17 +183,19 @@ def archive_files(path: Path, name: str) -> Iterator[RawFile | Skip]:
     paths. Links, devices, paths that lead outside and files that are too large are skips; so is,
     once, the rest of an archive that is broken or unpacks to too much.
     """
+    before = "the beginning"
     try:
         found = _zip_files(path) if zipfile.is_zipfile(path) else _tar_files(path)
         for count, file in enumerate(found):
             if count >= _MOST_MEMBERS:
-                yield Skip("archive_too_large", "", f"over {_MOST_MEMBERS} members")
+                yield Skip("archive_too_large", f"after {before}", f"over {_MOST_MEMBERS} members")
                 return
+            before = file.path
             yield _without_top(file, _folded(name)) if isinstance(file, RawFile) else file
     except TooLargeError as error:
-        yield Skip("archive_too_large", "", str(error))
+        yield Skip("archive_too_large", f"after {before}", str(error))
     except DAMAGE as error:
-        yield Skip("archive_damaged", "", f"{type(error).__name__}: {error}"[:200])
+        yield Skip("archive_damaged", f"after {before}", f"{type(error).__name__}: {error}"[:200])
 
 
 def _tar_files(path: Path) -> Iterator[RawFile | Skip]:

@@ -93,6 +93,15 @@ DAMAGE = (
 """Errors of the libraries where an archive or a file of rows is broken or made to break them."""
 
 
+LEFT_OUT = frozenset(
+    {
+        *("link", "submodule", "special", "lfs_pointer", "binary", "oversized"),
+        *("http_status", "not_html", "not_http", "no_url", "no_text"),
+    }
+)
+"""Reasons for leaving an input out on purpose; all others say that it is damaged."""
+
+
 @dataclass(frozen=True, slots=True)
 class RawFile:
     """A file as it lies in its source; ``path`` is in it, with ``/``."""
@@ -205,6 +214,7 @@ def row_documents(
         facts: fields that a row without them gets.
         columns: the column of a field, where it is none of the usual ones.
     """
+    place = "the beginning"
     try:
         rows = _TABLES.get(path.suffix, _json_rows)(path)
         for place, row in rows:
@@ -215,20 +225,28 @@ def row_documents(
             else:
                 yield row_document(row, place, label, facts, columns)
     except TooLargeError as error:
-        yield Skip("file_too_large", "", str(error))
+        yield Skip("file_too_large", f"{path.name}, after {place}", str(error))
     except DAMAGE as error:
-        yield Skip("file_damaged", "", f"{type(error).__name__}: {error}"[:200])
+        note = f"{type(error).__name__}: {error}"[:200]
+        yield Skip("file_damaged", printable(f"{path.name}, after {place}"), note)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
     with unpacked(path) as stream:
+        # UTF-16 and UTF-32 by their mark or by the zeros of their first characters, as JSON's
+        # first ones are ASCII. Line by line, each would be guessed again and most be lost.
+        encoding = json.detect_encoding(stream.peek(4)[:4])
+        lines: Any = stream
+        end: Any = b"\n"
+        if not encoding.startswith("utf-8"):
+            lines, end = io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n"), "\n"
         number = 0
-        while line := stream.readline(_LONGEST_LINE):
+        while line := lines.readline(_LONGEST_LINE):
             number += 1
             place = f"line {number}"
-            if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-                while line and not line.endswith(b"\n"):
-                    line = stream.readline(_LONGEST_LINE)
+            if len(line) == _LONGEST_LINE and not line.endswith(end):
+                while line and not line.endswith(end):
+                    line = lines.readline(_LONGEST_LINE)
                 yield place, Skip("line_too_long", place, f"over {_LONGEST_LINE} bytes")
             elif line.strip():
                 try:
@@ -272,23 +290,25 @@ def row_document(
 ) -> Document | Skip:
     """The document of a row at ``place``; the other arguments are those of ``row_documents``."""
     found = {name: value for name, value in _fields(row, columns) if value is not None}
-    text = found.pop("text", None)
-    if not isinstance(text, str):
-        return Skip("no_text", place)
+    fields = dict(facts)
+    for name, value in found.items():
+        try:
+            fields[name] = _typed(name, value)
+        except (ValueError, OverflowError) as error:
+            column = f" (column {columns[name]})" if name in columns else ""
+            return Skip("bad_field", place, f"{name}{column}: {error}"[:200])
+    text = fields.pop("text", None)
+    if text is None:
+        return Skip("no_text", place, f"the row has {', '.join(map(repr, row))}"[:200])
     if wrong := _unfit(text):
         return Skip(wrong, place)
-    try:
-        fields = dict(facts) | {name: _typed(name, value) for name, value in found.items()}
-        parts = [fields.pop(name, "") for name in ("filename", "ext")]
-        named = ".".join(filter(None, parts)) or fields.get("id", "")
-        path = fields.setdefault("path", named)
-        language = language_named(fields["language"]) if fields.get("language") else None
-        language = language or language_of_path(path)
-        kind = fields.get("doc_type")
-        fields["language"] = language.name
-        fields["doc_type"] = language.doc_type if kind is None else DocType(kind)
-    except (ValueError, OverflowError) as error:
-        return Skip("bad_field", place, str(error)[:200])
+    parts = [fields.pop(name, "") for name in ("filename", "ext")]
+    named = ".".join(filter(None, parts)) or fields.get("id", "")
+    path = fields.setdefault("path", named)
+    language = language_named(fields["language"]) if fields.get("language") else None
+    language = language or language_of_path(path)
+    fields["language"] = language.name
+    fields.setdefault("doc_type", language.doc_type)
     name = path or hashlib.sha256(text.encode()).hexdigest()[:16]
     return Document.of(text, **{"id": f"{label}/{name}", "source": label} | fields)
 
@@ -311,14 +331,45 @@ def _typed(name: str, value: Any) -> Any:
     if name in _NUMBERS:
         value = int(value) if isinstance(value, float) and value.is_integer() else value
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r:.80}")
+            raise _wrong("a number of at least 0", value)
         return value
+    if name == "licence":
+        value = _choice(value)
     if isinstance(value, int) and not isinstance(value, bool) and name == "id":
         value = str(value)
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {value!r:.80}")
-    value.encode()  # half of a surrogate pair is a ValueError
+        raise _wrong("text", value)
+    if name == "doc_type":
+        if value not in [*DocType]:
+            raise _wrong(f"one of {', '.join(DocType)}", value)
+        return DocType(value)
+    if name != "text":  # which has reasons of its own
+        value.encode()  # half of a surrogate pair is a ValueError
     return value
+
+
+def _wrong(allowed: str, value: Any) -> ValueError:
+    return ValueError(f"it must be {allowed}, got {type(value).__name__} {value!r:.80}")
+
+
+def _choice(value: Any) -> Any:
+    """A list of licences, also one written as a text, as the choice that it is: A OR B.
+
+    An object is a licence as GitHub describes it. Of a list with anything else none is known.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value.replace("'", '"'))
+        except ValueError:
+            return value
+    if not isinstance(value, list | dict):
+        return value
+    items = value if isinstance(value, list) else [value]
+    named = [each.get("spdx_id") if isinstance(each, dict) else each for each in items]
+    named = [*dict.fromkeys(each for each in named if each not in (None, ""))]
+    if not all(isinstance(each, str) for each in named):
+        return ""
+    return " OR ".join(f"({each})" if " " in each and named[1:] else each for each in named)
 
 
 def _unfit(text: str) -> str:

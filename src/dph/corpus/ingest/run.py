@@ -1,13 +1,15 @@
 """Ingestion: every input read once, then cut into shards; both continue after a kill."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dph._base.files import read_json, write_json
 from dph.corpus import remote
+from dph.corpus.ingest.reading import LEFT_OUT
 from dph.corpus.ingest.sources import Unit, plan
 from dph.corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
 from dph.corpus.running import BOARDS, Workers, run_steps
@@ -25,10 +27,11 @@ from dph.corpus.shards import (
     shards_for,
 )
 from dph.corpus.stage_run import OnProgress, finish_stage, sole_writer, whole
-from dph.corpus.steps import Step
-from dph.errors import DataError, SettingsError
+from dph.corpus.steps import GIVEN_UP, Step
+from dph.corpus.tables import read_table
+from dph.errors import DataError, SettingsError, StageError
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same inputs give other documents."""
 _LARGEST_SHARD = 2_000_000_000
 """Bytes of text; a worker holds the documents of a shard while it sorts them."""
@@ -194,6 +197,43 @@ def _cutting(runs: Sequence[Sequence[_Piece]], out: Path, shards: int) -> list[G
     return steps
 
 
+# Losses by damage, which nobody asked for; rules that drop documents lose nothing.
+
+
+class Loss(NamedTuple):
+    """A stage's loss as a line, '' if there is none; and whether it lost more than it kept."""
+
+    line: str
+    too_much: bool
+
+
+def loss_of(corpus: Corpus) -> Loss:
+    """The inputs that a stage could not read, and the documents that cost it a worker.
+
+    Where nothing at all was kept, all that was left out counts.
+    """
+    flow = corpus.manifest.flow
+    dropped = {name: flow.reasons[name] for name in GIVEN_UP.values() if name in flow.reasons}
+    kept = flow.total().documents - sum(each.documents for each in dropped.values())
+    lost = Counter({name: each.documents for name, each in dropped.items()})
+    lost.update({name: n for name, n in flow.skipped.items() if not kept or name not in LEFT_OUT})
+    if not lost:
+        return Loss("", False)
+    if dropped:
+        first, file = next(iter(dropped.values())).examples[0], "dropped"
+    else:
+        rows = read_table(remote.fetched(corpus.directory / SKIPPED_FILE))
+        row = next(row for row in rows if row["reason"] in lost)
+        first = ": ".join(filter(None, (row["source"], row["path"], row["note"])))
+        file = SKIPPED_FILE
+    reasons = ", ".join(f"{name} {count}" for name, count in sorted(lost.items()))
+    line = (
+        f"{corpus.manifest.stage}: lost {lost.total()}, kept {kept}: {reasons}; first {first}; all "
+        f"are in {remote.shown(corpus.directory / file)}"
+    )
+    return Loss(line, lost.total() > kept)
+
+
 # Input of a stage: the directory of an earlier stage, or a file of documents.
 
 _OWN_INPUT, _LABEL = ".input", "input"
@@ -207,7 +247,11 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
 
     Raises:
         DataError: there is nothing to read, or ``path`` is a stage that has not finished.
+        StageError: more of it is damaged than can be read.
     """
     if is_corpus(path) or any(remote.names(path / board) for board in BOARDS):
         return open_corpus(path)
-    return ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)
+    found = ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)
+    if (loss := loss_of(found)).too_much:
+        raise StageError(f"{loss.line}; to accept it: dph corpus ingest --allow-loss {path}")
+    return found
