@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dph._base.files import atomic_file, make_directory, sha256
 from dph._base.files.rows import read_rows
-from dph.corpus.dedup.signatures import shingle_hashes
+from dph.corpus.dedup.signatures import WITHOUT_BLANKS, hashes_of_runs, words_in
 from dph.corpus.documents import Document
 from dph.corpus.running import Workers
 from dph.corpus.shards import Corpus
@@ -22,7 +22,7 @@ from dph.corpus.tables import TableWriter, read_table
 from dph.errors import DataError, SettingsError
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 
-# Test sets as an index: their runs of 10 words, the functions they ask for, their queries.
+# Test sets as an index: their runs of 10 words, short items, functions they ask for, queries.
 
 # SQL queries in a form in which spelling does not count.
 
@@ -64,19 +64,28 @@ def _long_enough(statement: list[str]) -> Iterator[str]:
         yield " ".join(statement)
 
 
-WORDS = 10
-"""In a row that a document must not share with a test."""
+WORDS, CHARACTERS = 10, 20
+"""In a row that a document must not share with a test: words, or characters of a script without
+blanks."""
+LEAST_WORDS, LEAST_CHARACTERS = 7, 14
+"""Of a shorter item, which is looked for as a whole. Those below may be anybody's."""
 
 INDEX = pa.schema(
     [(name, pa.string()) for name in ("kind", "set", "name")] + [("hash", pa.uint64())]
 )
 """The columns of the index: a row for each thing that is looked for."""
 
-WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d\w*|_+|[a-z]")
 """A word that says nothing by itself: 12, 0x1f, 1e5, or a letter, as in lists of letters."""
 GRAM, ENTRY_POINT, QUERY, DATABASE = "words", "entry_point", "query", "database"
-"""The kinds of things that are looked for."""
+"""The kinds of things that are looked for. A run is named by its length, if it is not of 10 words,
+with ``_APART`` if letters of scripts without blanks are words of it."""
+_APART = "c"
+_ITEMS = (
+    *("prompt", "question", "problem", "text", "instruction", "question_content", "description"),
+    *("task", "input", "content"),
+)
+"""Columns of what a test asks, best first; without any it is the longest text of the row."""
 _QUERIES, _DATABASES = ("query", "sql", "SQL", "gold_sql"), ("db_id", "database")
 
 
@@ -84,43 +93,52 @@ _QUERIES, _DATABASES = ("query", "sql", "SQL", "gold_sql"), ("db_id", "database"
 class TestSets:
     """The texts to look for.
 
-    ``grams`` is ascending, and ``gram_sets`` says which set each of them is of; the other three
-    are test sets by name.
+    ``grams`` is ascending, and ``gram_sets`` says which set each of them is of; ``lengths`` are
+    those of their runs, by whether letters are taken apart. The other three are test sets by name.
     """
 
     __test__ = False  # the name is no test of pytest's
 
     grams: NDArray[np.uint64]
     gram_sets: NDArray[np.object_]
+    lengths: Mapping[bool, Sequence[int]]
     entry_points: Mapping[str, str]
     queries: Mapping[str, str]
     databases: Mapping[str, str]
 
 
-def write_index(sets: Mapping[str, Path], path: Path) -> None:
+def write_index(sets: Mapping[str, Path], path: Path) -> dict[str, tuple[int, int]]:
     """Write the index of test sets, by their names, to ``path``.
 
     Rows may have an ``entry_point``, a ``query`` (or sql, SQL, gold_sql) and a ``db_id``; every
-    text in them counts by its runs of 10 words, but for runs of numbers alone. What two sets share
-    is told of the first by name.
+    text in them counts by its runs of 10 words, but for runs of numbers alone, and by those of 20
+    characters of scripts without blanks. What a row asks counts as a whole where it is shorter.
+    What two sets share is told of the first by name.
+
+    Returns:
+        For each set how many of its items are too short to be found, and how many it has.
 
     Raises:
         DataError: a file cannot be read, has no rows, or a row is not an object.
     """
     found: dict[tuple[str, str, int], str] = {}
+    sizes: dict[str, tuple[int, int]] = {}
     for name in sorted(sets):
-        count = 0
+        count = short = 0
         for place, row in read_rows(sets[name]):
             if not isinstance(row, dict):
                 raise DataError(f"{place}: a row is a JSON object, got {row!r:.80}")
-            count += 1
-            for key in _things(row):
+            item = _item(row)
+            count, short = count + 1, short + (not item)
+            for key in (*_things(row), *item):
                 found.setdefault(key, name)
         if not count:
             raise DataError(f"the test set {name} ({sets[name]}) has no rows")
+        sizes[name] = short, count
     with atomic_file(path) as temporary, TableWriter(temporary, INDEX) as table:
         for (kind, thing, value), name in sorted(found.items()):
             table.write({"kind": kind, "set": name, "name": thing, "hash": value})
+    return sizes
 
 
 def read_index(path: Path) -> TestSets:
@@ -130,23 +148,27 @@ def read_index(path: Path) -> TestSets:
         DataError: it cannot be read.
     """
     grams: list[tuple[int, str]] = []
+    lengths: dict[bool, set[int]] = {False: set(), True: set()}
     named: dict[str, dict[str, str]] = {kind: {} for kind in (ENTRY_POINT, QUERY, DATABASE)}
     for row in read_table(path, tuple(INDEX.names)):
         if row["kind"] == GRAM:
             grams.append((row["hash"], row["set"]))
+            name = row["name"]
+            lengths[name.endswith(_APART)].add(int(name.rstrip(_APART) or WORDS))
         else:
             named[row["kind"]][row["name"]] = row["set"]
     grams.sort()
     return TestSets(
         np.array([value for value, _ in grams], dtype=np.uint64),
         np.array([name for _, name in grams], dtype=object),
+        {apart: sorted(each) for apart, each in lengths.items()},
         *(named[kind] for kind in (ENTRY_POINT, QUERY, DATABASE)),
     )
 
 
 def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     for text in _texts(row):
-        yield from ((GRAM, "", value) for value in _grams(text.lower()))
+        yield from _windows(text.lower())
     name = row.get("entry_point")
     if isinstance(name, str) and name and not name.startswith("__"):
         yield ENTRY_POINT, name, 0
@@ -158,15 +180,44 @@ def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             yield DATABASE, row[column], 0
 
 
-def _grams(text: str) -> list[int]:
-    """The runs of 10 words, without those of numbers and letters alone, which any table has."""
-    hashes = shingle_hashes(text, WORDS)
-    if not len(hashes):
-        return []
-    numbers = np.array([bool(_NUMBER.fullmatch(word)) for word in WORD.findall(text)], dtype=int)
-    in_a_row = np.convolve(numbers, np.ones(WORDS, dtype=int), mode="valid")
-    found: list[int] = hashes[in_a_row < WORDS].tolist()
+def _item(row: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """The runs of what a row asks, or all of it as one run; [] if that is too short."""
+    named = {str(name).lower(): [*_texts(value)] for name, value in row.items()}
+    texts = next((named[name] for name in _ITEMS if any(named.get(name, ()))), [*_texts(row)])
+    text = max(texts, key=len, default="").lower()
+    found = [*_windows(text)]
+    if not found:
+        for apart, least, most in (
+            (False, LEAST_WORDS, WORDS),
+            (True, LEAST_CHARACTERS, CHARACTERS),
+        ):
+            length = len(words_in(text, apart=apart)[0])
+            if least <= length < most:
+                found += _runs(text, apart, length, length // 2 + 1)
     return found
+
+
+def _windows(text: str) -> Iterator[tuple[str, str, int]]:
+    """The runs of 10 words, without those of numbers and letters alone, which any table has."""
+    yield from _runs(text, False, WORDS, 1)
+    if WITHOUT_BLANKS.search(text):
+        yield from _runs(text, True, CHARACTERS, CHARACTERS // 2)
+
+
+def _runs(text: str, apart: bool, length: int, least: int) -> Iterator[tuple[str, str, int]]:
+    """The runs of so many words of which at least ``least`` say something."""
+    hashes, starts, ends = words_in(text, apart=apart)
+    found = hashes_of_runs(hashes, length)
+    if not len(found):
+        return
+    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    if apart:
+        telling = [WITHOUT_BLANKS.match(word) is not None for word in words]
+    else:
+        telling = [len(word) >= min(least, 2) and not _NUMBER.fullmatch(word) for word in words]
+    in_a_row = np.convolve(telling, np.ones(length, dtype=int), mode="valid")
+    name = "" if (apart, length) == (False, WORDS) else f"{length}{_APART * apart}"
+    yield from ((GRAM, name, value) for value in found[in_a_row >= least].tolist())
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -220,18 +271,20 @@ class Decontamination:
 
     def _words(self, document: Document) -> Iterator[Drop]:
         text, grams = document.text.lower(), self._sets.grams
-        hashes = shingle_hashes(text, WORDS)
-        if not len(hashes) or not len(grams):
-            return
-        places = np.minimum(np.searchsorted(grams, hashes), len(grams) - 1)
-        hits = np.flatnonzero(grams[places] == hashes)
-        by_set: dict[str, list[int]] = {}
-        for hit in hits.tolist():
-            by_set.setdefault(self._sets.gram_sets[places[hit]], []).append(hit)
-        words = WORD.findall(text) if by_set else []
-        for name, found in sorted(by_set.items()):
-            shared = " ".join(words[found[0] : found[0] + WORDS])
-            yield Drop(f"{GRAM}:{name}", value=float(len(found)), threshold=">= 1", note=shared)
+        shared: dict[str, list[str]] = {}
+        for apart, lengths in self._sets.lengths.items():
+            if apart and (text.isascii() or not WITHOUT_BLANKS.search(text)):
+                continue
+            hashes, starts, ends = words_in(text, apart=apart)
+            for length in lengths:
+                found = hashes_of_runs(hashes, length)
+                places = np.minimum(np.searchsorted(grams, found), len(grams) - 1)
+                for hit in np.flatnonzero(grams[places] == found).tolist():
+                    run = zip(starts[hit : hit + length], ends[hit : hit + length], strict=True)
+                    words = ("" if apart else " ").join(text[start:end] for start, end in run)
+                    shared.setdefault(self._sets.gram_sets[places[hit]], []).append(words)
+        for name, runs in sorted(shared.items()):
+            yield Drop(f"{GRAM}:{name}", value=float(len(runs)), threshold=">= 1", note=runs[0])
 
     def _entry_points(self, document: Document) -> Iterator[Drop]:
         for name in sorted({*_DEFINITION.findall(document.text)} & {*self._sets.entry_points}):
@@ -258,6 +311,10 @@ def make_stage(settings: Mapping[str, Any]) -> Decontamination:
 DEFAULT_CHECKS = tuple(check for check in CHECKS if check != ENTRY_POINT)
 """Names of functions are left to rows of questions and answers: in 5,456 well-kept Python files
 168 define one of HumanEval's and MBPP's names, and one shares ten words with a test."""
+
+
+TOO_SHORT = "too_short"
+"""Setting in the manifest: for a set the items that are too short to be found, and all."""
 
 
 def decontaminate(
@@ -294,11 +351,13 @@ def decontaminate(
         if path.resolve() == index.resolve():
             raise DataError(f"{path} is an input and would be overwritten: write to another place")
     with sole_writer(out):
-        write_index(sets, index)
+        sizes = write_index(sets, index)
+    short = {name: [*size] for name, size in sizes.items() if size[0] and GRAM in checks}
     spec = StageSpec(
         name="decontaminate",
+        version=2,
         entry="dph.corpus.decontaminate:make_stage",
-        settings={"checks": sorted(checks), "sets": sorted(sets)},
+        settings={"checks": sorted(checks), "sets": sorted(sets), TOO_SHORT: short},
         inputs={"index": sha256(index)},
         files={"index": str(index.resolve())},
     )

@@ -185,18 +185,22 @@ def decontaminate(
 ) -> None:
     """Drop documents that share text with a test set.
 
-    Shared text is 10 words in a row, a SQL query or the name of a database. DIR/dropped has what
-    each document shared, and the counts.
+    Shared text is 10 words in a row, 20 characters of a script without blanks, a shorter item as a
+    whole (from 7 words or 14 characters on), a SQL query or the name of a database. DIR/dropped has
+    what each document shared, and the counts. The last line says how many items are too short.
     """
-    from dph.corpus.decontaminate import DEFAULT_CHECKS, ENTRY_POINT
+    from dph.corpus.decontaminate import DEFAULT_CHECKS, ENTRY_POINT, TOO_SHORT
     from dph.corpus.decontaminate import decontaminate as run_decontaminate
 
     sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}
     checks = (*DEFAULT_CHECKS, ENTRY_POINT) if entry_points else DEFAULT_CHECKS
     run = partial(run_decontaminate, sets=sets, checks=checks)
-    run_over_shards(
+    made = run_over_shards(
         "decontaminate", source, out, run, engine=engine, workers=workers, as_json=as_json
     )
+    for name, (short, items) in made.manifest.history[-1]["settings"][TOO_SHORT].items():
+        line = f"{name}: {short} of {items} items are too short to be found by their text"
+        typer.echo(line, err=as_json)
 
 
 def dedup(

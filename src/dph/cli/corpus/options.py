@@ -216,7 +216,7 @@ def run_over_shards(
     engine: str,
     workers: int | None,
     as_json: bool,
-) -> None:
+) -> "Corpus":
     """Open the input of a verb, run its stage over all shards, and print what it made."""
     from dph.cli.display.output import open_progress
     from dph.corpus.ingest.run import open_input
@@ -229,6 +229,7 @@ def run_over_shards(
     if corpus.directory.parent == out:  # it was ingested just now
         say_loss(corpus, as_json=as_json)
     say_loss(made, as_json=as_json)
+    return made
 
 
 def open_workers(engine: str, workers: int | None) -> "Workers":

@@ -29,7 +29,7 @@ from dph.corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph.corpus.steps import Step
 from dph.corpus.tables import TableWriter, read_table
 
-VERSION = 1
+VERSION = 2
 """Counts up when the same documents and settings give another outcome."""
 _GROUP_BYTES = 64_000_000
 """Text of the candidates that one worker looks at more closely."""

@@ -6,6 +6,7 @@ The hashing is rensa's (Rust): at 2,048 hashes several times as fast as the next
 """
 
 import hashlib
+import re
 from array import array
 from collections.abc import Sequence
 from functools import cache
@@ -21,13 +22,23 @@ from dph.errors import SettingsError
 # The words of a text as 64-bit hashes, all at once: a loop over words would be most of the time.
 #
 # A word is a longest run of word characters (those of ``\w``: letters, digits and the underscore
-# of any script), its case counts.
+# of any script), its case counts. A letter of a script without blanks between words is a word.
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _BASE = 0xD1342543DE82EF95
 _INVERSE = pow(_BASE, -1, 1 << 64)
-_CODES, _NOT_ASKED = 0x110000, 2
+_CODES, _NOT_ASKED, _ALONE = 0x110000, 2, 3
+
+WITHOUT_BLANKS = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u1b00-\u1b7f"
+    "\u3005-\u3007\u3040-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\ua980-\ua9ff\uaa60-\uaadf\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f"
+    "\U00020000-\U000323af]"
+)
+"""Characters of scripts without blanks between words: Thai, Lao, Tibetan; Burmese; Khmer; Tai
+scripts; Balinese; kana, bopomofo and Han; Javanese; halfwidth kana; rare kana and Han. Korean has
+blanks."""
 
 
 def word_hashes(text: str) -> NDArray[np.uint64]:
@@ -40,8 +51,12 @@ def word_hashes(text: str) -> NDArray[np.uint64]:
     return words_in(text)[0]
 
 
-def words_in(text: str) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    """A hash for each word of ``text``, and where the word begins.
+def words_in(
+    text: str, *, apart: bool = True
+) -> tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]:
+    """A hash for each word of ``text``, and where the word begins and ends.
+
+    Letters of scripts without blanks are words unless they are not to be taken ``apart``.
 
     Equation: h(c_0 ... c_{n-1}) = mix(n + sum of t(c_i) * b**i modulo 2**64), t a random-looking
     number for each character and b odd.
@@ -54,13 +69,22 @@ def words_in(text: str) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
         codes: NDArray[np.uint8] | NDArray[np.uint32] = np.frombuffer(text.encode(), dtype=np.uint8)
     else:
         codes = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
-    edges = np.flatnonzero(np.diff(_is_word(codes), prepend=False, append=False))
-    starts, ends = edges[::2], edges[1::2]
+    kinds = _kinds(codes)
+    if apart and kinds.dtype != np.bool_ and (kinds == _ALONE).any():
+        word, alone = np.pad(kinds != 0, 1), np.pad(kinds == _ALONE, 1)
+        cut = (word[1:] != word[:-1]) | alone[1:] | alone[:-1]  # before each character, and last
+        starts = np.flatnonzero(cut[:-1] & word[1:-1])
+        ends = np.flatnonzero(cut[1:] & word[1:-1]) + 1
+    else:
+        edges = np.flatnonzero(
+            np.diff(kinds.astype(np.bool_, copy=False), prepend=False, append=False)
+        )
+        starts, ends = edges[::2], edges[1::2]
     powers, inverses = _powers(1 << max(16, len(codes).bit_length()))
     sums = np.zeros(len(codes) + 1, dtype=np.uint64)
     np.cumsum(_numbers(codes) * powers[: len(codes)], out=sums[1:])
     found = (sums[ends] - sums[starts]) * inverses[starts]
-    return mixed(found + (ends - starts).astype(np.uint64)), starts
+    return mixed(found + (ends - starts).astype(np.uint64)), starts, ends
 
 
 def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -73,16 +97,20 @@ def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values
 
 
-def _is_word(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.bool_]:
+def _kinds(
+    codes: NDArray[np.uint8] | NDArray[np.uint32],
+) -> NDArray[np.bool_] | NDArray[np.uint8]:
+    """0 or False for a character that belongs to no word; ``_ALONE`` for one that is a word."""
     if codes.dtype == np.uint8:
         return _ascii()[0][codes]
     table = _unicode()
     found = table[codes]
     if (found == _NOT_ASKED).any():
         for code in np.unique(codes[found == _NOT_ASKED]).tolist():
-            table[code] = _belongs(code)
+            alone = WITHOUT_BLANKS.match(chr(code)) is not None
+            table[code] = _belongs(code) * (_ALONE if alone else 1)
         found = table[codes]
-    return found.astype(np.bool_)
+    return found
 
 
 def _numbers(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -100,7 +128,7 @@ def _ascii() -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
 
 @cache
 def _unicode() -> NDArray[np.uint8]:
-    """1 or 0 for each character, filled in as they are met: there are over a million."""
+    """Kind of each character, filled in as they are met: there are over a million."""
     return np.full(_CODES, _NOT_ASKED, dtype=np.uint8)
 
 
@@ -139,7 +167,7 @@ def shingle_hashes(text: str, length: int = WORDS) -> NDArray[np.uint64]:
     >>> len(shingle_hashes("one two three four five six"))
     2
     """
-    return _hashes_of_runs(word_hashes(text), length)
+    return hashes_of_runs(word_hashes(text), length)
 
 
 def shingle_hashes_of(
@@ -150,11 +178,11 @@ def shingle_hashes_of(
     Computed as: of the texts joined, without the runs that would go from one into the next. Small
     files come several times as cheap as one by one.
     """
-    hashes, starts = words_in("\n".join(texts))
+    hashes, starts, _ = words_in("\n".join(texts))
     text_starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     bounds = np.searchsorted(starts, text_starts)
     counts = np.maximum(np.diff(bounds) - length + 1, 0)
-    runs = _hashes_of_runs(hashes, length)
+    runs = hashes_of_runs(hashes, length)
     within = np.ones(len(runs), dtype=np.bool_)
     for before in range(1, length):
         places = bounds[1:] - before
@@ -162,7 +190,8 @@ def shingle_hashes_of(
     return runs[within], counts
 
 
-def _hashes_of_runs(hashes: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
+def hashes_of_runs(hashes: NDArray[np.uint64], length: int) -> NDArray[np.uint64]:
+    """A hash for each run of ``length`` words, of those of the words."""
     count = len(hashes) - length + 1
     if count < 1:
         return np.empty(0, dtype=np.uint64)
