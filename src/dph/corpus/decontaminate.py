@@ -82,7 +82,7 @@ GRAM, ENTRY_POINT, QUERY, DATABASE = "words", "entry_point", "query", "database"
 with ``_APART`` if letters of scripts without blanks are words of it."""
 _APART = "c"
 _ITEMS = (
-    *("prompt", "question", "problem", "text", "instruction", "question_content", "description"),
+    *("question", "problem", "question_content", "instruction", "text", "prompt", "description"),
     *("task", "input", "content"),
 )
 """Columns of what a test asks, best first; without any it is the longest text of the row."""
@@ -237,6 +237,8 @@ def _texts(value: Any) -> Iterator[str]:
 CHECKS = (GRAM, ENTRY_POINT, QUERY, DATABASE)
 """Keys that a document can be compared by."""
 
+_HEAD_BITS = 22
+_TAIL = np.uint64(64 - _HEAD_BITS)
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 
 
@@ -245,6 +247,10 @@ class Decontamination:
 
     def __init__(self, sets: TestSets, checks: Mapping[str, Any]) -> None:
         self._sets = sets
+        self._heads = np.zeros(
+            1 << _HEAD_BITS, dtype=np.bool_
+        )  # most runs are ruled out by one look
+        self._heads[sets.grams >> _TAIL] = True
         self._checks = [check for name, check in self._all().items() if name in checks["checks"]]
 
     @property
@@ -278,11 +284,13 @@ class Decontamination:
             hashes, starts, ends = words_in(text, apart=apart)
             for length in lengths:
                 found = hashes_of_runs(hashes, length)
-                places = np.minimum(np.searchsorted(grams, found), len(grams) - 1)
-                for hit in np.flatnonzero(grams[places] == found).tolist():
+                maybe = np.flatnonzero(self._heads[found >> _TAIL])
+                places = np.minimum(np.searchsorted(grams, found[maybe]), len(grams) - 1)
+                same = grams[places] == found[maybe]
+                for hit, place in zip(maybe[same].tolist(), places[same].tolist(), strict=True):
                     run = zip(starts[hit : hit + length], ends[hit : hit + length], strict=True)
                     words = ("" if apart else " ").join(text[start:end] for start, end in run)
-                    shared.setdefault(self._sets.gram_sets[places[hit]], []).append(words)
+                    shared.setdefault(self._sets.gram_sets[place], []).append(words)
         for name, runs in sorted(shared.items()):
             yield Drop(f"{GRAM}:{name}", value=float(len(runs)), threshold=">= 1", note=runs[0])
 

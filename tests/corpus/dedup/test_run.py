@@ -69,6 +69,43 @@ def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
     }
 
 
+SCRIPTS = {
+    "han": (range(0x4E00, 0x4E00 + 300), "、", "。"),
+    "kana": (range(0x3042, 0x3090), "、", "。"),
+    "thai": (range(0x0E01, 0x0E2F), " ", ""),
+    "lao": (range(0x0E94, 0x0EA0), " ", ""),
+    "khmer": (range(0x1780, 0x17A3), " ", "។"),
+    "burmese": (range(0x1000, 0x1021), "၊", "။"),
+    "latin words": (None, ", ", "."),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_text_with_one_other_sentence_is_a_near_copy_in_every_script(tmp_path, script):
+    """One of 40 sentences of 12 letters differs: of n runs of 5 letters at most 16 do."""
+    letters, comma, stop = SCRIPTS[script]
+    draw = random.Random(3)
+
+    def sentence():
+        if letters is None:
+            return " ".join(f"w{draw.randrange(500)}" for _ in range(12))
+        return "".join(chr(draw.choice(letters)) for _ in range(12))
+
+    first, stranger = ([sentence() for _ in range(40)] for _ in range(2))
+    second = [*first[:20], sentence(), *first[21:]]
+    documents = [
+        Document.of(comma.join(text) + stop, id=name, path="p")
+        for name, text in (("a", first), ("b", second), ("c", stranger))
+    ]
+    made = dedup(
+        small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=PRESETS["loose"]
+    )
+    assert dropped(made) == {"b": ("near", "a")}
+    (row,) = read_table(made.directory / "dropped" / made.shards[0].name)
+    # (n - 16) / (n + 16) for n = 400; of 476 runs a few are equal
+    assert row["value"] >= 384 / 416
+
+
 def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
     source = small_corpus(tmp_path / "in", planted_documents())
     made = dedup(source, tmp_path / "out", nearness=OPENCODER)

@@ -1,6 +1,7 @@
 import datetime
 import gzip
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,9 +100,98 @@ def test_what_is_no_document_is_counted_with_its_line(tmp_path):
     )
     documents, skipped = read(path)
     assert list(documents) == ["good"]
-    reasons = ["not_json", "not_json", "not_json", "not_a_row", "no_text", "no_text", "binary"]
+    reasons = ["not_json", "not_json", "not_json", "not_a_row", "no_text", "bad_field", "binary"]
     reasons += ["undecodable", "oversized", "bad_field", "bad_field", "bad_field", "not_json"]
     assert skipped == [(reason, f"line {n}") for n, reason in enumerate(reasons, 1)]
+
+
+PUBLISHED = [["MIT"], ["MIT", "Apache-2.0"], [], ["BSD-3-Clause", None, "BSD-3-Clause"]]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_list_of_licences_is_a_choice_and_costs_no_document(tmp_path, form):
+    rows = [{"content": f"x = {n}", "licenses": each} for n, each in enumerate(PUBLISHED)]
+    path = tmp_path / f"a.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        lines(path, *rows)
+    documents, skipped = read(path, {"licence": "licenses"})
+    licences = [document.licence for document in documents.values()]
+    assert (licences, skipped) == (["MIT", "MIT OR Apache-2.0", "", "BSD-3-Clause"], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "licence"),
+    [
+        ('["MIT", "ISC"]', "MIT OR ISC"),  # a list in a text, as tables of text have it
+        ("['MIT', 'ISC']", "MIT OR ISC"),
+        ("[no list", "[no list"),
+        ("[" * 100_000, "[" * 100_000),
+        ("MIT AND ISC", "MIT AND ISC"),
+        (["MIT AND ISC", "Zlib"], "(MIT AND ISC) OR Zlib"),
+        ([{"key": "mit", "spdx_id": "MIT"}], "MIT"),
+        ({"spdx_id": "MIT"}, "MIT"),
+        ({"name": "Other"}, ""),
+        (["MIT", 3], ""),  # it says something else too: none is known
+        ([["MIT"]], ""),
+        ([""], ""),
+    ],
+)
+def test_other_forms_of_licences_are_read_or_none_is_known(tmp_path, value, licence):
+    documents, skipped = read(lines(tmp_path / "a.jsonl", {"text": "x", "license": value}))
+    assert [document.licence for document in documents.values()] == [licence]
+    assert skipped == []
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "said"),
+    [
+        ({"stars": "many"}, {}, ["stars:", "a number of at least 0", "str 'many'"]),
+        ({"path": ["a.py"]}, {}, ["path:", "must be text", "list ['a.py']"]),
+        ({"who": {"a": 1}}, {"repo": "who"}, ["repo (column who):", "must be text", "dict"]),
+        ({"doc_type": "poem"}, {}, ["doc_type:", "code, data, text", "'poem'"]),
+        ({"commit_time": "yesterday"}, {}, ["commit_time:", "'yesterday'"]),
+        ({"license": 3}, {}, ["licence:", "must be text", "int 3"]),
+        ({"text": ["a", "b"]}, {}, ["text:", "must be text", "list"]),
+        ({"id": True}, {}, ["id:", "must be text", "bool True"]),
+    ],
+)
+def test_a_bad_field_is_named_with_its_type_and_what_is_allowed(tmp_path, row, columns, said):
+    (skip,) = row_documents(lines(tmp_path / "a.jsonl", {"text": "x"} | row), "l", {}, columns)
+    assert (skip.reason, skip.path) == ("bad_field", "line 1")
+    assert all(part in skip.note for part in said), skip.note
+
+
+TEXTS = ["one \u2028 line", "zwei Wörter", "三", "\U0001f600", "x" * 20_000]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("packing", ["", ".gz", ".zst"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-16", "utf-32"]
+)
+def test_json_lines_of_every_encoding_are_read_whole(tmp_path, encoding, packing, mark):
+    rows = [json.dumps({"text": text}, ensure_ascii=False) for text in TEXTS]
+    data = (mark + "\n".join(rows) + "\n").encode(encoding)
+    path = tmp_path / f"a.jsonl{packing}"
+    path.write_bytes({"": bytes, ".gz": gzip.compress, ".zst": zstd}[packing](data))
+    documents, skipped = read(path)
+    assert ([document.text for document in documents.values()], skipped) == (TEXTS, [])
+
+
+def test_half_a_pair_costs_its_row_alone_and_a_cut_file_says_after_which_row(tmp_path):
+    rows = [json.dumps({"text": f"row {n} " + "x" * 9_000}) + "\n" for n in range(9)]
+    path = tmp_path / "a.jsonl"
+    half = '{"text": "\udc00"}\n'
+    path.write_bytes("".join([*rows, half, *rows]).encode("utf-16-le", "surrogatepass"))
+    found = [*row_documents(path, "l", {}, {})]
+    assert [each.reason for each in found if not isinstance(each, Document)] == ["undecodable"]
+    assert len(found) == 19
+    path.write_bytes("".join(rows).encode("utf-16")[:-1])
+    *_, last = row_documents(path, "l", {}, {})
+    assert last.reason == "file_damaged"
+    assert re.fullmatch(r"a\.jsonl, after line [78]", last.path)
 
 
 def test_a_line_of_a_hundred_megabytes_is_passed_over_without_being_held(tmp_path):

@@ -19,7 +19,7 @@ PAGE_SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 READING_PAGES = {"fastwarc": "fastwarc", "resiliparse": "resiliparse"}
 """Packages that read archives and pages, by module."""
 _OK = 200
-_HEAD_OF_RECORD = re.compile(rb"\x1f\x8b\x08|\x28\xb5\x2f\xfd|(?<=\n)WARC/\d")
+_HEAD_OF_RECORD = re.compile(rb"\x1f\x8b\x08|\x28\xb5\x2f\xfd|WARC/\d\.\d+\r?\n")
 """The beginning of a record, packed or not: where to read on after damage."""
 
 

@@ -250,7 +250,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
                 yield place, Skip("line_too_long", place, f"over {_LONGEST_LINE} bytes")
             elif line.strip():
                 try:
-                    yield place, json.loads(line)
+                    yield place, json.loads(line if lines is stream else line.lstrip("\ufeff"))
                 except (ValueError, RecursionError, MemoryError) as error:
                     yield place, Skip("not_json", place, str(error)[:200])
 
@@ -360,15 +360,15 @@ def _choice(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value.replace("'", '"'))
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     if not isinstance(value, list | dict):
         return value
     items = value if isinstance(value, list) else [value]
     named = [each.get("spdx_id") if isinstance(each, dict) else each for each in items]
-    named = [*dict.fromkeys(each for each in named if each not in (None, ""))]
-    if not all(isinstance(each, str) for each in named):
+    if not all(each is None or isinstance(each, str) for each in named):
         return ""
+    named = [*dict.fromkeys(filter(None, named))]
     return " OR ".join(f"({each})" if " " in each and named[1:] else each for each in named)
 
 
