@@ -12,14 +12,10 @@ import pyarrow as pa
 from dph.corpus.documents import Document
 from dph.corpus.signals.python import parse_python
 from dph.corpus.stage import FINDING, DocumentOutcome, DocumentStage, StageSpec, require
+from dph.corpus.transform.addresses import email_addresses, public_addresses
 from dph.corpus.transform.notices import without_notice
-from dph.corpus.transform.secrets import (
-    PrivateSpan,
-    email_addresses,
-    public_addresses,
-    replaced,
-    secrets,
-)
+from dph.corpus.transform.secrets import secrets
+from dph.corpus.transform.spans import PrivateSpan, replaced
 
 _MOST_PASSES = 5
 
@@ -45,7 +41,7 @@ def clean(text: str, language: str) -> Cleaned:
         counts["notice"] += 1
         text = without
     for _ in range(_MOST_PASSES):  # a placeholder may end what hid another find
-        found = _found(text, parses=parses)
+        found = _found(text, language, parses=parses)
         if not found:
             break
         changed = replaced(text, found)
@@ -59,15 +55,15 @@ def clean(text: str, language: str) -> Cleaned:
 
 def findings(text: str, language: str) -> list[PrivateSpan]:
     """Replacements of a first pass in ``text``, in order."""
-    return _found(text, parses=_is_python(text, language))
+    return _found(text, language, parses=_is_python(text, language))
 
 
 def _is_python(text: str, language: str) -> bool:
     return language == "python" and parse_python(text) is not None
 
 
-def _found(text: str, *, parses: bool) -> list[PrivateSpan]:
-    found = [*secrets(text), *email_addresses(text), *public_addresses(text)]
+def _found(text: str, language: str, *, parses: bool) -> list[PrivateSpan]:
+    found = [*secrets(text, language), *email_addresses(text), *public_addresses(text)]
     if found and parses:
         spans = _python_prose(text)
         found = [f for f in found if any(a <= f.start and f.start < b for a, b in spans)]
@@ -114,7 +110,10 @@ def transform_spec() -> StageSpec:
     """
     require(FINDING, "transform")
     return StageSpec(
-        name="transform", entry="dph.corpus.transform.cleaning:make_transform", settings={}
+        name="transform",
+        entry="dph.corpus.transform.cleaning:make_transform",
+        settings={},
+        version=2,
     )
 
 

@@ -11,7 +11,9 @@ _NOTICE = re.compile(
     |permission\s+is\s+hereby|permission\s+to\s+use,\s+copy|redistributions?\s+(?:and|of|in)
     |without\s+warrant|warranties\s+of|"as\s+is"|liable\s+for|hold(?:er|s)?\s+harmless
     |free\s+software|general\s+public|www\.gnu\.org|apache\.org/licenses|opensource\.org
-    |@license|@copyright|fsf\.org""",
+    |@license|@copyright|fsf\.org|neither\s+the\s+name|endorse\s+or\s+promote|in\s+no\s+event
+    |this\s+(?:copyright\s+)?notice|disclaims?\b|merchantab|must\s+not\s+be\s+misrepresented
+    |altered\s+source|may\s+not\s+use\s+this\s+file|unless\s+required\s+by\s+applicable""",
     re.IGNORECASE | re.VERBOSE,
 )
 _SURE = re.compile(
@@ -23,12 +25,63 @@ _SURE = re.compile(
 )
 """Words that one of the paragraphs must hold for the others to count as well: a comment may speak
 of licences without being one."""
-_KEPT_HEAD = re.compile(
-    r"\ufeff?(?:#!|<\?xml|<\?php|<!doctype|[#%/\s;*\"'-]*-\*-|#.*coding[:=]|//go:build|// \+build"
-    r"|#\s*(?:frozen_string_literal|syntax=)|[\"']use strict)",
+_BETWEEN = re.compile(
+    r"(?:authors?|contributors?|maintainers?)(?:\(s\))?\s*:|original code|initial developer", re.I
+)
+"""Words of a paragraph that belongs to the notices on both of its sides."""
+_MARK = r"\ufeff?[ \t]*(?:[#;%!*]+|\"[ ]|//+|--+|/\*+|<!--|\(\*|\{-|rem\b|::)[ \t]*"
+READERS: Mapping[str, str] = {
+    # reader: lines, after the marker of a comment
+    "editors": r".*-\*-.*-\*-|-\*-|.*\b(?:vim?|ex):[ \t]*(?:set?\b|\w+[=:])",
+    "encodings": r".*coding[:=]",
+    "checkers of Python": r"(?:mypy|pyright|pytype|pylint|flake8|ruff|isort|fmt|yapf|black|bandit"
+    r"|coverage|pragma|type|doctest|codespell|cspell\w*|sphinx_gallery_\w+)[ \t]*:|noqa\b|nosec\b"
+    r"|pyre-|autopep8:",
+    "Cython": r"(?:cython|distutils)[ \t]*:",
+    "notebooks": r"(?<=# )%%|databricks notebook|(?-i:MAGIC)\b",
+    "JavaScript": r"@(?:ts-|flow|noflow|jsx\w*|format|jest-environment|vitest-environment|deno-types)"
+    r"|(?:eslint|jshint|jslint|stylelint|istanbul|c8|v8|oxlint|biome-|deno-|prettier-|webpack)"
+    r"|tslint:|(?<=/\* )globals?[: ]|<(?:reference|amd-)|[#@][ \t]*source(?:MappingURL|URL)=",
+    "Go": r"go:\w|\+build\b|nolint\b|lint:|(?<=//)(?:export|line)[ ]|\+\w+:|code generated .* do not edit",
+    "Swift": r"swift(?:-tools-version|lint|format)\b|sourcery:",
+    "C": r"clang-(?:format|tidy)|nolint|iwyu\b|cppcheck-|\{ dg-|(?:run|requires|check[\w-]*):",
+    "Java, Kotlin, Scala": r"noinspection|checkstyle|@formatter|scalastyle|scalafmt|scalafix|ktlint"
+    r"|> using\b|(?-i:DEPS|JAVA|REPOS)[ ]|usr/bin/env",
+    "C#": r"</?auto-generated|resharper|stylecop",
+    "Dart": r"@dart\b|ignore(?:_for_file)?:",
+    "PHP": r"phpcs:|@phpstan-|@psalm-|@codingstandards|@phpcs",
+    "Ruby": r"(?:frozen_string_literal|warn_indent|shareable_constant_value|typed|rubocop|sorbet"
+    r"|steep|rbs_inline|simplecov|standard)[ \t]*:",
+    "shells": r"shellcheck\b|compdef\b|autoload\b|sbatch\b|pbs\b|bsub\b|\$[ \t]-|chkconfig:"
+    r"|(?:provide|keyword):|requires[ \t]-",
+    "Docker, YAML, TOML": r"(?:escape|syntax|check)=|hadolint\b|cloud-config|jinja2:|:schema\b"
+    r"|(?:yaml-language-server|renovate|checkov|kics-scan|tflint-ignore|tfsec|trivy|dialyzer)\b"
+    r"|yamllint\b|ansible-lint|@(?:data|ytt|overlay)",
+    "SQL": r"liquibase\b|changeset\b|\+(?:goose|migrate)\b|name:[ \t]*\w+[ \t]*:|sqlfluff|dbmate",
+    "Haskell, Lua, Perl, Elixir, R": r"\#[ \t]*[A-Z_]+\b.*\#-\}|stack\b.*script|hlint|luacheck:"
+    r"|@diagnostic|!(?:non)?strict\b|stylua:|no critic|credo:|perltidy|nolint\b|buildifier:",
+    "TeX, MATLAB, Erlang, Fortran": r"!tex\b|&\w+$|arara:|chktex|\#(?:codegen|ok)\b"
+    r"|\$(?:omp|acc)\b|(?:dir|dec|gcc)\$|f2py\b",
+    "hardware": r"(?:synthesis|synopsys|pragma|verilator|verible)[ \t]",
+}
+"""Lines of comments that a tool reads: without them a file means something else."""
+_BLOCKS = (
+    r"\#[ ]///[ ][A-Za-z0-9-]+[ \t]*\r?\n(?:\#(?:[ ].*)?\n)*?\#[ ]///",  # PEP 723
+    r"\#[ ]---[ \t]*\r?\n\#[ ]+jupy(?:ter|text):.*\n(?:\#.*\n)*?\#[ ]---",  # jupytext
+    r"//[ \t]*==UserScript==.*\n(?://.*\n)*?//[ \t]*==/UserScript==",
+    r"\#+[ ]BEGIN[ ]INIT[ ]INFO.*\n(?:\#.*\n)*?\#+[ ]END[ ]INIT[ ]INFO",
+)
+_READ = re.compile(
+    rf"^(?:{_MARK}(?:{'|'.join(READERS.values())}).*|{'|'.join(_BLOCKS)})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HEAD = re.compile(
+    r"\ufeff?(?:#!|<\?xml|<\?php|<!doctype|#[ \t]*pragma\b|[\"']use (?:strict|client|server|asm))",
     re.IGNORECASE,
 )
-"""Lines before a notice that something reads: interpreters, encodings, build tags."""
+"""Lines before a notice that are no comment."""
+_TAG = re.compile(r"[@\\][A-Za-z]")
+"""A tag of Javadoc, JSDoc, phpDoc or Doxygen begins a paragraph of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,90 +100,29 @@ _PERCENT = CommentStyle(("%",))
 _DASHES = CommentStyle(("--",))
 _ML = CommentStyle((), (("(*", "*)"),))
 
-STYLES: Mapping[str, CommentStyle] = (
-    dict.fromkeys(
-        [
-            "c",
-            "cpp",
-            "csharp",
-            "java",
-            "javascript",
-            "typescript",
-            "tsx",
-            "jsx",
-            "go",
-            "rust",
-            "swift",
-            "kotlin",
-            "scala",
-            "groovy",
-            "dart",
-            "objective-c",
-            "objective-c++",
-            "cuda",
-            "solidity",
-            "zig",
-            "scss",
-            "less",
-            "d",
-            "glsl",
-            "hlsl",
-            "verilog",
-            "systemverilog",
-            "vala",
-            "haxe",
-            "gradle",
-            "thrift",
-        ],
-        _C,
-    )
-    | {"protocol buffer": _C, "css": CommentStyle((), (("/*", "*/"),))}
-    | dict.fromkeys(
-        [
-            "python",
-            "ruby",
-            "perl",
-            "shell",
-            "bash",
-            "yaml",
-            "toml",
-            "r",
-            "julia",
-            "makefile",
-            "cmake",
-            "dockerfile",
-            "tcl",
-            "elixir",
-            "nim",
-            "powershell",
-            "awk",
-            "crystal",
-            "starlark",
-            "cython",
-            "meson",
-            "coffeescript",
-            "hcl",
-        ],
-        _HASH,
-    )
-    | dict.fromkeys(["html", "xml", "vue", "svelte", "xslt", "jsp"], _MARKUP)
-    | dict.fromkeys(("clojure", "common lisp", "emacs lisp", "scheme", "racket"), _LISP)
-    | dict.fromkeys(("tex", "erlang", "matlab", "prolog"), _PERCENT)
-    | dict.fromkeys(("ada", "vhdl", "elm"), _DASHES)
-    | dict.fromkeys(("ocaml", "standard ml", "coq"), _ML)
-    | {
-        "sql": CommentStyle(("--",), (("/*", "*/"),)),
-        "plsql": CommentStyle(("--",), (("/*", "*/"),)),
-        "lua": CommentStyle(("--",), (("--[[", "]]"),)),
-        "haskell": CommentStyle(("--",), (("{-", "-}"),)),
-        "php": CommentStyle(("//", "#"), (("/*", "*/"),)),
-        "ini": CommentStyle((";", "#")),
-        "assembly": CommentStyle((";", "#", "//"), (("/*", "*/"),)),
-        "fortran": CommentStyle(("!",)),
-        "batchfile": CommentStyle(("::", "rem ", "REM ", "@rem ", "@REM ")),
-        "vim script": CommentStyle(('"',)),
-    }
-)
+_NAMES: Mapping[CommentStyle, str] = {
+    _C: "c, cpp, csharp, java, javascript, typescript, tsx, jsx, go, rust, swift, kotlin, scala, "
+    "groovy, dart, objective-c, objective-c++, cuda, solidity, zig, scss, less, d, glsl, hlsl, "
+    "verilog, systemverilog, vala, haxe, gradle, thrift, protocol buffer",
+    _HASH: "python, ruby, perl, shell, bash, yaml, toml, r, julia, makefile, cmake, dockerfile, "
+    "tcl, elixir, nim, powershell, awk, crystal, starlark, cython, meson, coffeescript, hcl",
+    _MARKUP: "html, xml, vue, svelte, xslt, jsp",
+    _LISP: "clojure, common lisp, emacs lisp, scheme, racket",
+    _PERCENT: "tex, erlang, matlab, prolog",
+    _DASHES: "ada, vhdl, elm",
+    _ML: "ocaml, standard ml, coq",
+    CommentStyle((), (("/*", "*/"),)): "css",
+    CommentStyle(("--",), (("/*", "*/"),)): "sql, plsql",
+    CommentStyle(("--",), (("--[[", "]]"),)): "lua",
+    CommentStyle(("--",), (("{-", "-}"),)): "haskell",
+    CommentStyle(("//", "#"), (("/*", "*/"),)): "php",
+    CommentStyle((";", "#")): "ini",
+    CommentStyle((";", "#", "//"), (("/*", "*/"),)): "assembly",
+    CommentStyle(("!",)): "fortran",
+    CommentStyle(("::", "rem ", "REM ", "@rem ", "@REM ")): "batchfile",
+    CommentStyle(('"',)): "vim script",
+}
+STYLES = {name: style for style, names in _NAMES.items() for name in names.split(", ")}
 """By language. Others keep their heads as they are."""
 
 
@@ -164,8 +156,8 @@ def without_notice(text: str, language: str) -> str:
 
 def _after_kept_head(text: str) -> int:
     place = 0
-    while _KEPT_HEAD.match(text, place):
-        line_end = text.find("\n", place)
+    while match := _HEAD.match(text, place) or _READ.match(text, place):
+        line_end = text.find("\n", match.end())
         if line_end < 0:
             return len(text)
         place = line_end + 1
@@ -213,30 +205,44 @@ def _trimmed(comment: str, style: CommentStyle, *, is_block: bool) -> str | None
         '' if nothing else is in it, None if there is no notice.
     """
     lines = cut_lines(comment)
+    read = _read_lines(comment, lines)
     words = [_words(line, style) for line in lines]
-    paragraphs = _paragraphs(words)
-    texts = [" ".join(words[first:last]) for first, last in paragraphs]
+    paragraphs = _paragraphs(words, read)
+    texts = [" ".join(words[i] for i in range(*p) if i not in read) for p in paragraphs]
     if not any(_SURE.search(text) for text in texts):
         return None
-    is_notice = [bool(_NOTICE.search(text) or _SURE.search(text)) for text in texts]
-    first = is_notice.index(True)
-    last = len(is_notice) - 1 - is_notice[::-1].index(True)
-    if first == 0 and last == len(paragraphs) - 1:
-        return "" if is_block else "".join(line for line in lines if _KEPT_HEAD.match(line))
-    begin = paragraphs[first][0] if first else 0
-    end = paragraphs[last + 1][0] if last + 1 < len(paragraphs) else len(lines)
+    notices = [i for i, text in enumerate(texts) if _NOTICE.search(text) or _SURE.search(text)]
+    gone: set[int] = set()
+    for index, (first, last) in enumerate(paragraphs):
+        within = notices[0] < index < notices[-1] and _BETWEEN.search(texts[index])
+        if index in notices or within:
+            is_last = index + 1 == len(paragraphs)
+            following = len(lines) if is_last else paragraphs[index + 1][0]
+            gone.update(range(first if index else 0, max(last, following)))
+    kept = [i for i in range(len(lines)) if i not in gone or i in read]
+    if not kept:
+        return ""
+    rest = "".join(lines[i] for i in kept)
     if not is_block:
-        kept = [line for line in lines[begin:end] if _KEPT_HEAD.match(line)]
-        return "".join(lines[:begin] + kept + lines[end:])
+        return rest
     opening, closing = next(
         pair for pair in style.blocks if comment.lstrip("\ufeff \t").startswith(pair[0])
     )
-    head, foot = lines[:begin], lines[end:]
-    if not head:
-        head = [opening + _line_end(lines[0])]
-    if not foot:
-        foot = [(" " if closing == "*/" else "") + closing + _line_end(lines[-1])]
-    return "".join(head + foot)
+    mark = re.match(rf"\s*{re.escape(opening)}\*?(?!\*)", lines[0].lstrip("\ufeff"))
+    head = "" if kept[0] == 0 else (mark[0] if mark else opening) + _line_end(lines[0])
+    foot = "" if kept[-1] == len(lines) - 1 else closing + _line_end(lines[-1])
+    return head + rest + (" " if foot and closing == "*/" else "") + foot
+
+
+def _read_lines(comment: str, lines: list[str]) -> set[int]:
+    """Numbers of the lines that a tool reads."""
+    spans = [match.span() for match in _READ.finditer(comment)]
+    read, start = set(), 0
+    for index, line in enumerate(lines):
+        if any(begin < start + len(line) and start < end for begin, end in spans):
+            read.add(index)
+        start += len(line)
+    return read
 
 
 def _line_end(line: str) -> str:
@@ -251,14 +257,16 @@ def _words(line: str, style: CommentStyle) -> str:
     return bare.strip("\t *#/;%-=!_+|")
 
 
-def _paragraphs(words: list[str]) -> list[tuple[int, int]]:
-    """Runs of lines that say something: (first, one past the last)."""
+def _paragraphs(words: list[str], read: set[int]) -> list[tuple[int, int]]:
+    """Runs of lines that say something, without those that are read: (first, one past the last)."""
     runs: list[tuple[int, int]] = []
+    follows = False
     for index, text in enumerate(words):
-        if not text:
+        if index in read:
             continue
-        if runs and runs[-1][1] == index:
+        if text and follows and not _TAG.match(text):
             runs[-1] = (runs[-1][0], index + 1)
-        else:
+        elif text:
             runs.append((index, index + 1))
+        follows = bool(text)
     return runs
