@@ -330,3 +330,99 @@ def test_the_end_of_an_endless_response_is_searched():
     assert extract_sql("{" * 20_000_000 + fence).statement == "SELECT 1"
     assert extract_sql(fence + "(" * 20_000_000) is None
     assert time.thread_time() - started < 20
+
+
+JSON_ANSWERS = [
+    '{{"sql": "{}"}}',
+    '{{"SQL": "{}"}}',
+    '{{"Final SQL": "{}"}}',
+    '```json\n{{"thoughts": "select the names", "sql_query": "{}"}}\n```',
+    'Here it is: {{"query": "{}"}} It lists them.',
+    '{{"reasoning": "by age"}}\n{{"sql": "{}"}}',
+    '{{"sql": "SELECT 0"}} is wrong, rather {{"sql": "{}"}}',
+    '[{{"step": 1}}, {{"result": {{"sql": "{}"}}}}]',
+    '{{"query": "Which singers?", "sql": "{}", "dialect_sql": "sqlite"}}',
+    '{{"answer": "{}", "confidence": 0.9}}',
+    '{{"sql": "```sql\\n{}\\n```"}}',
+    '{{"name": "run", "arguments": "{{\\"sql\\": \\"{}\\"}}"}}',
+    '```json\n{{"sql": "{}",}}\n```',
+    "{{'sql': '{}'}}",
+    '{{"set": {{1}}, "sql": "{}"}}',
+]
+
+
+@pytest.mark.parametrize("answer", JSON_ANSWERS)
+@pytest.mark.parametrize("sql", ["SELECT name FROM singer", "WITH a AS (SELECT 1) SELECT * FROM a"])
+def test_the_field_that_names_sql_holds_the_statement(answer, sql):
+    assert statement(answer.format(sql)) == sql
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (
+            '{"query": "how many singers are there"}\nSELECT count(*) FROM singer',
+            "SELECT count(*) FROM singer",
+        ),
+        ('```sql\nSELECT 1\n```\n{"sql": "SELECT 2"}', "SELECT 1"),
+        ('{"name": "get_schema", "arguments": {}}', None),
+        ('{"sql": "<your SQL here>"}', None),
+        ('{"sql": null, "sqls": 3}', None),
+        ('{"sql": "SELEC name"}', "SELEC name"),
+        ('{"note": "we select with care"}', None),
+    ],
+)
+def test_json_that_holds_no_statement_hides_none(response, expected):
+    assert statement(response) == expected
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "</FINAL_ANSWER>",
+        "\n</sql>\nIt lists them.",
+        "<|im_end|>",
+        "<|endoftext|>Question: and now?",
+        "</s>",
+        " [/INST]",
+        "[/SQL]",
+        "\nSQLResult: 3",
+        "\nAnswer: there are 3, or select one",
+        "\n\nFinal answer : 3",
+        "\n### Explanation\nIt lists them.",
+        "\n**Explanation:** it lists them",
+        "**",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "SQLQuery: ", "<FINAL_ANSWER>\n", "**"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT name FROM singer WHERE note <> 'a\nlabel: </b> <|c|> ** ##'",
+        'SELECT a <b, c, "x\ny: z" FROM t WHERE d =\n:e',
+        "SELECT CASE WHEN a < 1 THEN -1 ELSE 2 END\nFROM t\nWHERE a / 2 > 1",
+    ],
+)
+def test_a_closing_mark_or_a_label_ends_a_statement(before, sql, after):
+    assert statement(before + sql + after) == sql
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        '{"',
+        '{"a":',
+        '{"a":1}',
+        '"sql":"',
+        '"sql":"""',
+        '{"sql":"\\\\',
+        "'sql':'a",
+        "[{",
+        "a:\n",
+        "</",
+    ],
+)
+def test_hostile_json_is_read_in_time_that_grows_with_its_length(piece):
+    start = time.perf_counter()
+    extract_sql(piece * (250_000 // len(piece)))
+    assert time.perf_counter() - start < 5

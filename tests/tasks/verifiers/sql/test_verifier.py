@@ -73,7 +73,7 @@ def outcomes(verdicts):
 
 def test_it_is_a_verifier_with_a_name_and_a_version(verifier):
     assert isinstance(verifier, Verifier)
-    assert (verifier.name, verifier.version) == ("sql", "2 (bird)")
+    assert (verifier.name, verifier.version) == ("sql", "3 (bird)")
 
 
 def test_the_five_styles_of_the_right_answer_are_correct(verifier, singer_problem):
@@ -211,7 +211,7 @@ def test_the_rule_is_a_setting_and_part_of_the_version(singers, singer_problem):
     )
     for rule, outcome in [("bird", Outcome.CORRECT), ("strict", Outcome.WRONG)]:
         with SQLVerifier(databases=singers.parent, rule=rule) as verifier:
-            assert verifier.version == f"2 ({rule})"
+            assert verifier.version == f"3 ({rule})"
             assert outcomes(verifier.grade([singer_problem], [response])) == [outcome]
     with pytest.raises(SettingsError, match="no SQL rule 'none'"):
         SQLVerifier(rule="none")

@@ -8,18 +8,21 @@ Places of a turn's answer (dph.tasks.verifiers.turn) to look at, in the order gi
 2. ``fenced``: the last block fenced by ``` or ~~~ and marked ``sql`` (or a dialect) is the
    statement, as it is; without one, the last unmarked block that starts with SELECT or WITH. A
    last fence that is never closed counts. Backticks in a literal or a quoted name are no fence.
-3. ``tool_call``: the last ``<tool_call>`` element (or a response that is nothing but a call)
-   whose JSON arguments hold ``sql``, ``query``, ``sql_query`` or ``statement``.
+3. ``tool_call``: the last ``<tool_call>`` element, else the last object of JSON anywhere, of which
+   a field that names SQL (``sql``, ``query``, ``statement`` and their like) holds it. A response
+   that is one object and nothing else is looked at first of all.
 4. ``bare``: a statement in the text: the last one that starts a line or follows ``;`` or ``:``,
    else the last in inline code, else the first SELECT or WITH anywhere. It ends at its first ``;``
-   outside parentheses and literals. A SELECT that continues a statement (after UNION, or behind the
-   list of a WITH) starts none. "with" as an English word starts none: a WITH is followed by a name
-   and AS or columns.
+   outside parentheses and literals, at a closing mark (``</sql>``, ``[/INST]``), and at the next
+   label of a prompt's form (``SQLResult:`` at the beginning of a line). A SELECT that continues a
+   statement (after UNION, or behind the list of a WITH) starts none. "with" as an English word
+   starts none: a WITH is followed by a name and AS or columns.
 
 What a prompt shows in place of an answer does not count as one: a block of nothing but comments
 ("-- Your SQL query"), of an ellipsis, or of words such as "your SQL query here".
 """
 
+import contextlib
 import json
 import re
 from bisect import bisect_right
@@ -163,8 +166,19 @@ class _Quoted:
 
 _ANSWER = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _TOOL_CALL = re.compile(r"<(/?)tool_call>", re.IGNORECASE)
-_ARGUMENTS = ("arguments", "parameters", "input")
-_NAMES = ("sql", "query", "sql_query", "statement")
+# Names of fields, in letters of lower case alone: of those that hold a statement, and of those
+# that hold one if their text begins as one does.
+_SQL_FIELD = re.compile(r"\w*sql(?:query|statement|code|string)?|query|statement")
+_ANSWER_FIELD = re.compile(r"\w*(?:query|answer)|output|result|response|content|code|final")
+_OBJECT = re.compile(r"\{\s*+\"")
+# A field of what is almost JSON: a comma too many, the quotes of Python.
+_LOOSE_FIELD = re.compile(
+    r"""(["'])(\w{0,20}sql\w{0,20}|query|statement)\1\s*+:\s*+(\"""|["'])((?:(?!\3)[^\\]|\\.)++)\3""",
+    re.IGNORECASE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_MOST_OBJECTS, _DEEPEST = 100, 8
+_DECODER = json.JSONDecoder(strict=False)
 
 
 def answer_spans(response: str) -> list[tuple[int, int]]:
@@ -173,14 +187,28 @@ def answer_spans(response: str) -> list[tuple[int, int]]:
 
 
 def tool_call_statement(response: str) -> ExtractedSQL | None:
-    """The statement in the last tool call that has one."""
+    """The statement in the last tool call that has one, else in the last object of JSON."""
     for start, end in list(_elements(_TOOL_CALL, response))[::-1]:
-        if statement := _argument(response[start:end]):
+        if statement := _field(_object(response[start:end])):
             return ExtractedSQL(statement, response[:start])
-    alone = response.strip()
-    if alone.startswith("{") and alone.endswith("}") and (statement := _argument(alone)):
-        return ExtractedSQL(statement, "")
+    for start, value in reversed(list(_objects(response))):
+        statement = _field(value)
+        if first_word(statement) in ("SELECT", "WITH"):
+            return ExtractedSQL(statement, response[:start])
+    for found in reversed(list(_LOOSE_FIELD.finditer(response))):
+        statement = _ESCAPE.sub(lambda mark: " " if mark[1] in "nrt" else mark[1], found[4]).strip()
+        if first_word(statement) in ("SELECT", "WITH"):
+            return ExtractedSQL(statement, response[: found.start()])
     return None
+
+
+def whole_object_statement(response: str) -> ExtractedSQL | None:
+    """The statement of a response that is an object of JSON and nothing else."""
+    alone = response.strip()
+    if not (alone.startswith("{") and alone.endswith("}")):
+        return None
+    statement = _field(_object(alone))
+    return ExtractedSQL(statement, "") if statement else None
 
 
 def _elements(tag: re.Pattern[str], response: str) -> Iterator[tuple[int, int]]:
@@ -194,24 +222,49 @@ def _elements(tag: re.Pattern[str], response: str) -> Iterator[tuple[int, int]]:
         yield start, len(response)
 
 
-def _argument(payload: str) -> str:
-    """The SQL argument of a call, or ''."""
-    call = _object(payload)
-    inner = next((call[name] for name in _ARGUMENTS if name in call), call)
-    arguments = _object(inner) if isinstance(inner, str) else inner
-    if not isinstance(arguments, dict):
+def _objects(response: str) -> Iterator[tuple[int, Any]]:
+    """Places of the objects of JSON in a text, and what they are; those inside others are not."""
+    end = 0
+    for found in list(_OBJECT.finditer(response))[-_MOST_OBJECTS:]:
+        if found.start() >= end:
+            with contextlib.suppress(ValueError, RecursionError):  # braces of prose
+                value, end = _DECODER.raw_decode(response, found.start())
+                yield found.start(), value
+
+
+def _field(value: Any, depth: int = 0) -> str:
+    """The statement that a field of an object holds, or of the last object inside it; or ''."""
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict) or depth > _DEEPEST:
         return ""
-    values = (arguments.get(name) for name in _NAMES)
-    texts = (value.strip() for value in values if isinstance(value, str))
-    return next((text for text in texts if text and not is_placeholder(text)), "")
+    found: list[tuple[bool, bool, str]] = []  # the best is the least
+    for name, each in value.items():
+        letters = re.sub(r"[\W_]", "", str(name)).lower()
+        named = _SQL_FIELD.fullmatch(letters) is not None
+        if isinstance(each, str) and (named or _ANSWER_FIELD.fullmatch(letters)):
+            statement = _statement_of(each)
+            reads_like_one = first_word(statement) in ("SELECT", "WITH")
+            if reads_like_one or (named and statement):
+                found.append((not reads_like_one, "sql" not in letters, statement))
+    if found:
+        return min(found, key=lambda one: one[:2])[2]
+    inner = [_object(each) if isinstance(each, str) else each for each in value.values()]
+    return next(filter(None, (_field(each, depth + 1) for each in reversed(inner))), "")
 
 
-def _object(text: str) -> dict[str, Any]:
+def _statement_of(text: str) -> str:
+    """The text of a field without a fence around it; '' if it only says where SQL belongs."""
+    fenced = fenced_statement(text)
+    statement = fenced.statement if fenced else text.strip()
+    return "" if is_placeholder(statement) else statement
+
+
+def _object(text: str) -> Any:
     try:
-        value = json.loads(text)
+        return _DECODER.decode(text.strip()) if text.lstrip()[:1] in ("{", "[") else None
     except (ValueError, RecursionError):  # not JSON, so it is not a call
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
 
 
 # Statements in inline code: `SELECT name FROM singer`, with one backtick or two.
@@ -261,6 +314,8 @@ def _end(response: str, start: int, width: int) -> int | None:
 # Statements that stand in a text without any mark.
 
 _WITH = re.compile(r"with\s++(?:recursive\s++)?[\w\"`\[][^\s(]*+\s*+(?:\(|as\b)", re.IGNORECASE)
+_LABEL = re.compile(r"[A-Za-z]\w*+(?:[ \t]\w++){0,3}[ \t]*+:(?![:=])")
+_CLOSING_MARK = re.compile(r"</\w|<\||\[/[A-Z]+\]|\*\*|##")
 _CONTINUES = frozenset({"UNION", "ALL", "INTERSECT", "EXCEPT"})
 
 
@@ -280,7 +335,9 @@ def bare_statement(response: str) -> ExtractedSQL | None:
                 awaits_select = token.word == "WITH"
             elif top_level and token.word == "SELECT":
                 awaits_select = False
-        elif (token.text == ";" and top_level) or (token.text == ")" and token.depth < depth):
+        elif (token.text == ")" and token.depth < depth) or (
+            top_level and _ends_statement(token, response)
+        ):
             end, awaits_select = min(end, token.start), False
         previous = token
     if not bounded and (inline := inline_statement(response)) is not None:
@@ -289,6 +346,14 @@ def bare_statement(response: str) -> ExtractedSQL | None:
         return None
     statement = response[start:end].strip()
     return None if is_placeholder(statement) else ExtractedSQL(statement, response[:start])
+
+
+def _ends_statement(token: Token, text: str) -> bool:
+    """Whether a statement is over before the token: at ``;``, a closing mark, a label of a form."""
+    if token.kind is TokenKind.WORD:
+        label = _LABEL.match(text, token.start)
+        return label is not None and text[: token.start].rstrip(" \t")[-1:] == "\n"
+    return token.text == ";" or _CLOSING_MARK.match(text, token.start) is not None
 
 
 def _may_start(token: Token, previous: Token | None, text: str) -> bool:
@@ -332,7 +397,10 @@ def extract_sql(
     """
     thoughts, answer = read_turn(response)
     answer = answer[-_LONGEST:]
-    found = next(filter(None, (_FINDERS[source](answer) for source in sources)), None)
+    finders = [_FINDERS[source] for source in sources]
+    if SQLSource.TOOL_CALL in sources:
+        finders.insert(0, whole_object_statement)
+    found = next(filter(None, (find(answer) for find in finders)), None)
     return ExtractedSQL(found.statement, thoughts + found.preamble) if found else None
 
 

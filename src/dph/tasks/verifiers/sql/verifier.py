@@ -130,7 +130,7 @@ class SQLVerifier(Closing):
         if not 0 < timeout < 1e6:
             raise SettingsError(f"timeout must be a positive number of seconds, got {timeout}")
         self.rule = sql_rule(rule).name
-        self.version = f"2 ({rule})"
+        self.version = f"3 ({rule})"
         self._databases = (databases or Path()).absolute()
         self._has_directory = databases is not None
         self._limits = replace(limits or SQLLimits(), seconds=timeout)

@@ -126,7 +126,8 @@ def test_statements_are_rewritten_as_the_evaluator_does():
     assert rewrite_gold("a > = 1 AND b < = 2 OR c ! = 3") == "a >= 1 AND b <= 2 OR c != 3"
     assert rewrite_gold("year( CURDATE ( ) ) - 1") == "2020- 1"
     assert rewrite_gold("a = value AND 1") == "a = value AND 1"
-    assert rewrite_prediction("a > = value AND value = b.value") == "a >= 1 AND 1 = b.value"
+    assert rewrite_prediction("a > = value AND value = b.value") == "a >= 1 AND 1 = b.1"
+    assert rewrite_prediction("values_of 'a value' VALUE Value") == "1s_of 'a 1' VALUE Value"
     assert SPIDER.text_errors == "ignore"
 
 

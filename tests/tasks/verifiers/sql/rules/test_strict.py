@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from dph.tasks.verifiers.sql.rules.strict import STRICT, bags_equal, orders_rows, rows_equal
 
 near = 1 + 4e-10
-cells = st.sampled_from([None, 1, near, 1 - 4e-10, 1 + 2e-9, 2, 2 * near, "1", b"1", -1.0])
+cells = st.sampled_from(
+    [None, 1, near, 1 - 4e-10, 1 + 2e-9, 2, 2 * near, "1", b"1", -1.0, 0, 2.0**-50, -(2.0**-52)]
+)
 bags = st.lists(st.tuples(cells, cells), max_size=4)
 
 
@@ -47,6 +49,15 @@ def test_rows_moved_by_less_than_the_tolerance_are_equal(data, rows):
         ([(float("inf"),)], [(float("inf"),)], 1, 1),
         ([(float("inf"),)], [(1e308,)], 0, 0),
         ([(0.0,)], [(1e-300,)], 0, 0),
+        ([(0,)], [(0.1 + 0.2 - 0.3,)], 1, 1),
+        ([(1.1 * 3 - 3.3,)], [(0.1 + 0.2 - 0.3,)], 1, 1),  # zero twice, by two ways of rounding
+        ([(0.1 * 7 - 0.7, "a"), (5, "b")], [(5.0, "b"), (0.0, "a")], 1, 0),
+        ([(200.3 - 200.1 - 0.2,)], [(0,)], 1, 1),
+        ([(0,)], [(1e-13,)], 0, 0),  # a tiny value is no remains of a subtraction
+        ([(1e-13,)], [(3e-13,)], 0, 0),
+        ([(0,)], [(1e-6,)], 0, 0),
+        ([(0,)], [(2.0**-30,)], 0, 0),
+        ([(0,)], [(None,)], 0, 0),
         ([(1, 2)], [(1,)], 0, 0),
         ([], [], 1, 1),
         ([], [(1,)], 0, 0),

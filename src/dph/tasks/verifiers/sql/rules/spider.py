@@ -9,8 +9,9 @@ permutation of the columns. Its quirks are kept:
 * Two empty results are equal, whatever their columns.
 * Before columns are permuted, each row is sorted by the text of its cells, type last. So 1 and
   1.0 are equal, but the results differ where that text moves them to other places in their rows.
-* ``> =``, ``< =``, ``! =`` are joined, ``YEAR(CURDATE())`` is 2020, and a predicted ``value``
-  between two blanks is 1.
+* ``> =``, ``< =``, ``! =`` are joined, and ``YEAR(CURDATE())`` is 2020.
+* In a prediction 1 takes the place of every lower-case ``value``, also in a longer word and in a
+  literal, so a right answer that names a column ``value`` gets nothing.
 * Bytes that are not UTF-8 are dropped from text.
 * A prediction without any statement has an empty result.
 
@@ -56,7 +57,7 @@ def rewrite_gold(sql: str) -> str:
 
 def rewrite_prediction(sql: str) -> str:
     """The same, and ``value``, which stands for a literal that a model did not predict, is 1."""
-    return rewrite_gold(sql.replace(" value ", " 1 "))
+    return rewrite_gold(sql.replace("value", "1"))
 
 
 def keep(rows: Rows, sql: str) -> SpiderGold:

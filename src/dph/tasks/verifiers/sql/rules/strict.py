@@ -2,8 +2,8 @@
 
 Rows have to come in the gold's order when the gold orders them itself, that is when its ORDER BY
 stands outside all parentheses (not in a subquery, a window or a string). A fractional number is
-equal to any number within 1e-9 of the larger one; everything else equals only itself (1 and 1.0
-are the same number, '1' is none).
+equal to any number within 1e-9 of the larger one, and to 0 if rounding alone has kept it from it;
+everything else equals only itself (1 and 1.0 are the same number, '1' is none).
 """
 
 import math
@@ -11,11 +11,15 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, difference
 from dph.tasks.verifiers.sql.tokens import tokenize
 
 TOLERANCE = 1e-9
+ROUNDING = 1e-12
+"""Largest size of what is left of a zero, such as ``0.1 + 0.2 - 0.3``, by rounding."""
+_FEW_BITS = 2.0**12
 _NUMBER = object()
 
 
@@ -91,7 +95,7 @@ def _pairable(ones: Rows, others: Rows) -> bool:
 
 
 def _candidates(row: Row, others: Rows, firsts: Sequence[float], place: int) -> list[int]:
-    width = 2 * TOLERANCE * abs(row[place])
+    width = max(2 * TOLERANCE * abs(row[place]), 2 * ROUNDING)
     low = bisect_left(firsts, row[place] - width)
     high = bisect_right(firsts, row[place] + width)
     return [index for index in range(low, high) if rows_equal(row, others[index])]
@@ -126,14 +130,26 @@ def _find_partner(
 
 
 def _cells_equal(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=TOLERANCE)
-    if isinstance(other, float) and isinstance(one, int):
-        return math.isclose(one, other, rel_tol=TOLERANCE)
-    return one == other
+    if one == other:
+        return True
+    if not (_is_number(one) and _is_number(other)) or int is type(one) is type(other):
+        return False
+    return math.isclose(one, other, rel_tol=TOLERANCE) or _both_zero(one, other)
 
 
-def _is_number(cell: object) -> bool:
+def _both_zero(one: float, other: float) -> bool:
+    """Whether both are 0 but for rounding.
+
+    The remains of a subtraction are a few last bits of larger numbers, and so have few bits
+    themselves: a tiny number that has many is a value.
+    """
+    return all(
+        abs(number) <= ROUNDING and (math.frexp(number)[0] * _FEW_BITS).is_integer()
+        for number in (one, other)
+    )
+
+
+def _is_number(cell: object) -> TypeGuard[float]:
     return isinstance(cell, int | float)
 
 
