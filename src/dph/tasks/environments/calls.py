@@ -23,9 +23,9 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.records import Turn
+from dph.tasks.verifiers.turn import read_turn
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-_THOUGHT = "</think>"
 _BLANKS = re.compile(r"\s*")
 _LINE = re.compile(r"^CALL\b[ \t]*", re.MULTILINE)
 _NAME = re.compile(r"(\w+)[ \t]*\([ \t]*")
@@ -60,7 +60,7 @@ class _CallError(ValueError):
 
 
 def json_calls(text: str) -> list[Call]:
-    """Calls of the form ``json``, in order. What comes before the end of a thought is none.
+    """Calls of the form ``json``, in order, after the thoughts.
 
     >>> json_calls('<tool_call>{"name": "f", "arguments": {"n": 1}}</tool_call>')
     [ToolCall(name='f', arguments={'n': 1}, places=())]
@@ -68,7 +68,7 @@ def json_calls(text: str) -> list[Call]:
     ([], 'the call is not JSON: {,')
     """
     found: list[Call] = []
-    at = text.rfind(_THOUGHT) + 1
+    text, at = read_turn(text).answer, 0
     while (begin := text.find(_OPEN, at)) >= 0:
         inside = begin + len(_OPEN)
         try:
