@@ -64,11 +64,9 @@ def _long_enough(statement: list[str]) -> Iterator[str]:
         yield " ".join(statement)
 
 
-WORDS, CHARACTERS = 10, 20
-"""In a row that a document must not share with a test: words, or characters of a script without
-blanks."""
-LEAST_WORDS, LEAST_CHARACTERS = 7, 14
-"""Of a shorter item, which is looked for as a whole. Those below may be anybody's."""
+LENGTHS = {False: range(7, 11), True: range(14, 21)}
+"""In a row that a document must not share with a test, the last of them: words, or characters of a
+script without blanks. A shorter item is looked for as a whole; one below the first is anybody's."""
 
 INDEX = pa.schema(
     [(name, pa.string()) for name in ("kind", "set", "name")] + [("hash", pa.uint64())]
@@ -78,9 +76,7 @@ INDEX = pa.schema(
 _NUMBER = re.compile(r"\d\w*|_+|[a-z]")
 """A word that says nothing by itself: 12, 0x1f, 1e5, or a letter, as in lists of letters."""
 GRAM, ENTRY_POINT, QUERY, DATABASE = "words", "entry_point", "query", "database"
-"""The kinds of things that are looked for. A run is named by its length, if it is not of 10 words,
-with ``_APART`` if letters of scripts without blanks are words of it."""
-_APART = "c"
+"""The kinds of things that are looked for."""
 _ITEMS = (
     *("question", "problem", "question_content", "instruction", "text", "prompt", "description"),
     *("task", "input", "content"),
@@ -93,15 +89,14 @@ _QUERIES, _DATABASES = ("query", "sql", "SQL", "gold_sql"), ("db_id", "database"
 class TestSets:
     """The texts to look for.
 
-    ``grams`` is ascending, and ``gram_sets`` says which set each of them is of; ``lengths`` are
-    those of their runs, by whether letters are taken apart. The other three are test sets by name.
+    ``grams`` is ascending, and ``gram_sets`` says which set each of them is of; the other three
+    are test sets by name.
     """
 
     __test__ = False  # the name is no test of pytest's
 
     grams: NDArray[np.uint64]
     gram_sets: NDArray[np.object_]
-    lengths: Mapping[bool, Sequence[int]]
     entry_points: Mapping[str, str]
     queries: Mapping[str, str]
     databases: Mapping[str, str]
@@ -130,7 +125,7 @@ def write_index(sets: Mapping[str, Path], path: Path) -> dict[str, tuple[int, in
                 raise DataError(f"{place}: a row is a JSON object, got {row!r:.80}")
             item = _item(row)
             count, short = count + 1, short + (not item)
-            for key in (*_things(row), *item):
+            for key in (*_things(row), *((GRAM, "", value) for value in item)):
                 found.setdefault(key, name)
         if not count:
             raise DataError(f"the test set {name} ({sets[name]}) has no rows")
@@ -148,27 +143,23 @@ def read_index(path: Path) -> TestSets:
         DataError: it cannot be read.
     """
     grams: list[tuple[int, str]] = []
-    lengths: dict[bool, set[int]] = {False: set(), True: set()}
     named: dict[str, dict[str, str]] = {kind: {} for kind in (ENTRY_POINT, QUERY, DATABASE)}
     for row in read_table(path, tuple(INDEX.names)):
         if row["kind"] == GRAM:
             grams.append((row["hash"], row["set"]))
-            name = row["name"]
-            lengths[name.endswith(_APART)].add(int(name.rstrip(_APART) or WORDS))
         else:
             named[row["kind"]][row["name"]] = row["set"]
     grams.sort()
     return TestSets(
         np.array([value for value, _ in grams], dtype=np.uint64),
         np.array([name for _, name in grams], dtype=object),
-        {apart: sorted(each) for apart, each in lengths.items()},
         *(named[kind] for kind in (ENTRY_POINT, QUERY, DATABASE)),
     )
 
 
 def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     for text in _texts(row):
-        yield from _windows(text.lower())
+        yield from ((GRAM, "", value) for value in _grams(text.lower()))
     name = row.get("entry_point")
     if isinstance(name, str) and name and not name.startswith("__"):
         yield ENTRY_POINT, name, 0
@@ -180,44 +171,39 @@ def _things(row: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             yield DATABASE, row[column], 0
 
 
-def _item(row: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+def _item(row: Mapping[str, Any]) -> list[int]:
     """The runs of what a row asks, or all of it as one run; [] if that is too short."""
     named = {str(name).lower(): [*_texts(value)] for name, value in row.items()}
     texts = next((named[name] for name in _ITEMS if any(named.get(name, ()))), [*_texts(row)])
     text = max(texts, key=len, default="").lower()
-    found = [*_windows(text)]
-    if not found:
-        for apart, least, most in (
-            (False, LEAST_WORDS, WORDS),
-            (True, LEAST_CHARACTERS, CHARACTERS),
-        ):
-            length = len(words_in(text, apart=apart)[0])
-            if least <= length < most:
-                found += _runs(text, apart, length, length // 2 + 1)
+    found = _grams(text)
+    for apart, lengths in LENGTHS.items() if not found else ():
+        if (length := len(words_in(text, apart=apart)[0])) in lengths[:-1]:
+            found += _runs(text, apart, length, length // 2 + 1)
     return found
 
 
-def _windows(text: str) -> Iterator[tuple[str, str, int]]:
+def _grams(text: str) -> list[int]:
     """The runs of 10 words, without those of numbers and letters alone, which any table has."""
-    yield from _runs(text, False, WORDS, 1)
+    found = _runs(text, False, LENGTHS[False][-1], 1)
     if WITHOUT_BLANKS.search(text):
-        yield from _runs(text, True, CHARACTERS, CHARACTERS // 2)
+        found += _runs(text, True, LENGTHS[True][-1], LENGTHS[True][-1] // 2)
+    return found
 
 
-def _runs(text: str, apart: bool, length: int, least: int) -> Iterator[tuple[str, str, int]]:
-    """The runs of so many words of which at least ``least`` say something."""
+def _runs(text: str, apart: bool, length: int, least: int) -> list[int]:
+    """The runs of that many words of which at least ``least`` say something."""
     hashes, starts, ends = words_in(text, apart=apart)
-    found = hashes_of_runs(hashes, length)
-    if not len(found):
-        return
+    if len(hashes) < length:
+        return []
     words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     if apart:
         telling = [WITHOUT_BLANKS.match(word) is not None for word in words]
     else:
         telling = [len(word) >= min(least, 2) and not _NUMBER.fullmatch(word) for word in words]
     in_a_row = np.convolve(telling, np.ones(length, dtype=int), mode="valid")
-    name = "" if (apart, length) == (False, WORDS) else f"{length}{_APART * apart}"
-    yield from ((GRAM, name, value) for value in found[in_a_row >= least].tolist())
+    found: list[int] = hashes_of_runs(hashes, length)[in_a_row >= least].tolist()
+    return found
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -237,8 +223,7 @@ def _texts(value: Any) -> Iterator[str]:
 CHECKS = (GRAM, ENTRY_POINT, QUERY, DATABASE)
 """Keys that a document can be compared by."""
 
-_HEAD_BITS = 22
-_TAIL = np.uint64(64 - _HEAD_BITS)
+_TAIL = np.uint64(64 - 22)
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 
 
@@ -247,9 +232,7 @@ class Decontamination:
 
     def __init__(self, sets: TestSets, checks: Mapping[str, Any]) -> None:
         self._sets = sets
-        self._heads = np.zeros(
-            1 << _HEAD_BITS, dtype=np.bool_
-        )  # most runs are ruled out by one look
+        self._heads = np.zeros(1 << 22, dtype=np.bool_)  # rules most runs out at a look
         self._heads[sets.grams >> _TAIL] = True
         self._checks = [check for name, check in self._all().items() if name in checks["checks"]]
 
@@ -278,7 +261,7 @@ class Decontamination:
     def _words(self, document: Document) -> Iterator[Drop]:
         text, grams = document.text.lower(), self._sets.grams
         shared: dict[str, list[str]] = {}
-        for apart, lengths in self._sets.lengths.items():
+        for apart, lengths in LENGTHS.items() if len(grams) else ():
             if apart and (text.isascii() or not WITHOUT_BLANKS.search(text)):
                 continue
             hashes, starts, ends = words_in(text, apart=apart)

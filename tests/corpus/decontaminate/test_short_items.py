@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dph.cli.app import main
-from dph.corpus.decontaminate import CHARACTERS, LEAST_CHARACTERS, LEAST_WORDS, WORDS, decontaminate
+from dph.corpus.decontaminate import LENGTHS, decontaminate
 from dph.corpus.documents import Document
 from dph.corpus.tables import read_table
 from small_corpora import small_corpus
@@ -16,7 +16,7 @@ EIGHT = "Count islands of ones in a binary matrix"
 CHINESE = "统计给定文本里每个汉字出现的次数并按次数从高到低依次输出结果"
 JAPANESE = "与えられた文字列の母音だけを逆順に並べ替える関数を書いてください"
 THAI = "จงเขียนฟงกชนทรบรายการของจานวนเตมแลวคนคาผลรวมของกาลงสอง"
-FOURTEEN = CHINESE[:LEAST_CHARACTERS]
+FOURTEEN = CHINESE[:14]
 
 
 def made(tmp_path, rows, texts):
@@ -61,8 +61,8 @@ def test_a_document_with_a_whole_item_goes_and_the_others_stay(tmp_path, row, te
         " ".join(EIGHT.split()[1:]),
         " ".join(sorted(EIGHT.split())),
         EIGHT.replace("ones", "two ones"),
-        CHINESE[: CHARACTERS - 1],
-        CHINESE[CHARACTERS - 1 :],
+        CHINESE[:19],
+        CHINESE[19:],
         " ".join(CHINESE[::-1]),
         FOURTEEN[:-1],
     ],
@@ -94,13 +94,13 @@ def test_a_trivial_item_drops_nothing_and_is_counted(tmp_path, item):
 def test_texts_around_what_is_asked_are_not_looked_for_as_a_whole(tmp_path):
     about = "Introductory problems of dynamic programming and greedy"
     rows = [{"question": EIGHT, "category": about, "source": "a b"}]
-    assert len(about.split()) in range(LEAST_WORDS, WORDS)
+    assert len(about.split()) in LENGTHS[False][:-1]
     assert made(tmp_path, rows, [f"# {about}"]) == ({}, {})
 
 
 def test_what_is_shared_is_told_as_it_stands(tmp_path):
     dropped, _ = made(tmp_path, [{"text": SEVEN}, {"text": CHINESE}], [f"# {SEVEN}", CHINESE])
-    assert dropped == {0: SEVEN.lower(), 1: CHINESE[:CHARACTERS]}
+    assert dropped == {0: SEVEN.lower(), 1: CHINESE[:20]}
 
 
 def test_the_command_says_how_many_items_are_too_short(tmp_path, capsys):

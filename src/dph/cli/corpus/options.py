@@ -55,17 +55,13 @@ def print_corpus(corpus: "Corpus", *, as_json: bool) -> None:
 
 
 def say_loss(corpus: "Corpus", *, as_json: bool, allowed: bool = False) -> None:
-    """Say what a stage lost by damage, if it did.
-
-    Raises:
-        typer.Exit: it lost more than it kept, and that is not ``allowed``.
-    """
+    """Say what a stage lost by damage; exit if that is more than it kept and not ``allowed``."""
     from dph.corpus.ingest.run import loss_of
 
-    loss = loss_of(corpus)
-    if loss.line:
-        typer.echo(_shown(loss.line), err=as_json)
-    if loss.too_much and not allowed:
+    line, too_much = loss_of(corpus)
+    if line:
+        typer.echo(_shown(line), err=as_json)
+    if too_much and not allowed:
         raise typer.Exit(FAILED)
 
 

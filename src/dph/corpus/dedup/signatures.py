@@ -36,9 +36,8 @@ WITHOUT_BLANKS = re.compile(
     "\ua980-\ua9ff\uaa60-\uaadf\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f"
     "\U00020000-\U000323af]"
 )
-"""Characters of scripts without blanks between words: Thai, Lao, Tibetan; Burmese; Khmer; Tai
-scripts; Balinese; kana, bopomofo and Han; Javanese; halfwidth kana; rare kana and Han. Korean has
-blanks."""
+"""Thai, Lao, Tibetan; Burmese; Khmer; Tai scripts; Balinese; kana, bopomofo and Han; Javanese;
+halfwidth kana; rare kana and Han. Korean has blanks between words."""
 
 
 def word_hashes(text: str) -> NDArray[np.uint64]:
@@ -76,9 +75,7 @@ def words_in(
         starts = np.flatnonzero(cut[:-1] & word[1:-1])
         ends = np.flatnonzero(cut[1:] & word[1:-1]) + 1
     else:
-        edges = np.flatnonzero(
-            np.diff(kinds.astype(np.bool_, copy=False), prepend=False, append=False)
-        )
+        edges = np.flatnonzero(np.diff(kinds != 0, prepend=False, append=False))
         starts, ends = edges[::2], edges[1::2]
     powers, inverses = _powers(1 << max(16, len(codes).bit_length()))
     sums = np.zeros(len(codes) + 1, dtype=np.uint64)
@@ -97,9 +94,7 @@ def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values
 
 
-def _kinds(
-    codes: NDArray[np.uint8] | NDArray[np.uint32],
-) -> NDArray[np.bool_] | NDArray[np.uint8]:
+def _kinds(codes: NDArray[Any]) -> Any:
     """0 or False for a character that belongs to no word; ``_ALONE`` for one that is a word."""
     if codes.dtype == np.uint8:
         return _ascii()[0][codes]
@@ -107,8 +102,7 @@ def _kinds(
     found = table[codes]
     if (found == _NOT_ASKED).any():
         for code in np.unique(codes[found == _NOT_ASKED]).tolist():
-            alone = WITHOUT_BLANKS.match(chr(code)) is not None
-            table[code] = _belongs(code) * (_ALONE if alone else 1)
+            table[code] = _belongs(code) * (_ALONE if WITHOUT_BLANKS.match(chr(code)) else 1)
         found = table[codes]
     return found
 

@@ -19,6 +19,7 @@ from dph.corpus.ingest.reading import (
     Skip,
     TooLargeError,
     allowed,
+    damaged,
     plain_path,
     printable,
     unpacked,
@@ -195,7 +196,7 @@ def archive_files(path: Path, name: str) -> Iterator[RawFile | Skip]:
     except TooLargeError as error:
         yield Skip("archive_too_large", f"after {before}", str(error))
     except DAMAGE as error:
-        yield Skip("archive_damaged", f"after {before}", f"{type(error).__name__}: {error}"[:200])
+        yield damaged("archive", f"after {before}", error)
 
 
 def _tar_files(path: Path) -> Iterator[RawFile | Skip]:

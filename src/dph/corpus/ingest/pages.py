@@ -7,13 +7,14 @@ import mmap
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dph.corpus.documents import DocType, Document
-from dph.corpus.ingest.reading import DAMAGE, LARGEST, Skip, printable
+from dph.corpus.ingest.reading import DAMAGE, LARGEST, Skip, damaged, printable
 
 PAGE_SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 READING_PAGES = {"fastwarc": "fastwarc", "resiliparse": "resiliparse"}
@@ -46,12 +47,15 @@ def page_documents(path: Path, label: str, facts: Mapping[str, Any]) -> Iterator
                     if record.record_type != warc.WarcRecordType.response:
                         continue
                     before = printable(record.headers.get("WARC-Target-URI") or "").strip("<>")
-                    found = _page_or_skip(record, before, label, facts)
+                    try:
+                        found = _page(record, before, label, facts)
+                    except DAMAGE as error:
+                        found = damaged("page", before, error)
                     yield found
-                    if isinstance(found, Skip):
-                        told = found.reason in ("cut_off", "page_damaged")
-                        if found.reason == "cut_off":  # it may have swallowed the next ones
-                            break
+                    reason = found.reason if isinstance(found, Skip) else ""
+                    told = reason in ("cut_off", "page_damaged")
+                    if reason == "cut_off":  # it may have swallowed the next ones
+                        break
                 else:
                     return
             except DAMAGE as error:
@@ -59,7 +63,7 @@ def page_documents(path: Path, label: str, facts: Mapping[str, Any]) -> Iterator
             following = _next_record(file, start + 1)
             if damage and (not told or following is None):
                 rest = f"read on at byte {following}" if following else "the rest is not read"
-                yield Skip("file_damaged", f"after {before}", f"{_words(damage)}; {rest}")
+                yield damaged("file", f"after {before}", damage, rest)
             if following is None:
                 return
             start, told = following, True
@@ -69,18 +73,6 @@ def _next_record(file: io.BufferedReader, start: int) -> int | None:
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         found = _HEAD_OF_RECORD.search(data, start)
         return found.start() if found else None
-
-
-def _words(error: Exception) -> str:
-    return printable(f"{type(error).__name__}: {error}")[:150]
-
-
-def _page_or_skip(record: Any, url: str, label: str, facts: Mapping[str, Any]) -> Document | Skip:
-    """The page of a record; whatever goes wrong with it is a loss of this page alone."""
-    try:
-        return _page(record, url, label, facts)
-    except DAMAGE as error:
-        return Skip("page_damaged", url, _words(error))
 
 
 def _page(record: Any, url: str, label: str, facts: Mapping[str, Any]) -> Document | Skip:
@@ -129,50 +121,45 @@ def _path_of(url: str) -> str:
 # Bodies, and the encodings of pages, as browsers read them.
 
 
+_READERS = {"br": "BrotliReader", "zstd": "ZstdReader", "chunked": "ChunkedReader"}
+
+
 def _decoded(data: bytes, headers: Any) -> bytes:
     """The body without its codings, at most a byte over ``LARGEST``.
 
     The library could do so, but loses its place in the archive if a body is broken. Many crawlers
     store plain bodies with the server's headers, so that what begins like HTML may be just that.
+    Other codings are passed over: identity, or a charset where none belongs.
     """
+    streams = import_module("fastwarc.stream_io")
     names = ("Content-Encoding", "Transfer-Encoding")
     codings = ",".join(value for name in names for value in headers.get_multiple(name))
-    for coding in reversed(codings.lower().split(",")):
+    for coding in map(str.strip, reversed(codings.lower().split(","))):
         try:
-            data = _without(coding.strip(), data)
+            if coding in ("gzip", "x-gzip", "deflate"):
+                wrapped = data[:2] == b"\x1f\x8b" or _is_zlib(data)
+                bits = zlib.MAX_WBITS + 32 if wrapped else -zlib.MAX_WBITS
+                data = zlib.decompressobj(bits).decompress(data, LARGEST + 1)
+            elif coding in _READERS:
+                reader = getattr(streams, _READERS[coding])(io.BytesIO(data))
+                data = reader.read(LARGEST + 1)
         except DAMAGE:
             if not data.lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"<"):
                 raise
     return data
 
 
-def _without(coding: str, data: bytes) -> bytes:
-    streams = import_module("fastwarc.stream_io")
-    if coding in ("gzip", "x-gzip", "deflate"):
-        for bits in (47, -zlib.MAX_WBITS):  # gzip and zlib by their heads, or no head
-            try:
-                return zlib.decompressobj(bits).decompress(data, LARGEST + 1)
-            except zlib.error as error:
-                failure = error
-        raise failure
-    readers = {"br": "BrotliReader", "zstd": "ZstdReader", "chunked": "ChunkedReader"}
-    if coding not in readers:  # identity, or a charset where none belongs
-        return data
-    found: bytes = getattr(streams, readers[coding])(io.BytesIO(data)).read(LARGEST + 1)
-    return found
+def _is_zlib(data: bytes) -> bool:
+    return data[:1] != b"" and data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
 
 
 _CODECS = {
-    "gbk": ("gb18030",),
-    "big5": ("big5hkscs", "cp950"),
-    "shift_jis": ("cp932",),
-    "euc_jp": ("euc_jp", "euc_jis_2004"),
-    "euc_kr": ("cp949",),
-    "iso8859-11": ("cp874",),
-}
-"""Python's codecs for what the standard's table of labels names so, and more of it than Python
-means by the name; the second is tried where the first fails."""
-_LABELS = {
+    "gbk": "gb18030",
+    "big5": "big5hkscs cp950",
+    "shift_jis": "cp932",
+    "euc_jp": "euc_jp euc_jis_2004",
+    "euc_kr": "cp949",
+    "iso8859-11": "cp874",
     "x-mac-cyrillic": "mac_cyrillic",
     "x-mac-ukrainian": "mac_cyrillic",
     "x-user-defined": "cp1252",
@@ -180,19 +167,15 @@ _LABELS = {
     "iso-2022-kr": "iso2022_kr",
     "csiso2022kr": "iso2022_kr",
 }
-"""Labels that resiliparse's table lacks. The last three are refused by browsers, lest a page could
-smuggle in a script; here they are read."""
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
+"""Python's codecs, the next where one fails, for resiliparse's names of encodings, which mean more
+than Python does by them, and for labels that it lacks. Browsers refuse the last three, lest a page
+smuggle in a script."""
+_MARKS = (codecs.BOM_UTF8, "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")
 _HEADER = re.compile(r"(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
 _META = re.compile(
     rb"<meta\s[^>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)|^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"'>]+)",
     re.IGNORECASE,
 )
-_META_BYTES = 1024
 
 
 def page_text(data: bytes, content_type: str = "") -> str:
@@ -204,9 +187,15 @@ def page_text(data: bytes, content_type: str = "") -> str:
             and after a byte-order mark (https://encoding.spec.whatwg.org).
     """
     extract = import_module("resiliparse.extract.html2text")
-    mark = next((mark for mark in _BOMS if data.startswith(mark)), b"")
-    codec = _BOMS.get(mark) or _codec_of(data, content_type)
-    text = _text(data.removeprefix(mark), _CODECS.get(codec, (codec,)))
+    marked = next((each for each in _MARKS if data.startswith(each[0])), None)
+    mark, codec = marked or (b"", _codec_of(data, content_type))
+    data, names = data[len(mark) :], _CODECS.get(codec, codec).split()
+    for name in names:
+        with suppress(UnicodeDecodeError):
+            text = data.decode(name)
+            break
+    else:
+        text = data.decode(names[0], "replace")
     found: str = extract.extract_plain_text(text, main_content=True, preserve_formatting=True)
     return found.replace("\0", "").encode("utf-8", "replace").decode()
 
@@ -215,23 +204,16 @@ def _codec_of(data: bytes, content_type: str) -> str:
     encoding = import_module("resiliparse.parse.encoding")
 
     def known(label: str) -> str:
-        named = _LABELS.get(label.lower())
-        return named or encoding.map_encoding_to_html5(label, fallback_utf8=False) or ""
+        name = label.lower()
+        return (
+            name if name in _CODECS else encoding.map_encoding_to_html5(name, fallback_utf8=False)
+        )
 
-    if codec := next(filter(None, map(known, _HEADER.findall(content_type))), ""):
+    if codec := next(filter(None, map(known, _HEADER.findall(content_type))), None):
         return codec
-    head = re.sub(rb"<!--.*?-->", b"", data[:_META_BYTES], flags=re.DOTALL)
+    head = re.sub(rb"<!--.*?-->", b"", data[:1024], flags=re.DOTALL)
     for pair in _META.findall(head):
         if codec := known(b"".join(pair).decode("latin-1").strip()):
             return "utf-8" if codec.startswith("utf-16") else codec  # it was read as ASCII
     found: str = encoding.detect_encoding(data)
     return found
-
-
-def _text(data: bytes, names: tuple[str, ...]) -> str:
-    for name in names:
-        try:
-            return data.decode(name)
-        except UnicodeDecodeError:
-            continue
-    return data.decode(names[0], "replace")

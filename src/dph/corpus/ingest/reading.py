@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,11 +93,9 @@ DAMAGE = (
 """Errors of the libraries where an archive or a file of rows is broken or made to break them."""
 
 
-LEFT_OUT = frozenset(
-    {
-        *("link", "submodule", "special", "lfs_pointer", "binary", "oversized"),
-        *("http_status", "not_html", "not_http", "no_url", "no_text"),
-    }
+LEFT_OUT = (
+    *("link", "submodule", "special", "lfs_pointer", "binary", "oversized"),
+    *("http_status", "not_html", "not_http", "no_url", "no_text"),
 )
 """Reasons for leaving an input out on purpose; all others say that it is damaged."""
 
@@ -117,6 +115,12 @@ class Skip:
     reason: str
     path: str
     note: str = ""
+
+
+def damaged(what: str, place: str, error: Exception, more: str = "") -> Skip:
+    """The skip for what a library could not read, or where it could not read on."""
+    note = ": ".join(filter(None, (type(error).__name__, f"{error}"[:150], more)))
+    return Skip(f"{what}_damaged", printable(place), printable(note))
 
 
 def document_of(file: RawFile, facts: Mapping[str, Any], label: str) -> Document | Skip:
@@ -227,8 +231,7 @@ def row_documents(
     except TooLargeError as error:
         yield Skip("file_too_large", f"{path.name}, after {place}", str(error))
     except DAMAGE as error:
-        note = f"{type(error).__name__}: {error}"[:200]
-        yield Skip("file_damaged", printable(f"{path.name}, after {place}"), note)
+        yield damaged("file", f"{path.name}, after {place}", error)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
@@ -236,8 +239,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
         # UTF-16 and UTF-32 by their mark or by the zeros of their first characters, as JSON's
         # first ones are ASCII. Line by line, each would be guessed again and most be lost.
         encoding = json.detect_encoding(stream.peek(4)[:4])
-        lines: Any = stream
-        end: Any = b"\n"
+        lines, end = cast("tuple[Any, Any]", (stream, b"\n"))
         if not encoding.startswith("utf-8"):
             lines, end = io.TextIOWrapper(stream, encoding, "surrogatepass", newline="\n"), "\n"
         number = 0
@@ -289,9 +291,8 @@ def row_document(
     columns: Mapping[str, str],
 ) -> Document | Skip:
     """The document of a row at ``place``; the other arguments are those of ``row_documents``."""
-    found = {name: value for name, value in _fields(row, columns) if value is not None}
     fields = dict(facts)
-    for name, value in found.items():
+    for name, value in _fields(row, columns):
         try:
             fields[name] = _typed(name, value)
         except (ValueError, OverflowError) as error:
@@ -365,7 +366,7 @@ def _choice(value: Any) -> Any:
     if not isinstance(value, list | dict):
         return value
     items = value if isinstance(value, list) else [value]
-    named = [each.get("spdx_id") if isinstance(each, dict) else each for each in items]
+    named: list[Any] = [each.get("spdx_id") if isinstance(each, dict) else each for each in items]
     if not all(each is None or isinstance(each, str) for each in named):
         return ""
     named = [*dict.fromkeys(filter(None, named))]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dph._base.files import read_json, write_json
 from dph.corpus import remote
@@ -200,38 +200,27 @@ def _cutting(runs: Sequence[Sequence[_Piece]], out: Path, shards: int) -> list[G
 # Losses by damage, which nobody asked for; rules that drop documents lose nothing.
 
 
-class Loss(NamedTuple):
-    """A stage's loss as a line, '' if there is none; and whether it lost more than it kept."""
+def loss_of(corpus: Corpus) -> tuple[str, bool]:
+    """A line on inputs that a stage could not read and documents that cost it a worker, or ''.
 
-    line: str
-    too_much: bool
-
-
-def loss_of(corpus: Corpus) -> Loss:
-    """The inputs that a stage could not read, and the documents that cost it a worker.
-
-    Where nothing at all was kept, all that was left out counts.
+    It comes with whether they are more than what was kept. Where nothing was kept, all that was
+    left out counts.
     """
     flow = corpus.manifest.flow
     dropped = {name: flow.reasons[name] for name in GIVEN_UP.values() if name in flow.reasons}
-    kept = flow.total().documents - sum(each.documents for each in dropped.values())
     lost = Counter({name: each.documents for name, each in dropped.items()})
+    kept = flow.total().documents - lost.total()
     lost.update({name: n for name, n in flow.skipped.items() if not kept or name not in LEFT_OUT})
     if not lost:
-        return Loss("", False)
-    if dropped:
-        first, file = next(iter(dropped.values())).examples[0], "dropped"
-    else:
-        rows = read_table(remote.fetched(corpus.directory / SKIPPED_FILE))
-        row = next(row for row in rows if row["reason"] in lost)
+        return "", False
+    file = corpus.directory / ("dropped" if dropped else SKIPPED_FILE)
+    first = "".join(each.examples[0] for each in [*dropped.values()][:1])
+    if not dropped:
+        row = next(row for row in read_table(remote.fetched(file)) if row["reason"] in lost)
         first = ": ".join(filter(None, (row["source"], row["path"], row["note"])))
-        file = SKIPPED_FILE
-    reasons = ", ".join(f"{name} {count}" for name, count in sorted(lost.items()))
-    line = (
-        f"{corpus.manifest.stage}: lost {lost.total()}, kept {kept}: {reasons}; first {first}; all "
-        f"are in {remote.shown(corpus.directory / file)}"
-    )
-    return Loss(line, lost.total() > kept)
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(lost.items()))
+    line = f"{corpus.manifest.stage}: lost {lost.total()}, kept {kept}: {counts}; first {first}"
+    return f"{line}; all are in {remote.shown(file)}", lost.total() > kept
 
 
 # Input of a stage: the directory of an earlier stage, or a file of documents.
@@ -252,6 +241,7 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
     if is_corpus(path) or any(remote.names(path / board) for board in BOARDS):
         return open_corpus(path)
     found = ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)
-    if (loss := loss_of(found)).too_much:
-        raise StageError(f"{loss.line}; to accept it: dph corpus ingest --allow-loss {path}")
+    line, too_much = loss_of(found)
+    if too_much:
+        raise StageError(f"{line}; to accept it: dph corpus ingest --allow-loss {path}")
     return found
