@@ -263,13 +263,22 @@ def math(
     integers: Annotated[
         bool, typer.Option("--integers", help="Keep only problems whose answer is a whole number.")
     ] = False,
+    question: Annotated[
+        str | None,
+        typer.Option("--question", metavar="NAME", help="Column of the problem [default: found]."),
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option("--answer", metavar="NAME", help="Column of the answer [default: found]."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write math problems, with the paper's prompt.
 
     They are for the math verifier. Known sets are aime24, aime25, amc23, math500, olympiadbench,
     minerva, college_math, gsm8k and train. Any file of rows (.parquet, .jsonl, .csv, the last two
-    also as .gz) with problem and answer will do.
+    also as .gz) with problems and answers will do: columns of the usual data sets (question,
+    final_answer, reward_model, solution, ...) are found, others are named.
     """
     from dph.cli.display.tasks import require_some, say_math
     from dph.errors import SettingsError
@@ -280,10 +289,12 @@ def math(
         raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
     _require_place(out, data)
     if data.is_dir():
-        loaded = load_math_set(data, str(name), integers=integers)
+        loaded = load_math_set(data, str(name), integers=integers, question=question, answer=answer)
     else:
         stem = Path(data.name.removesuffix(".gz")).stem
-        loaded = load_math(data, name=name or stem, integers=integers)
+        loaded = load_math(
+            data, name=name or stem, integers=integers, question=question, answer=answer
+        )
     require_some(loaded, data)
     save_problems(out, loaded.problems)
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))

@@ -1,5 +1,7 @@
 """Math: the paper's evaluation sets, a training set, any file of problems and answers."""
 
+import ast
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +12,41 @@ from typing import Any
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.tasks.verifiers.math.answer import last_boxes
+from dph.tasks.verifiers.math.answer import has_box, last_boxes
 
 BOXED_INSTRUCTION = "Please reason step by step, and put your final answer within \\boxed{}."
 """Instruction of Qwen2.5-Math, which everyone uses who grades boxed answers."""
 
-_OWN_FIELDS = frozenset({"problem", "answer", "solution", "id", "problem_id", "prompt", "context"})
+# Names of columns in published files, in lower case; of those that a file has, the first counts.
+QUESTIONS = (
+    "problem",  # MATH, AIME, AMC, NuminaMath, OpenR1, Omni-MATH, Big-Math, DeepScaleR
+    "question",  # GSM8K, OlympiadBench, DeepMath
+    "prompt",  # DAPO-Math-17k and other files of verl
+)
+ANSWERS = (
+    "answer",
+    "final_answer",  # OlympiadBench, DeepMath
+    "short answer",  # IMO-AnswerBench
+    "ground_truth",
+    "reward_model",  # verl: its ground_truth
+)
+_SOLUTION = "solution"  # MATH, Minerva, NuminaMath-CoT: only its boxes, or a number alone
+_OWN_FIELDS = re.compile(
+    r"problem|question|answer|id|problem_id|prompt|context|(?:r1_)?solutions?(?:_\d+)?|generations"
+    r"|messages|final_answer|reward_model|source_prompt",
+    re.IGNORECASE,
+)
 _WHOLE_NUMBER = re.compile(r"-?\d+")
+_ALONE = re.compile(r"-?[\d.,/]+")
+# Words for no gold in NuminaMath-1.5.
+_NO_GOLD = re.compile(r"proofs?|not[ _]?found|n/?a|nan", re.IGNORECASE)
+_LIST_OF_TEXTS = re.compile(r"""\[\s*["'].*["']\s*\]""", re.DOTALL)
+_NAMED_BOX = re.compile(r"([A-Za-z])(?:_\{?\w\}?)?\s*=\s*(?=\\boxed)")
+_DAPO_PROMPT = re.compile(
+    r"Solve the following math problem step by step\. The last line of your response should be"
+    r".*?\n\n(.*?)(?:\n\nRemember to put your answer on its own line .*)?",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +89,8 @@ class MathProblems:
     dropped: list[tuple[str, str]]
 
 
-def load_math_set(directory: Path, name: str, *, integers: bool = False) -> MathProblems:
-    """The problems of a set in MATH_SETS from its parquet file in ``directory``.
+def load_math_set(directory: Path, name: str, **options: Any) -> MathProblems:
+    """The problems of a set in MATH_SETS from its parquet file in ``directory``, by ``load_math``.
 
     Raises:
         SettingsError: there is no such set.
@@ -68,23 +98,33 @@ def load_math_set(directory: Path, name: str, *, integers: bool = False) -> Math
     """
     if name not in MATH_SETS:
         raise SettingsError(f"the sets are {', '.join(MATH_SETS)}, got {name!r}")
-    return load_math(directory / MATH_SETS[name].file, name=name, integers=integers)
+    return load_math(directory / MATH_SETS[name].file, name=name, **options)
 
 
-def load_math(path: Path, *, name: str, integers: bool = False) -> MathProblems:
-    r"""The problems of any file of rows (dph._base.files.rows) with ``problem`` and ``answer``.
+def load_math(
+    path: Path,
+    *,
+    name: str,
+    integers: bool = False,
+    question: str | None = None,
+    answer: str | None = None,
+) -> MathProblems:
+    r"""The problems of any file of rows (dph._base.files.rows) with problems and answers.
 
-    Without an ``answer`` the last ``\boxed{}`` of ``solution`` is the gold answer. Ids are
-    ``<name>-<number>``, by the row's ``problem_id`` or ``id``, or its position from 0. Every other
-    field but the solution goes along.
+    The gold is an answer's text, the values of a list, the number after ``####`` (GSM8K), or else
+    the last group of boxes of the solution: all of ``\boxed{3}`` and ``\boxed{5}``, but not a box
+    of an earlier step. Ids are ``<name>-<number>``, by the row's ``problem_id`` or ``id``, or its
+    position from 0. Every other field but solutions goes along.
 
     Args:
         path: the file.
         name: of the set; begins the ids.
         integers: keep only problems whose answer is a whole number.
+        question: column of the problem; None for the first of QUESTIONS.
+        answer: column of the gold; None for the first of ANSWERS that has one.
 
     Raises:
-        DataError: the file is missing, a row has no ``problem``, or an id is used twice.
+        DataError: the file is missing, a row has no problem, or an id is used twice.
     """
     problems: list[Problem] = []
     dropped: list[tuple[str, str]] = []
@@ -96,13 +136,26 @@ def load_math(path: Path, *, name: str, integers: bool = False) -> MathProblems:
                 f"{place}: the id of {problem_id!r} was already used at {places[problem_id]}"
             )
         places[problem_id] = place
-        gold = _gold(row)
-        if not gold:
-            dropped.append((place, "no answer"))
+        text = _question(row, question, place)
+        gold, why = _gold(row, answer, place)
+        if why:
+            dropped.append((place, why))
         elif integers and not _WHOLE_NUMBER.fullmatch(gold):
             dropped.append((place, "the answer is not a whole number"))
         else:
-            problems.append(_problem(problem_id, row, gold, place))
+            gone = {question, answer}
+            others = {
+                field: value
+                for field, value in row.items()
+                if value is not None and field not in gone and not _OWN_FIELDS.fullmatch(field)
+            }
+            problems.append(
+                Problem(
+                    problem_id=problem_id,
+                    prompt=math_prompt(text),
+                    answer={"answer": gold} | others,
+                )
+            )
     return MathProblems(problems=problems, dropped=dropped)
 
 
@@ -117,19 +170,69 @@ def _number(row: Any, position: int, place: str) -> Any:
     return next((row[f] for f in ("problem_id", "id") if row.get(f) not in (None, "")), position)
 
 
-def _gold(row: Mapping[str, Any]) -> str | None:
-    answer = row.get("answer")
-    if answer is None or not str(answer).strip():
-        boxes = last_boxes(str(row.get("solution") or ""))
-        return boxes[-1] if boxes else None
-    return str(answer).strip()
+def _columns(
+    row: Mapping[str, Any], named: str | None, known: tuple[str, ...], place: str
+) -> dict[str, Any]:
+    """The columns that may hold something, the best first."""
+    if named is not None and named not in row:
+        raise DataError(f"{place}: there is no column {named!r}; there are {', '.join(row)}")
+    if named is not None:
+        return {named: row[named]}
+    found = {str(column).lower().replace("_", " "): value for column, value in row.items()}
+    return {name: found[key] for name in known if (key := name.replace("_", " ")) in found}
 
 
-def _problem(problem_id: str, row: Mapping[str, Any], gold: str, place: str) -> Problem:
-    text = row.get("problem")
+def _question(row: Mapping[str, Any], named: str | None, place: str) -> str:
+    found = _columns(row, named, QUESTIONS, place)
+    column, text = next(iter(found.items()), ("problem", None))
+    if isinstance(text, list) and text and isinstance(text[-1], dict):  # a chat
+        text = text[-1].get("content")
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"{place}: 'problem' must be text, got {text!r:.80}")
-    others = {f: v for f, v in row.items() if f not in _OWN_FIELDS and v is not None}
-    return Problem(
-        problem_id=problem_id, prompt=math_prompt(text), answer={"answer": gold} | others
-    )
+        raise DataError(
+            f"{place}: {column!r} must be text, got {text!r:.80}; the columns are "
+            f"{', '.join(map(str, row))}, and the problem is in the first of "
+            f"{', '.join(QUESTIONS)}, or in that of --question"
+        )
+    wrapped = _DAPO_PROMPT.fullmatch(text.strip())
+    return wrapped[1] if wrapped else text
+
+
+def _gold(row: Mapping[str, Any], named: str | None, place: str) -> tuple[str, str]:
+    """The first gold that a column has, or '' and the reason."""
+    found = _columns(row, named, (*ANSWERS, _SOLUTION), place)
+    for column, value in found.items():
+        gold = _gold_of(value)
+        whole = column == _SOLUTION and not named and gold == str(value).strip()
+        if gold and not (whole and not _ALONE.fullmatch(gold)):
+            return gold, ""
+    if found:
+        return "", "no answer"
+    return "", f"no answer in the columns {', '.join(map(str, row))} (--answer names one)"
+
+
+def _gold_of(value: Any) -> str:
+    if isinstance(value, dict):
+        return _gold_of(value.get("ground_truth"))
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and _LIST_OF_TEXTS.fullmatch(value.strip()):
+        value = _texts(value.strip())
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_gold_of, value)))
+    text = "" if value is None else str(value).strip()
+    if "####" in text:
+        return text.rpartition("####")[2].strip().replace(",", "")
+    names = set(_NAMED_BOX.findall(text))
+    if boxes := last_boxes(_NAMED_BOX.sub("", text) if len(names) == 1 else text):
+        return ", ".join(boxes)
+    return "" if _NO_GOLD.fullmatch(text) or has_box(text) else text
+
+
+def _texts(value: str) -> Any:
+    """A list that was written as JSON or Python, or the text."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(value)
+        except (ValueError, SyntaxError):
+            continue
+    return value

@@ -1,16 +1,21 @@
 r"""Find the answer of a mathematical response: boxes first, then phrases.
 
-The last ``\boxed{...}`` whose braces close counts. Boxes that only commas, ``and`` or ``or``
-keep apart are one answer of several parts, so that ``\boxed{1} or \boxed{2}`` is not a free
-second guess. Without a box, the rest of the paragraph after the last final-answer phrase counts.
-The closing sentence of the Minerva prompt (``The final answer is ... I hope it is correct.``)
-counts more than a box before it. All this inside of the last ``<answer>`` element, if there is one.
+The last ``\boxed{...}`` whose braces close, and that holds an answer, counts: an empty box or
+``\boxed{\text{answer}}`` only mentions the form. Boxes that only commas, ``and`` or ``or`` keep
+apart are one answer of several parts, so that ``\boxed{1} or \boxed{2}`` is not a free second
+guess. Without a box, the first line ``#### 72`` counts, as GSM8K has it: a base model then writes
+another question, and nothing after that is read. Without either, the rest of the paragraph after
+the last final-answer phrase counts. The closing sentence of the Minerva prompt (``The final answer
+is ... I hope it is correct.``) counts more than a box before it. All this inside of the last
+``<answer>`` element, if there is one.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+
+from dph.tasks.verifiers.math.notation import latex_signs, plain_notation
 
 # One spelling for answers that differ in nothing but LaTeX's looks.
 #
@@ -25,13 +30,13 @@ _BLANKS = re.compile(r"(?:\s|~|\\(?:[,;:> ]|q?quad(?![a-zA-Z])))++")
 _NEEDLESS_BLANK = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
 _THOUSANDS = re.compile(r"(?<=[0-9])\\[,;:](?=[0-9]{3}(?![0-9]))")
 _EMPTY_SET = re.compile(r"\\varnothing(?![a-zA-Z])")
-_DEGREE = re.compile(r"\\degree(?![a-zA-Z])|\u00b0")
 _FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
 _SHORT_FRACTION = re.compile(r"\\frac\s*([0-9])\s*([0-9])(?![0-9])")
 _WORDS = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\{([^{}]*)\}")
 _PERCENT = re.compile(
     r"\s*\\?%|\s*\\text\{\s*(?:percent|\\?%)\s*\}$|\s*\b(?:percent|percentage|pct)$"
 )
+_THRICE = re.compile(r"(\.[0-9]{0,30}?([0-9]{1,12}?)\2\2+) ?\.\.\.")  # 0.333..., not 5...
 _EDGES_LEFT = re.compile(r"(?:\s|~|(?<!\\)\$|\\(?:[,;:!> ]|q?quad(?![a-zA-Z])))++")
 _LAST_MARKS = " \t\n.,;:~$"
 
@@ -39,17 +44,17 @@ _LAST_MARKS = " \t\n.,;:~$"
 def trim_answer(text: str) -> str:
     r"""An answer without blanks, dollar signs and punctuation around it.
 
-    Percent, degrees, the empty set and thousands are written in one way.
+    Numbers, signs, functions, percent, degrees and the empty set are written in one way.
 
     >>> trim_answer(" $9.$ "), trim_answer("5 percent"), trim_answer(r"\$18\,900")
     ('9', '5\\%', '\\$18900')
     """
-    text = text.replace("\u2212", "-")
+    text = _THRICE.sub(r"\1\\ldots", latex_signs(text)) if "..." in text else latex_signs(text)
     start = _EDGES_LEFT.match(text)
     text = text[start.end() if start else 0 :]
     while (shorter := text.rstrip(_LAST_MARKS)) != text or text.endswith("\\"):
         text = shorter.rstrip("\\") if shorter.endswith("\\") else shorter
-    text = _DEGREE.sub(r"^\\circ", _EMPTY_SET.sub(r"\\emptyset", text))
+    text = _EMPTY_SET.sub(r"\\emptyset", plain_notation(text))
     return _THOUSANDS.sub("", _PERCENT.sub(r"\\%", text))
 
 
@@ -85,6 +90,29 @@ _BETWEEN_BOXES = re.compile(
     r"\\text\{\s*,?\s*(?:and|or)\s*\}|and|or)*+"
 )
 _TOKEN = re.compile(r"\\.|[{}]", re.DOTALL)
+# Content of a box that only mentions the form asked for.
+_NOTHING = (
+    r"(?:[\s~$.?_\u2026{}]|\\(?:[,;:!_ ]|(?:q?quad|[lc]?dots|square|Box)(?![a-zA-Z]))"
+    r"|\\(?:text|textbf|textit|mathrm|mathbf)(?=\s*\{))*+"
+)
+_MENTION = re.compile(
+    rf"{_NOTHING}(?:[<\[(]?(?:(?:your|the|my|insert|final|numerical)[\s_]+)*+(?:answer|result)s?"
+    rf"(?:[\s_]+here)?[>\])]?{_NOTHING})?",
+    re.IGNORECASE,
+)
+_EMPTY_BOX = re.compile(rf"{_BOX.pattern}{_MENTION.pattern}\}}", re.IGNORECASE)
+# ``#### 72 clips`` at the end of a solution, but not the heading ``#### 1. The sum``.
+_HASH_LINE = re.compile(
+    r"^[ \t]*####[ \t]*\**(\$?[-+\u2212]?(?:\\?[$\u20ac\u00a3])?(?:\.?[0-9]|\\[dt]?frac)\S*"
+    r"(?:(?<![.:)]) [a-z0-9%][^\s.:]*){0,4})\**[ \t]*$"
+    r"(?=\s*\Z|\n\s*?\n|\n[ \t]*[*#_<]*[A-Z]\w{0,10}:)",
+    re.MULTILINE,
+)
+_NEXT_QUESTION = re.compile(
+    r"^[ \t]*[*#_]*\s*(?:Question|Problem|Q|Exercise|Example|Human|User|Instruction)\b"
+    r"[^:\n]{0,12}:",
+    re.IGNORECASE | re.MULTILINE,
+)
 _MINERVA_START, _MINERVA_END = "final answer is", "I hope it is correct"
 _DECORATION = " \t\n*_:"
 
@@ -98,7 +126,10 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FoundAnswer:
-    """The parts of an answer, one for each box; a phrase gives one, ``context`` starts with it."""
+    """The parts of an answer, one for each box; a phrase gives one, ``context`` starts with it.
+
+    There are none where all boxes are empty and no phrase gives an answer.
+    """
 
     parts: tuple[str, ...]
     place: Place
@@ -116,17 +147,28 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
     if (start := response.lower().rfind(_ELEMENT)) >= 0:
         inside = response[start + len(_ELEMENT) :].partition("</")[0]
         return find_answer(inside, phrases) or FoundAnswer((inside,), Place.PHRASE, inside)
+    line = _hash_line(response)
+    if line and (another := _NEXT_QUESTION.search(response, line.end())):
+        response = response[: another.start()]
     minerva = _after_phrase(response, (_MINERVA_START,), end=_MINERVA_END)
     if minerva and "box" not in minerva.context:
         return minerva
     if boxes := last_boxes(response):
         return FoundAnswer(boxes, Place.BOX)
-    return _after_phrase(response, phrases)
+    if line:
+        return FoundAnswer((line[1],), Place.PHRASE, line[1])
+    found = _after_phrase(response, phrases)
+    return FoundAnswer((), Place.BOX) if found is None and _EMPTY_BOX.search(response) else found
+
+
+def _hash_line(response: str) -> re.Match[str] | None:
+    """The first line ``#### 72``; a heading such as ``#### 1. The sum`` is none."""
+    return _HASH_LINE.search(response) if "####" in response else None
 
 
 def _after_phrase(response: str, phrases: Sequence[str], end: str = "") -> FoundAnswer | None:
     """Text after the last of the phrases, up to an empty line or ``end``, which must be there."""
-    lower = response.lower()
+    lower = response.lower().replace("\uff1a", ":")
     if len(lower) != len(response):  # a letter whose lower case is longer: places would shift
         lower = response
     # The longest of two phrases that end at the same place.
@@ -149,13 +191,15 @@ def has_box(text: str) -> bool:
 
 
 def last_boxes(text: str) -> tuple[str, ...]:
-    """Contents of the last group of boxes, one after the other; empty if no box is closed."""
+    """Contents of the last group of boxes, one after the other; no box that is open or empty."""
     starts = [found.span() for found in _BOX.finditer(text)][-_MOST_BOXES:]
     parts: list[str] = []
     group_start = -1
     for start, inside in reversed(starts):
         end = _closing_brace(text, inside)
         if end is None:
+            continue
+        if _MENTION.fullmatch(text, inside, end):
             continue
         if parts and not _BETWEEN_BOXES.fullmatch(text, end + 1, group_start):
             break

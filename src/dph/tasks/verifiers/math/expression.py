@@ -3,7 +3,7 @@ r"""Answers as sympy expressions, read and compared by the package math-verify.
 Its time limits, which are signals, are switched off: this runs in a worker that can be killed.
 Two of its habits are undone: differences below 1e-15 count as none (so that 2^-60 equals 2^-57),
 and decimals below 1e-6 are all equal. Here expressions also have to agree to a relative 1e-4
-where a decimal was written, and to 1e-9 where none was.
+where a decimal was written; where none was, their difference has to be zero to hundreds of digits.
 """
 
 import cmath
@@ -17,13 +17,16 @@ import sympy
 from latex2sympy2_extended.math_normalization import normalize_latex
 from math_verify.grader import verify
 from math_verify.parser import LatexExtractionConfig, parse, parse_latex_cached
+from sympy.core.evalf import PrecisionExhausted
 
 _NORMALIZATION = LatexExtractionConfig().normalization_config
 _DIGITS = 30
 # What sympy sums or integrates numerically, for as long as it takes.
 _ENDLESS = (sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit, sympy.Derivative)
-_EXACT_TOLERANCE = 1e-9
 _DECIMAL_TOLERANCE = 1e-4
+# Digits to which a difference of exact values is sought; with symbols, their fixed values have
+# a few more digits than the terms must agree to.
+_SOUGHT, _SYMBOL_DIGITS, _AGREED = 1000, 150, sympy.Float("1e-100")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
         return False
     if _list_and_point(answer.values[0], gold.values[0]):
         return False
+    exact = _same_exact_number(*_sides(answer.values[0], gold.values[0]))
+    if exact is not None:
+        return exact
     # 0 <= x < 1 is the interval [0, 1), whichever of the two the gold says.
     interval = isinstance(gold.values[0], sympy.Interval | sympy.Union)
     if not verify(
@@ -79,6 +85,37 @@ def _hopeless(answer: Any, gold: Any) -> bool:
     if first is None or second is None:
         return False
     return abs(first - second) > 1e-3 * max(1, abs(first), abs(second))
+
+
+def _same_exact_number(answer: Any, gold: Any) -> bool | None:
+    """Whether two numbers without a decimal are one; None if one of them is not such a number."""
+    for side in (answer, gold):
+        if not _is_value(side) or side.free_symbols or side.has(sympy.Float, *_ENDLESS):
+            return None
+    if _has_percent(answer) or _has_percent(gold):
+        return None
+    differ = _exactly_differ(answer, gold)
+    return None if differ is None else not differ
+
+
+def _exactly_differ(answer: Any, gold: Any) -> bool | None:
+    """Whether exact values differ, at fixed values of their symbols; None if that is not known."""
+    with contextlib.suppress(Exception):
+        if not (answer.free_symbols or gold.free_symbols):
+            try:
+                # An exact difference has one right digit, at whatever precision that takes.
+                difference = (answer - gold).evalf(2, maxn=_SOUGHT, strict=True)
+            except PrecisionExhausted:
+                return False
+            return bool(difference != 0) if difference.is_number and difference.is_finite else None
+        places = {name: _place(name.name) for name in answer.free_symbols | gold.free_symbols}
+        one, other, difference = (
+            each.evalf(_SYMBOL_DIGITS, subs=places) for each in (answer, gold, answer - gold)
+        )
+        largest = max(abs(one), abs(other))
+        if largest.is_finite:
+            return bool(abs(difference) > _AGREED * largest)
+    return None
 
 
 def _list_and_point(answer: Any, gold: Any) -> bool:
@@ -174,12 +211,14 @@ def _values_differ(answer: Any, gold: Any) -> bool:
         return False
     if answer.free_symbols != gold.free_symbols or _has_percent(answer) != _has_percent(gold):
         return False
+    if answer.has(*_ENDLESS) or gold.has(*_ENDLESS):
+        return False
+    if not (answer.has(sympy.Float) or gold.has(sympy.Float)):
+        return _exactly_differ(answer, gold) or False
     one, other = _value(answer), _value(gold)
     if one is None or other is None:
         return False
-    decimal = answer.has(sympy.Float) or gold.has(sympy.Float)
-    tolerance = _DECIMAL_TOLERANCE if decimal else _EXACT_TOLERANCE
-    return abs(one - other) > tolerance * max(abs(one), abs(other))
+    return abs(one - other) > _DECIMAL_TOLERANCE * max(abs(one), abs(other))
 
 
 def _has_percent(expression: Any) -> bool:
@@ -203,4 +242,4 @@ def _value(expression: Any) -> complex | None:
 def _place(name: str) -> Any:
     """A number between 1 and 2 that depends on a symbol's name alone."""
     # A float: exact fractions grow without bound in powers.
-    return sympy.Float(1 + (zlib.crc32(name.encode()) % 9973 + 1) / 9974, _DIGITS)
+    return sympy.Float(1 + (zlib.crc32(name.encode()) % 9973 + 1) / 9974, _SYMBOL_DIGITS)

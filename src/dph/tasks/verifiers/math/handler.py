@@ -20,14 +20,16 @@ from dph.tasks.verifiers.math.answer import (
     trim_answer,
 )
 from dph.tasks.verifiers.math.expression import Reading, read_latex, read_text, readings_equal
+from dph.tasks.verifiers.math.interval import as_sets
+from dph.tasks.verifiers.math.notation import plain_letters
 from dph.tasks.verifiers.math.number import (
     contradicts_itself,
     notations_differ,
     numbers_equal,
-    read_number,
+    read_value,
     same_in_base,
 )
-from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
+from dph.tasks.verifiers.math.units import amounts, units_differ, without_currency, without_unit
 from dph.tasks.verifiers.turn import read_turn
 
 ANSWER_STAGE = "answer"
@@ -93,6 +95,8 @@ class MathGrader:
             if has_box(response):
                 return Outcome.NO_ANSWER, "the box is not closed"
             return self._judge_text(response, gold, read_gold) if self._any_expression else _NOTHING
+        if not found.parts:
+            return Outcome.NO_ANSWER, "the box is empty"
         parts = [trim_answer(part) for part in found.parts]
         if len(parts) > 1 and all(self._judge(part, gold, read_gold) == _CORRECT for part in parts):
             return _CORRECT
@@ -107,13 +111,18 @@ class MathGrader:
         if judgement is None and max(_prose_words(answer), _prose_words(gold)) >= _SENTENCE:
             return _wrong(answer, gold)
         if judgement is None:
-            judgement = self._compare(read_latex, answer, gold, read_gold)
+            pair, cleaned = _comparable(answer, gold), (clean_answer(answer), clean_answer(gold))
+            if pair is None or pair == cleaned:
+                pair = answer, gold
+            judgement = self._compare(read_latex, *pair, read_gold)
+            if judgement[0] == Outcome.WRONG:
+                judgement = _wrong(answer, gold)
             self._judged.put((answer, gold), judgement)
         return judgement
 
     def _judge_text(self, text: str, gold: str, read_gold: ReadGold) -> Judgement:
         """Judge the answer that math-verify finds in running text."""
-        return self._compare(read_text, text[-_LONGEST_TEXT:], gold, read_gold)
+        return self._compare(read_text, plain_letters(text[-_LONGEST_TEXT:]), gold, read_gold)
 
     def _compare(
         self, read: Callable[[str], Reading], answer: str, gold: str, read_gold: ReadGold
@@ -150,12 +159,13 @@ def make_math_grader(options: Mapping[str, Any]) -> MathGrader:
 
 
 def gold_answer(gold: str) -> str:
-    r"""The gold answer itself: what its boxes hold, if it has any, trimmed.
+    r"""The gold answer itself, trimmed: what its boxes hold, or a line of GSM8K, if it has any.
 
-    >>> gold_answer(r"$\boxed{1}\boxed{2}$"), gold_answer("$ 5 $")
-    ('1, 2', '5')
+    >>> gold_answer(r"$\boxed{1}\boxed{2}$"), gold_answer("$ 5 $"), gold_answer("so:\n#### 7")
+    ('1, 2', '5', '7')
     """
-    return trim_answer(", ".join(last_boxes(gold)) or gold)
+    boxes = ", ".join(last_boxes(gold))
+    return trim_answer(boxes or (gold.rpartition("####")[2] if "####" in gold else gold))
 
 
 def judge_cheaply(answer: str, gold: str) -> Judgement | None:
@@ -167,7 +177,10 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
         return Outcome.NO_ANSWER, "the answer is empty"
     if reason := _too_large(answer):
         return Outcome.OVER_LIMIT, f"the answer is {reason}"
-    cleaned, wanted = clean_answer(answer), clean_answer(gold)
+    pair = _comparable(answer, gold)
+    if pair is None:
+        return _wrong(answer, gold)
+    cleaned, wanted = pair
     if same_spelling(cleaned) == same_spelling(wanted):
         return _CORRECT
     if contradicts_itself(cleaned):
@@ -186,14 +199,19 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     return _CORRECT if equal else _wrong(answer, gold)
 
 
+def _comparable(answer: str, gold: str) -> tuple[str, str] | None:
+    """Both cleaned, as intervals where they are sets, without currency; None if that differs."""
+    return without_currency(*as_sets(clean_answer(answer), clean_answer(gold)))
+
+
 def _numbers_equal(answer: str, gold: str) -> bool | None:
     """None unless both are numbers, or of one unit; one that the gold does not have is forgiven."""
     of_one_unit = amounts(answer, gold)
     one, other = of_one_unit or (answer, gold)
-    wanted = read_number(other)
-    number = read_number(one) if wanted else None
+    wanted = read_value(other)
+    number = read_value(one) if wanted else None
     if wanted and number is None and of_one_unit is None:
-        number = read_number(without_unit(one))
+        number = read_value(without_unit(one))
     return numbers_equal(number, wanted) if number and wanted else None
 
 

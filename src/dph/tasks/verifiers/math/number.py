@@ -9,138 +9,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import isqrt
 
-# The exact value of sums, products, fractions, powers and roots of numbers, without sympy.
-#
-# Just enough to tell that ``2 + 2 = 5`` is false. What holds a letter, a unit, a function or a
-# mixed number (``2 \frac{1}{2}``) has no value here, nor has a root that is not rational.
-
-_LONGEST = 200
-_LARGEST_EXPONENT = 64
-_LARGEST_BITS = 4096
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]++(?:\.[0-9]++)?|\.[0-9]++)"
-    r"|(?P<word>\\(?:frac|sqrt|cdot|times|div)(?![A-Za-z]))|(?P<sign>[-+*/^(){}]))\s*"
-)
-_TIMES = ("*", r"\cdot", r"\times")
-_OVER = ("/", r"\div")
-_CLOSING = {"(": ")", "{": "}"}
-
-
-class _NoValueError(Exception):
-    """The text is not such an expression."""
-
-
-def read_arithmetic(text: str) -> Fraction | None:
-    r"""The value of a (cleaned) expression of numbers, or None.
-
-    >>> read_arithmetic("2 + 2"), read_arithmetic(r"\frac{1 + 2}{2} \cdot 2^3")
-    (Fraction(4, 1), Fraction(12, 1))
-    >>> read_arithmetic("2 x"), read_arithmetic(r"\sqrt{16}"), read_arithmetic(r"\sqrt{17}")
-    (None, Fraction(4, 1), None)
-    """
-    tokens = _tokens(text)
-    if tokens is None:
-        return None
-    try:
-        reader = _Reader(tokens)
-        value = reader.sum()
-        return value if reader.next is None else None
-    except (_NoValueError, ZeroDivisionError):
-        return None
-
-
-def _tokens(text: str) -> list[str] | None:
-    if len(text) > _LONGEST:
-        return None
-    tokens: list[str] = []
-    place = 0
-    while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
-            return None
-        tokens.append(found[0].strip())
-        place = found.end()
-    return tokens
-
-
-class _Reader:
-    """Reads a sum from left to right; ``next`` is the token that comes."""
-
-    def __init__(self, tokens: list[str]) -> None:
-        self._tokens = tokens[::-1]
-
-    @property
-    def next(self) -> str | None:
-        return self._tokens[-1] if self._tokens else None
-
-    def sum(self) -> Fraction:
-        value = self._product()
-        while self.next in ("+", "-"):
-            sign = self._tokens.pop()
-            term = self._product()
-            value = _bounded(value + term if sign == "+" else value - term)
-        return value
-
-    def _product(self) -> Fraction:
-        value = self._signed()
-        while self.next in (*_TIMES, *_OVER):
-            over = self._tokens.pop() in _OVER
-            factor = self._signed()
-            value = _bounded(value / factor if over else value * factor)
-        return value
-
-    def _signed(self) -> Fraction:
-        if self.next in ("+", "-"):
-            return -self._signed() if self._tokens.pop() == "-" else self._signed()
-        base = self._single()
-        if self.next != "^":
-            return base
-        self._tokens.pop()
-        exponent = self._signed() if self.next in ("+", "-") else self._single()
-        if exponent.denominator != 1 or abs(exponent) > _LARGEST_EXPONENT or self.next == "^":
-            raise _NoValueError
-        return _bounded(base ** int(exponent))
-
-    def _single(self) -> Fraction:
-        token = self._tokens.pop() if self._tokens else ""
-        if token == r"\frac":
-            return self._group() / self._group()
-        if token == r"\sqrt":
-            return _root(self._group())
-        if token in _CLOSING:
-            self._tokens.append(token)
-            return self._group()
-        if token[:1].isdigit() or token[:1] == ".":
-            return _bounded(Fraction(token))
-        raise _NoValueError
-
-    def _group(self) -> Fraction:
-        opening = self._tokens.pop() if self._tokens else ""
-        if opening not in _CLOSING:
-            raise _NoValueError
-        value = self.sum()
-        if not self._tokens or self._tokens.pop() != _CLOSING[opening]:
-            raise _NoValueError
-        return value
-
-
-def _root(value: Fraction) -> Fraction:
-    if value < 0:
-        raise _NoValueError
-    root = Fraction(isqrt(value.numerator), isqrt(value.denominator))
-    if root * root != value:
-        raise _NoValueError
-    return root
-
-
-def _bounded(value: Fraction) -> Fraction:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _LARGEST_BITS:
-        raise _NoValueError
-    return value
-
+from dph.tasks.verifiers.math.arithmetic import read_arithmetic
 
 _DIGITS = 200
 
@@ -249,7 +119,7 @@ def contradicts_itself(answer: str) -> bool:
 
 def _unequal(one: str, other: str) -> bool:
     """Whether both are numbers and not the same one, rounded or not."""
-    first, second = _value_of(one), _value_of(other)
+    first, second = read_value(one), read_value(other)
     if first is None or second is None or numbers_equal(first, second):
         return False
     if first.percent or second.percent:
@@ -263,12 +133,12 @@ def _unequal(one: str, other: str) -> bool:
     return abs(first.value - second.value) >= Fraction(1, 10 ** min(places))
 
 
-def _value_of(side: str) -> Number | None:
-    """The number that one side of an equation is, or that its sums and products come to."""
-    if number := read_number(side):
+def read_value(text: str) -> Number | None:
+    """The number that the whole (cleaned) text is, or that its sums and products come to."""
+    if number := read_number(text):
         return number
-    value = read_arithmetic(side)
-    return None if value is None else Number(value, decimal="." in side, percent=False)
+    value = read_arithmetic(text)
+    return None if value is None else Number(value, decimal="." in text, percent=False)
 
 
 def same_in_base(answer: str, gold: str) -> bool:

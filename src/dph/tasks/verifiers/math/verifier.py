@@ -115,7 +115,7 @@ class MathVerifier(PooledMathVerifier):
     """
 
     name = "math"
-    version = "4"
+    version = "5"
 
     def __init__(
         self,
