@@ -45,7 +45,7 @@ _NO_ADDRESS = re.compile(
     r"""(?:version|release|revision|firmware|upgrade)\w{0,12}[\W_]{0,8}$
     |(?:\b|_)(?:v|ver|rev|oid|ec|rfc[ -]?\d+|c\d\d|build|tag)[\W_]{0,8}$
     |(?:\b(?:section|sect?|chapter|chap|clause|appendix|annex|figure|table)s?|§)\W{0,4}$
-    |[=~<>!^]=\s*["']?$|~>\s*["']?$|(?:^|[\s"'])[<>~^]\s*$
+    |[=~<>!^]=\s*["']?$|~>\s*["']?$|["'\s][~^]$|\w["']?\s*[<>]\s+$
     |(?:version|release|section|oid)\w{0,12}["']?\s*[:=]\s*[\[({][^\])}]*$""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -55,15 +55,16 @@ _RELEASE = re.compile(
 )
 """A heading of a log of changes: numbers (\0) and a date."""
 _NETWORK = re.compile(
-    r"""(?i:addr|host|server|listen|bind|\bdns|name_?server|resolver|gateway|subnet|network|netmask
-    |router|proxy|peer|remote|client|node\b|nodes\b|allow|deny|block|banned|whitelist|ping|telnet
-    |\bssh|curl|wget|connect|socket|inet|cidr|endpoint|cluster|domain|origin|forward)
+    r"""(?i:addr|(?<!g)host|server|listen(?!er)|\bbind(?:_|\b)|\bdns|resolver|gateway|subnet|network
+    |netmask|router|proxy|peer|remote|client|\bnodes?\b|\b(?:allow|deny|block|ban)|whitelist|\bping
+    |telnet|\bssh|curl|wget|connect(?!or)|socket|inet|cidr|endpoint|cluster|\b(?:domain|origin)\b
+    |forwarde|\ba[ ]record)
     |(?i:\bips?(?:v4)?\b|\bip_|_ips?(?:\b|_)|\bip[46]\b)|[a-z]I[Pp]s?\b|\b[iI]p[A-Z]|(?://|@)$""",
     re.VERBOSE,
 )
 _PRODUCT = re.compile(r"[A-Z]\w*\s+(?:Server|Client|Cluster|Gateway|Proxy|Connect\w*)\s+$")
 """A product before its version, such as "Data Server 7.0.1.1"."""
-_PORT = re.compile(r":\d{2,5}\b|/\d\d?(?![\d./])|[\"']?\s*,\s*\d{2,5}\b|\s+-\s+\S+\s+\[")
+_PORT = re.compile(r":\d{2,5}\b|/(?:[89]|[12]\d|3[0-2])(?![\d./])|\s+-\s+\S+\s+\[")
 """What follows an address: a port, the length of a network's prefix, a line of a server's log."""
 _CERTAIN = 100
 

@@ -8,8 +8,8 @@ from dph.corpus.signals.split import cut_lines
 
 _NOTICE = re.compile(
     r"""copyright|\(c\)\s*(?:19|20)\d\d|©|licen[cs]ed?\b|SPDX-|all\s+rights\s+reserved
-    |permission\s+is\s+hereby|permission\s+to\s+use,\s+copy|redistributions?\s+(?:and|of|in)
-    |without\s+warrant|warranties\s+of|"as\s+is"|liable\s+for|hold(?:er|s)?\s+harmless
+    |permission\s+(?:is|to\s+use)|redistributions?\s+(?:and|of|in)
+    |without\s+warrant|warranties\s+of|["']as[\s-]is["']|liable\s+for|hold(?:er|s)?\s+harmless
     |free\s+software|general\s+public|www\.gnu\.org|apache\.org/licenses|opensource\.org
     |@license|@copyright|fsf\.org|neither\s+the\s+name|endorse\s+or\s+promote|in\s+no\s+event
     |this\s+(?:copyright\s+)?notice|disclaims?\b|merchantab|must\s+not\s+be\s+misrepresented
@@ -34,22 +34,19 @@ READERS: Mapping[str, str] = {
     # reader: lines, after the marker of a comment
     "editors": r".*-\*-.*-\*-|-\*-|.*\b(?:vim?|ex):[ \t]*(?:set?\b|\w+[=:])",
     "encodings": r".*coding[:=]",
-    "checkers of Python": r"(?:mypy|pyright|pytype|pylint|flake8|ruff|isort|fmt|yapf|black|bandit"
+    "Python": r"(?:mypy|pyright|pytype|pylint|flake8|ruff|isort|fmt|yapf|black|bandit"
     r"|coverage|pragma|type|doctest|codespell|cspell\w*|sphinx_gallery_\w+)[ \t]*:|noqa\b|nosec\b"
-    r"|pyre-|autopep8:",
-    "Cython": r"(?:cython|distutils)[ \t]*:",
-    "notebooks": r"(?<=# )%%|databricks notebook|(?-i:MAGIC)\b",
-    "JavaScript": r"@(?:ts-|flow|noflow|jsx\w*|format|jest-environment|vitest-environment|deno-types)"
+    r"|(?:cython|distutils)[ \t]*:|pyre-|autopep8:|(?<=# )%%|databricks notebook|(?-i:MAGIC)\b",
+    "JavaScript": r"@(?:ts-|flow|noflow|jsx\w*|format|(?:jest|vitest)-environment|deno-types)"
     r"|(?:eslint|jshint|jslint|stylelint|istanbul|c8|v8|oxlint|biome-|deno-|prettier-|webpack)"
     r"|tslint:|(?<=/\* )globals?[: ]|<(?:reference|amd-)|[#@][ \t]*source(?:MappingURL|URL)=",
-    "Go": r"go:\w|\+build\b|nolint\b|lint:|(?<=//)(?:export|line)[ ]|\+\w+:|code generated .* do not edit",
-    "Swift": r"swift(?:-tools-version|lint|format)\b|sourcery:",
-    "C": r"clang-(?:format|tidy)|nolint|iwyu\b|cppcheck-|\{ dg-|(?:run|requires|check[\w-]*):",
+    "Go": r"go:\w|\+build\b|lint:|(?<=//)(?:export|line)[ ]|\+\w+:|code generated .* do not edit",
+    "C, Swift": r"swift(?:-tools-version|lint|format)\b|sourcery:"
+    r"|clang-(?:format|tidy)|nolint|iwyu\b|cppcheck-|\{ dg-|(?:run|requires|check[\w-]*):",
     "Java, Kotlin, Scala": r"noinspection|checkstyle|@formatter|scalastyle|scalafmt|scalafix|ktlint"
     r"|> using\b|(?-i:DEPS|JAVA|REPOS)[ ]|usr/bin/env",
-    "C#": r"</?auto-generated|resharper|stylecop",
-    "Dart": r"@dart\b|ignore(?:_for_file)?:",
-    "PHP": r"phpcs:|@phpstan-|@psalm-|@codingstandards|@phpcs",
+    "C#, Dart, PHP": r"</?auto-generated|resharper|stylecop|@dart\b|ignore(?:_for_file)?:"
+    r"|phpcs:|@(?:phpstan-|psalm-|codingstandards|phpcs)",
     "Ruby": r"(?:frozen_string_literal|warn_indent|shareable_constant_value|typed|rubocop|sorbet"
     r"|steep|rbs_inline|simplecov|standard)[ \t]*:",
     "shells": r"shellcheck\b|compdef\b|autoload\b|sbatch\b|pbs\b|bsub\b|\$[ \t]-|chkconfig:"
@@ -92,25 +89,21 @@ class CommentStyle:
     blocks: tuple[tuple[str, str], ...] = ()
 
 
-_C = CommentStyle(("//",), (("/*", "*/"),))
-_HASH = CommentStyle(("#",))
-_MARKUP = CommentStyle((), (("<!--", "-->"),))
-_LISP = CommentStyle((";",), (("#|", "|#"),))
-_PERCENT = CommentStyle(("%",))
-_DASHES = CommentStyle(("--",))
-_ML = CommentStyle((), (("(*", "*)"),))
-
 _NAMES: Mapping[CommentStyle, str] = {
-    _C: "c, cpp, csharp, java, javascript, typescript, tsx, jsx, go, rust, swift, kotlin, scala, "
+    CommentStyle(
+        ("//",), (("/*", "*/"),)
+    ): "c, cpp, csharp, java, javascript, typescript, tsx, jsx, go, rust, swift, kotlin, scala, "
     "groovy, dart, objective-c, objective-c++, cuda, solidity, zig, scss, less, d, glsl, hlsl, "
     "verilog, systemverilog, vala, haxe, gradle, thrift, protocol buffer",
-    _HASH: "python, ruby, perl, shell, bash, yaml, toml, r, julia, makefile, cmake, dockerfile, "
+    CommentStyle(
+        ("#",)
+    ): "python, ruby, perl, shell, bash, yaml, toml, r, julia, makefile, cmake, dockerfile, "
     "tcl, elixir, nim, powershell, awk, crystal, starlark, cython, meson, coffeescript, hcl",
-    _MARKUP: "html, xml, vue, svelte, xslt, jsp",
-    _LISP: "clojure, common lisp, emacs lisp, scheme, racket",
-    _PERCENT: "tex, erlang, matlab, prolog",
-    _DASHES: "ada, vhdl, elm",
-    _ML: "ocaml, standard ml, coq",
+    CommentStyle((), (("<!--", "-->"),)): "html, xml, vue, svelte, xslt, jsp",
+    CommentStyle((";",), (("#|", "|#"),)): "clojure, common lisp, emacs lisp, scheme, racket",
+    CommentStyle(("%",)): "tex, erlang, matlab, prolog",
+    CommentStyle(("--",)): "ada, vhdl, elm",
+    CommentStyle((), (("(*", "*)"),)): "ocaml, standard ml, coq",
     CommentStyle((), (("/*", "*/"),)): "css",
     CommentStyle(("--",), (("/*", "*/"),)): "sql, plsql",
     CommentStyle(("--",), (("--[[", "]]"),)): "lua",

@@ -7,9 +7,9 @@ reference, no code and more than a word of letters, so ``password = "password"``
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from dph.corpus.transform.spans import PrivateSpan
 from dph.corpus.transform.tokens import STAND_IN, tokens
@@ -37,58 +37,55 @@ _SETTINGS = (
     *("apacheconf", "nginx", "desktop", "makefile", *_SHELLS),
 )
 _PROSE = ("markdown", "text", "restructuredtext", "asciidoc", "xml", "")
-
-
-class Place(NamedTuple):
-    """Where a secret stands without quotes: a pattern, and its languages (any, if there are none).
-
-    The group ``value`` is the secret. Without a group ``password`` it must look drawn by chance.
-    """
-
-    pattern: str
-    languages: tuple[str, ...] = ()
-
-
-PLACES = {
-    "a line of settings": Place(
+PLACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "a line of settings": (
         rf"(?:^\s*(?:[#;-]+\s*)?(?:(?:export|set|env|arg)\s+)?|[{{,]\s*)[\"']?{_NAME}[\"']?\s*"
         rf"(?::?=>?|[?+]=|:(?=\s))\s*[\"']?{_VALUE}[\"']?(?:\s*(?:$|\#|[,}}]|//|\\)|(?<=[,;}}])\s)",
         _SETTINGS,
     ),
-    "a variable": Place(rf"(?<![\w$.{{\"'-]){_NAME}={_VALUE}", _SHELLS),
-    "a variable in prose": Place(
+    "a variable": (rf"(?<![\w$.{{\"'-]){_NAME}={_VALUE}", _SHELLS),
+    "a variable in prose": (
         rf"(?<![\w$.{{-])(?-i:(?:[A-Z0-9]+_)*(?:(?P<password>PASSWORD|PASSWD|PASS|PWD)"
         rf"|SECRET|TOKEN|(?:API|ACCESS|SECRET|PRIVATE)_KEY))={_VALUE}",
         (*_PROSE, *_SETTINGS),
     ),
-    "an instruction": Place(rf"^\s*ENV\s+{_NAME}\s+{_VALUE}\s*$", ("dockerfile",)),
-    "an element": Place(
+    "an instruction": (rf"^\s*ENV\s+{_NAME}\s+{_VALUE}\s*$", ("dockerfile",)),
+    "an element": (
         rf"(?:<|(?:key|name)=\"){_NAME}(?:>|\"\s+value=\")(?P<value>[^<>\s\"]+)(?:</|\")",
         ("xml", "html", "maven pom", "xml property list"),
     ),
-    "a connection string": Place(
-        r"(?<![\w$.-])(?P<password>password|pwd|passwd)\s?=\s?(?P<value>[^\s;\"'`<>{}$%&()][^\s;\"'`<>]*)"
+    "a connection string": (
+        r"(?<![\w$.-])(?P<password>password|pwd|passwd)\s?=\s?(?P<value>[^\s;\"'`<>{}$%&()][^\s;\"'`<>]*)",
+        (),
     ),
-    "a parameter": Place(
+    "a parameter": (
         r"(?:://|jdbc:)[^\s\"'<>]*?[?&;](?:(?P<password>password|pwd|passwd|pass)"
-        r"|[\w-]*(?:token|api_?key|secret)|sig)=(?P<value>[^&;\s\"'<>)\]}]+)"
+        r"|[\w-]*(?:token|api_?key|secret)|sig)=(?P<value>[^&;\s\"'<>)\]}]+)",
+        (),
     ),
-    "an option": Place(
-        rf"(?:^|[\s\"'\[,])--?{_NAME}(?:=|\s+)(?P<value>[^\s\"'`=<>|&;,-][^\s\"'`<>]*)"
+    "an option": (
+        rf"(?:^|[\s\"'\[,])--?{_NAME}(?:=|\s+)(?P<value>[^\s\"'`=<>|&;,-][^\s\"'`<>]*)",
+        (),
     ),
-    "a command": Place(
-        r"(?:\bcurl\s.*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]+:|\bsshpass\s+-p\s*"
-        r"|\bmysql\w*\s[^|;]*?-p|\b(?:docker|podman|helm\s+registry)\s+login\s.*?-p\s+"
-        r"|\bredis-cli\s.*?-a\s+|\blogin\s+\S+\s+password\s+)"
-        r"(?P<password>)(?P<value>[^\s\"'`<>$|;&-][^\s\"'`<>]*)"
+    "a command": (
+        r"(?:\bcurl\b.*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]+:|\bsshpass\s+-p\s*"
+        r"|\bmysql\w*\b[^|;]*?\s-p|\b(?:docker|podman|helm\s+registry)\s+login\b.*?\s-p\s+"
+        r"|\bredis-cli\b.*?\s-a\s+|\blogin\s+\S+\s+password\s+)"
+        r"(?P<password>)(?P<value>[^\s\"'`<>$|;&-][^\s\"'`<>]*)",
+        (),
     ),
-    "a header": Place(
+    "a header": (
         r"(?:authorization[\"']?\s*[:=,]\s*[\"']?(?:bearer|basic|token)\s+"
-        r"|x-(?:[\w-]*-)?(?:api-?key|token)[\"']?\s*:\s*[\"']?)(?P<value>[\w.~+/=-]{16,})"
+        r"|x-(?:[\w-]*-)?(?:api-?key|token)[\"']?\s*:\s*[\"']?)(?P<value>[\w.~+/=-]{16,})",
+        (),
     ),
 }
+"""Where a secret stands without quotes: a pattern, and languages (any, if there are none).
+
+The group ``value`` is the secret. Without a group ``password`` it must look drawn by chance."""
 _NAMED = re.compile(
-    r"key|pass|pwd|secret|contrase|senha|token|credential|authorization|sig=|curl |mysql|redis-cli"
+    r"key|pass|pwd|secret|contrase|senha|token|credential|authorization"
+    r"|sig=|curl |login |mysql|redis-cli"
 )
 _DATABASE = re.compile(
     r"\b(?:server|data source|host(?:addr|name)?|addr(?:ess)?|initial catalog|database|dbname|dsn"
@@ -100,7 +97,7 @@ _PAIR_OF_LINES = re.compile(
 )
 """A variable of a container in Kubernetes."""
 _REFERENCE = re.compile(
-    r"""[$<{\[(]|[&*][a-z_]\w*$|@\w+@$|(?:~|\.{0,2})/(?:[\w.-]+/|\w+$)|%[({A-Za-z]|![A-Za-z/]*$
+    r"""[$<{\[(]|[&*][a-z_]\w*$|@[\w.-]+@$|(?:~|\.{0,2})/(?:[\w.-]+/|\w+$)|%[({A-Za-z]|![A-Za-z/]*$
     |[a-z]:\\|[A-Za-z_][\w.:]*[(\[]  # a call, a type with its length
     |(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$  # a name of a variable
     |(?:process|os|env|vars?|local|self|this|config|settings|secrets|data|module|params?|values?)[.:]
@@ -154,9 +151,9 @@ def _in_line(line: str, language: str) -> Iterator[tuple[int, int]]:
 @cache
 def _places(language: str) -> list[tuple[str, re.Pattern[str]]]:
     return [
-        (name, re.compile(place.pattern, re.IGNORECASE))
-        for name, place in PLACES.items()
-        if not place.languages or language in place.languages
+        (name, re.compile(pattern, re.IGNORECASE))
+        for name, (pattern, languages) in PLACES.items()
+        if not languages or language in languages
     ]
 
 
