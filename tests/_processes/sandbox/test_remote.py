@@ -125,11 +125,12 @@ def test_a_program_is_loaded_or_says_why_not(conversation):
     program, _ = conversation(["failed", [], ""])
     assert program.load() == "an exception"
     program, _ = conversation(["loaded", "f"])
-    with pytest.raises(ProgramGoneError, match="it sent a malformed message"):
+    with pytest.raises(ProgramGoneError, match="the program wrote something of its own"):
         program.load()
 
 
 def test_what_is_no_value_for_a_program_is_not_sent(conversation):
     program, _ = conversation()
-    with pytest.raises(TypeError, match="a value of type object cannot be given to the program"):
-        program.named("f")(object())
+    with pytest.raises(TypeError, match="a value of type module cannot be given to the program"):
+        program.named("f")(pytest)
+    assert program.refused

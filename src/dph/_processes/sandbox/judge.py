@@ -24,6 +24,7 @@ from dph._processes.sandbox.left import SETUP, TESTS, Statement
 from dph._processes.sandbox.names import (
     TaskError,
     TestNames,
+    completed,
     provide_modules,
     seed_both,
     seed_everything,
@@ -163,7 +164,9 @@ def _judge(
     try:
         texts = enumerate(job["tests"], start=1)
         tests = [_compiled(text, f"{TESTS}{i}>", entry_point) for i, text in texts]
-        _run_setup(_compiled(job["setup"], SETUP, entry_point), names)
+        setup = job["setup"]
+        setup = completed(setup) if setup == job["prefix"] else setup
+        _run_setup(_compiled(setup, SETUP, entry_point), names)
         calls = job["calls"]
         if solution is not None:
             calls = [
@@ -291,6 +294,8 @@ class _Trial:
             raise
         except BaseException as error:  # noqa: BLE001 - also SystemExit, and what tests raise
             self._failure = self._described(error)
+        if self._program.refused:
+            raise TaskError(f"tests of this form are not supported: {self._program.refused}")
         # Tests may catch what they should not: that the program is gone counts all the same.
         self._failure = self._failure or self._program.failure or self._counts.failure()
         return not self._failure

@@ -38,17 +38,37 @@ def whole_source(code: str, prefix: str, entry_point: str) -> str:
     if not prefix:
         return code
     first = next((line for line in code.splitlines() if line.strip()), "")
-    if first[:1].isspace():
+    own = re.search(rf"^(?:(?:async )?def|class) {re.escape(entry_point)}\b", code, re.MULTILINE)
+    last = prefix.rpartition("\n")[2]
+    if first[:1].isspace() or (last and not own):
         stop = _STOPS.search(code)
-        return prefix.rstrip(" \t") + (code[: stop.start()] if stop else code)
+        rest = code[: stop.start()] if stop else code
+        if first[:1].isspace():  # from the beginning of a line
+            prefix = prefix.rstrip(" \t") + ("\n" if last.strip() else "")
+        return prefix + rest
     return f"{prefix_alone(prefix, entry_point)}\n{code}"
+
+
+def completed(prefix: str) -> str:
+    """The beginning of a program as one that compiles, with ``pass`` for a body that is missing.
+
+    What cannot be completed stays what it is.
+    """
+    for ending in ("", f"\n{' ' * 80}pass\n", '"""', "'''"):
+        try:
+            ast.parse(prefix + ending)
+        except SyntaxError:
+            continue
+        return prefix + ending
+    return prefix
 
 
 def prefix_alone(prefix: str, entry_point: str) -> str:
     """The prefix without the function that the answer must define."""
+    prefix = completed(prefix)
     try:
         tree = ast.parse(prefix)
-    except SyntaxError:  # a stub without a body, say: the answer has to bring everything
+    except SyntaxError:  # the answer has to bring everything
         return ""
     lines = prefix.splitlines()
     for node in tree.body:

@@ -19,6 +19,7 @@ from dph._processes.sandbox.values import (
     Channel,
     ChannelBrokenError,
     ChannelClosedError,
+    bases_of,
     decode,
     encode,
 )
@@ -144,11 +145,20 @@ def _known(name: str) -> Any:
     return found if isinstance(found, type) and issubclass(found, BaseException) else None
 
 
+def _is_own(error: Exception) -> bool:
+    """Whether its class is one of the tests, below Python's own: a program may let it through."""
+    bases = bases_of(type(error))
+    return _is_usual(type(error)) and _known(bases[0]) is None and not any(":" in b for b in bases)
+
+
 def _is_usual(kind: type[BaseException]) -> bool:
     return issubclass(kind, Exception) and not issubclass(kind, _ENDS_LOOPS)
 
 
-_INPUT = "input"
+_STANDARD_INPUT: Mapping[Any, Callable[..., str]] = {
+    "input": lambda prompt: builtins.input(prompt),
+    "line": lambda: sys.stdin.readline(),
+}
 
 
 def _next_of(iterator: Iterator[Any]) -> list[Any]:
@@ -158,8 +168,12 @@ def _next_of(iterator: Iterator[Any]) -> list[Any]:
     return []
 
 
+_NO_ANSWER = "the program wrote something of its own to the connection that its answers use"
+_NO_VALUE = "the program answered with something that is not a value"
+
+
 class ProgramGoneError(BaseException):
-    """The program's process ended, or sent a malformed answer. Not for tests to catch."""
+    """The program's process ended, or did not answer. Not for tests to catch."""
 
 
 class RemoteProgram:
@@ -167,13 +181,16 @@ class RemoteProgram:
 
     ``names`` are the global names that it has, ``classes`` the bases of those that are classes,
     ``left`` holds what calls changed. ``asked`` counts what it was asked.
-    ``failure`` says why it cannot be used any more, ``last`` tells of the latest call.
+    ``failure`` says why it cannot be used any more, ``refused`` what the tests did that cannot be
+    done with it, ``last`` tells of the latest call.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._objects: dict[Any, Remote] = {}
         self._functions: list[Callable[..., Any]] = []
+        self._raised: list[Exception] = []
+        self._sentinels: dict[int, object] = {}
         self._names: dict[str, Any] = {}
         self.exceptions = Exceptions()
         self.left = Left(self._resolve)
@@ -183,6 +200,7 @@ class RemoteProgram:
         self.names: frozenset[str] = frozenset()
         self.classes: Mapping[str, list[str]] = {}
         self.failure = ""
+        self.refused = ""
         self.last = ""
         self.out_of_memory = False
         self.awaits = False
@@ -195,7 +213,7 @@ class RemoteProgram:
         """
         message = self._receive()
         if message[0] not in ("loaded", "failed") or not isinstance(message[1], list):
-            self._gone("it sent a malformed message")
+            self._gone(_NO_ANSWER)
         if message[0] == "loaded":
             self.names = frozenset(str(name) for name in message[1])
             kinds = message[2] if len(message) > 2 and isinstance(message[2], dict) else {}
@@ -241,7 +259,7 @@ class RemoteProgram:
 
     def _exchange(self, request: str, target: Any, *arguments: Any) -> list[Any]:
         """The answer to a request, while functions of the tests are called for the program."""
-        self._send([request, target, *[encode(each, self._refer) for each in arguments]])
+        self._send([request, target, *map(self._encoded, arguments)])
         message: list[Any] = self._receive()
         while message[0] == "function":
             self._call_function(message[1:])
@@ -257,7 +275,7 @@ class RemoteProgram:
         """
         kind, *content = message
         if kind not in ("raised", "value") or len(content) < 2:
-            self._gone("it sent a malformed answer")
+            self._gone(_NO_ANSWER)
         extras = content[-1] if isinstance(content[-1], dict) else {}
         self._print(extras.get("printed"))
         self._decoded(extras.get("kept"))
@@ -265,7 +283,7 @@ class RemoteProgram:
         try:
             value = self.left.returned(values, changed, None if kind == "raised" else content[0])
         except (BadValueError, RecursionError) as error:
-            self._gone(f"it sent a malformed value: {error}")
+            self._gone(f"{_NO_VALUE}: {error}")
         if kind == "raised":
             self._raise([str(each) for each in content[0]], str(content[1]), extras)
         return value
@@ -291,37 +309,59 @@ class RemoteProgram:
         try:
             self.left.begin(frame, kind)
         except BadValueError as error:
-            self._gone(f"it sent a malformed value: {error}")
+            self._gone(f"{_NO_VALUE}: {error}")
 
     def _call_function(self, content: list[Any]) -> None:
         try:
             number, arguments, *more = content
-            function = builtins.input if number == _INPUT else self._functions[number]
+            function = _STANDARD_INPUT.get(number) or self._functions[number]
             named = {str(name): self._decoded(each) for name, each in dict(*more).items()}
             value = function(*[self._decoded(each) for each in arguments], **named)
-            self._send(["returned", encode(value, self._refer)])
+            self._send(["returned", self._encoded(value)])
         except Exception as error:  # noqa: BLE001 - told to the program, which called it
-            self._send(["failed", type(error).__name__, str(error)])
+            self._raised.append(error)
+            try:
+                given = encode(list(error.args), self._refer)
+            except (TypeError, RecursionError):
+                given = [str(error)]
+            self._send(["failed", len(self._raised) - 1, bases_of(type(error)), given])
 
-    def _print(self, text: Any) -> None:
-        """Pass on the program's output to the tests' own standard output."""
-        if isinstance(text, str) and text:
-            sys.stdout.write(text)
+    def _encoded(self, value: Any) -> Any:
+        try:
+            return encode(value, self._refer)
+        except TypeError as error:
+            self.refused = self.refused or str(error)
+            raise
+
+    def _print(self, texts: Any) -> None:
+        """Pass on the program's output to the tests' own standard output and standard error."""
+        for text, stream in zip(texts or (), (sys.stdout, sys.stderr), strict=False):
+            if isinstance(text, str) and text:
+                stream.write(text)
 
     def _raise(self, bases: list[str], text: str, extras: Mapping[str, Any]) -> NoReturn:
         self.last = f"{self.last.partition(' gave ')[0]} raised {said(bases, text)}"
         self.out_of_memory = self.out_of_memory or "MemoryError" in bases
+        given = extras.get("given")
+        if (
+            isinstance(given, int)
+            and 0 <= given < len(self._raised)
+            and _is_own(self._raised[given])
+        ):
+            raise self._raised[given]
         raise self.exceptions.made(bases, text, extras, self._decoded)
 
     def _decoded(self, data: Any) -> Any:
         try:
             return decode(data, self._resolve)
         except (BadValueError, RecursionError) as error:
-            self._gone(f"it sent a malformed value: {error}")
+            self._gone(f"{_NO_VALUE}: {error}")
 
     def _resolve(self, name: str, content: Any) -> Any:
         if name == "kept":
             return self._kept.returned(content, self._resolve)
+        if name == "sentinel":
+            return self._sentinels[content]
         if name == "exception":
             return self.exceptions.of([str(each) for each in content])
         if name == "coroutine" and self.awaits:
@@ -343,6 +383,11 @@ class RemoteProgram:
             return reference(value)
         if isinstance(value, type) and value in self.exceptions:
             return {"name": value.__name__}
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return {"exception": bases_of(value)}
+        if type(value) is object:
+            self._sentinels[id(value)] = value
+            return {"sentinel": id(value)}
         if isinstance(value, Iterator) and not hasattr(value, "read"):
             self._functions.append(partial(_next_of, value))
             return {"iterator": len(self._functions) - 1}
@@ -371,9 +416,9 @@ class RemoteProgram:
         except ChannelClosedError:
             self._gone("")
         except ChannelBrokenError as error:
-            self._gone(f"it sent {error}")
+            self._gone(f"the program sent {error}")
         if not isinstance(message, list) or not 2 <= len(message) <= 4:
-            self._gone("it sent a malformed message")
+            self._gone(_NO_ANSWER)
         return message
 
     def _gone(self, why: str) -> NoReturn:

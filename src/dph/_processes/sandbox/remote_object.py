@@ -55,10 +55,14 @@ def unlike(value: Any) -> list[Any]:
 
 
 class Asker(Protocol):
-    """The side that asks the program (``remote``): ``classes`` it has, and its ``last`` call."""
+    """The side that asks the program (``remote``).
+
+    ``classes`` it has, its ``last`` call, and what the tests did that cannot be ``refused``.
+    """
 
     classes: Mapping[str, list[str]]
     last: str
+    refused: str
 
     def ask(self, request: str, remote: Any, *arguments: Any) -> Any:
         """The value that a request gives."""
@@ -99,6 +103,11 @@ class Remote:
         if isinstance(value, Remote) and _is_class(self):
             object.__setattr__(value, "_made_here", True)
         return value
+
+    def __mro_entries__(self, _: object) -> tuple[type, ...]:
+        """No class of the tests can be below one of the program."""
+        _program(self).refused = f"a class below the program's {_text(self)}"
+        raise TypeError(_program(self).refused)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in _SHOWN:

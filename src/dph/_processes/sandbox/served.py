@@ -8,7 +8,7 @@ import io
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -22,6 +22,7 @@ from dph._processes.sandbox.values import (
     Channel,
     ChannelBrokenError,
     ChannelClosedError,
+    bases_of,
     decode,
     encode,
 )
@@ -42,19 +43,21 @@ _REFERENCES = _references()
 
 def serve_calls(job: dict[str, Any], channel: Channel, module: types.ModuleType) -> None:
     """Load the program, say what it defines, then answer."""
-    printed = _Printed()
-    sys.stdout = printed
+    sys.stdout, sys.stderr = printed = _Printed(), _Printed()
     served = _Served(module.__dict__, channel, printed)
-    builtins.input = served.input
+    builtins.input, sys.stdin = served.input, _Input(served.line)
     try:
         source = whole_source(job["source"], job["prefix"], job["entry_point"])
         exec(compile(source, "<program>", "exec"), module.__dict__)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the program cannot be used
-        channel.send(["failed", _bases(type(error)), text_of(error)])
+        channel.send(["failed", bases_of(type(error)), text_of(error)])
         return
     names = [name for name in list(module.__dict__) if isinstance(name, str)]
-    classes = {name: _bases(module.__dict__[name]) for name in names if _is_own(module, name)}
+    classes = {name: bases_of(module.__dict__[name]) for name in names if _is_own(module, name)}
     channel.send(["loaded", names, classes])
+    served.is_loaded = True
+    for each in printed:
+        each.taken()
     while True:
         try:
             message = channel.receive()
@@ -89,14 +92,34 @@ class _Printed(io.StringIO):
         return text
 
 
+class _Input(io.TextIOBase):
+    """Standard input of a program: the tests' own, which they may have replaced."""
+
+    def __init__(self, line: Callable[[], str]) -> None:
+        self._line = line
+        self.buffer, self.fileno = sys.stdin.buffer, sys.stdin.fileno  # type: ignore[method-assign]
+
+    def readline(self, _: int | None = -1, /) -> str:  # type: ignore[override]
+        return self._line()
+
+    def read(self, _: int | None = -1, /) -> str:
+        return "".join(self)
+
+
 class _Served:
     """Objects known to the other side: the program's names, and objects that it was told of."""
 
-    def __init__(self, names: dict[str, Any], channel: Channel, printed: _Printed) -> None:
+    def __init__(
+        self, names: dict[str, Any], channel: Channel, printed: Iterable[_Printed]
+    ) -> None:
+        self.is_loaded = False
         self._names = names
         self._channel = channel
         self._printed = printed
         self._objects: dict[int, Any] = {}
+        self._raised: dict[int, tuple[int, BaseException]] = {}
+        self._sentinels: dict[int, object] = {}
+        self._kinds: dict[str, type[BaseException]] = {}
         self._given = GivenContainers(self._refer)
         self._requests: dict[str, Callable[..., Any]] = {
             "call": lambda target, positional, named: target(*positional, **dict(named)),
@@ -143,16 +166,18 @@ class _Served:
                     data = self._given.give(value)
                 answer = ["value", data]
         except BaseException as error:  # noqa: BLE001 - it is the caller's to judge
-            answer = ["raised", _bases(type(error)), text_of(error)]
+            answer = ["raised", bases_of(type(error)), text_of(error)]
             extras = self._parts(error)
+            if id(error) in self._raised:
+                extras["given"] = self._raised[id(error)][0]
         try:
             if watched and (changed := watched.changes(self._refer)):
                 extras["changed"] = changed
             if kept := self._given.changes():
                 extras["kept"] = kept
         except BaseException as error:  # noqa: BLE001 - what cannot be told of ends the call
-            answer = ["raised", _bases(type(error)), text_of(error)]
-        if printed := self._printed.taken():
+            answer = ["raised", bases_of(type(error)), text_of(error)]
+        if any(printed := [each.taken() for each in self._printed]):
             extras["printed"] = printed
         try:
             self._channel.send([*answer, extras or None])
@@ -160,8 +185,14 @@ class _Served:
             self._channel.send(["raised", ["MemoryError", "Exception"], str(error), None])
 
     def input(self, prompt: object = "", /) -> str:
-        """Python's ``input``: the tests' own, which they may have replaced."""
+        """Python's ``input``: the tests' own; while the program is loaded there is nothing."""
+        if not self.is_loaded:
+            raise EOFError("EOF when reading a line")
         return str(self._asked("input", [str(prompt)]))
+
+    def line(self) -> str:
+        """The next line of the tests' standard input, '' at its end."""
+        return str(self._asked("line", [])) if self.is_loaded else ""
 
     def _parts(self, error: BaseException) -> dict[str, Any]:
         """An exception's arguments and attributes, as far as they are values."""
@@ -175,7 +206,11 @@ class _Served:
 
     def _refer(self, value: Any) -> dict[str, Any]:
         if isinstance(value, type) and issubclass(value, BaseException):
-            return {"exception": _bases(value)}
+            return {"exception": bases_of(value)}
+        if type(value) is object:
+            for number, each in self._sentinels.items():
+                if each is value:
+                    return {"sentinel": number}
         self._objects[id(value)] = value  # kept, so that the number stays its own
         named = [id(value), type(value).__name__[:100], callable(value)]
         return {"coroutine" if isinstance(value, types.CoroutineType) else "object": named}
@@ -187,6 +222,10 @@ class _Served:
             return self._objects[content[0]]
         if name == "function":
             return lambda *given, **named: self._asked(int(content), given, named)
+        if name == "sentinel":
+            return self._sentinels.setdefault(content, object())
+        if name == "exception":
+            return self._kind(content)
         if name == "iterator":
             return self._elements(int(content))
         if name == "callable":
@@ -211,20 +250,26 @@ class _Served:
             if message[0] == "returned":
                 return decode(message[1], self._resolve)
             if message[0] == "failed":
-                kind = getattr(builtins, message[1], RuntimeError)
-                raise (kind if issubclass(kind, Exception) else RuntimeError)(message[-1])
+                raise self._exception(*message[1:])
             self.answer(message)
 
+    def _exception(self, number: int, bases: list[str], arguments: Any) -> BaseException:
+        """The exception of a function of the tests."""
+        kind, given = self._kind(bases), decode(arguments, self._resolve)
+        try:
+            error = kind(*given)
+        except TypeError:
+            error = kind.__new__(kind)
+            error.args = tuple(given)
+        self._raised[id(error)] = (number, error)
+        return error
 
-def _bases(kind: Any) -> list[str]:
-    """Names of a class and its bases; those of a library have their module before them."""
-    return list(map(_full_name, type.__dict__["__mro__"].__get__(kind)))
-
-
-def _full_name(kind: Any) -> str:
-    module = kind.__module__ if isinstance(kind.__module__, str) else "program"
-    own = module in ("builtins", "program", "__main__")
-    return str(kind.__name__) if own else f"{module}:{kind.__name__}"
+    def _kind(self, bases: list[str]) -> type[BaseException]:
+        """A class of exceptions: Python's, the program's, or the tests' own below one of those."""
+        found = getattr(builtins, bases[0], self._names.get(bases[0], self._kinds.get(bases[0])))
+        if not (isinstance(found, type) and issubclass(found, BaseException)):
+            found = self._kinds[bases[0]] = type(bases[0], (self._kind(bases[1:]),), {})
+        return found
 
 
 def _is_own(module: types.ModuleType, name: str) -> bool:

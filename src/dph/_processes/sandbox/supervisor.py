@@ -21,6 +21,9 @@ from dph.records import Outcome
 # What a confined process may use.
 
 _SMALLEST_MEMORY = 64_000_000
+_STACK = 100_000_000
+"""Bytes of a stack, less than the kernel keeps free for it. A recursion limit of 50,000 is reached
+within them also by calls that go through C (``sorted`` by a key, a function with a cache)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ def apply_limits(limits: ProcessLimits, *, seconds: float, threads: int | None) 
     processor = math.ceil(seconds) + 1
     kinds = {
         resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_STACK: _STACK,
         resource.RLIMIT_CPU: processor,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.descriptors,
@@ -80,7 +84,7 @@ _READ = 65536
 _START_SECONDS, _END_SECONDS = 60.0, 5.0
 _ERRORS_KEPT = 4096
 _HEADER = 8
-_NO_MESSAGE = "the test process sent a malformed verdict"
+_NO_MESSAGE = "the process that tests programs sent something other than a verdict"
 _ADD_SEALS, _SEALS = 1033, 0b1111
 """F_ADD_SEALS; F_SEAL_SEAL, _SHRINK, _GROW and _WRITE. Only on Linux does ``fcntl`` know them."""
 

@@ -130,6 +130,18 @@ TYPES: Mapping[str, type] = MappingProxyType(
 """Types that either side may name."""
 _TYPE_NAMES = {each: name for name, each in TYPES.items()}
 
+
+def bases_of(kind: Any) -> list[str]:
+    """Names of a class and its bases; those of a library have their module before them."""
+    return list(map(_full_name, type.__dict__["__mro__"].__get__(kind)))
+
+
+def _full_name(kind: Any) -> str:
+    module = kind.__module__ if isinstance(kind.__module__, str) else "program"
+    own = module in ("builtins", "program", "__main__")
+    return str(kind.__name__) if own else f"{module}:{kind.__name__}"
+
+
 Refer = Callable[[Any], dict[str, Any]]
 """Makes a reference of an object that is not plain."""
 

@@ -48,20 +48,28 @@ _END = re.compile(
     r"<(?:\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|end|return|call|end_of_turn)\|>"
     "|end_of_turn>|turn\\|>|\uff5cend\u2581of\u2581sentence\uff5c>|(?:/s|eos)>\\s*\\Z)"
 )
-_FENCE = re.compile(r"^[ \t]{0,3}+(`{3,}+|~{3,}+)[ \t]*+([^\s`]*+)[^\n`]*+$", re.MULTILINE)
+# A fence, a line that begins an item of a list, or one that begins a paragraph outside of it.
+_ITEM = r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]"
+_FENCE = re.compile(
+    rf"^(?:(?P<quote>(?:[ \t]{{0,3}}+>)*+)(?P<blanks>[ \t]*+)(?P<item>(?:{_ITEM}[ \t]*+)?+)"
+    rf"(?P<fence>`{{3,}}+|~{{3,}}+)[ \t]*+(?P<mark>[^\s`]*+)[^\n`]*+$"
+    rf"| {{0,3}}(?P<begins>{_ITEM})|(?<=\n\n) ?\S)",
+    re.MULTILINE,
+)
+_BLANKS = re.compile(r"^[ \t]++", re.MULTILINE)
 _LITERAL = re.compile(
     r"""(?<!\w)[rbfu]{0,2}+(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")""", re.IGNORECASE
 )
 
 
-class Turn(NamedTuple):
+class TurnParts(NamedTuple):
     """A response in two parts; ``answer`` is '' where a thought was cut off."""
 
     thoughts: str
     answer: str
 
 
-def read_turn(response: str) -> Turn:
+def read_turn(response: str) -> TurnParts:
     """The thoughts of a response with their marks, and its answer.
 
     >>> read_turn("<think>3? No.</think> It is 4.<|im_end|>").answer
@@ -78,9 +86,9 @@ def read_turn(response: str) -> Turn:
         elif open_kind in ("", kind[1:]):
             start, open_kind = mark.end(), ""
     if open_kind:
-        return Turn(response, "")
+        return TurnParts(response, "")
     end = _END.search(without_quoted(_END, response[start:]))
-    return Turn(response[:start], response[start : start + end.start() if end else None])
+    return TurnParts(response[:start], response[start : start + end.start() if end else None])
 
 
 def without_quoted(marks: re.Pattern[str], response: str) -> str:
@@ -93,30 +101,45 @@ def without_quoted(marks: re.Pattern[str], response: str) -> str:
 
     parts, done = [], 0
     for block in fenced_blocks(response):
-        hidden = _LITERAL.sub(lambda literal: marks.sub(blanked, literal[0]), block.text)
+        text = response[block.start : block.end]
+        hidden = _LITERAL.sub(lambda literal: marks.sub(blanked, literal[0]), text)
         parts += [response[done : block.start], hidden]
-        done = block.start + len(block.text)
+        done = block.end
     between_quotes = re.compile(rf"""(?<!`)(["'`])(?:{marks.pattern})\1(?!`)""", marks.flags)
     return between_quotes.sub(blanked, "".join([*parts, response[done:]]))
 
 
 class Block(NamedTuple):
-    """A fenced block: its mark in lower case, its text, and where the text starts."""
+    """A fenced block: its mark in lower case, its text, and where in the response that is."""
 
     mark: str
     text: str
     start: int
+    end: int
 
 
-def fenced_blocks(response: str) -> list[Block]:
-    """The fenced blocks; one that is never closed goes to the end."""
+def fenced_blocks(response: str, *, anywhere: bool = False) -> list[Block]:
+    """The fenced blocks, as in CommonMark; one that is never closed goes to the end.
+
+    A fence may be indented, by four blanks and more in an item of a list only, or ``anywhere``. As
+    much is taken off the lines of its block, which a fence four blanks further in does not end.
+    """
     blocks: list[Block] = []
     opening: re.Match[str] | None = None
-    for fence in _FENCE.finditer(response):
-        if opening is None:
-            opening = fence
-        elif fence[1][0] == opening[1][0] and len(fence[1]) >= len(opening[1]) and not fence[2]:
-            blocks.append(_block(response, opening, fence.start()))
+    in_item = False
+    for found in _FENCE.finditer(response):
+        if found["fence"] is None:
+            in_item = in_item if opening else bool(found["begins"])
+        elif opening is None:
+            if anywhere or in_item or found["quote"] or _width(found["blanks"]) < 4:
+                opening, in_item = found, in_item or bool(found["item"])
+        elif (
+            found["fence"].startswith(opening["fence"])
+            and not (found["mark"] or found["item"])
+            and _width(found["blanks"]) <= _width(opening["blanks"] + opening["item"]) + 3
+            and found["quote"].count(">") <= opening["quote"].count(">")
+        ):
+            blocks.append(_block(response, opening, found.start()))
             opening = None
     if opening is not None:
         blocks.append(_block(response, opening, len(response)))
@@ -125,4 +148,14 @@ def fenced_blocks(response: str) -> list[Block]:
 
 def _block(response: str, opening: re.Match[str], end: int) -> Block:
     start = min(opening.end() + 1, end)
-    return Block(opening[2].lower(), response[start:end], start)
+    text = response[start:end]
+    if quotes := opening["quote"].count(">"):
+        text = re.sub(rf"^(?:[ \t]{{0,3}}+>){{{quotes}}}", "", text, flags=re.MULTILINE)
+    if width := _width(opening["blanks"] + opening["item"]):
+        text = _BLANKS.sub(lambda blanks: " " * (_width(blanks[0]) - width), text)
+    mark = re.split("[:,]", opening["mark"].strip("{}."))[0]
+    return Block(mark.lower(), text, start, end)
+
+
+def _width(blanks: str) -> int:
+    return len(blanks.expandtabs(4))

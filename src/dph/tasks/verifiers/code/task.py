@@ -28,7 +28,7 @@ from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 # The first of these that is there:
 #
 # 1. the last block fenced by ``` or ~~~ that defines the entry point, if there is one;
-# 2. the last block marked ``python`` (``py``, ``python3``), else the last block without a mark;
+# 2. the last block marked ``python`` (``py``, ``Python3``, ``{python}``), else the last block without a mark;
 # 3. the response itself, if it goes on with a prefix (its first line is indented) or reads like
 # Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(``, an assignment or
 # a ``for``, ``while``, ``if``, ``with`` or ``try`` up to its colon.
@@ -37,7 +37,9 @@ from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 # if there is one. A tag in a string on one line of a fenced block is part of a program.
 
 _LONGEST = 250_000
-_PYTHON = frozenset({"python", "py", "python3", "py3"})
+_PYTHON = re.compile(r"i?py(?:thon)?[\d.]*")
+MARK = "\ufeff"
+"""The mark of the order of bytes: Python skips it at the beginning of a program."""
 _STATEMENT = re.compile(
     r"^(?:(?:async )?def |class |import \w|from [\w.]+ import |print\(|@\w|[A-Za-z_]\w*+ ?= ?\S"
     r"|(?:for|while|if|with|try)\b[^\n:]*+:)",
@@ -57,17 +59,25 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
     response = read_turn(response).answer[-_LONGEST:]
     if spans := answer_spans(without_quoted(_ANSWER, response)):
         response = response[slice(*spans[0])]
-    blocks = [block for block in fenced_blocks(response) if block.text.strip()]
+    response = response.removeprefix(MARK)
+    found = fenced_blocks(response)
+    if not found and not _reads_like_python(response, prefix):
+        found = fenced_blocks(response, anywhere=True)
+    blocks = [each for each in found if each.text.strip()]
     if not blocks:
         return response if _reads_like_python(response, prefix) else None
     name = re.escape(entry_point.partition(".")[0])
-    defines = re.compile(rf"^(?:(?:async )?def|class) {name}\b|^{name} ?=", re.MULTILINE)
+    annotation = r":[^=\n]*(?:\n[ \t\])][^=\n]*)*"
+    defines = re.compile(
+        rf"^{MARK}?(?:(?:(?:async +)?def|class) +{name}\b|{name} *(?:{annotation})?=(?!=))",
+        re.MULTILINE,
+    )
     choices = (
         [block for block in blocks if entry_point and defines.search(block.text)],
-        [block for block in blocks if block.mark in _PYTHON],
+        [block for block in blocks if _PYTHON.fullmatch(block.mark)],
         [block for block in blocks if not block.mark],
     )
-    return next((found[-1].text for found in choices if found), None)
+    return next((some[-1].text.removeprefix(MARK) for some in choices if some), None)
 
 
 def _reads_like_python(response: str, prefix: bool) -> bool:

@@ -12,7 +12,7 @@ from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
-from dph.tasks.verifiers.code.task import FIELDS, CodeTask, extract_program, parse_task
+from dph.tasks.verifiers.code.task import FIELDS, MARK, CodeTask, extract_program, parse_task
 
 MEMORY_MB = 1000
 _NO_PROGRAM = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no program in the response")
@@ -49,7 +49,7 @@ class CodeVerifier(Closing):
     """
 
     name = "code"
-    version = "4"
+    version = "5"
 
     def __init__(
         self,
@@ -104,7 +104,8 @@ class CodeVerifier(Closing):
             VerifierError: a worker failed; not: a program did.
         """
         requests = [
-            {"program": pair.program, "task": asdict(_readable(pair.task))} for pair in pairs
+            {"program": pair.program.removeprefix(MARK), "task": asdict(_readable(pair.task))}
+            for pair in pairs
         ]
         return [
             TimedVerdict(verdict_of(reply, verifier=self.name, subject=pair.program), reply.seconds)
