@@ -120,3 +120,67 @@ def test_the_box_of_a_solution_is_found_where_the_verifier_finds_it(write, solut
     loaded = load_math(write({"problem": "p", "solution": solution}), name="own")
     assert [problem.answer["answer"] for problem in loaded.problems] == ([gold] if gold else [])
     assert gold is None or ", ".join(last_boxes(solution)) == gold
+
+
+PUBLISHED = {  # the form of each set's rows, and their gold
+    "GSM8K": ({"question": "q", "answer": "2 + 3 = <<2+3=5>>5\n#### 1,005"}, "1005"),
+    "OlympiadBench": (
+        {"question": "q", "solution": ["s"], "final_answer": ["$2$", "$7$"], "context": None},
+        "$2$, $7$",
+    ),
+    "OlympiadBench in CSV": ({"question": "q", "final_answer": "['2', '7']"}, "2, 7"),
+    "DeepMath": ({"question": "q", "final_answer": "1", "r1_solution_1": r"\boxed{2}"}, "1"),
+    "NuminaMath-CoT": ({"problem": "q", "solution": r"so $\boxed{4}$", "messages": []}, "4"),
+    "NuminaMath-1.5": ({"problem": "q", "answer": "9", "solution": r"\boxed{8}"}, "9"),
+    "AIME": ({"ID": "2024-I-4", "Problem": "q", "Solution": "s", "Answer": 116}, "116"),
+    "AMC": ({"problem": "q", "answer": 142.0}, "142"),
+    "DAPO-Math-17k": (
+        {"prompt": [{"role": "user", "content": "q"}], "reward_model": {"ground_truth": "34"}},
+        "34",
+    ),
+    "DAPO, processed": ({"prompt": "q", "solution": "34"}, "34"),
+    "IMO-AnswerBench": ({"Problem": "q", "Short Answer": "$3$"}, "$3$"),
+    "MATH": ({"problem": "q", "solution": r"$x=\boxed{1}$ or $x=\boxed{6}$."}, "1, 6"),
+    "an interval": ({"problem": "q", "answer": "[1, 6]"}, "[1, 6]"),
+    "a list of JSON": ({"problem": "q", "answer": '["(1,6)", "(6,1)"]'}, "(1,6), (6,1)"),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_rows_of_a_set_give_its_gold(write, name):
+    row, gold = PUBLISHED[name]
+    (problem,) = load_math(write(row), name="own").problems
+    assert problem.prompt == math_prompt("q")
+    assert problem.answer["answer"] == gold
+    assert not {"solution", "r1_solution_1", "messages", "question"} & set(problem.answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "solution"),
+    [("proof", "s"), ("not found", "s"), ("", "Hence it is 5."), ([], ""), (None, r"\boxed{}")],
+)
+def test_a_row_without_a_gold_is_counted(write, answer, solution):
+    loaded = load_math(write({"problem": "q", "answer": answer, "solution": solution}), name="own")
+    assert [why for _, why in loaded.dropped] == ["no answer"]
+
+
+def test_other_columns_are_named(write):
+    path = write({"text": "q", "target": "5", "answer": "6"})
+    (problem,) = load_math(path, name="own", question="text", answer="target").problems
+    assert (problem.prompt, problem.answer) == (math_prompt("q"), {"answer": "5"})
+    with pytest.raises(DataError, match="no column 'gold'; there are text, target, answer"):
+        load_math(path, name="own", question="text", answer="gold")
+    with pytest.raises(DataError, match=r"the columns are text, target, answer, .*--question"):
+        load_math(path, name="own")
+    loaded = load_math(write({"problem": "q", "target": "5"}), name="own")
+    assert "no answer in the columns problem, target" in loaded.dropped[0][1]
+
+
+def test_the_prompt_of_verl_is_asked_without_its_own_rule_for_answers(write):
+    content = (
+        "Solve the following math problem step by step. The last line of your response should be "
+        "of the form Answer: $Answer (without quotes) where $Answer is the answer to the problem."
+        '\n\nq\n\nRemember to put your answer on its own line after "Answer:".'
+    )
+    path = write({"prompt": [{"role": "user", "content": content}], "answer": "1"})
+    assert load_math(path, name="own").problems[0].prompt == math_prompt("q")

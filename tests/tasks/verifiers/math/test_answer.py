@@ -63,3 +63,53 @@ def test_a_box_counts_more_than_a_phrase_unless_the_closing_sentence_follows_it(
 
 def test_letters_whose_lower_case_is_longer_do_not_shift_the_answer():
     assert find_answer("\u0130\u0130\u0130 the answer is 5").parts == ("5",)
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        r"\boxed{}",
+        r"\boxed{ }",
+        r"\boxed{\,}",
+        r"\boxed{\ }",
+        r"\boxed{...}",
+        r"\boxed{\ldots}",
+        r"\boxed{\text{answer}}",
+        r"\boxed{\textbf{Your Answer}}",
+        r"\boxed{<final answer>}",
+        r"\boxed{\text{your answer here}}",
+        r"\fbox{\square}",
+        r"$\boxed{\text{ANSWER}}$.",
+    ],
+)
+def test_a_box_that_only_mentions_the_form_is_no_answer(mention):
+    assert last_boxes(rf"It is \boxed{{8}}, given in {mention}") == ("8",)
+    assert last_boxes(rf"I give it in {mention}. It is \boxed{{8}}") == ("8",)
+    assert last_boxes(mention) == ()
+    assert find_answer(f"The answer is 8. See {mention}").parts == (f"8. See {mention}",)
+    assert find_answer(f"See {mention}") is None
+
+
+@pytest.mark.parametrize(
+    "content", [r"\{\}", r"\text{no solution}", "0", "<", r"\text{answer: 7}", "[]a", "n"]
+)
+def test_a_box_with_any_other_content_is_an_answer(content):
+    assert last_boxes(rf"\boxed{{1}}. So \boxed{{{content}}}") == (content,)
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("2*3=6\n#### 6\n\nQuestion: next?\nAnswer: 8\n#### 8", "6"),
+        ("so\n#### 1,250\n\nQ: 9 pens, \\boxed{9}", "1,250"),
+        ("so\n#### -7\n**Problem 2:** more\nThe answer is 3", "-7"),
+        ("so\n####12 clips\n\n\nThe final answer is 5. I hope it is correct.", "12 clips"),
+        ("so\n#### 6\n\nTom has 9.\n#### 9", "6"),
+        ("#### Step 1\nAdd.\n#### 2. Multiply\nso the answer is 40", "40"),
+        ("#### 1\nAdd.\n#### 2\nMultiply.\nThe answer is 40", "40"),
+        ("#### 3\n\nIn all \\boxed{40}", "40"),
+        ("<answer>so\n#### 6</answer>", "6"),
+    ],
+)
+def test_the_first_line_of_gsm8k_counts_but_no_heading(response, answer):
+    assert find_answer(response).parts == (answer,)

@@ -100,12 +100,11 @@ _MENTION = re.compile(
     rf"(?:[\s_]+here)?[>\])]?{_NOTHING})?",
     re.IGNORECASE,
 )
-_EMPTY_BOX = re.compile(rf"{_BOX.pattern}{_MENTION.pattern}\}}", re.IGNORECASE)
 # ``#### 72 clips`` at the end of a solution, but not the heading ``#### 1. The sum``.
 _HASH_LINE = re.compile(
     r"^[ \t]*####[ \t]*\**(\$?[-+\u2212]?(?:\\?[$\u20ac\u00a3])?(?:\.?[0-9]|\\[dt]?frac)\S*"
     r"(?:(?<![.:)]) [a-z0-9%][^\s.:]*){0,4})\**[ \t]*$"
-    r"(?=\s*\Z|\n\s*?\n|\n[ \t]*[*#_<]*[A-Z]\w{0,10}:)",
+    r"(?=\s*\Z|\n\s*?\n|\n[ \t]*[*#_<]*[A-Z]\w{0,10}[ \w]{0,4}:)",
     re.MULTILINE,
 )
 _NEXT_QUESTION = re.compile(
@@ -126,10 +125,7 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FoundAnswer:
-    """The parts of an answer, one for each box; a phrase gives one, ``context`` starts with it.
-
-    There are none where all boxes are empty and no phrase gives an answer.
-    """
+    """The parts of an answer, one for each box; a phrase gives one, ``context`` starts with it."""
 
     parts: tuple[str, ...]
     place: Place
@@ -147,23 +143,17 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
     if (start := response.lower().rfind(_ELEMENT)) >= 0:
         inside = response[start + len(_ELEMENT) :].partition("</")[0]
         return find_answer(inside, phrases) or FoundAnswer((inside,), Place.PHRASE, inside)
-    line = _hash_line(response)
+    line = _HASH_LINE.search(response) if "####" in response else None
     if line and (another := _NEXT_QUESTION.search(response, line.end())):
         response = response[: another.start()]
     minerva = _after_phrase(response, (_MINERVA_START,), end=_MINERVA_END)
-    if minerva and "box" not in minerva.context:
+    if minerva and not line and "box" not in minerva.context:
         return minerva
     if boxes := last_boxes(response):
         return FoundAnswer(boxes, Place.BOX)
     if line:
         return FoundAnswer((line[1],), Place.PHRASE, line[1])
-    found = _after_phrase(response, phrases)
-    return FoundAnswer((), Place.BOX) if found is None and _EMPTY_BOX.search(response) else found
-
-
-def _hash_line(response: str) -> re.Match[str] | None:
-    """The first line ``#### 72``; a heading such as ``#### 1. The sum`` is none."""
-    return _HASH_LINE.search(response) if "####" in response else None
+    return _after_phrase(response, phrases)
 
 
 def _after_phrase(response: str, phrases: Sequence[str], end: str = "") -> FoundAnswer | None:

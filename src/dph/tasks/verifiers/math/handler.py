@@ -41,7 +41,7 @@ _CHOICE_GOLD = re.compile(r"\(?([A-J])\)?")
 _SET = re.compile(r"\\\{.*,.*\\\}", re.DOTALL)
 _TUPLE = re.compile(r"\(.*,.*\)", re.DOTALL)
 _LETTER = re.compile(r"\(?([A-Za-z])\)?")
-_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_WORD = re.compile(r"(?<![\\A-Za-z])(?!and(?![A-Za-z]))[A-Za-z]{3,}")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
 _SENTENCE = 4
 _BRACKETS = re.compile(r"[{}()\[\]]")
@@ -93,10 +93,8 @@ class MathGrader:
         found = find_answer(response, self._phrases)
         if found is None:
             if has_box(response):
-                return Outcome.NO_ANSWER, "the box is not closed"
+                return Outcome.NO_ANSWER, "the box is not closed, or empty"
             return self._judge_text(response, gold, read_gold) if self._any_expression else _NOTHING
-        if not found.parts:
-            return Outcome.NO_ANSWER, "the box is empty"
         parts = [trim_answer(part) for part in found.parts]
         if len(parts) > 1 and all(self._judge(part, gold, read_gold) == _CORRECT for part in parts):
             return _CORRECT
