@@ -264,12 +264,10 @@ def math(
         bool, typer.Option("--integers", help="Keep only problems whose answer is a whole number.")
     ] = False,
     question: Annotated[
-        str | None,
-        typer.Option("--question", metavar="NAME", help="Column of the problem [default: found]."),
+        str | None, typer.Option("--question", metavar="NAME", help="Column of the problems.")
     ] = None,
     answer: Annotated[
-        str | None,
-        typer.Option("--answer", metavar="NAME", help="Column of the answer [default: found]."),
+        str | None, typer.Option("--answer", metavar="NAME", help="Column of the answers.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -277,8 +275,7 @@ def math(
 
     They are for the math verifier. Known sets are aime24, aime25, amc23, math500, olympiadbench,
     minerva, college_math, gsm8k and train. Any file of rows (.parquet, .jsonl, .csv, the last two
-    also as .gz) with problems and answers will do: columns of the usual data sets (question,
-    final_answer, reward_model, solution, ...) are found, others are named.
+    also as .gz) will do: the columns of published data sets are found, others are named.
     """
     from dph.cli.display.tasks import require_some, say_math
     from dph.errors import SettingsError
@@ -288,13 +285,9 @@ def math(
     if data.is_dir() and name is None:
         raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
     _require_place(out, data)
-    if data.is_dir():
-        loaded = load_math_set(data, str(name), integers=integers, question=question, answer=answer)
-    else:
-        stem = Path(data.name.removesuffix(".gz")).stem
-        loaded = load_math(
-            data, name=name or stem, integers=integers, question=question, answer=answer
-        )
+    load = load_math_set if data.is_dir() else load_math
+    stem = Path(data.name.removesuffix(".gz")).stem
+    loaded = load(data, name=name or stem, integers=integers, question=question, answer=answer)
     require_some(loaded, data)
     save_problems(out, loaded.problems)
     typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))

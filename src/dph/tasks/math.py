@@ -1,7 +1,7 @@
 """Math: the paper's evaluation sets, a training set, any file of problems and answers."""
 
 import ast
-import json
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,19 +18,12 @@ BOXED_INSTRUCTION = "Please reason step by step, and put your final answer withi
 """Instruction of Qwen2.5-Math, which everyone uses who grades boxed answers."""
 
 # Names of columns in published files, in lower case; of those that a file has, the first counts.
-QUESTIONS = (
-    "problem",  # MATH, AIME, AMC, NuminaMath, OpenR1, Omni-MATH, Big-Math, DeepScaleR
-    "question",  # GSM8K, OlympiadBench, DeepMath
-    "prompt",  # DAPO-Math-17k and other files of verl
-)
-ANSWERS = (
-    "answer",
-    "final_answer",  # OlympiadBench, DeepMath
-    "short answer",  # IMO-AnswerBench
-    "ground_truth",
-    "reward_model",  # verl: its ground_truth
-)
-_SOLUTION = "solution"  # MATH, Minerva, NuminaMath-CoT: only its boxes, or a number alone
+# MATH, AIME, AMC, NuminaMath, OpenR1, Omni-MATH, Big-Math: problem; GSM8K, OlympiadBench, DeepMath:
+# question; DAPO-Math-17k and other files of verl: prompt.
+QUESTIONS = ("problem", "question", "prompt")
+# OlympiadBench, DeepMath: final_answer; IMO-AnswerBench: short answer; verl: reward_model; MATH,
+# Minerva, NuminaMath-CoT: solution, of which only boxes or a number alone count.
+ANSWERS = ("answer", "final_answer", "short answer", "ground_truth", "reward_model", "solution")
 _OWN_FIELDS = re.compile(
     r"problem|question|answer|id|problem_id|prompt|context|(?:r1_)?solutions?(?:_\d+)?|generations"
     r"|messages|final_answer|reward_model|source_prompt",
@@ -136,9 +129,11 @@ def load_math(
                 f"{place}: the id of {problem_id!r} was already used at {places[problem_id]}"
             )
         places[problem_id] = place
+        if missing := [c for c in (question, answer) if c is not None and c not in row]:
+            raise DataError(f"{place}: no column {missing[0]!r}; there are {', '.join(row)}")
         text = _question(row, question, place)
-        gold, why = _gold(row, answer, place)
-        if why:
+        gold, why = _gold(row, answer)
+        if not gold:
             dropped.append((place, why))
         elif integers and not _WHOLE_NUMBER.fullmatch(gold):
             dropped.append((place, "the answer is not a whole number"))
@@ -170,21 +165,10 @@ def _number(row: Any, position: int, place: str) -> Any:
     return next((row[f] for f in ("problem_id", "id") if row.get(f) not in (None, "")), position)
 
 
-def _columns(
-    row: Mapping[str, Any], named: str | None, known: tuple[str, ...], place: str
-) -> dict[str, Any]:
-    """The columns that may hold something, the best first."""
-    if named is not None and named not in row:
-        raise DataError(f"{place}: there is no column {named!r}; there are {', '.join(row)}")
-    if named is not None:
-        return {named: row[named]}
-    found = {str(column).lower().replace("_", " "): value for column, value in row.items()}
-    return {name: found[key] for name in known if (key := name.replace("_", " ")) in found}
-
-
 def _question(row: Mapping[str, Any], named: str | None, place: str) -> str:
-    found = _columns(row, named, QUESTIONS, place)
-    column, text = next(iter(found.items()), ("problem", None))
+    columns = {str(column).lower(): value for column, value in row.items() if value is not None}
+    column = named or next((name for name in QUESTIONS if name in columns), "problem")
+    text = row.get(column, columns.get(column))
     if isinstance(text, list) and text and isinstance(text[-1], dict):  # a chat
         text = text[-1].get("content")
     if not isinstance(text, str) or not text.strip():
@@ -197,42 +181,33 @@ def _question(row: Mapping[str, Any], named: str | None, place: str) -> str:
     return wrapped[1] if wrapped else text
 
 
-def _gold(row: Mapping[str, Any], named: str | None, place: str) -> tuple[str, str]:
+def _gold(row: Mapping[str, Any], named: str | None) -> tuple[str, str]:
     """The first gold that a column has, or '' and the reason."""
-    found = _columns(row, named, (*ANSWERS, _SOLUTION), place)
-    for column, value in found.items():
-        gold = _gold_of(value)
-        whole = column == _SOLUTION and not named and gold == str(value).strip()
-        if gold and not (whole and not _ALONE.fullmatch(gold)):
-            return gold, ""
-    if found:
-        return "", "no answer"
-    return "", f"no answer in the columns {', '.join(map(str, row))} (--answer names one)"
+    columns = {str(column).lower(): value for column, value in row.items()}
+    found = [name for name in ANSWERS if name in columns]
+    if named:
+        return _gold_of(row[named]), "no answer"
+    golds = (_gold_of(columns[name], marked=name == "solution") for name in found)
+    missing = f"no answer in the columns {', '.join(map(str, row))} (--answer names one)"
+    return next(filter(None, golds), ""), "no answer" if found else missing
 
 
-def _gold_of(value: Any) -> str:
+def _gold_of(value: Any, *, marked: bool = False) -> str:
+    """The gold in the value of a column, or ''; ``marked`` leaves text without a mark alone."""
     if isinstance(value, dict):
         return _gold_of(value.get("ground_truth"))
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, str) and _LIST_OF_TEXTS.fullmatch(value.strip()):
-        value = _texts(value.strip())
+    text = "" if value is None else str(value).strip()
+    if isinstance(value, str) and _LIST_OF_TEXTS.fullmatch(text):
+        with contextlib.suppress(ValueError, SyntaxError):
+            value = ast.literal_eval(text)
     if isinstance(value, list):
         return ", ".join(filter(None, map(_gold_of, value)))
-    text = "" if value is None else str(value).strip()
     if "####" in text:
         return text.rpartition("####")[2].strip().replace(",", "")
     names = set(_NAMED_BOX.findall(text))
     if boxes := last_boxes(_NAMED_BOX.sub("", text) if len(names) == 1 else text):
         return ", ".join(boxes)
-    return "" if _NO_GOLD.fullmatch(text) or has_box(text) else text
-
-
-def _texts(value: str) -> Any:
-    """A list that was written as JSON or Python, or the text."""
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(value)
-        except (ValueError, SyntaxError):
-            continue
-    return value
+    unknown = _NO_GOLD.fullmatch(text) or has_box(text) or (marked and not _ALONE.fullmatch(text))
+    return "" if unknown else text

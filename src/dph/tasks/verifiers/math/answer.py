@@ -28,7 +28,6 @@ _INVISIBLE = re.compile(
 )
 _BLANKS = re.compile(r"(?:\s|~|\\(?:[,;:> ]|q?quad(?![a-zA-Z])))++")
 _NEEDLESS_BLANK = re.compile(r"(?<![0-9A-Za-z]) | (?![0-9A-Za-z])")
-_THOUSANDS = re.compile(r"(?<=[0-9])\\[,;:](?=[0-9]{3}(?![0-9]))")
 _EMPTY_SET = re.compile(r"\\varnothing(?![a-zA-Z])")
 _FRACTION = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
 _SHORT_FRACTION = re.compile(r"\\frac\s*([0-9])\s*([0-9])(?![0-9])")
@@ -55,7 +54,7 @@ def trim_answer(text: str) -> str:
     while (shorter := text.rstrip(_LAST_MARKS)) != text or text.endswith("\\"):
         text = shorter.rstrip("\\") if shorter.endswith("\\") else shorter
     text = _EMPTY_SET.sub(r"\\emptyset", plain_notation(text))
-    return _THOUSANDS.sub("", _PERCENT.sub(r"\\%", text))
+    return _PERCENT.sub(r"\\%", text)
 
 
 def clean_answer(text: str) -> str:

@@ -21,7 +21,7 @@ from dph.tasks.verifiers.math.answer import (
 )
 from dph.tasks.verifiers.math.expression import Reading, read_latex, read_text, readings_equal
 from dph.tasks.verifiers.math.interval import as_sets
-from dph.tasks.verifiers.math.notation import plain_letters
+from dph.tasks.verifiers.math.notation import WIDE
 from dph.tasks.verifiers.math.number import (
     contradicts_itself,
     notations_differ,
@@ -29,7 +29,7 @@ from dph.tasks.verifiers.math.number import (
     read_value,
     same_in_base,
 )
-from dph.tasks.verifiers.math.units import amounts, units_differ, without_currency, without_unit
+from dph.tasks.verifiers.math.units import amounts, units_differ, without_unit
 from dph.tasks.verifiers.turn import read_turn
 
 ANSWER_STAGE = "answer"
@@ -109,9 +109,9 @@ class MathGrader:
         if judgement is None and max(_prose_words(answer), _prose_words(gold)) >= _SENTENCE:
             return _wrong(answer, gold)
         if judgement is None:
-            pair, cleaned = _comparable(answer, gold), (clean_answer(answer), clean_answer(gold))
-            if pair is None or pair == cleaned:
-                pair = answer, gold
+            cleaned = clean_answer(answer), clean_answer(gold)
+            sets = as_sets(*cleaned)
+            pair = (answer, gold) if sets == cleaned else sets
             judgement = self._compare(read_latex, *pair, read_gold)
             if judgement[0] == Outcome.WRONG:
                 judgement = _wrong(answer, gold)
@@ -120,7 +120,7 @@ class MathGrader:
 
     def _judge_text(self, text: str, gold: str, read_gold: ReadGold) -> Judgement:
         """Judge the answer that math-verify finds in running text."""
-        return self._compare(read_text, plain_letters(text[-_LONGEST_TEXT:]), gold, read_gold)
+        return self._compare(read_text, text[-_LONGEST_TEXT:].translate(WIDE), gold, read_gold)
 
     def _compare(
         self, read: Callable[[str], Reading], answer: str, gold: str, read_gold: ReadGold
@@ -175,10 +175,7 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
         return Outcome.NO_ANSWER, "the answer is empty"
     if reason := _too_large(answer):
         return Outcome.OVER_LIMIT, f"the answer is {reason}"
-    pair = _comparable(answer, gold)
-    if pair is None:
-        return _wrong(answer, gold)
-    cleaned, wanted = pair
+    cleaned, wanted = as_sets(clean_answer(answer), clean_answer(gold))
     if same_spelling(cleaned) == same_spelling(wanted):
         return _CORRECT
     if contradicts_itself(cleaned):
@@ -197,19 +194,17 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
     return _CORRECT if equal else _wrong(answer, gold)
 
 
-def _comparable(answer: str, gold: str) -> tuple[str, str] | None:
-    """Both cleaned, as intervals where they are sets, without currency; None if that differs."""
-    return without_currency(*as_sets(clean_answer(answer), clean_answer(gold)))
-
-
 def _numbers_equal(answer: str, gold: str) -> bool | None:
-    """None unless both are numbers, or of one unit; one that the gold does not have is forgiven."""
+    """None unless both are numbers, or of one unit; one that only one of them has is forgiven."""
+    if r"\$" in answer + gold and units_differ(answer, gold):
+        return False
     of_one_unit = amounts(answer, gold)
     one, other = of_one_unit or (answer, gold)
-    wanted = read_value(other)
-    number = read_value(one) if wanted else None
+    number, wanted = read_value(one), read_value(other)
     if wanted and number is None and of_one_unit is None:
         number = read_value(without_unit(one))
+    elif number and wanted is None and of_one_unit is None:
+        wanted = read_value(without_unit(other))
     return numbers_equal(number, wanted) if number and wanted else None
 
 

@@ -25,21 +25,11 @@ _SIGNS = {
 } | dict.fromkeys("\u200b\u200c\u200d\u2060\u2061\u2062\ufeff", "")
 # Kinds of Unicode's decompositions that do not change what a character means, unlike those of
 # raised and lowered digits.
+WIDE = {0xFF01 + place: 0x21 + place for place in range(94)}
 _SAME = ("<wide>", "<narrow>", "<small>", "<font>", "<noBreak>", "<square>", "<vertical>")
 _WITHIN = {"<super>": "\ue000^%s\ue001", "<sub>": "\ue000_%s\ue001"}
 _GREEK = re.compile(r"GREEK (?:(SMALL)|CAPITAL) LETTER (?:FINAL )?(\w+)|GREEK (PHI|THETA) SYMBOL")
 _CAPITALS = "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
-
-
-def plain_letters(text: str) -> str:
-    """A text without full-width and other double forms of ASCII characters.
-
-    >>> plain_letters("\uff16\uff0e\uff15"), plain_letters("x\u00b2")
-    ('6.5', 'x\u00b2')
-    """
-    if text.isascii():
-        return text
-    return "".join(c if c < "\u0080" or len(p := _latex(c)) > 1 else p for c in text)
 
 
 @lru_cache(maxsize=4096)
@@ -98,20 +88,9 @@ def latex_signs(text: str) -> str:
 
 # Program text.
 
-_CALLS = {
-    "sqrt": r"\sqrt{%s}",
-    "cbrt": r"\sqrt[3]{%s}",
-    "exp": "e^{%s}",
-    "abs": "|%s|",
-    "Abs": "|%s|",
-    "floor": r"\lfloor %s\rfloor ",
-    "ceil": r"\lceil %s\rceil ",
-    "factorial": "(%s)!",
-    "^": "^{%s}",
-}
-_CALL = re.compile(
-    r"(?:\\|(?<![A-Za-z\\]))(sqrt|cbrt|exp|[aA]bs|floor|ceil|factorial)\s*\(|(\^)\s*\("
-)
+_CALLS = {"sqrt": r"\sqrt{%s}", "cbrt": r"\sqrt[3]{%s}", "exp": "e^{%s}", "^": "^{%s}"}
+_CALLS |= {"abs": "|%s|", "Abs": "|%s|"}
+_CALL = re.compile(r"(?:\\|(?<![A-Za-z\\]))(sqrt|cbrt|exp|[aA]bs)\s*\(|(\^)\s*\(")
 _TRIGONOMETRIC = "sin|cos|tan|cot|sec|csc"
 _SAME_NAMES = """
 sin cos tan cot csc sinh cosh tanh ln log sqrt pi alpha beta gamma delta theta lambda sigma omega
@@ -173,6 +152,13 @@ _GROUPED = re.compile(
     rf"(?![0-9]|{_BLANK}?/|{_BLANK}[0-9])"
 )
 _BETWEEN_GROUPS = re.compile(rf"{_BLANK}|['_]")
+_MONEY = re.compile(
+    r"(?P<minus>-?) ?(?:\\text\{ ?)?(?P<before>(?:US ?)?\\?\$|[\u00a2-\u00a5\u20a0-\u20cf]|Rs\.?"
+    r"|USD|EUR|GBP|JPY|CNY|RMB|INR|KRW|RUB|CHF)(?: ?\})?[ ~]?(?P<amount>[0-9][0-9.,]*)"
+    r"|(?P<first>-?[0-9][0-9.,]*)[ ~]?(?P<after>[\u00a2-\u00a5\u20a0-\u20cf]|\\?\$)"
+)
+_CODES = {"\u00a2": "cent", "\u00a3": "GBP", "\u00a5": "", "\u20ac": "EUR", "\u20b9": "INR"}
+_CODES |= {"\u20a9": "KRW", "\u20bd": "RUB"}
 _DEGREE = re.compile(r"\\degree(?![a-zA-Z])|\^ ?\{ ?\\circ ?\}")
 _FRACTION = r"(?:\\[dt]?frac ?\{ ?(?P<top>[0-9]+) ?\} ?\{ ?(?P<bottom>[0-9]+) ?\}"
 _MIXED = re.compile(
@@ -219,6 +205,13 @@ def _grouped(found: re.Match[str]) -> str:
     return together.replace(".", "") if together.count(".") > 1 else together
 
 
+def _money(found: re.Match[str]) -> str:
+    r"""An amount with its currency's code behind it, but ``\$`` before; ``\u00a5`` has none."""
+    mark = (found["before"] or found["after"]).strip(" .")
+    amount = (found["minus"] or "") + (found["amount"] or found["first"])
+    return rf"\${amount}" if "$" in mark else f"{amount} {_CODES.get(mark, mark)}".strip()
+
+
 def _radians(found: re.Match[str]) -> str:
     inside = next(part for part in found.groups()[1:] if part is not None)
     return f"{found[1]}({re.sub(_DEGREES, _in_radians, inside)})" if "circ" in inside else found[0]
@@ -260,6 +253,8 @@ def plain_notation(text: str) -> str:
             return spelling
     if _PROGRAM.search(text):
         text = _program(text)
+    if money := _MONEY.fullmatch(text):
+        text = _money(money)
     text = _REPEATING.sub(_repeating, _MIXED.sub(_mixed, _GROUPED.sub(_grouped, text)))
     text = _DEGREE.sub(r"^\\circ", text)
     return _ANGLE.sub(_radians, text) if r"\circ" in text else text

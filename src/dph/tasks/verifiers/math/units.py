@@ -124,7 +124,15 @@ _UNITS = {
             "L l liter litre",
             "gal gallon",
             "cent",
-            "dollar",
+            "dollar USD",
+            "EUR euro",
+            "GBP",
+            "JPY yen",
+            "CNY RMB yuan",
+            "INR rupee Rs",
+            "KRW won",
+            "RUB rouble ruble",
+            "CHF",
             "deg degree",
             "rad radian",
             "am",
@@ -143,52 +151,6 @@ _UNITS = {
     )
     for name in group
 }
-_CURRENCIES = {
-    name: re.compile(rf"{pattern}", re.IGNORECASE)
-    for name, pattern in (
-        ("USD", r"(?:US ?)?\\?\$|USD|(?:US ?)?dollars?"),
-        ("cent", "\u00a2|cents?"),
-        ("EUR", r"\u20ac|EUR|euros?|\\euro"),
-        ("GBP", r"\u00a3|GBP|\\pounds"),
-        ("JPY", "\u00a5|JPY|yen|\u5186"),
-        ("CNY", "\u00a5|CNY|RMB|yuan|\u5143"),
-        ("INR", "\u20b9|INR|Rs|rupees?"),
-        ("KRW", "\u20a9|KRW|won"),
-        ("RUB", "\u20bd|RUB|rou?bles?"),
-        ("CHF", "CHF"),
-    )
-}
-_MARK = r"(?:\\(?:text|mathrm)\{{ ?)?(?P<{}>[^-+0-9\s{{}}.,()][^0-9{{}}.,()]{{0,9}}?)\.?(?: ?\}})?"
-_MONEY = re.compile(
-    rf"(?P<minus>-?)(?:{_MARK.format('before')})? ?(?P<amount>-?[0-9][0-9.,{{}}/]*)"
-    rf" ?(?:{_MARK.format('after')})?"
-)
-
-
-def without_currency(answer: str, gold: str) -> tuple[str, str] | None:
-    r"""Two (cleaned) amounts without signs and codes of currencies; None if these differ.
-
-    >>> without_currency("\u20ac5", "5"), without_currency("5 USD", r"\$5")
-    (('5', '5'), ('5', '5'))
-    >>> without_currency("\u20ac5", "5 USD"), without_currency("5 USD", "5 m")
-    (None, ('5 USD', '5 m'))
-    """
-    one, other = _money(answer), _money(gold)
-    if one is None or other is None or not one[1] | other[1]:
-        return answer, gold
-    return (one[0], other[0]) if not (one[1] and other[1]) or one[1] & other[1] else None
-
-
-def _money(text: str) -> tuple[str, frozenset[str]] | None:
-    """A number and the names that its currency may have; None for anything else."""
-    found = _MONEY.fullmatch(text)
-    if found is None:
-        return None
-    mark = found["before"] or found["after"]
-    names = frozenset(name for name, known in _CURRENCIES.items() if mark and known.fullmatch(mark))
-    return (found["minus"] + found["amount"], names) if names or not mark else None
-
-
 _LENGTHS = frozenset(("mm", "cm", "m", "km", "in", "ft", "yd", "mi"))
 _TIMES = frozenset(("ms", "s", "min", "h", "day", "week", "month", "yr"))
 _OVER = r"(?: ?/ ?| per | an? )"
@@ -197,6 +159,7 @@ _TRAILING = re.compile(
     rf"(?:(?:text|mathrm|rm|mbox)\{{ ?|[ }}])(?P<unit>{_NAME}) ?\}}?"
     r" ?(?:\^ ?\{? ?(?P<power>-?[0-9]) ?\}?)?$"
 )
+_DOLLARS = re.compile(r"([+-]?) ?\\\$ ?(?=[0-9.]+$)")
 _IN_WORDS = re.compile(rf"(?P<before>.*?[^ ]) (?P<unit>{_NAME})(?P<power> ?\^ ?\{{? ?[0-9] ?\}}?)?")
 
 
@@ -206,6 +169,8 @@ def unit_of(text: str) -> tuple[str, str] | None:
     >>> unit_of(r"10 \text{ cm}^2"), unit_of("5 miles per hour"), unit_of("3x")
     (('cm', '2'), ('mi/h', '1'), None)
     """
+    if _DOLLARS.match(text):
+        return "dollar", "1"
     found = _TRAILING.search(text[-40:].replace(".", ""))
     unit = _known(found["unit"]) if found else None
     return (unit, found["power"] or "1") if found and unit else None
@@ -278,6 +243,7 @@ def without_unit(text: str) -> str:
 
 def _before_unit(text: str) -> str:
     found = _TRAILING.search(text)
+    text = _DOLLARS.sub(r"\1", text)
     return text[: found.start()].rstrip("\\ ,") if found else text
 
 
