@@ -61,8 +61,9 @@ def test_the_table_shows_values_and_differences_with_intervals(dph, make_run):
     code, out, _ = dph("compare", make_run("a", solved=1), make_run("b", solved=3))
     assert code == 0
     assert "dev" in out
-    assert "25.0 [25.0, 25.0]" in out
-    assert "+50.0 [+50.0, +50.0]" in out
+    # Of four equal values: q = 0.025^(1/4) = 0.3976; 0.25 q, and 0.25 q + (1 - q).
+    assert "25.0 [9.9, 70.2]" in out
+    assert "+50.0 [-40.4, +80.1]" in out
     assert "baseline" in out
     assert "pass@4" in out
 

@@ -98,5 +98,25 @@ def test_an_evaluation_that_is_refused_claims_no_place(dph, example, tmp_path):
     assert not (tmp_path / "run" / "models").exists()
 
 
+def test_a_broken_model_is_refused_before_the_initial_policy_is_measured(dph, example, tmp_path):
+    broken = shutil.copytree(example.parent / "model", tmp_path / "broken")
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    code, _, err = dph("evaluate", example, "--model", broken, "--out", tmp_path / "run")
+    assert code == 2
+    assert str(broken) in err
+    assert not list((tmp_path / "run").rglob("samples.parquet"))
+
+
+def test_answers_that_were_all_cut_off_are_warned_of_once(dph, example, tmp_path):
+    words = ("evaluate", example, "--out", tmp_path / "run", "--set", "evaluate.max_tokens=1")
+    code, _, err = dph(*words)
+    assert code == 0
+    assert err.count("were cut off at max_tokens = 1:") == 1
+    assert "the set 'train'" in err
+    code, _, err = dph("evaluate", example, "--out", tmp_path / "other")
+    assert "cut off" not in err
+
+
 def _measured(run):
     return sorted(path.parent for path in run.glob("models/*/evaluation.json"))

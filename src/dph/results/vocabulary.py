@@ -205,7 +205,8 @@ DEFINITIONS: Mapping[str, str] = MappingProxyType(
         "each by more than two draws of one model would show.",
         "cost": "Every stage of a run: the pre-sampling and the stores that it reads, training, "
         "consolidation. A stage that runs share counts for each of them.",
-        "interval": "95% intervals: of a run over problems (bootstrap), of several seeds over "
+        "interval": "95% intervals: of a run over problems (by the bootstrap, and exact where all "
+        "problems have one value), of several seeds over "
         "seeds (Student's t). Differences, in points, are paired over the same problems. An arrow "
         "stands where the interval of a difference does not hold 0.",
     }

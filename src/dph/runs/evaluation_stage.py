@@ -37,7 +37,7 @@ from dph.runs.evaluate.samples_file import (
 from dph.runs.evaluate.scores import evaluation_document, keep_problems
 from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.plan import RunPlan
-from dph.runs.progress import ProgressDisplay
+from dph.runs.progress import ProgressDisplay, warn_of_cut_off
 from dph.runs.task import verifier_maker
 from dph.runs.train.kept_samples import stored_table
 from dph.runs.train.tracking import open_trackers, shown_answers
@@ -200,6 +200,9 @@ def evaluate_stage(
         retention_k=settings.retention_k,
     )
     write_json(EvaluationDirectory(directory).evaluation, document)
+    limit = settings.max_tokens or plan.recipe.sampling.max_tokens
+    for name, summary in document["sets"].items():
+        warn_of_cut_off(progress, summary["cut_off"], of=f"the set {name!r}", max_tokens=limit)
     if samples_digest(EvaluationDirectory(directory).samples) != known:
         track_evaluation(plan, directory, tables[str(directory)], document, model=model)
     return document

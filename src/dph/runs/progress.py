@@ -36,6 +36,22 @@ class Silent:
         """Do nothing."""
 
 
+MOST_CUT_OFF = 0.9
+
+
+def warn_of_cut_off(
+    progress: ProgressDisplay, share: float | None, *, of: str, max_tokens: int
+) -> bool:
+    """Say that nearly all answers ended at the limit of tokens, if so; whether it was said."""
+    if share is None or share < MOST_CUT_OFF:
+        return False
+    progress.say(
+        f"warning: {share:.0%} of the answers of {of} were cut off at max_tokens = {max_tokens}: "
+        "raise it, or make the model end its answers (sampling.stop)"
+    )
+    return True
+
+
 # Progress of a child process, told to its parent as lines of JSON and shown there.
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from dph.errors import CheckpointError, SettingsError
 from dph.model.hub import resolve_names
+from dph.model.policies import load_policy
 from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
 from dph.recipe.engines import ENGINES
 from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
@@ -227,6 +228,9 @@ def evaluate_stages(
         DphError: as ``evaluate_stage`` does.
     """
     base = plan.directory.base.path
+    if measured.directory != base and not plan.directory.base.evaluation.exists():
+        # A broken model is refused now, and not after the initial policy's evaluation.
+        load_policy(measured.model, plan.recipe.model, initial=plan.initial)
     document = evaluate_stage(plan, base, progress, model=plan.initial)
     if measured.directory != base:
         with claimed(measured):

@@ -27,7 +27,7 @@ from dph.runs.presample.pool import BaseCounts, Pool, load_pool, read_base_count
 from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
 from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.runs.presampling_stage import pool_source
-from dph.runs.progress import ProgressDisplay
+from dph.runs.progress import ProgressDisplay, warn_of_cut_off
 from dph.runs.store_stage import known_problems, require_made, stored_samples
 from dph.runs.task import verifier_maker
 from dph.runs.train.checkpoints import read_progress
@@ -289,6 +289,15 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
             note_beginning(recipe, plan.directory.path, done=step)
             advance(step, "")
 
+        warned = False
+
+        def tell(metrics: Metrics) -> None:
+            nonlocal warned
+            advance(1, _note(metrics))
+            warned = warned or warn_of_cut_off(
+                progress, metrics["unfinished"], of="a step", max_tokens=draw.parameters.max_tokens
+            )
+
         return train(
             recipe,
             plan.directory.path,
@@ -306,7 +315,7 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
             base=_base_counts(plan, pool),
             loaded=checkpoint,
             on_start=start,
-            on_step=lambda metrics: advance(1, _note(metrics)),
+            on_step=tell,
         )
 
 

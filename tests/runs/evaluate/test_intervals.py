@@ -39,9 +39,41 @@ def test_the_same_seed_gives_the_same_interval_whatever_fits_in_memory(monkeypat
     assert bootstrap_mean(values, seed=6, resamples=101) != whole
 
 
-@pytest.mark.parametrize("values", [[0.3], [0.1] * 7])
-def test_equal_values_have_a_point_for_an_interval(values):
-    assert bootstrap_mean(np.array(values), seed=0) == (values[0], values[0])
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [
+        ([1], (0.025, 1)),  # one problem says hardly anything
+        ([0], (0, 0.975)),
+        ([0.3], (0.0075, 0.9825)),
+        ([1.0] * 10, (0.6915, 1)),  # 0.025^(1/10) = 0.6915, as by Clopper and Pearson
+        ([0.0] * 10, (0, 0.3085)),
+        ([0.5] * 10, (0.3458, 0.6542)),
+        ([7.0] * 10, (7, 7)),  # no bounds are known for such values
+    ],
+)
+def test_equal_values_have_an_exact_interval(values, interval):
+    assert bootstrap_mean(np.array(values, dtype=float), seed=0) == pytest.approx(
+        interval, abs=5e-5
+    )
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
+def test_the_exact_interval_holds_the_mean_as_often_as_it_says(share):
+    # All n answers are alike with chance share^n + (1 - share)^n; of those cases the interval may
+    # miss the mean in no more than 5% of all cases.
+    for n in (1, 2, 5, 20, 100):
+        missed = 0.0
+        for value, chance in ((1.0, share**n), (0.0, (1 - share) ** n)):
+            lo, hi = bootstrap_mean(np.full(n, value), seed=0)
+            missed += 0.0 if lo <= share <= hi else chance
+        assert missed <= 0.05
+
+
+def test_a_difference_that_is_the_same_everywhere_has_an_exact_interval():
+    found = paired_difference(np.ones(10), np.full(10, 0.5), seed=0)
+    assert (found.mean, found.lo, found.hi) == pytest.approx((0.5, 0.0373, 0.6543), abs=5e-4)
+    one = paired_difference(np.ones(1), np.zeros(1), seed=0)
+    assert one.lo < 0 < one.hi
 
 
 def test_a_paired_difference_is_narrower_than_the_means_when_both_agree_on_what_is_hard():

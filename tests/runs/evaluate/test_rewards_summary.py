@@ -35,8 +35,8 @@ def test_the_difference_is_paired_and_has_the_sign_of_the_first_file():
     summary = summarize_rewards(rewards(a="11", b="10"), rewards(b="00", a="10"), ks=[2])
     mean, pass_at_2 = summary.rows
     assert (mean.estimate.value, mean.against.value, mean.difference.mean) == (0.75, 0.25, 0.5)
-    # Both problems gain exactly 1/2 in the mean, so its interval is a point.
-    assert (mean.difference.lo, mean.difference.hi) == (0.5, 0.5)
+    # Both problems gain exactly 1/2: with q = 0.025^(1/2) = 0.1581, q / 2 - (1 - q) = -0.7628.
+    assert (mean.difference.lo, mean.difference.hi) == pytest.approx((-0.7628, 0.9209), abs=5e-5)
     assert pass_at_2.difference.mean == 0.5
 
 

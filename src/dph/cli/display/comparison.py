@@ -66,6 +66,10 @@ def _caption(summary: RewardsSummary, retention_k: int) -> str:
         f"{summary.problems} problems, {fewest if fewest == most else f'{fewest} to {most}'} "
         "samples each; in per cent, with 95% intervals over problems"
     ]
+    if any(row.estimate.exact or (row.against and row.against.exact) for row in summary.rows):
+        lines.append(
+            "an interval is exact where all problems have one value, else by the bootstrap"
+        )
     if summary.left_out:
         lines.append(f"{len(summary.left_out)} problem(s) left out: their gold cannot be graded")
     if (kept := summary.retention) and kept.keep_null is None and kept.explore_null is None:
@@ -92,17 +96,19 @@ def _estimate(estimate: Estimate) -> str:
 
 
 def _metric(row: MetricRow) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "value": row.estimate.value,
-        "ci95": [row.estimate.lo, row.estimate.hi],
-    }
+    found = _estimate_json(row.estimate)
     if row.against is not None and row.difference is not None:
         apart = row.difference
         found |= {
-            "against": {"value": row.against.value, "ci95": [row.against.lo, row.against.hi]},
+            "against": _estimate_json(row.against),
             "difference": {"mean": apart.mean, "ci95": [apart.lo, apart.hi]},
         }
     return found
+
+
+def _estimate_json(estimate: Estimate) -> dict[str, Any]:
+    interval = "exact" if estimate.exact else "bootstrap"
+    return {"value": estimate.value, "ci95": [estimate.lo, estimate.hi], "interval": interval}
 
 
 def comparison_json(

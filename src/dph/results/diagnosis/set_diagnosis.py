@@ -163,7 +163,9 @@ def _pass_at_k_change(
     )
     differences = {}
     for part, of_problem in values.items():
-        lo, hi = bootstrap_mean(of_problem, seed=asked.seed, resamples=asked.resamples)
+        lo, hi = bootstrap_mean(  # a part that is 0 at every problem is none: no exact interval
+            of_problem, seed=asked.seed, resamples=asked.resamples, bounds=(0.0, 0.0)
+        )
         differences[part] = Difference(mean=float(of_problem.mean()), lo=lo, hi=hi)
     of_lost = (
         {part: float(value[lost].mean()) for part, value in values.items()} if lost.any() else None

@@ -1,8 +1,9 @@
-"""Bootstrap intervals over problems.
+"""Intervals over problems: by the bootstrap, and exact where all problems have one value.
 
 **Source**: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13 (percentile
-interval). Problems are the unit: they are drawn with replacement, and every problem brings all of
-its samples, so the interval covers both which problems were asked and how the sampling went.
+interval); Clopper and Pearson (1934), Biometrika 26 (exact interval). Problems are the unit: they
+are drawn with replacement, and every problem brings all of its samples, so the interval covers both
+which problems were asked and how the sampling went.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,22 +35,28 @@ def bootstrap_mean(
     seed: int,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean of ``values``.
+    """Percentile bootstrap interval of the mean of ``values``, exact where they are all equal.
 
-    Limits: when all values are equal (one problem, say) every resample is alike and the interval
-    is that single point; it says nothing then.
+    Equation: n equal values c show that c has a probability of at least
+    q = ((1 - level) / 2)^(1/n), so a mean of values within the bounds [a, b] lies in
+    [q c + (1 - q) a, q c + (1 - q) b]. At c = a and c = b that is Clopper and Pearson's interval.
+    Limits: equal values outside of ``bounds`` have a point for an interval, which says nothing.
 
     Raises:
         DataError: there are no values, or some are not finite.
         SettingsError: ``resamples`` or ``level`` is out of range.
 
-    >>> bootstrap_mean(np.array([0.5, 0.5]), seed=0)
-    (0.5, 0.5)
+    >>> bootstrap_mean(np.ones(100), seed=0)
+    (0.963..., 1.0)
     """
     _require_valid(values, resamples, level)
-    if values.min() == values.max():
-        return float(values[0]), float(values[0])
+    if all_equal(values):
+        low, high = bounds
+        value = float(values[0])
+        q = ((1 - level) / 2) ** (1 / len(values)) if low <= value <= high else 1.0
+        return q * value + (1 - q) * low, q * value + (1 - q) * high
     return bootstrap(
         lambda drawn: values[drawn].mean(axis=1),
         len(values),
@@ -57,6 +64,11 @@ def bootstrap_mean(
         resamples=resamples,
         level=level,
     )
+
+
+def all_equal(values: Float[np.ndarray, "problems"]) -> bool:
+    """Whether every resample of the values would be alike, so that an interval is exact."""
+    return bool(values.min() == values.max())
 
 
 def bootstrap(
@@ -101,6 +113,8 @@ def paired_difference(
     Pairing takes out what both find hard or easy, so the interval is narrower than that of two
     unrelated means whenever a and b are correlated.
 
+    Limits: where a and b are the same at every problem the interval is 0; values in [0, 1].
+
     Raises:
         DataError: the lengths differ, there are no values, or some are not finite.
         SettingsError: ``resamples`` or ``level`` is out of range.
@@ -108,7 +122,8 @@ def paired_difference(
     if len(a) != len(b):
         raise DataError(f"a paired difference needs equal lengths, got {len(a)} and {len(b)}")
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    lo, hi = bootstrap_mean(differences, seed=seed, resamples=resamples, level=level)
+    bounds = (-1.0, 1.0) if differences.any() else (0.0, 0.0)
+    lo, hi = bootstrap_mean(differences, seed=seed, resamples=resamples, level=level, bounds=bounds)
     return Difference(mean=float(differences.mean()), lo=lo, hi=hi)
 
 

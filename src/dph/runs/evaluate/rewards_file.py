@@ -13,7 +13,13 @@ from jaxtyping import Bool, Float, Int
 from dph._base.files.rows import RowFormat, column_names, read_rows, row_format
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
-from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
+from dph.runs.evaluate.intervals import (
+    RESAMPLES,
+    Difference,
+    all_equal,
+    bootstrap_mean,
+    paired_difference,
+)
 from dph.runs.evaluate.metrics import RETENTION_K, Retention, pass_at_k, retention
 
 _NEEDED = ("problem_id", "reward")
@@ -183,11 +189,12 @@ def _require_columns(names: Any, place: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A mean over problems with its 95% interval."""
+    """A mean over problems with its 95% interval, exact or by the bootstrap."""
 
     value: float
     lo: float
     hi: float
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +270,8 @@ def _row(
     estimates = []
     for of_file in values:
         lo, hi = bootstrap_mean(of_file, seed=seed, resamples=resamples)
-        estimates.append(Estimate(value=float(of_file.mean()), lo=lo, hi=hi))
+        exact = all_equal(of_file)
+        estimates.append(Estimate(value=float(of_file.mean()), lo=lo, hi=hi, exact=exact))
     if len(values) == 1:
         return MetricRow(metric=metric, estimate=estimates[0])
     apart = paired_difference(values[0], values[1], seed=seed, resamples=resamples)
