@@ -98,8 +98,7 @@ def _is_public(text: str) -> bool:
 
 def _is_meant(text: str, match: re.Match[str]) -> bool:
     """Whether the text around says that these numbers are an address, or does not deny it."""
-    line = text.rfind("\n", 0, match.start()) + 1
-    before = text[max(line, match.start() - 100) : match.start()]
+    before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
     after = text[match.end() : match.end() + 40].partition("\n")[0]
     if _NO_ADDRESS.search(before) or _RELEASE.match(f"{before}\0{after}"):
         return False

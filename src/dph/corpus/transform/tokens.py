@@ -59,13 +59,13 @@ TOKENS: Mapping[str, tuple[str, str]] = {
     "Groq": ("gsk_", r"gsk_[A-Za-z0-9]{40,}"),
     "Heroku": ("HRKU-", r"HRKU-[\w-]{36,}"),
     "Hugging Face": ("hf_ api_org_", r"(?:hf|api_org)_[A-Za-z0-9]{30,40}(?!\w)"),
-    "JSON Web Token": ("eyJ", r"eyJ[\w=-]{8,}\.[\w=-]{2,}(?:\.[\w+/=-]+)*"),
+    "JSON Web Token": ("eyJ", r"eyJ[\w=-]{8,1000}\.[\w=-]{2,}(?:\.[\w+/=-]+)*"),
     "Kaggle": ("KGAT_", rf"KGAT_{_HEX_32}"),
     "LangSmith": ("lsv2_", r"lsv2_[ps][tk]_[0-9a-f]{32}_[0-9a-f]{10}"),
     "Linear": ("lin_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,64}"),
     "Mailchimp": ("-us", r"[0-9a-f]{32}-us\d\d?(?!\w)"),
     "Mailgun": ("key-", rf"key-{_HEX_32}"),
-    "Mapbox": ("k.eyJ", r"[st]k\.eyJ[\w-]{40,}\.[\w-]{20,}"),
+    "Mapbox": ("k.eyJ", r"[st]k\.eyJ[\w-]{40,400}\.[\w-]{20,}"),
     "Netlify": ("nf", r"nf[pcoub]_[A-Za-z0-9]{36,40}(?!\w)"),
     "New Relic": ("NRAK-", r"NRAK-[A-Z0-9]{27}"),
     "Notion": ("ntn_ secret_", r"(?:ntn_[A-Za-z0-9]{40,50}|secret_[A-Za-z0-9]{43})(?!\w)"),
@@ -89,12 +89,12 @@ TOKENS: Mapping[str, tuple[str, str]] = {
     "Replicate": ("r8_", r"r8_[A-Za-z0-9]{32,40}(?!\w)"),
     "RubyGems": ("rubygems_", r"rubygems_[0-9a-f]{48}"),
     "SendGrid": ("SG.", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
-    "Sentry": ("sntry", r"sntry(?:u_[0-9a-f]{64}|s_[A-Za-z0-9+/=]{40,}_[A-Za-z0-9+/]{43})"),
+    "Sentry": ("sntry", r"sntry(?:u_[0-9a-f]{64}|s_[A-Za-z0-9+/=]{40,400}_[A-Za-z0-9+/]{43})"),
     "Shopify": ("shp", r"shp(?:at|ca|pa|ss|tka)_[0-9a-fA-F]{32}"),
-    "Slack": ("xox xapp-", r"(?:xoxe\.)?(?:xox[a-z]|xapp)-(?=[\w%-]*\d)[\w%-]{16,}"),
+    "Slack": ("xox xapp-", r"(?:xoxe\.)?(?:xox[a-z]|xapp)-(?=[\w%-]{0,40}\d)[\w%-]{16,}"),
     "Slack webhooks": ("hooks.slack", r"https://hooks\.slack(?:-gov)?\.com/[a-z]+/\w+/\w+/[\w/]+"),
     "SonarQube": ("sq", rf"sq[apu]_{_HEX_40}"),
-    "Sourcegraph": ("sgp_", r"sgp_(?:\w+_)?[0-9a-f]{40}"),
+    "Sourcegraph": ("sgp_", r"sgp_(?:\w{1,20}_)?[0-9a-f]{40}"),
     "Square": ("sq0 EAAA", r"(?:sq0[a-z]{3}-[\w-]{22,43}|EAAA[\w-]{60}(?!\w))"),
     "Stripe": ("_live_ _test_ _prod_", r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,250}"),
     "Stripe webhooks": ("whsec_", r"whsec_[A-Za-z0-9+/]{24,}=*"),
@@ -122,8 +122,8 @@ _NO_TOKEN = re.compile(r"(?i:x{5,}|your|example|placeholder|dummy|redacted|inser
 _LONG = re.compile(r"[\w./+=~:@%-]{20,}", re.ASCII)
 """Only there can a token be, and few words are that long."""
 _PRIVATE_KEY = re.compile(
-    r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?)-----"
-    r"(?:(?!-----BEGIN).){1,20000}?-----END (?P=kind)-----",
+    r"-{4,5} ?BEGIN (?P<kind>[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?) ?-{4,5}"
+    r"(?:(?!-----BEGIN).){1,20000}?-{4,5} ?END (?P=kind) ?-{4,5}",
     re.DOTALL,
 )
 
