@@ -19,6 +19,7 @@ from typing import Any
 
 from dph._processes.sandbox import checks
 from dph._processes.sandbox.checks import Checked, checked
+from dph._processes.sandbox.forms import NOT_SUPPORTED, refuse_forms
 from dph._processes.sandbox.frameworks import Defined, awaited
 from dph._processes.sandbox.left import SETUP, TESTS, Statement
 from dph._processes.sandbox.names import (
@@ -166,7 +167,9 @@ def _judge(
         tests = [_compiled(text, f"{TESTS}{i}>", entry_point) for i, text in texts]
         setup = job["setup"]
         setup = completed(setup) if setup == job["prefix"] else setup
-        _run_setup(_compiled(setup, SETUP, entry_point), names)
+        compiled = _compiled(setup, SETUP, entry_point)
+        refuse_forms([setup, *job["tests"]], job["prefix"], entry_point)
+        _run_setup(compiled, names)
         calls = job["calls"]
         if solution is not None:
             calls = [
@@ -295,7 +298,7 @@ class _Trial:
         except BaseException as error:  # noqa: BLE001 - also SystemExit, and what tests raise
             self._failure = self._described(error)
         if self._program.refused:
-            raise TaskError(f"tests of this form are not supported: {self._program.refused}")
+            raise TaskError(f"{NOT_SUPPORTED}: {self._program.refused}")
         # Tests may catch what they should not: that the program is gone counts all the same.
         self._failure = self._failure or self._program.failure or self._counts.failure()
         return not self._failure

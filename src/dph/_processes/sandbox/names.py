@@ -38,14 +38,14 @@ def whole_source(code: str, prefix: str, entry_point: str) -> str:
     if not prefix:
         return code
     first = next((line for line in code.splitlines() if line.strip()), "")
-    own = re.search(rf"^(?:(?:async )?def|class) {re.escape(entry_point)}\b", code, re.MULTILINE)
-    last = prefix.rpartition("\n")[2]
-    if first[:1].isspace() or (last and not own):
+    last, name = prefix.rpartition("\n")[2], re.escape(entry_point)
+    own = rf"^(?:(?:(?:async )?def|class) {name}\b|{name} *[:=])"
+    is_cut = last.isspace() or (last and completed(prefix) != prefix)
+    if first[:1].isspace() or (is_cut and not re.search(own, code, re.MULTILINE)):
         stop = _STOPS.search(code)
         rest = code[: stop.start()] if stop else code
-        if first[:1].isspace():  # from the beginning of a line
-            prefix = prefix.rstrip(" \t") + ("\n" if last.strip() else "")
-        return prefix + rest
+        start = prefix.rstrip(" \t") if first[:1].isspace() else prefix
+        return f"{start}{'' if not last.strip() or _compiles(start + rest) else chr(10)}{rest}"
     return f"{prefix_alone(prefix, entry_point)}\n{code}"
 
 
@@ -54,22 +54,24 @@ def completed(prefix: str) -> str:
 
     What cannot be completed stays what it is.
     """
-    for ending in ("", f"\n{' ' * 80}pass\n", '"""', "'''"):
-        try:
-            ast.parse(prefix + ending)
-        except SyntaxError:
-            continue
-        return prefix + ending
-    return prefix
+    endings = ("", f"\n{' ' * 80}pass\n", '"""', "'''")
+    return next((prefix + each for each in endings if _compiles(prefix + each)), prefix)
+
+
+def _compiles(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
 
 
 def prefix_alone(prefix: str, entry_point: str) -> str:
     """The prefix without the function that the answer must define."""
     prefix = completed(prefix)
-    try:
-        tree = ast.parse(prefix)
-    except SyntaxError:  # the answer has to bring everything
+    if not _compiles(prefix):  # the answer must bring everything
         return ""
+    tree = ast.parse(prefix)
     lines = prefix.splitlines()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == entry_point:
@@ -121,7 +123,7 @@ class TestNames(dict[str, Any]):
             return getattr(named(), self._method) if is_method else named
         if hasattr(builtins, name):
             raise KeyError(name)
-        if (found := _usual(name)) is not None:
+        if (found := usual(name)) is not None:
             self._of_python.add(name)
             return found
         if name not in self._program.names:
@@ -215,10 +217,11 @@ def seed_both(program: RemoteProgram) -> None:
     _seed_both(random, "random", program)
     if (numpy := sys.modules.get("numpy")) is not None:
         _seed_both(numpy.random, "numpy.random", program)
+    _seed_both(sys, "sys", program, "setrecursionlimit")
 
 
-def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
-    seed, theirs = module.seed, Remote(program, {"callable": [name, "seed"]}, f"{name}.seed")
+def _seed_both(module: Any, place: str, program: RemoteProgram, name: str = "seed") -> None:
+    seed, theirs = getattr(module, name), Remote(program, {"callable": [place, name]}, name)
 
     def seeding(*given: Any, **named: Any) -> None:
         seed(*given, **named)
@@ -226,10 +229,10 @@ def _seed_both(module: Any, name: str, program: RemoteProgram) -> None:
         theirs(*given, **named)
         program.asked = asked  # that is no test of the program
 
-    module.seed = seeding
+    setattr(module, name, seeding)
 
 
-def _usual(name: str) -> Any:
+def usual(name: str) -> Any:
     """Usual meaning of a name that tests forgot to import."""
     if name in _USUAL_NAMES or name in sys.stdlib_module_names:
         try:

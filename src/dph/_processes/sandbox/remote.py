@@ -190,7 +190,6 @@ class RemoteProgram:
         self._objects: dict[Any, Remote] = {}
         self._functions: list[Callable[..., Any]] = []
         self._raised: list[Exception] = []
-        self._sentinels: dict[int, object] = {}
         self._names: dict[str, Any] = {}
         self.exceptions = Exceptions()
         self.left = Left(self._resolve)
@@ -259,7 +258,7 @@ class RemoteProgram:
 
     def _exchange(self, request: str, target: Any, *arguments: Any) -> list[Any]:
         """The answer to a request, while functions of the tests are called for the program."""
-        self._send([request, target, *map(self._encoded, arguments)])
+        self._send([request, target, *[encode(each, self._refer) for each in arguments]])
         message: list[Any] = self._receive()
         while message[0] == "function":
             self._call_function(message[1:])
@@ -317,7 +316,7 @@ class RemoteProgram:
             function = _STANDARD_INPUT.get(number) or self._functions[number]
             named = {str(name): self._decoded(each) for name, each in dict(*more).items()}
             value = function(*[self._decoded(each) for each in arguments], **named)
-            self._send(["returned", self._encoded(value)])
+            self._send(["returned", encode(value, self._refer)])
         except Exception as error:  # noqa: BLE001 - told to the program, which called it
             self._raised.append(error)
             try:
@@ -325,13 +324,6 @@ class RemoteProgram:
             except (TypeError, RecursionError):
                 given = [str(error)]
             self._send(["failed", len(self._raised) - 1, bases_of(type(error)), given])
-
-    def _encoded(self, value: Any) -> Any:
-        try:
-            return encode(value, self._refer)
-        except TypeError as error:
-            self.refused = self.refused or str(error)
-            raise
 
     def _print(self, texts: Any) -> None:
         """Pass on the program's output to the tests' own standard output and standard error."""
@@ -360,8 +352,6 @@ class RemoteProgram:
     def _resolve(self, name: str, content: Any) -> Any:
         if name == "kept":
             return self._kept.returned(content, self._resolve)
-        if name == "sentinel":
-            return self._sentinels[content]
         if name == "exception":
             return self.exceptions.of([str(each) for each in content])
         if name == "coroutine" and self.awaits:
@@ -385,16 +375,14 @@ class RemoteProgram:
             return {"name": value.__name__}
         if isinstance(value, type) and issubclass(value, BaseException):
             return {"exception": bases_of(value)}
-        if type(value) is object:
-            self._sentinels[id(value)] = value
-            return {"sentinel": id(value)}
         if isinstance(value, Iterator) and not hasattr(value, "read"):
             self._functions.append(partial(_next_of, value))
             return {"iterator": len(self._functions) - 1}
         if not callable(value):
-            raise TypeError(
-                f"a value of type {type(value).__name__} cannot be given to the program"
-            )
+            why = f"a value of type {type(value).__name__} cannot be given to the program"
+            if type(value) is not object:  # which tests give a program that must refuse it
+                self.refused = why
+            raise TypeError(why)
         if (module := getattr(value, "__module__", None)) in sys.stdlib_module_names:
             name = getattr(value, "__qualname__", "")
             if "<" not in name:

@@ -96,14 +96,8 @@ class _Input(io.TextIOBase):
     """Standard input of a program: the tests' own, which they may have replaced."""
 
     def __init__(self, line: Callable[[], str]) -> None:
-        self._line = line
-        self.buffer, self.fileno = sys.stdin.buffer, sys.stdin.fileno  # type: ignore[method-assign]
-
-    def readline(self, _: int | None = -1, /) -> str:  # type: ignore[override]
-        return self._line()
-
-    def read(self, _: int | None = -1, /) -> str:
-        return "".join(self)
+        vars(self).update(buffer=sys.stdin.buffer, fileno=sys.stdin.fileno)
+        vars(self).update(readline=lambda *_: line(), read=lambda *_: "".join(self))
 
 
 class _Served:
@@ -118,7 +112,6 @@ class _Served:
         self._printed = printed
         self._objects: dict[int, Any] = {}
         self._raised: dict[int, tuple[int, BaseException]] = {}
-        self._sentinels: dict[int, object] = {}
         self._kinds: dict[str, type[BaseException]] = {}
         self._given = GivenContainers(self._refer)
         self._requests: dict[str, Callable[..., Any]] = {
@@ -207,10 +200,6 @@ class _Served:
     def _refer(self, value: Any) -> dict[str, Any]:
         if isinstance(value, type) and issubclass(value, BaseException):
             return {"exception": bases_of(value)}
-        if type(value) is object:
-            for number, each in self._sentinels.items():
-                if each is value:
-                    return {"sentinel": number}
         self._objects[id(value)] = value  # kept, so that the number stays its own
         named = [id(value), type(value).__name__[:100], callable(value)]
         return {"coroutine" if isinstance(value, types.CoroutineType) else "object": named}
@@ -222,8 +211,6 @@ class _Served:
             return self._objects[content[0]]
         if name == "function":
             return lambda *given, **named: self._asked(int(content), given, named)
-        if name == "sentinel":
-            return self._sentinels.setdefault(content, object())
         if name == "exception":
             return self._kind(content)
         if name == "iterator":

@@ -28,7 +28,8 @@ from dph.tasks.verifiers.turn import fenced_blocks, read_turn, without_quoted
 # The first of these that is there:
 #
 # 1. the last block fenced by ``` or ~~~ that defines the entry point, if there is one;
-# 2. the last block marked ``python`` (``py``, ``Python3``, ``{python}``), else the last block without a mark;
+# 2. the last block marked ``python`` (``py``, ``Python3``, ``{python}``), else the last block
+# without a mark;
 # 3. the response itself, if it goes on with a prefix (its first line is indented) or reads like
 # Python: a line begins with ``def``, ``class``, ``import``, ``from``, ``print(``, an assignment or
 # a ``for``, ``while``, ``if``, ``with`` or ``try`` up to its colon.
@@ -82,7 +83,9 @@ def extract_program(response: str, *, entry_point: str = "", prefix: bool = Fals
 
 def _reads_like_python(response: str, prefix: bool) -> bool:
     first = next((line for line in response.splitlines() if line.strip()), "")
-    return (prefix and first[:1] in (" ", "\t")) or bool(_STATEMENT.search(response))
+    return (prefix and first.startswith((" ", "\t", "return "))) or bool(
+        _STATEMENT.search(response)
+    )
 
 
 FIELDS = ("tests", "cases")
