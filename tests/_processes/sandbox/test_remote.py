@@ -125,7 +125,7 @@ def test_a_program_is_loaded_or_says_why_not(conversation):
     program, _ = conversation(["failed", [], ""])
     assert program.load() == "an exception"
     program, _ = conversation(["loaded", "f"])
-    with pytest.raises(ProgramGoneError, match="the program wrote something of its own"):
+    with pytest.raises(ProgramGoneError, match="something other than an answer"):
         program.load()
 
 

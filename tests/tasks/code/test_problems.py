@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.tasks.code import load_code, solvable
+from dph.tasks.code import humaneval_problem, livecodebench_problem, load_code, solvable
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
@@ -141,6 +141,99 @@ def test_livecodebenchs_shape_for_functions(tmp_path, verifier):
     right = f"{FUNCTIONAL['starter_code']}return [(x, n) for x in xs]"
     assert outcome(verifier, made, right) == "CORRECT"
     assert outcome(verifier, made, right.replace("(x, n)", "(n, x)")) == "WRONG"
+
+
+USES = {
+    "a star of each module": (
+        "assert ascii_lowercase and sub('a', 'b', 'a') and timedelta(1) and Counter('a')['a']\n"
+        "assert heapify([]) is None and insort([], 1) is None and deepcopy([1]) == [1]\n"
+        "assert gcd(4, 6) == 2 and randint(1, 1) == 1 and median([1, 2]) == 1.5 and accumulate\n"
+        "assert reduce(mul, [2, 3]) == 6 and StringIO and maxsize and dumps([]) and DefaultDict"
+    ).replace("sub('a', 'b', 'a')", "fullmatch"),
+    "the modules": (
+        "assert json.loads('1') and io.StringIO('') and statistics.mean([1]) and datetime.date.min"
+    ),
+    "of two names the later": (
+        "assert copy.copy(1) and datetime.datetime.min and bisect.bisect([1], 1) and sub(3, 1) == 2"
+        "\nassert pow(2, 3, 5) == 3 and sum([1]) == 1 and open and random.random() < 1"
+    ),
+    "deep recursion": "def deep(k): return k and 1 + deep(k - 1)\nassert deep(45000) == 45000",
+    "deep recursion through C": (
+        "@cache\ndef deep(k): return k and 1 + deep(k - 1)\nassert deep(15000) == 15000"
+    ),
+    "a limit of its own": "setrecursionlimit(200)\nassert sys.getrecursionlimit() == 200",
+}
+LACKS = {
+    "numpy": "np.zeros(1)",
+    "a class that a module hides": "datetime.now()",
+    "a function that a module hides": "copy([1])",
+    "recursion without an end": "def deep(k): return deep(k + 1)\ndeep(0)",
+    "a module of Python that is not there": "time.time()",
+}
+
+
+@pytest.mark.parametrize("name", [*USES, *LACKS])
+def test_programs_of_livecodebench_have_its_imports_and_its_recursion_limit(verifier, name):
+    use = {**USES, **LACKS}[name]
+    script = f"{use}\nprint(sum(map(int, input().split())))"
+    body = use.replace("\n", "\n        ")
+    method = f"class Solution:\n    def pairs(self, xs, n):\n        {body}\n"
+    method += "        return [(x, n) for x in xs]"
+    made = [livecodebench_problem(row, "here") for row in (STDIN, FUNCTIONAL)]
+    found = [outcome(verifier, *pair) for pair in zip(made, (script, method), strict=True)]
+    assert found == ["CORRECT" if name in USES else "WRONG"] * 2
+
+
+def test_other_sets_have_neither(verifier):
+    for use in ("median([1])", "def deep(k): return k and 1 + deep(k - 1)\ndeep(5000)"):
+        task = parse_task({"tests": ["assert f() == 1"], "entry_point": "f"}, "p")
+        (judged,) = verifier.judge([CodePair(task, f"{use}\ndef f(): return 1")])
+        assert judged.verdict.outcome.value == "INVALID"
+
+
+CHECK = "def check(candidate):\n    assert candidate([1, 4]) == 5\n    assert candidate([]) == 0\n"
+HEADS = {
+    "a signature": ("def total(xs):\n", "    return sum(xs)\n"),
+    "a signature of many lines": ("def total(\n    xs,\n) -> int:\n", "    return sum(xs)\n"),
+    "no end of its line": ("def total(xs):", "    s = sum(xs)\n    return s\n"),
+    "blanks at its end": ("def total(xs):\n    ", "return sum(xs)\n"),
+    "a comment": ("def total(xs):\n    # adds\n", "    return sum(xs)\n"),
+    "helpers": (
+        "import math\n\ndef helper(xs):\n    return math.fsum(xs)\n\ndef total(xs):\n",
+        "    return helper(xs)\n",
+    ),
+    "half of its documentation": ('def total(xs):\n    """Add', ' all."""\n    return sum(xs)\n'),
+    "half of a loop": (
+        "def total(xs):\n    s = 0\n    for x in xs:\n",
+        "        s += x\n    return s\n",
+    ),
+    "half of a statement": ("def total(xs):\n    return", " sum(xs)\n"),
+    "a body": ('def total(xs):\n    """Add."""\n', "    return sum(xs)\n"),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_prompt_and_the_solution_are_one_program_wherever_the_prompt_ends(verifier, name):
+    head, rest = HEADS[name]
+    row = HUMANEVAL | {"prompt": head, "entry_point": "total", "test": CHECK}
+    made = humaneval_problem(row | {"canonical_solution": rest}, "here")
+    body = rest.replace('all."""\n', "").strip() if name.startswith("half") else rest.strip()
+    whole = f"def total(xs):\n    {'return sum(xs)' if name.startswith('half') else body}\n"
+    for program in (rest, head + rest, whole):
+        expected = "INVALID" if program == head + rest and head[-1] == ":" else "CORRECT"
+        assert outcome(verifier, made, program) in ("CORRECT", expected), program
+    for wrong in (rest.replace("sum(xs)", "max(xs)"), whole.replace("return ", "return 1 + ")):
+        if wrong not in (rest, whole):
+            assert outcome(verifier, made, wrong) == "WRONG", wrong
+    assert outcome(verifier, made, "def other(xs):\n    return sum(xs)\n") == "INVALID"
+
+
+def test_a_method_continues_a_class(verifier):
+    row = HUMANEVAL | {"prompt": "class Adder:\n    def total(self, xs):\n", "entry_point": "Adder"}
+    row |= {"test": "def check(candidate):\n    assert candidate().total([1, 4]) == 5\n"}
+    made = humaneval_problem(row, "here")
+    assert outcome(verifier, made, "        return sum(xs)\n") == "CORRECT"
+    assert outcome(verifier, made, "        return max(xs)\n") == "WRONG"
 
 
 class Bomb:

@@ -168,7 +168,7 @@ def _next_of(iterator: Iterator[Any]) -> list[Any]:
     return []
 
 
-_NO_ANSWER = "the program wrote something of its own to the connection that its answers use"
+_NO_ANSWER = "the program sent something other than an answer to the tests"
 _NO_VALUE = "the program answered with something that is not a value"
 
 

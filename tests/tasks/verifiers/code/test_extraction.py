@@ -51,6 +51,80 @@ def test_an_indented_answer_goes_on_with_a_prefix_and_is_nothing_without_one():
     assert extract_program("    return 1\n") is None
 
 
+def fenced(text, indentation, before="1. So:\n\n", mark="python"):
+    """A block whose fences and lines are indented."""
+    lines = [f"```{mark}", *text.splitlines(), "```"]
+    return before + "".join(f"{indentation}{line}\n" if line else "\n" for line in lines)
+
+
+DOCUMENTED = (
+    'def a():\n    """One.\n\n    ```python\n    a()\n    ```\n\n    1. first\n\n'
+    '       ```\n       1\n       ```\n    """\n    return 1\n'
+)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        fenced(A, "   "),
+        fenced(A, "    "),
+        fenced(A, "\t"),
+        fenced(A, "  ", before="* So:\n"),
+        fenced(A, "        ", before="- So:\n  - that\n\n"),
+        fenced(A, "    ", before="10) So\nit is:\n\n"),
+        fenced(A, "    ", before=""),
+        fenced(A, "    ", before="First.\n\nSo:\n\n"),
+        fenced(A, "> ", before="> So:\n>\n"),
+        fenced(A, ">    ", before="> 1. So:\n>\n"),
+        fenced(A, "    ") + "2. Try it:\n\n```python\nprint(a())\n```\n",
+        fenced(A, "    ").rpartition("    ```")[0],
+        fenced(A, "    ").rpartition("    ```")[0] + "```\nThat is all: a.",
+        f"- ```python\n  {A.replace(chr(10), chr(10) + '  ').rstrip()}\n  ```\n",
+        f"```python\n{A}  ```\nand\n```\n1\n```",
+        *(
+            f"```{mark}\n{A}```\n```\n1\n```"
+            for mark in ("Python3", "{python}", "{.py .numbered}", 'python title="a.py"')
+        ),
+        *(f"~~~ {mark}\n{A}~~~\n~~~\n1\n~~~" for mark in ("python:a.py", "python3.11", "PY")),
+        f"```python\n\ufeff{A}```",
+        f"\ufeff```python\n{A}```",
+        f"\ufeff{A}",
+    ],
+)
+def test_fences_may_be_indented_quoted_and_marked_in_many_ways(response):
+    # What stands before the program is taken off each line, by columns.
+    for entry_point in ("a", ""):
+        if entry_point or "print(a())" not in response:
+            assert extract_program(response, entry_point=entry_point).removeprefix("\ufeff") == A
+
+
+@pytest.mark.parametrize("indentation", [None, "", "  ", "   ", "    ", "\t"])
+def test_a_fence_inside_a_program_neither_opens_nor_closes_a_block(indentation):
+    response = DOCUMENTED if indentation is None else fenced(DOCUMENTED, indentation)
+    assert extract_program(response, entry_point="a") == DOCUMENTED
+
+
+@pytest.mark.parametrize(
+    ("text", "defines"),
+    [
+        ("a: Callable = lambda: 1\n", True),
+        ("a: Callable[\n    [int], int\n] = len\n", True),
+        ("a   = len\n", True),
+        ("async  def a(): pass\n", True),
+        ("@cache\ndef a(): pass\n", True),
+        ("\ufeffdef a(): pass\n", True),
+        ("a == 1\n", False),
+        ("a: nothing\nb = 1\n", False),
+        ("ab: int = 1\n", False),
+        ("from x import a\n", False),
+        ("def b():\n    a = 1\n", False),
+    ],
+)
+def test_an_entry_point_is_defined_by_statements_that_bind_it(text, defines):
+    found = extract_program(f"```python\n{text}```\nor\n```python\nb = 2\n```", entry_point="a")
+    assert found == (text.removeprefix("\ufeff") if defines else "b = 2\n")
+
+
 def test_hostile_texts_are_read_once():
     for text in (
         "`" * 200_000,
@@ -59,5 +133,9 @@ def test_hostile_texts_are_read_once():
         "<answer>" * 50_000,
         "```\n" + "'</think>" * 20_000,
         "'<answer>'" * 20_000,
+        "    ```\n" * 30_000,
+        "> " * 100_000,
+        "1. a\n\n    ```\n    b\n    ```\n" * 9_000,
+        "```\na:" + "\n b" * 80_000 + "```",
     ):
         extract_program(text)

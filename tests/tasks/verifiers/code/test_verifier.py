@@ -105,6 +105,41 @@ def test_programs_are_compared_with_another_one_on_inputs(verifier):
     assert "the other program: exit code 1: ZeroDivisionError" in found[6].verdict.reason
 
 
+DOUBLE = "def add(a, b): return a + b\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome", "reason"),
+    [
+        ("try:\n    n = input('n? ')\nexcept EOFError:\n    n = ''\n", "CORRECT", ""),
+        ("from contextlib import suppress\nwith suppress(EOFError):\n    input()", "CORRECT", ""),
+        ("import sys\nassert sys.stdin.read() == sys.stdin.readline() == ''\n", "CORRECT", ""),
+        ("import sys\nassert list(sys.stdin) == [] == sys.stdin.readlines()\n", "CORRECT", ""),
+        ("import sys\nassert sys.stdin.buffer.read() == open(0).read().encode()", "CORRECT", ""),
+        ("print('ready')\nimport sys\nprint('so', file=sys.stderr)\n", "CORRECT", ""),
+        ("read = input\nif __name__ == '__main__':\n    print(read())\n", "CORRECT", ""),
+        ("n = int(input())\n", "INVALID", "EOFError"),
+        ("import sys\nn = int(sys.stdin.readline())\n", "INVALID", "ValueError"),
+        ("while True:\n    try:\n        input()\n    except ValueError:\n        break\n",
+         "INVALID", "EOFError"),
+        ("import os\nos.write(4, b'12345678[1]')\nos.write(5, b'1')\n", "INVALID", ""),
+    ],
+)  # fmt: skip
+def test_while_a_program_is_loaded_its_input_is_at_its_end(verifier, lines, outcome, reason):
+    for program in (f"{DOUBLE}{lines}", f"{lines}\n{DOUBLE}"):
+        (judged,) = verifier.judge([CodePair(parse_task(ADD.answer, "add"), program)])
+        assert judged.verdict.outcome.value == outcome, judged.verdict
+        assert reason in judged.verdict.reason
+        assert "malformed" not in judged.verdict.reason
+
+
+def test_a_program_may_begin_with_a_mark_of_the_order_of_bytes(verifier):
+    tasks = [parse_task(each.answer, "p") for each in (ADD, SUM)]
+    programs = [f"\ufeff{DOUBLE}", "\ufeffprint(sum(map(int, input().split())))"]
+    found = verifier.judge([CodePair(*pair) for pair in zip(tasks, programs, strict=True)])
+    assert outcomes(judged.verdict for judged in found) == ["CORRECT", "CORRECT"]
+
+
 def test_a_script_of_many_cases_stops_at_the_first_that_fails(verifier):
     cases = [{"stdin": str(n), "stdout": "7" if n == 3 else str(n)} for n in range(50)]
     task = parse_task({"cases": cases}, "p")
