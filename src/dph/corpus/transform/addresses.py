@@ -65,7 +65,7 @@ _NETWORK = re.compile(
 _PRODUCT = re.compile(r"[A-Z]\w*\s+(?:Server|Client|Cluster|Gateway|Proxy|Connect\w*)\s+$")
 """A product before its version, such as "Data Server 7.0.1.1"."""
 _PORT = re.compile(r":\d{2,5}\b|/(?:[89]|[12]\d|3[0-2])(?![\d./])|\s+-\s+\S+\s+\[")
-"""What follows an address: a port, the length of a network's prefix, a line of a server's log."""
+"""Text that follows an address: a port, the length of a network's prefix, a line of a server's log."""
 _CERTAIN = 100
 
 
@@ -98,7 +98,7 @@ def _is_public(text: str) -> bool:
 
 def _is_meant(text: str, match: re.Match[str]) -> bool:
     """Whether the text around says that these numbers are an address, or does not deny it."""
-    before = text[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
+    before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
     after = text[match.end() : match.end() + 40].partition("\n")[0]
     if _NO_ADDRESS.search(before) or _RELEASE.match(f"{before}\0{after}"):
         return False

@@ -80,7 +80,7 @@ PLACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
 }
-"""Where a secret stands without quotes: a pattern, and languages (any, if there are none).
+"""Places of secrets without quotes: a pattern, and languages (any, if there are none).
 
 The group ``value`` is the secret. Without a group ``password`` it must look drawn by chance."""
 _NAMED = re.compile(
