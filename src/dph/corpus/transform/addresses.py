@@ -65,7 +65,7 @@ _NETWORK = re.compile(
 _PRODUCT = re.compile(r"[A-Z]\w*\s+(?:Server|Client|Cluster|Gateway|Proxy|Connect\w*)\s+$")
 """A product before its version, such as "Data Server 7.0.1.1"."""
 _PORT = re.compile(r":\d{2,5}\b|/(?:[89]|[12]\d|3[0-2])(?![\d./])|\s+-\s+\S+\s+\[")
-"""Text that follows an address: a port, the length of a network's prefix, a line of a server's log."""
+"""Text that follows an address: a port, the length of a prefix, the rest of a log's line."""
 _CERTAIN = 100
 
 
