@@ -57,7 +57,7 @@ def readings_equal(answer: Reading, gold: Reading) -> bool:
         return False
     if _list_and_point(answer.values[0], gold.values[0]):
         return False
-    exact = _same_exact_number(*_sides(answer.values[0], gold.values[0]))
+    exact = _same_exact_number(answer.values[0], gold.values[0])
     if exact is not None:
         return exact
     # 0 <= x < 1 is the interval [0, 1), whichever of the two the gold says.

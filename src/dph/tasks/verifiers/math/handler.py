@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from dph._processes.workers.handler import BoundedCache, TellStage, limit_address_space
@@ -156,6 +156,7 @@ def make_math_grader(options: Mapping[str, Any]) -> MathGrader:
     return MathGrader(phrases=options["phrases"], any_expression=options["any_expression"])
 
 
+@lru_cache(maxsize=4096)
 def gold_answer(gold: str) -> str:
     r"""The gold answer itself, trimmed: what its boxes hold, or a line of GSM8K, if it has any.
 

@@ -13,7 +13,8 @@ from dph.tasks.verifiers.math.arithmetic import read_arithmetic
 _VARIABLE = r"(?:[A-Za-df-z]|\\(?:alpha|beta|theta|lambda|mu)(?![a-z]))(?: ?_ ?\{?[0-9A-Za-z]\}?)?"
 _MARGIN = r"(?:eq(?:slant|q)?|e)(?![a-z])"
 _SIGN = re.compile(rf" ?(<|>|\\[lg](?:{_MARGIN}|t(?![a-z]))) ?")
-_UNEQUAL = re.compile(rf"({_VARIABLE}) ?(?:\\neq?(?![a-z])|\\not ?=) ?(.+)")
+_NOT = rf"({_VARIABLE}) ?(?:\\neq?(?![a-z])|\\not ?=) ?"
+_UNEQUAL = re.compile(rf"{_NOT}(.+)")
 _WITHOUT = re.compile(
     r"(?:\\mathbb\{R\}|\(-\\infty, ?\+?\\infty\)) ?(?:\\setminus|\\backslash|-|\\) ?\\\{(.+)\\\}()"
 )
@@ -80,7 +81,7 @@ def _piece(text: str, *, alone: bool) -> Piece | None:
     if found := _WITHOUT.fullmatch(text):
         return _outside(found[2], found[1])
     if found := _UNEQUAL.fullmatch(text):
-        return _outside(found[1], re.sub(rf"{_AND.pattern}{_UNEQUAL.pattern[:-4]}", ",", found[2]))
+        return _outside(found[1], re.sub(_AND.pattern + _NOT, ",", found[2]))
     if not alone and (found := _EQUAL.fullmatch(text) or _POINT.fullmatch(text)):
         name, value = found.groups() if found[2] else (found[2], found[1])
         return None if _UNKNOWN.search(value) else (name, rf"\{{{value}\}}")

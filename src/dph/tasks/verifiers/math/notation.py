@@ -248,9 +248,10 @@ def plain_notation(text: str) -> str:
     """
     if _PLAIN.fullmatch(text) or len(text) > _LONGEST:
         return text
-    for pattern, spelling in _WORDS:
-        if pattern.fullmatch(text):
-            return spelling
+    if len(text) < 40:
+        for pattern, spelling in _WORDS:
+            if pattern.fullmatch(text):
+                return spelling
     if _PROGRAM.search(text):
         text = _program(text)
     if money := _MONEY.fullmatch(text):
