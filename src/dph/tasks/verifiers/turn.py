@@ -50,12 +50,13 @@ _END = re.compile(
 )
 # A fence, a line that begins an item of a list, or one that begins a paragraph outside of it.
 _ITEM = r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]"
+_REST = r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<mark>[^\s`]*+)[^\n`]*+$"
 _FENCE = re.compile(
     rf"^(?:(?P<quote>(?:[ \t]{{0,3}}+>)*+)(?P<blanks>[ \t]*+)(?P<item>(?:{_ITEM}[ \t]*+)?+)"
-    rf"(?P<fence>`{{3,}}+|~{{3,}}+)[ \t]*+(?P<mark>[^\s`]*+)[^\n`]*+$"
-    rf"| {{0,3}}(?P<begins>{_ITEM})|(?<=\n\n) ?\S)",
+    rf"{_REST}| {{0,3}}(?P<begins>{_ITEM})|(?<=\n\n) ?\S)",
     re.MULTILINE,
 )
+_FLUSH = re.compile(rf"^(?P<quote>)(?P<blanks>)(?P<item>){_REST}", re.MULTILINE)  # fast
 _BLANKS = re.compile(r"^[ \t]++", re.MULTILINE)
 _LITERAL = re.compile(
     r"""(?<!\w)[rbfu]{0,2}+(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+")""", re.IGNORECASE
@@ -127,7 +128,8 @@ def fenced_blocks(response: str, *, anywhere: bool = False) -> list[Block]:
     blocks: list[Block] = []
     opening: re.Match[str] | None = None
     in_item = False
-    for found in _FENCE.finditer(response):
+    all_flush = response.count("```") == f"\n{response}".count("\n```") and "~~~" not in response
+    for found in (_FLUSH if all_flush else _FENCE).finditer(response):
         if found["fence"] is None:
             in_item = in_item if opening else bool(found["begins"])
         elif opening is None:
