@@ -105,6 +105,8 @@ def test_a_box_with_any_other_content_is_an_answer(content):
         ("so\n#### -7\n**Problem 2:** more\nThe answer is 3", "-7"),
         ("so\n####12 clips\n\n\nThe final answer is 5. I hope it is correct.", "12 clips"),
         ("so\n#### 6\n\nTom has 9.\n#### 9", "6"),
+        ("so\n#### 6\n#### 9", "6"),
+        ("so\n#### 1\nTom has 9.\n#### 9", "1"),
         ("#### Step 1\nAdd.\n#### 2. Multiply\nso the answer is 40", "40"),
         ("#### 1\nAdd.\n#### 2\nMultiply.\nThe answer is 40", "40"),
         ("#### 3\n\nIn all \\boxed{40}", "40"),

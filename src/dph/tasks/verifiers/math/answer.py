@@ -99,13 +99,13 @@ _MENTION = re.compile(
     rf"(?:[\s_]+here)?[>\])]?{_NOTHING})?",
     re.IGNORECASE,
 )
-# ``#### 72 clips`` at the end of a solution, but not the heading ``#### 1. The sum``.
+# ``#### 72 clips``, but neither the heading ``#### 1. The sum`` nor ``#### 1`` before ``#### 2``.
 _HASH_LINE = re.compile(
     r"^[ \t]*####[ \t]*\**(\$?[-+\u2212]?(?:\\?[$\u20ac\u00a3])?(?:\.?[0-9]|\\[dt]?frac)\S*"
-    r"(?:(?<![.:)]) [a-z0-9%][^\s.:]*){0,4})\**[ \t]*$"
-    r"(?=\s*\Z|\n\s*?\n|\n[ \t]*[*#_<]*[A-Z]\w{0,10}[ \w]{0,4}:)",
+    r"(?:(?<![.:)]) [a-z0-9%][^\s.:]*){0,4})\**[ \t]*$",
     re.MULTILINE,
 )
+_NUMBERED = re.compile(r"^[ \t]*####[ \t]*1[ \t]*$[\s\S]*^[ \t]*####[ \t]*2[ \t]*$", re.MULTILINE)
 _NEXT_QUESTION = re.compile(
     r"^[ \t]*[*#_]*\s*(?:Question|Problem|Q|Exercise|Example|Human|User|Instruction)\b"
     r"[^:\n]{0,12}:",
@@ -142,7 +142,8 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
     if (start := response.lower().rfind(_ELEMENT)) >= 0:
         inside = response[start + len(_ELEMENT) :].partition("</")[0]
         return find_answer(inside, phrases) or FoundAnswer((inside,), Place.PHRASE, inside)
-    line = _HASH_LINE.search(response) if "####" in response else None
+    hashes = "####" in response and not _NUMBERED.search(response)
+    line = _HASH_LINE.search(response) if hashes else None
     if line and (another := _NEXT_QUESTION.search(response, line.end())):
         response = response[: another.start()]
     minerva = _after_phrase(response, (_MINERVA_START,), end=_MINERVA_END)

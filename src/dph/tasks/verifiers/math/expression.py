@@ -119,13 +119,16 @@ def _exactly_differ(answer: Any, gold: Any) -> bool | None:
 
 
 def _list_and_point(answer: Any, gold: Any) -> bool:
-    """Whether one is a list of values (``1, 2``) and the other a point or interval (``(1, 2)``).
+    """Whether one is a list (``1, 2``), the other a point, interval or inequality (``(1, 2)``).
 
     They are the same to math-verify. A list of equations (``x = 1, y = 2``) may well say where a
     point is, and a single value is not a list.
     """
     for one, other in (_sides(answer, gold), _sides(gold, answer)):
-        if isinstance(one, sympy.FiniteSet) and isinstance(other, sympy.Interval | sympy.Tuple):
+        point = isinstance(other, sympy.Interval | sympy.Tuple) or (
+            isinstance(other, sympy.Basic) and bool(other.atoms(sympy.core.relational._Inequality))
+        )
+        if isinstance(one, sympy.FiniteSet) and point:
             return len(one) > 1 and all(isinstance(element, sympy.Expr) for element in one.args)
     return False
 

@@ -116,7 +116,7 @@ _OPERATORS = (
     (re.compile(r"(?<=[])}]) ?(?:U|union|\\text\{ ?(?:U|union) ?\}) ?(?=[\[(\\])"), r"\\cup "),
     (re.compile(r"\\var(phi|epsilon|theta|rho|sigma)(?![A-Za-z])"), r"\\\1"),
 )
-_EXPONENT = re.compile(r"\^ ?(-(?:[0-9]+|[A-Za-z])|[0-9]{2,})")
+_EXPONENT = re.compile(r"\^ ?(-?[0-9]*\.[0-9]+|-(?:[0-9]+|[A-Za-z])|[0-9]{2,})")
 _PROGRAM = re.compile(
     r"\*\*|[<>!]=|\^ ?[-(0-9]|(?<![A-Za-z\\])[A-Za-z]{2}|\\var|[])] ?U|\\?[a-z]+ ?\("
 )
@@ -152,10 +152,13 @@ _GROUPED = re.compile(
     rf"(?![0-9]|{_BLANK}?/|{_BLANK}[0-9])"
 )
 _BETWEEN_GROUPS = re.compile(rf"{_BLANK}|['_]")
+_CURRENCY = (
+    r"(?:US ?)?\\?\$|[\u00a2-\u00a5\u20a0-\u20cf]|Rs\.?|USD|EUR|GBP|JPY|CNY|RMB|INR|KRW|RUB|CHF"
+)
 _MONEY = re.compile(
-    r"(?P<minus>-?) ?(?:\\text\{ ?)?(?P<before>(?:US ?)?\\?\$|[\u00a2-\u00a5\u20a0-\u20cf]|Rs\.?"
-    r"|USD|EUR|GBP|JPY|CNY|RMB|INR|KRW|RUB|CHF)(?: ?\})?[ ~]?(?P<amount>[0-9][0-9.,]*)"
-    r"|(?P<first>-?[0-9][0-9.,]*)[ ~]?(?P<after>[\u00a2-\u00a5\u20a0-\u20cf]|\\?\$)"
+    rf"(?P<minus>-?) ?(?:\\text\{{ ?)?(?P<before>{_CURRENCY})(?: ?\}})?[ ~]?"
+    r"(?P<amount>[0-9][0-9.,]*)"
+    rf"|(?P<first>-?[0-9][0-9.,]*)[ ~]?(?P<after>{_CURRENCY})"
 )
 _CODES = {"\u00a2": "cent", "\u00a3": "GBP", "\u00a5": "", "\u20ac": "EUR", "\u20b9": "INR"}
 _CODES |= {"\u20a9": "KRW", "\u20bd": "RUB"}
@@ -254,8 +257,9 @@ def plain_notation(text: str) -> str:
                 return spelling
     if _PROGRAM.search(text):
         text = _program(text)
+    text = _GROUPED.sub(_grouped, text)
     if money := _MONEY.fullmatch(text):
         text = _money(money)
-    text = _REPEATING.sub(_repeating, _MIXED.sub(_mixed, _GROUPED.sub(_grouped, text)))
+    text = _REPEATING.sub(_repeating, _MIXED.sub(_mixed, text))
     text = _DEGREE.sub(r"^\\circ", text)
     return _ANGLE.sub(_radians, text) if r"\circ" in text else text
