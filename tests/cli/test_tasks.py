@@ -96,6 +96,19 @@ def test_a_file_without_ids_has_them_from_its_name(dph, tmp_path):
     assert (problem.problem_id, problem.answer["answer"]) == ("own-0", "2")
 
 
+def test_columns_of_math_are_found_or_named(dph, tmp_path):
+    rows = [{"question": "p", "answer": "so\n#### 1,002"}, {"question": "q", "answer": "proof"}]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ("tasks", "math", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
+    code, out, _ = dph(*words)
+    assert (code, "dropped 1: no answer (for example" in out) == (0, True)
+    assert load_problems(tmp_path / "p.jsonl")[0].answer == {"answer": "1002"}
+    assert dph(*words, "--question", "answer", "--answer", "question")[0] == 0
+    assert load_problems(tmp_path / "p.jsonl")[1].answer == {"answer": "q"}
+    code, _, error = dph(*words, "--answer", "gold")
+    assert (code, "no column 'gold'; there are question, answer" in error) == (2, True)
+
+
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
     out = tmp_path / "p.jsonl"
