@@ -105,7 +105,7 @@ _HASH_LINE = re.compile(
     r"(?:(?<![.:)]) [a-z0-9%][^\s.:]*){0,4})\**[ \t]*$",
     re.MULTILINE,
 )
-_NUMBERED = re.compile(r"^[ \t]*####[ \t]*1[ \t]*$[\s\S]*^[ \t]*####[ \t]*2[ \t]*$", re.MULTILINE)
+_SECOND_HEADING = re.compile(r"^[ \t]*####[ \t]*2[ \t]*$", re.MULTILINE)
 _NEXT_QUESTION = re.compile(
     r"^[ \t]*[*#_]*\s*(?:Question|Problem|Q|Exercise|Example|Human|User|Instruction)\b"
     r"[^:\n]{0,12}:",
@@ -142,8 +142,9 @@ def find_answer(response: str, phrases: Sequence[str] = PHRASES) -> FoundAnswer 
     if (start := response.lower().rfind(_ELEMENT)) >= 0:
         inside = response[start + len(_ELEMENT) :].partition("</")[0]
         return find_answer(inside, phrases) or FoundAnswer((inside,), Place.PHRASE, inside)
-    hashes = "####" in response and not _NUMBERED.search(response)
-    line = _HASH_LINE.search(response) if hashes else None
+    line = _HASH_LINE.search(response) if "####" in response else None
+    if line and line[1] == "1" and _SECOND_HEADING.search(response, line.end()):
+        line = None
     if line and (another := _NEXT_QUESTION.search(response, line.end())):
         response = response[: another.start()]
     minerva = _after_phrase(response, (_MINERVA_START,), end=_MINERVA_END)
