@@ -51,12 +51,12 @@ READERS: Mapping[str, str] = {
     r"|steep|rbs_inline|simplecov|standard)[ \t]*:",
     "shells": r"shellcheck\b|compdef\b|autoload\b|sbatch\b|pbs\b|bsub\b|\$[ \t]-|chkconfig:"
     r"|(?:provide|keyword):|requires[ \t]-",
-    "Docker, YAML, TOML": r"(?:escape|syntax|check)=|hadolint\b|cloud-config|jinja2:|:schema\b"
+    "Docker, YAML, TOML": r"(?:escape|syntax|check)=|hadolint\b|cloud-config|jinja2:|[:$]schema\b"
     r"|(?:yaml-language-server|renovate|checkov|kics-scan|tflint-ignore|tfsec|trivy|dialyzer)\b"
     r"|yamllint\b|ansible-lint|@(?:data|ytt|overlay)",
     "SQL": r"liquibase\b|changeset\b|\+(?:goose|migrate)\b|name:[ \t]*\w+[ \t]*:|sqlfluff|dbmate",
     "Haskell, Lua, Perl, Elixir, R": r"\#[ \t]*[A-Z_]+\b.*\#-\}|stack\b.*script|hlint|luacheck:"
-    r"|@diagnostic|!(?:non)?strict\b|stylua:|no critic|credo:|perltidy|nolint\b|buildifier:",
+    r"|@diagnostic|!(?:non)?strict\b|(?:stylua|selene|credo|buildifier):|no critic|perltidy|nolint",
     "TeX, MATLAB, Erlang, Fortran": r"!tex\b|&\w+$|arara:|chktex|\#(?:codegen|ok)\b"
     r"|\$(?:omp|acc)\b|(?:dir|dec|gcc)\$|f2py\b",
     "hardware": r"(?:synthesis|synopsys|pragma|verilator|verible)[ \t]",
