@@ -146,7 +146,7 @@ def _known(name: str) -> Any:
 
 
 def _is_own(error: Exception) -> bool:
-    """Whether its class is one of the tests, below Python's own: a program may let it through."""
+    """Whether the tests define its class, directly below one of Python's: it may pass through."""
     bases = bases_of(type(error))
     return _is_usual(type(error)) and _known(bases[0]) is None and not any(":" in b for b in bases)
 

@@ -97,7 +97,7 @@ def _is_public(text: str) -> bool:
 
 
 def _is_meant(text: str, match: re.Match[str]) -> bool:
-    """Whether the text around says that these numbers are an address, or does not deny it."""
+    """Whether the surrounding text confirms an address, or at least does not contradict one."""
     before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
     after = text[match.end() : match.end() + 40].partition("\n")[0]
     if _NO_ADDRESS.search(before) or _RELEASE.match(f"{before}\0{after}"):

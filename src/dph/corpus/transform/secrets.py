@@ -158,7 +158,7 @@ def _places(language: str) -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _connects(line: str, match: re.Match[str], language: str) -> bool:
-    """Whether a database is named next to the password; in code, both stand in quotes."""
+    """Whether a database is named next to the password; in code, both must be inside quotes."""
     before, after = line[: match.start()], line[match.end() :]
     quoted = any(before.count(quote) % 2 and quote in after for quote in "\"'`")
     free = language in _SETTINGS or language in _PROSE

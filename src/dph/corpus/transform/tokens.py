@@ -154,7 +154,7 @@ def _stands_alone(text: str, start: int) -> bool:
 
 
 def _is_token(value: str) -> bool:
-    """Whether ``value`` is drawn by chance: digits and letters, or letters in both cases."""
+    """Whether ``value`` looks random: it mixes digits and letters, or letters of both cases."""
     if value.startswith("eyJ"):
         from detect_secrets.plugins import jwt  # noqa: PLC0415 - loads requests
 

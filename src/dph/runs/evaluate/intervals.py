@@ -67,7 +67,7 @@ def bootstrap_mean(
 
 
 def all_equal(values: Float[np.ndarray, "problems"]) -> bool:
-    """Whether every resample of the values would be alike, so that an interval is exact."""
+    """Whether all values are the same, so that their interval is exact."""
     return bool(values.min() == values.max())
 
 

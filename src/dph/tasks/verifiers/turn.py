@@ -10,6 +10,7 @@ none counts.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 # First character of a thought's marks, the rest of the opening one, that of the closing one, as
@@ -106,8 +107,12 @@ def without_quoted(marks: re.Pattern[str], response: str) -> str:
         hidden = _LITERAL.sub(lambda literal: marks.sub(blanked, literal[0]), text)
         parts += [response[done : block.start], hidden]
         done = block.end
-    between_quotes = re.compile(rf"""(?<!`)(["'`])(?:{marks.pattern})\1(?!`)""", marks.flags)
-    return between_quotes.sub(blanked, "".join([*parts, response[done:]]))
+    return _between_quotes(marks).sub(blanked, "".join([*parts, response[done:]]))
+
+
+@cache
+def _between_quotes(marks: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(rf"""(?<!`)(["'`])(?:{marks.pattern})\1(?!`)""", marks.flags)
 
 
 class Block(NamedTuple):
