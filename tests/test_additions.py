@@ -96,7 +96,7 @@ class Copy:
 
     def lines(self, page, about):
         """The cells of the lines of a page about something, after ``make tables``."""
-        script = str(ROOT / "benchmarks" / "written_tables.py")
+        script = str(ROOT / "lab" / "benchmarks" / "written_tables.py")
         self.python(script, "--root", str(self.place))
         text = (self.place / "docs" / page).read_text(encoding="utf-8")
         found = [line for line in text.splitlines() if line.startswith(f"| `{about}` |")]
@@ -141,7 +141,7 @@ def test_the_method_computes_its_formula_and_reports_quickstarts_and_studies_kno
         """
         import json
         import torch
-        from dph.lab.quickstart.recipes import parse_contender
+        from lab.quickstart.recipes import parse_contender
         from dph.loss.objectives import make_objective
         from dph.recipe import STRENGTHS, resolve_recipe
         from dph.results.vocabulary import method_label

@@ -15,7 +15,7 @@ PAGES = ("methods.md", "engines.md", "graders.md")
 
 @pytest.fixture
 def tables(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "lab" / "benchmarks")
     return importlib.import_module("written_tables")
 
 

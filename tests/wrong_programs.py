@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.code_problems import ARGUMENTS, BODIES, mutants_of, outputs_of
+from lab.benchmarks.code_problems import ARGUMENTS, BODIES, mutants_of, outputs_of
 
 LIES = {
     "None": "return None",

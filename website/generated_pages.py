@@ -24,7 +24,7 @@ from typer.main import get_command
 
 from dph.cli.app import app
 from dph.cli.display.recipe_plan import Key, all_keys
-from dph.lab.worlds.table import worlds_table
+from lab.worlds.table import worlds_table
 
 PACKAGES = (
     "dph",
@@ -49,12 +49,12 @@ PACKAGES = (
     "dph.results.figure",
     "dph.results.view",
     "dph.results.publish",
-    "dph.lab.worlds",
-    "dph.lab.quickstart",
-    "dph.corpus",
-    "dph.lab.base",
-    "dph.lab.ablation",
-    "dph.lab.cookbook",
+    "lab.worlds",
+    "lab.quickstart",
+    "dph_corpus",
+    "dph_corpus.base",
+    "dph_corpus.ablation",
+    "dph_corpus.cookbook",
 )
 """What a user may import."""
 ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.css")]

@@ -3,9 +3,9 @@ import os
 
 import pytest
 
-from dph.lab.quickstart import run
-from dph.lab.worlds import world_kind
 from dph.results.report import page as report_file
+from lab.quickstart import run
+from lab.worlds import world_kind
 
 SET = {
     "problems": 2,

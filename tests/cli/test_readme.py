@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dph.lab.worlds.sql.base_model import train_base_model
-from dph.lab.worlds.sql.world import build_world
+from lab.worlds.sql.base_model import train_base_model
+from lab.worlds.sql.world import build_world
 
 README = Path(__file__).parents[2] / "README.md"
 INDEX = README.parent / "docs" / "index.md"

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dph.lab.base.recipes import recipe_kind
 from dph.recipe.keys import known_keys
+from dph_corpus.base.recipes import recipe_kind
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import dph as package
-from dph.lab.worlds.lookup.base_model import train_base_model
-from dph.lab.worlds.lookup.kind import build_world
+from lab.worlds.lookup.base_model import train_base_model
+from lab.worlds.lookup.kind import build_world
 from report_runs import make_runs
 
 ROOT = Path(__file__).parents[2]

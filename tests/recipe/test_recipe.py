@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from dph.errors import SettingsError
-from dph.lab.base.recipes import recipe_kind
 from dph.recipe import (
     changed_settings,
     load_recipe,
@@ -14,6 +13,7 @@ from dph.recipe import (
 )
 from dph.recipe.keys import NAMES_ELSEWHERE, known_keys
 from dph.recipe.objective import SHORTHAND
+from dph_corpus.base.recipes import recipe_kind
 
 TEXT = """
 method = "dph_js"

@@ -18,7 +18,6 @@ from dph import SettingsError
 from dph._base.files.parts import TableParts
 from dph.cli import main
 from dph.errors import CheckpointError, PoolError
-from dph.lab.study.execute import majorities
 from dph.model.loading import load_model
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.inspect import write_inspect_logs
@@ -36,6 +35,7 @@ from dph.runs.store_stage import store_stage
 from dph.runs.training_stage import train_stage
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
+from lab.study.execute import majorities
 
 CLASS = '''
 from environment_classes import Lookup

@@ -10,7 +10,6 @@ from typer.main import get_command
 from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.consolidate import consolidate
-from dph.cli.corpus import corpus_app
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
 from dph.cli.lab import base, quickstart, sft, study
@@ -20,6 +19,7 @@ from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train
 from dph.cli.show import show
 from dph.cli.tasks import convert, tasks_app
+from dph_corpus.cli import corpus_app
 
 # ``dph doctor``: what is installed here, and what each engine lacks.
 

@@ -10,9 +10,9 @@ from dph.cli.options import JsonOption, SetOption
 
 if TYPE_CHECKING:
     from dph._processes.jobs.processes import Jobs
-    from dph.lab.base.recipes import LMRecipe
-    from dph.lab.study.rows import Places
-    from dph.lab.study.settings import StudySettings
+    from dph_corpus.base.recipes import LMRecipe
+    from lab.study.rows import Places
+    from lab.study.settings import StudySettings
 
 
 # ``dph base`` and ``dph sft``: models by maximum likelihood, before RL.
@@ -38,8 +38,8 @@ def base(
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
     from dph.cli.display.output import open_progress
-    from dph.lab.base.base import train_base
-    from dph.lab.base.recipes import BaseRecipe
+    from dph_corpus.base.base import train_base
+    from dph_corpus.base.recipes import BaseRecipe
 
     assert isinstance(settings, BaseRecipe)
     _say(train_base(settings, directory, open_progress()), as_json)
@@ -58,8 +58,8 @@ def sft(
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
     from dph.cli.display.output import open_progress
-    from dph.lab.base.recipes import SFTRecipe
-    from dph.lab.base.sft import train_sft
+    from dph_corpus.base.recipes import SFTRecipe
+    from dph_corpus.base.sft import train_sft
 
     assert isinstance(settings, SFTRecipe)
     _say(train_sft(settings, directory, open_progress()), as_json)
@@ -72,7 +72,7 @@ def _prepared(
     from dph.cli.display.output import quiet_libraries
     from dph.cli.request import require_writable
     from dph.errors import SettingsError
-    from dph.lab.base.recipes import load_lm_recipe
+    from dph_corpus.base.recipes import load_lm_recipe
 
     settings = load_lm_recipe(path, overrides or ())
     if settings.kind != kind:
@@ -135,9 +135,9 @@ def quickstart(
     require_writable(out)
     quiet_libraries()
     from dph.cli.display.lab import said_words
-    from dph.lab.quickstart.recipes import tiny_size
-    from dph.lab.quickstart.run import quickstart as compare_methods
-    from dph.lab.worlds import world_kind
+    from lab.quickstart.recipes import tiny_size
+    from lab.quickstart.run import quickstart as compare_methods
+    from lab.worlds import world_kind
 
     named = ",".join(world_kind(task, world).contenders) if methods is None else methods
     summary = compare_methods(
@@ -241,19 +241,19 @@ def study(
     from dph.cli.display.lab import said_status, said_tables
     from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import require_writable
-    from dph.lab.study.costs import outlook
-    from dph.lab.study.outputs import make_report, report_document, write_outputs
-    from dph.lab.study.plan import wanted_runs
-    from dph.lab.study.planner import Planner
-    from dph.lab.study.rows import read_rows
-    from dph.lab.study.rule_lock import (
+    from lab.study.costs import outlook
+    from lab.study.outputs import make_report, report_document, write_outputs
+    from lab.study.plan import wanted_runs
+    from lab.study.planner import Planner
+    from lab.study.rows import read_rows
+    from lab.study.rule_lock import (
         current_lock,
         default_places,
         locked_choices,
         start_with_new_rule,
     )
-    from dph.lab.study.runner import Runner
-    from dph.lab.study.settings import load_study, with_settings
+    from lab.study.runner import Runner
+    from lab.study.settings import load_study, with_settings
 
     loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
     places = default_places(loaded, out)
@@ -288,9 +288,9 @@ def study(
 def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
     """Runner of the study's runs, as its settings say."""
     if settings.engine == "ray":
-        from dph.lab.study.runner import study_ray_jobs
+        from lab.study.runner import study_ray_jobs
 
         return study_ray_jobs(settings.jobs)
-    from dph.lab.study.runner import core_jobs
+    from lab.study.runner import core_jobs
 
     return core_jobs(settings.jobs or os.cpu_count() or 1, places)

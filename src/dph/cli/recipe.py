@@ -58,7 +58,7 @@ def _looked_at(
 ) -> tuple[str, list[str], "Findings"]:
     """Description of a recipe of any kind, its plan, and the findings."""
     from dph.errors import SettingsError
-    from dph.lab.base.recipes import load_lm_recipe, recipe_kind
+    from dph_corpus.base.recipes import load_lm_recipe, recipe_kind
 
     kind = recipe_kind(recipe)
     if kind and memory is not None:
@@ -68,7 +68,7 @@ def _looked_at(
     if kind == "cookbook":
         return f"kind {kind}", *_cookbook(recipe, overrides)
     if kind:
-        from dph.lab.base.base import plan, preflight
+        from dph_corpus.base.base import plan, preflight
 
         of_model = load_lm_recipe(recipe, overrides)
         return f"kind {of_model.kind}", plan(of_model), preflight(of_model)
@@ -84,9 +84,9 @@ def _looked_at(
 
 def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"]:
     """The stages of a cookbook; those without a table do nothing."""
-    from dph.lab.cookbook.settings import load_cookbook
-    from dph.lab.cookbook.stages import STAGES
     from dph.runs.preflight.data import Findings
+    from dph_corpus.cookbook.settings import load_cookbook
+    from dph_corpus.cookbook.stages import STAGES
 
     load_cookbook(recipe, overrides)
     return [f"{stage.name}: {stage.summary}" for stage in STAGES], Findings()
@@ -120,8 +120,8 @@ def show(
     from dph.cli.display.output import json_text
     from dph.cli.display.recipe_plan import all_keys, keys_of
     from dph.errors import SettingsError
-    from dph.lab.base.recipes import recipe_kind
     from dph.recipe import load_recipe
+    from dph_corpus.base.recipes import recipe_kind
 
     if recipe is None:
         if overrides:

@@ -2,7 +2,7 @@
 
 What a forward pass keeps for its backward pass is counted layer by layer as transformers' decoders
 write it: two norms, queries, keys, values, attention, a gated or a plain inner layer. Peaks are
-compared with measurements by ``make bench`` (benchmarks/README.md).
+compared with measurements by ``make bench`` (lab/benchmarks/README.md).
 """
 
 import re

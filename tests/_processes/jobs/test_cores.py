@@ -9,7 +9,7 @@ import pytest
 
 from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Forked, Fresh, Job
-from dph.lab.study.rows import read_row_files
+from lab.study.rows import read_row_files
 
 
 def payload(tmp_path, run):
@@ -162,6 +162,6 @@ def test_an_entry_that_cannot_be_imported_is_the_reason_of_every_child(make):
 
 @pytest.mark.slow
 def test_the_real_child_says_what_went_wrong_in_its_last_line(make, tmp_path):
-    jobs = make("dph.lab.study.execute:execute")
+    jobs = make("lab.study.execute:execute")
     jobs.start(Job("a", {"kind": "run", "work": str(tmp_path), "training": "t"}))
     assert jobs.wait().error.startswith("unexpected KeyError: ")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = ROOT / "benchmarks" / "trl_quickstart.py"
+SCRIPT = ROOT / "lab" / "benchmarks" / "trl_quickstart.py"
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 MOST_SECONDS = 900
 

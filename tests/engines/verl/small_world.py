@@ -2,13 +2,13 @@
 
 import torch
 
-from dph.lab.worlds.small_model import new_model
-from dph.lab.worlds.sql.base_model import make_tokenizer
-from dph.lab.worlds.sql.kind import SQLWorldSizes
-from dph.lab.worlds.sql.world import build_world
 from dph.model.forward.logprobs import completion_scores
 from dph.tasks.problems import load_problems, save_problems
 from dph.tasks.verl import problems_to_verl
+from lab.worlds.small_model import new_model
+from lab.worlds.sql.base_model import make_tokenizer
+from lab.worlds.sql.kind import SQLWorldSizes
+from lab.worlds.sql.world import build_world
 
 KNOWN, UNSURE = 10, 8
 MAX_TOKENS = 24

@@ -5,11 +5,11 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.reward import get_custom_reward_fn
 
 from dph.errors import DataError, SettingsError
-from dph.lab.worlds.sql.kind import SQLWorldSizes
-from dph.lab.worlds.sql.world import build_world
 from dph.records import Problem
 from dph.tasks.problems import load_problems
 from dph.tasks.verl import verl_row
+from lab.worlds.sql.kind import SQLWorldSizes
+from lab.worlds.sql.world import build_world
 
 
 def reward(**settings):

@@ -1,6 +1,6 @@
-from dph.lab.cookbook.writers import ModelWriter
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
+from dph_corpus.cookbook.writers import ModelWriter
 from tiny_models import build_model, build_tokenizer
 
 PARAMETERS = SamplingParameters(max_tokens=12, stop_token_ids=(1,))

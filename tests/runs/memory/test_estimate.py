@@ -1,4 +1,4 @@
-"""The arithmetic of the estimate; how near it is to what is held: benchmarks/memory.py."""
+"""The arithmetic of the estimate; how near it is to what is held: lab/benchmarks/memory.py."""
 
 import pytest
 

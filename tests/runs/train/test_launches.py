@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from benchmarks.launches.ours import RandomAnswers, StepCounts, count_step, make_learner
 from counting_device import CountingDevice
 from dph.recipe import resolve_recipe
 from dph.recipe.methods import METHODS
 from dph.runs.presample.pool import BaseCounts
 from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from dph.runs.train.loop import Learner
+from lab.benchmarks.launches.ours import RandomAnswers, StepCounts, count_step, make_learner
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 PROBLEMS, PROMPT, LENGTHS = 2, 20, (2, 16)

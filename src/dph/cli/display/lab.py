@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.lab.quickstart.closing_words import closing_words, read_over_seeds
-from dph.lab.quickstart.recipes import run_name
-from dph.lab.study.costs import Outlook
-from dph.lab.study.plan import DEVELOPMENT, REPORT, Plan
-from dph.lab.study.report import Report
-from dph.lab.study.rows import RunRow
-from dph.lab.study.tables import all_tables, choices_table
-from dph.lab.worlds import newest_edition
 from dph.results.charts.text_table import FORMATS, markdown
 from dph.results.report import read_report, write_report
 from dph.results.report.page import require_charts
 from dph.runs.directory import RunDirectory, read_metrics
+from lab.quickstart.closing_words import closing_words, read_over_seeds
+from lab.quickstart.recipes import run_name
+from lab.study.costs import Outlook
+from lab.study.plan import DEVELOPMENT, REPORT, Plan
+from lab.study.report import Report
+from lab.study.rows import RunRow
+from lab.study.tables import all_tables, choices_table
+from lab.worlds import newest_edition
 
 # The quickstart's last words, beside the table over seeds of its world.
 

@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 
 from dph import __version__
 from dph.errors import DphError
-from dph.lab.smollm2 import HOW, WEIGHTS_SHA256, check_digests, smollm2_place
 from dph.runs.memory import Device, MemoryEstimate
+from lab.smollm2 import HOW, WEIGHTS_SHA256, check_digests, smollm2_place
 
 # SmolLM2 as a part of ``dph doctor``: where it lies, whether it is whole, whether it speaks.
 

@@ -41,7 +41,7 @@ class DistributionKL:
     all other tokens together. It is the KL of the whole distributions where every token is
     stored, and never above it otherwise (data processing); its gradient differs from the whole
     one by how q and pi share their mass *among* the others, which falls with the number of tokens
-    stored (benchmarks/truncated_distributions.py). The sum without the last term is no
+    stored (lab/benchmarks/truncated_distributions.py). The sum without the last term is no
     divergence: it falls when pi moves mass from the stored tokens' rest onto them, and may be
     negative. It is not offered.
     With ``floor`` > 0 an answer costs only while pi(y) < floor * pi_ref(y), y the stored answer:

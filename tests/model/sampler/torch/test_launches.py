@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.launches.ours import TokenCounts, count_tokens
 from counting_device import CountingDevice
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
+from lab.benchmarks.launches.ours import TokenCounts, count_tokens
 from tiny_models import build_model, build_tokenizer
 
 A_LAYER, BESIDE = 51, 75

@@ -149,7 +149,7 @@ def test_a_script_of_many_cases_stops_at_the_first_that_fails(verifier):
 
 @SOME_AND_ALL
 def test_the_200_problems_solutions_are_right_and_their_mutants_are_not(verifier, every):
-    from benchmarks.code_problems import examples  # noqa: PLC0415
+    from lab.benchmarks.code_problems import examples  # noqa: PLC0415
 
     made = examples()
     assert len(made) == 200

@@ -1,0 +1,202 @@
+"""Classifiers of pages: how much a sequence of tokens looks like the seed.
+
+A classifier is learnt from lines of tokens (``pieces``), is written to one file, and gives the same
+scores again when it is read. Both kinds depend on the lines, their order and the seed alone.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from dph._base.files import atomic_file, write_text
+from dph_corpus.settings import FASTTEXT, LINEAR
+
+# Pages as sequences of BPE tokens: what the classifier reads instead of words.
+#
+# Words of a page in Chinese are not set apart by blanks, and names in code are made of several;
+# so OpenCoder's classifier reads tokens of a byte-level BPE that is learnt from the pages
+# themselves.
+
+
+class Pieces:
+    """A learnt BPE; ``lines`` is what classifiers are given."""
+
+    def __init__(self, tokenizer: Tokenizer, characters: int) -> None:
+        self._tokenizer, self._characters = tokenizer, characters
+
+    def lines(self, texts: Sequence[str]) -> list[str]:
+        """For each text the tokens of its head as their numbers, with blanks between them."""
+        heads = [text[: self._characters] for text in texts]
+        found = self._tokenizer.encode_batch_fast(heads)
+        return [" ".join(map(str, one.ids)) for one in found]
+
+    def save(self, path: Path) -> None:
+        """Write the tokenizer, as tokenizers writes it."""
+        write_text(path, self._tokenizer.to_str())
+
+
+def learn_pieces(texts: Iterable[str], *, vocabulary: int, characters: int) -> Pieces:
+    """Learn a byte-level BPE of at most ``vocabulary`` tokens from the heads of ``texts``."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator((text[:characters] for text in texts), trainer)
+    return Pieces(tokenizer, characters)
+
+
+def load_pieces(path: Path, *, characters: int) -> Pieces:
+    """The BPE that ``save`` wrote."""
+    return Pieces(Tokenizer.from_file(str(path)), characters)
+
+
+# A logistic regression on hashed pairs of tokens (scikit-learn), kept as one array of numbers.
+
+_FEATURES = 2**18
+
+
+class Linear:
+    """Weights that were read from a file; the last one is the intercept."""
+
+    def __init__(self, path: Path) -> None:
+        self._weights: NDArray[np.float64] = np.load(path, allow_pickle=False)
+
+    def scores(self, lines: Sequence[str]) -> list[float]:
+        """As ``Classifier.scores``; a line without tokens has 0."""
+        logits = _features(lines) @ self._weights[:-1] + self._weights[-1]
+        chances = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
+        return [float(chance) if line else 0.0 for line, chance in zip(lines, chances, strict=True)]
+
+
+def learn_linear(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
+    """Learn from lines of either kind and write the weights to ``out`` (``seed`` changes none)."""
+    del seed  # the optimum is unique and lbfgs draws nothing
+    model = import_module("sklearn.linear_model").LogisticRegression(
+        C=10.0, class_weight="balanced", max_iter=1000
+    )
+    labels = [1] * len(seeds) + [0] * len(others)
+    model.fit(_features([*seeds, *others]), labels)
+    weights = np.concatenate([model.coef_[0], model.intercept_])
+    with atomic_file(out) as temporary, temporary.open("wb") as file:
+        np.save(file, weights, allow_pickle=False)
+
+
+def _features(lines: Sequence[str]) -> Any:
+    text = import_module("sklearn.feature_extraction.text")
+    hashing = text.HashingVectorizer(
+        analyzer=_grams, n_features=_FEATURES, alternate_sign=False, binary=True
+    )
+    return hashing.transform(lines)
+
+
+def _grams(line: str) -> list[str]:
+    tokens = line.split(" ")
+    pairs = [f"{a} {b}" for a, b in pairwise(tokens)]
+    return tokens + pairs
+
+
+# fastText's classifier (Joulin et al. 2017, arXiv:1607.01759), as floret builds it.
+#
+# floret is a maintained fork: with it the same lines give the same model. The other wheels that
+# were tried start from memory that nobody has written to, so that each model is another one and
+# some end in "Encountered NaN".
+
+_SEED, _OTHER = "__label__seed", "__label__other"
+_DIMENSION, _BUCKETS, _EPOCHS, _RATE = 64, 200_000, 5, 0.5
+_STEPS = 20_000
+"""Lines that are seen at least; few lines are seen more often than ``_EPOCHS`` times."""
+_LONGEST = 1024
+"""fastText reads a line up to so many tokens, and takes what follows for another line."""
+
+
+class FastText:
+    """A model that was read from a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._model = import_module("floret").load_model(str(path))
+
+    def scores(self, lines: Sequence[str]) -> list[float]:
+        """As ``Classifier.scores``; a line without tokens has 0."""
+        labels, chances = self._model.predict([_head(line) for line in lines])
+        return [
+            0.0 if not line else float(chance[0] if label[0] == _SEED else 1 - chance[0])
+            for line, label, chance in zip(lines, labels, chances, strict=True)
+        ]
+
+
+def learn_fasttext(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
+    """Learn from lines of either kind, on one thread, and write the model to ``out``."""
+    lines = out.with_suffix(".txt")
+    with lines.open("w", encoding="utf-8", newline="\n") as file:
+        for pair in zip_longest(seeds, others):  # in turn: the rate falls as lines are read
+            for label, line in zip((_SEED, _OTHER), pair, strict=True):
+                if line:
+                    file.write(f"{label} {_head(line)}\n")
+    count = max(1, len(seeds) + len(others))
+    model = import_module("floret").train_supervised(
+        input=str(lines),
+        mode="fasttext",
+        dim=_DIMENSION,
+        wordNgrams=2,
+        bucket=_BUCKETS,
+        minCount=1,
+        epoch=max(_EPOCHS, -(-_STEPS // count)),
+        lr=_RATE,
+        seed=seed,
+        thread=1,
+        verbose=0,
+    )
+    with atomic_file(out) as temporary:
+        model.save_model(str(temporary))
+    lines.unlink()
+
+
+def _head(line: str) -> str:
+    return " ".join(line.split(" ", _LONGEST)[:_LONGEST])
+
+
+class Classifier(Protocol):
+    """A learnt classifier."""
+
+    def scores(self, lines: Sequence[str]) -> list[float]:
+        """For each line the probability that it is one of the seed, both kinds being as many."""
+        ...
+
+
+class _Kind(NamedTuple):
+    learn: Callable[..., None]
+    load: Callable[[Path], Classifier]
+    package: Mapping[str, str]
+
+
+_KINDS: Mapping[str, _Kind] = {
+    FASTTEXT: _Kind(learn_fasttext, FastText, {"floret": "floret"}),
+    LINEAR: _Kind(learn_linear, Linear, {"sklearn": "scikit-learn"}),
+}
+
+
+def learn_classifier(
+    kind: str, seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int
+) -> None:
+    """Learn a classifier of ``kind`` that tells lines of seeds from others, and write it."""
+    _KINDS[kind].learn(seeds, others, out, seed=seed)
+
+
+def load_classifier(kind: str, path: Path) -> Classifier:
+    """The classifier that ``learn_classifier`` wrote."""
+    return _KINDS[kind].load(path)
+
+
+def packages_of(kind: str) -> Mapping[str, str]:
+    """Packages that it needs, by module."""
+    return _KINDS[kind].package

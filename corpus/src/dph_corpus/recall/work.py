@@ -1,0 +1,169 @@
+"""Work for ``recall``: learn the classifier of a round, score a shard, cut it."""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from dph._base.files import make_directory
+from dph_corpus.documents import Document
+from dph_corpus.recall.classifier import (
+    Classifier,
+    Pieces,
+    learn_classifier,
+    learn_pieces,
+    load_classifier,
+    load_pieces,
+)
+from dph_corpus.recall.review import LearntFiles, Patterns, domain_of
+from dph_corpus.settings import RecallSettings
+from dph_corpus.shard_work import ShardStep, TableStep, write_shard
+from dph_corpus.stage import DocumentOutcome, Drop
+from dph_corpus.steps import Care, Step
+from dph_corpus.tables import read_documents, read_table
+
+# The last step of recall: which pages are kept, by what the last round has scored.
+
+SCORE, URL = "score", "url"
+"""By what a page is kept."""
+TABLE = pa.schema([("id", pa.string()), ("score", pa.float64()), ("by", pa.string())])
+"""``scores.parquet``: every page; ``by`` is '' for those that go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Keeps pages that score well, and those of related domains that match a pattern."""
+
+    related: Set[str]
+    patterns: Patterns
+    threshold: float
+
+    def __call__(self, document: Document, score: float) -> DocumentOutcome:
+        """Keep the page, or drop it with its score."""
+        by = self._by(document, score)
+        rows = {"scores": [{"id": document.id, "score": score, "by": by}]}
+        if by:
+            return DocumentOutcome(document, (), rows, {f"by {by}": 1})
+        drop = Drop(SCORE, value=score, threshold=f"< {self.threshold:g}")
+        return DocumentOutcome(None, [drop], rows)
+
+    def _by(self, document: Document, score: float) -> str:
+        if score >= self.threshold:
+            return SCORE
+        known = domain_of(document.url) in self.related
+        return URL if known and self.patterns.matches(document.url) else ""
+
+
+EXAMPLES = pa.schema([("seed", pa.bool_()), ("text", pa.string())])
+"""Pages that a round learns from."""
+SCORES = pa.schema([("id", pa.string()), ("url", pa.string()), ("score", pa.float64())])
+"""Score of each page of a shard in a round, in its order."""
+_TOGETHER = 64
+_T = TypeVar("_T")
+
+
+class Scorer:
+    """A learnt BPE and classifier."""
+
+    def __init__(self, pieces: Pieces, classifier: Classifier) -> None:
+        self._pieces, self._classifier = pieces, classifier
+
+    def __call__(self, texts: Sequence[str]) -> list[float]:
+        """The scores of texts, each whatever the others are."""
+        return self._classifier.scores(self._pieces.lines(texts))
+
+
+def load_scorer(kind: str, pieces: Path, classifier: Path, *, characters: int) -> Scorer:
+    """The scorer that ``learn`` wrote."""
+    return Scorer(load_pieces(pieces, characters=characters), load_classifier(kind, classifier))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnRound(Step):
+    """Learns the BPE and the classifier of a round from a table of ``EXAMPLES``."""
+
+    settings: RecallSettings
+    examples: Path
+    learnt: LearntFiles
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """BPE and classifier."""
+        return {"pieces": self.learnt.pieces, "classifier": self.learnt.classifier}
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Learn and write both."""
+        care.announce("")
+        pieces = learn_pieces(
+            (row["text"] for row in read_table(self.examples, ("text",))),
+            vocabulary=self.settings.vocabulary,
+            characters=self.settings.characters,
+        )
+        lines: dict[bool, list[str]] = {True: [], False: []}
+        for rows in _batches(read_table(self.examples)):
+            found = pieces.lines([row["text"] for row in rows])
+            for row, line in zip(rows, found, strict=True):
+                lines[row["seed"]].append(line)
+        make_directory(self.learnt.pieces.parent)
+        pieces.save(self.learnt.pieces)
+        kind, seed = self.settings.classifier, self.settings.seed
+        learn_classifier(kind, lines[True], lines[False], self.learnt.classifier, seed=seed)
+        return {"files": self.learnt.digests()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreShard(TableStep):
+    """Writes the scores of a shard."""
+
+    label = "scores"
+    schema = SCORES
+    settings: RecallSettings
+    round: int
+    learnt: LearntFiles
+    input: Path
+
+    @property
+    def title(self) -> str:
+        """The round."""
+        return f"round {self.round}"
+
+    def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
+        """The score of every page."""
+        kind, characters = self.settings.classifier, self.settings.characters
+        files = self.learnt
+        scorer = load_scorer(kind, files.pieces, files.classifier, characters=characters)
+        for pages in _batches(read_documents(self.input)):
+            care.announce("")
+            for page, value in zip(pages, scorer([page.text for page in pages]), strict=True):
+                yield {"id": page.id, "url": page.url, "score": value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallShard(ShardStep):
+    """Writes the pages of a shard that stay, and those that do not, by their scores."""
+
+    tables: Sequence[str] = ("scores",)
+    input: Path
+    scores: Path
+    related: Sequence[str]
+    patterns: Sequence[str]
+    threshold: float
+
+    def do(self, care: Care) -> dict[str, Any]:
+        """Keep or drop each page."""
+        care.announce("")
+        recalled = Recalled(frozenset(self.related), Patterns(self.patterns), self.threshold)
+        scores = read_table(self.scores, ("id", "score"))
+        outcomes = (
+            (page, recalled(page, row["score"]))
+            for page, row in zip(read_documents(self.input), scores, strict=True)
+        )
+        return write_shard(outcomes, "recall", self.out, self.name, tables={"scores": TABLE})
+
+
+def _batches(found: Iterator[_T]) -> Iterator[list[_T]]:
+    while batch := list(islice(found, _TOGETHER)):
+        yield batch

@@ -1,0 +1,145 @@
+"""One text cleaned: what was done, and to what."""
+
+import io
+import tokenize
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dph_corpus.documents import Document
+from dph_corpus.signals.python import parse_python
+from dph_corpus.stage import FINDING, DocumentOutcome, DocumentStage, StageSpec, require
+from dph_corpus.transform.addresses import email_addresses, public_addresses
+from dph_corpus.transform.notices import without_notice
+from dph_corpus.transform.secrets import secrets
+from dph_corpus.transform.spans import PrivateSpan, replaced
+
+_MOST_PASSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A text, and how many of each kind were taken out of it: notice, email, ip, key, password."""
+
+    text: str
+    counts: Mapping[str, int]
+
+
+def clean(text: str, language: str) -> Cleaned:
+    """Take the leading notice away, and put placeholders for addresses, keys and passwords.
+
+    Cleaning what was cleaned changes nothing. Python that parses does so afterwards: only its
+    comments and strings are touched, and what breaks it all the same is left as it was.
+    """
+    parses = _is_python(text, language)
+    counts: Counter[str] = Counter()
+    without = without_notice(text, language)
+    if without != text:
+        counts["notice"] += 1
+        text = without
+    for _ in range(_MOST_PASSES):  # a placeholder may end what hid another find
+        found = _found(text, language, parses=parses)
+        if not found:
+            break
+        changed = replaced(text, found)
+        if parses and parse_python(changed) is None:
+            counts["left as it was"] += 1
+            break
+        counts.update(f.kind for f in found)
+        text = changed
+    return Cleaned(text, counts)
+
+
+def findings(text: str, language: str) -> list[PrivateSpan]:
+    """Replacements of a first pass in ``text``, in order."""
+    return _found(text, language, parses=_is_python(text, language))
+
+
+def _is_python(text: str, language: str) -> bool:
+    return language == "python" and parse_python(text) is not None
+
+
+def _found(text: str, language: str, *, parses: bool) -> list[PrivateSpan]:
+    found = [*secrets(text, language), *email_addresses(text), *public_addresses(text)]
+    if found and parses:
+        spans = _python_prose(text)
+        found = [f for f in found if any(a <= f.start and f.start < b for a, b in spans)]
+    chosen: list[PrivateSpan] = []
+    for finding in sorted(found, key=lambda f: (f.start, -f.end)):
+        if not chosen or finding.start >= chosen[-1].end:
+            chosen.append(finding)
+    return chosen
+
+
+def _python_prose(text: str) -> list[tuple[int, int]]:
+    """Positions of the comments and strings of Python, by characters."""
+    starts = [0]
+    for line in io.StringIO(text):
+        starts.append(starts[-1] + len(line))
+    kinds = {tokenize.COMMENT, tokenize.STRING}
+    kinds |= {
+        kind
+        for name in ("FSTRING_MIDDLE", "TSTRING_MIDDLE")
+        if (kind := getattr(tokenize, name, None)) is not None
+    }
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    return [
+        (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
+        for token in tokens
+        if token.type in kinds
+    ]
+
+
+# Transforming as a stage of a corpus: every document stays, with a cleaned text.
+
+CHANGES = pa.schema([("id", pa.string()), ("kind", pa.string()), ("count", pa.int64())])
+"""A row for each kind of thing that was taken out of a document."""
+
+
+def transform_spec() -> StageSpec:
+    """The stage that cleans texts.
+
+    Raises:
+        SettingsError: the extra ``corpus`` is not installed.
+    """
+    require(FINDING, "transform")
+    return StageSpec(
+        name="transform",
+        entry="dph_corpus.transform.cleaning:make_transform",
+        settings={},
+        version=2,
+    )
+
+
+def make_transform(_settings: Mapping[str, Any]) -> DocumentStage:
+    """The stage; it has no settings."""
+    return TransformStage()
+
+
+class TransformStage:
+    """Cleans documents."""
+
+    @property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """Removals by document."""
+        return {"changes": CHANGES}
+
+    def __call__(self, document: Document) -> DocumentOutcome:
+        """The document with a cleaned text."""
+        cleaned = clean(document.text, document.language)
+        if cleaned.text != document.text:
+            document = document.with_text(cleaned.text)
+        rows = [
+            {"id": document.id, "kind": kind, "count": count}
+            for kind, count in sorted(cleaned.counts.items())
+        ]
+        changed = {"documents changed": 1} if rows else {}
+        return DocumentOutcome(
+            document, rows={"changes": rows}, counts={**cleaned.counts, **changed}
+        )

@@ -1,0 +1,135 @@
+"""A cookbook without models: its corpora from files to mixtures and rows, again after a kill."""
+
+import json
+import shutil
+
+import pytest
+
+from dph._base.files import read_json
+from dph.errors import DataError
+from dph.runs.progress import Silent
+from dph_corpus.cookbook.run import run_cookbook
+from dph_corpus.cookbook.settings import load_cookbook
+
+TOML = """
+name = "small"
+[corpora.code]
+inputs = ["files/*.jsonl"]
+[tests]
+secret = "tests.jsonl"
+[mixtures.pretraining]
+budget = 2000
+shares = { code = 1 }
+[instruct.only]
+parts = { own = "rows.jsonl" }
+rows = { own = 5 }
+"""
+FUNCTION = """def area_{0}(width, height, *, margin={0}):
+    \"\"\"Area of a frame number {0} inside its margin.\"\"\"
+    inner = (width - 2 * margin) * (height - 2 * margin)
+    if inner < 0:
+        message = f"the margin {{margin}} is too wide for {{width}} x {{height}}"
+        raise ValueError(message)
+    total = 0
+    for step in range(margin + {0}):
+        total += inner * step
+    return total if total > inner else inner
+"""
+
+
+def function(n):
+    """A function whose words are its own, so that no two share ten in a row."""
+    text = FUNCTION.format(n)
+    for word in ("width", "height", "margin", "inner", "total", "step"):
+        text = text.replace(word, f"{word}{n}")
+    return text
+
+
+def lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("cookbook")
+
+
+@pytest.fixture(scope="module")
+def cookbook(home):
+    (home / "files").mkdir()
+    rows = [{"path": f"{n}.py", "text": function(n)} for n in range(12)]
+    rows += [
+        {"path": "copy.py", "text": function(0)},
+        {"path": "tiny.py", "text": "x = 1\n"},
+    ]
+    lines(home / "files" / "code.jsonl", rows)
+    lines(home / "tests.jsonl", [{"prompt": function(7)}])
+    lines(home / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
+    (home / "cookbook.toml").write_text(TOML)
+    return load_cookbook(home / "cookbook.toml")
+
+
+@pytest.fixture(scope="module")
+def made(cookbook, home):
+    """Digests of the stages, in ``home / "a"``."""
+    return run(cookbook, home / "a")
+
+
+def run(cookbook, directory):
+    return run_cookbook(cookbook, directory, Silent(), workers=1)
+
+
+def test_it_makes_the_same_twice_and_keeps_what_is_finished(cookbook, home, made, tmp_path):
+    assert list(made) == [
+        "ingest",
+        "dedup",
+        "transform",
+        "filter",
+        "decontaminate",
+        "mix",
+        "instruct",
+    ]
+    assert run(cookbook, tmp_path / "b") == made == read_json(home / "a" / "digests.json")
+    shards = sorted((home / "a").rglob("kept/*.parquet"))
+    written = [shard.stat().st_mtime_ns for shard in shards]
+    assert run(cookbook, home / "a") == made
+    assert [shard.stat().st_mtime_ns for shard in shards] == written
+    for directory in ("filter", "mixtures"):  # as a kill leaves it: no manifest yet
+        for manifest in (tmp_path / "b").rglob(f"*{directory}*/**/manifest.json"):
+            manifest.unlink()
+    assert run(cookbook, tmp_path / "b") == made
+
+
+@pytest.mark.usefixtures("made")
+def test_the_report_tells_what_was_dropped_with_an_example(home):
+    report = (home / "a" / "report.md").read_text()
+    assert "| ingest | 14 |" in report
+    assert "| dedup | 13 |" in report
+    assert "| dedup | `exact` | 1 | 1 | `code/" in report
+    assert "`words:secret`" in report
+    assert "| only | own | 9 | 5 | 0 | quota 4 |" in report
+
+
+def test_another_setting_does_again_what_depends_on_it_and_no_more(cookbook, home, made, tmp_path):
+    shutil.copytree(home / "a", tmp_path / "a")
+    filtered = next((tmp_path / "a").rglob("filter/kept/*.parquet"))
+    written = filtered.stat().st_mtime_ns
+    other = cookbook.model_copy(
+        update={
+            "mixtures": {
+                "pretraining": cookbook.mixtures["pretraining"].model_copy(update={"budget": 900})
+            }
+        }
+    )
+    again = run(other, tmp_path / "a")
+    assert {name for name in made if made[name] != again[name]} == {"mix"}
+    assert filtered.stat().st_mtime_ns == written
+
+
+@pytest.mark.usefixtures("cookbook")
+def test_a_pattern_without_a_file_is_told(home, tmp_path):
+    shutil.copytree(home, tmp_path / "none", ignore=shutil.ignore_patterns("a"))
+    (tmp_path / "none" / "files" / "code.jsonl").unlink()
+    cookbook = load_cookbook(tmp_path / "none" / "cookbook.toml")
+    with pytest.raises(DataError, match=r"no file matches .*files/\*\.jsonl"):
+        run(cookbook, tmp_path / "a")

@@ -1,0 +1,70 @@
+"""Recall and synthesis as stages of a cookbook: pages that are like a corpus, rows that hold."""
+
+import json
+import sqlite3
+
+import pytest
+
+from corpus.tests.cookbook.test_table_queries import SCHEMA
+from corpus.tests.recall.planted_pages import pages, seeds
+from dph._base.files import read_json
+from dph._base.files.rows import read_rows
+from dph.runs.progress import Silent
+from dph_corpus.cookbook.run import run_cookbook
+from dph_corpus.cookbook.settings import load_cookbook
+
+TOML = """
+name = "small"
+[corpora.known]
+inputs = ["known.jsonl"]
+[corpora.web]
+inputs = ["web.jsonl"]
+recall = { seeds = "known", classifier = "sklearn", vocabulary = 400 }
+[synth.queries]
+kind = "sql"
+databases = "databases"
+generator = "dph_corpus.cookbook.table_queries:write"
+samples = 12
+[mixtures.pretraining]
+budget = 9000
+shares = { known = 1, web = 1, queries = 1 }
+[instruct.only]
+parts = { written = "synth:queries" }
+rows = { written = 5 }
+"""
+
+
+def lines(path, documents):
+    rows = [{"id": d.id, "text": d.text, "path": d.path, "url": d.url} for d in documents]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path):
+    pytest.importorskip("sklearn", reason="needs dph-rl[corpus]")
+    found, _ = pages(each=12)
+    lines(tmp_path / "known.jsonl", seeds(30))
+    lines(tmp_path / "web.jsonl", found)
+    (tmp_path / "databases" / "navy").mkdir(parents=True)
+    with sqlite3.connect(tmp_path / "databases" / "navy" / "navy.sqlite") as connection:
+        connection.executescript(SCHEMA)
+    connection.close()
+    (tmp_path / "cookbook.toml").write_text(TOML)
+    cookbook, out = load_cookbook(tmp_path / "cookbook.toml"), tmp_path / "out"
+    made = run_cookbook(cookbook, out, Silent(), workers=1)
+    assert list(made)[:3] == ["ingest", "recall", "dedup"]
+    recalled = read_json(out / "corpora" / "web" / "recall" / "manifest.json")
+    assert 0 < recalled["documents"] < len(found)
+    assert (
+        read_json(out / "corpora" / "web" / "dedup" / "manifest.json")["history"][1]
+        == (recalled["history"][1])
+    )
+    rows = [row for _, row in read_rows(out / "corpora" / "queries" / "synth" / "rows.parquet")]
+    assert rows
+    assert all(row["killed"] * 2 >= row["mutants"] > 0 for row in rows)
+    report = (out / "report.md").read_text()
+    assert f"| recall | {recalled['documents']} |" in report
+    funnel = report.partition("## The corpus queries\n\n")[2].splitlines()
+    assert funnel[2].startswith(f"| synth | {len(rows)} |")
+    written = (out / "corpora" / "queries" / "synth" / "rows.parquet").stat().st_mtime_ns
+    assert run_cookbook(cookbook, out, Silent(), workers=1) == made
+    assert (out / "corpora" / "queries" / "synth" / "rows.parquet").stat().st_mtime_ns == written

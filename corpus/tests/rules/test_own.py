@@ -1,0 +1,116 @@
+from dataclasses import replace
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph_corpus.documents import DocType, Document
+from dph_corpus.rules.own import open_preset, read_preset
+from dph_corpus.rules.presets import load_preset
+from dph_corpus.rules.spec import filter_spec
+from dph_corpus.stage_run import run_stage
+from dph_corpus.tables import read_table
+from small_corpora import small_corpus
+
+SIGNALS = """\
+def share_of_tabs(view):
+    return view.text.count("\\t") / len(view.text) if view.text else None
+"""
+RULES = """\
+[[rule]]
+name = "tabs"
+signal = "tab_signals:share_of_tabs"
+drop = { code = "> 0.5" }
+catches = "code that is mostly indentation"
+"""
+
+
+def rules_file(tmp_path, text, name="mine.toml"):
+    (tmp_path / "tab_signals.py").write_text(SIGNALS)
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def code(name, text):
+    return Document.of(text, id=name, path=name, language="lua", doc_type=DocType.CODE)
+
+
+DOCUMENTS = [code("tabs.lua", "\t\t\tx"), code("plain.lua", "x = 1"), code("empty.lua", "")]
+
+
+def test_a_rule_by_import_path_drops_what_its_signal_says(tmp_path):
+    corpus = small_corpus(tmp_path / "in", DOCUMENTS)
+    made = run_stage(filter_spec(rules_file(tmp_path, RULES)), corpus, tmp_path / "out", workers=2)
+    assert {d.id for d in made.documents()} == {"plain.lua", "empty.lua"}
+    (row,) = read_table(tmp_path / "out" / "dropped" / made.shards[0].name)
+    assert (row["reason"], row["value"], row["threshold"]) == ("tabs", 0.75, "> 0.5")
+    kinds = {row["kind"] for row in read_table(tmp_path / "out" / "verdicts.parquet")}
+    assert kinds == {"others"}
+
+
+def test_without_changes_a_file_is_its_base_and_thresholds_are_those_of_the_option(tmp_path):
+    same = read_preset(tmp_path / rules_file(tmp_path, 'base = "sql"\n'))
+    assert same.rules == load_preset("sql").rules
+    text = 'base = "fixed"\n[thresholds]\n"code_comments_as_lexed.python" = "> 0.1"\n'
+    found = open_preset(rules_file(tmp_path, text))
+    own = {"code_comments_as_lexed.python": "> 0.1"}
+    assert found.rules == open_preset("fixed", own).rules
+
+
+def test_a_row_of_the_bases_name_changes_what_it_says_of_the_rule_and_no_more(tmp_path):
+    text = 'base = "fixed"\n[[rule]]\nname = "python_parses"\ndrop = { python = "== 0" }\n'
+    before = load_preset("fixed").rules["python_parses"]
+    assert read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"] == before
+    text += 'thinned = true\ncatches = "Python 2"\n'
+    changed = read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"]
+    assert changed == replace(before, thinned=True, catches="Python 2")
+    assert not before.thinned
+    text = 'base = "fixed"\n[[rule]]\nname = "python_parses"\nthinned = true\n'
+    changed = read_preset(tmp_path / rules_file(tmp_path, text)).rules["python_parses"]
+    assert changed == replace(before, thinned=True)
+    with pytest.raises(SettingsError, match="'python_parses' occurs twice"):
+        read_preset(tmp_path / rules_file(tmp_path, text + text.removeprefix('base = "fixed"\n')))
+
+
+def test_an_option_wins_over_the_file(tmp_path):
+    path = rules_file(tmp_path, RULES)
+    assert open_preset(path, {"tabs": "> 0.9"}).rules["tabs"].conditions["go"].text == "> 0.9"
+
+
+def test_the_manifest_names_content_and_code_and_no_path(tmp_path):
+    path = rules_file(tmp_path, RULES)
+    spec = filter_spec(path)
+    assert str(tmp_path) not in str(spec.key())
+    assert spec.settings == {"preset": "mine"}
+    other = tmp_path / "other"
+    other.mkdir()
+    assert filter_spec(rules_file(other, RULES)).key() == spec.key()
+    (other / "tab_signals.py").write_text(SIGNALS + "# changed\n")
+    assert filter_spec(str(other / "mine.toml")).key() != spec.key()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no rules: name a base"),
+        ('bass = "fixed"', "unknown key 'bass'; keys are base, thresholds, rule"),
+        ('base = "paper"', "base must be one of opencoder, fixed, sql, got 'paper'"),
+        ('base = "fixed"\n[thresholds]\nnone = "> 1"', "mine has no rule 'none'"),
+        ('base = "fixed"\n[thresholds]\npython_parses = 0.5', "must be a text such as '> 0.5'"),
+        ('[[rule]]\nname = "a"\ndrop = {}', "rule a needs a signal"),
+        (RULES.replace("tab_signals", "nowhere"), "cannot import 'nowhere'"),
+        (RULES.replace('{ code = "> 0.5" }', '{ cod = "> 0.5" }'), "unknown kinds: .'cod'"),
+        (RULES.replace("> 0.5", ">= 0.5"), "a condition compares by"),
+        (RULES + RULES, "the rule 'tabs' occurs twice"),
+        (RULES.replace("drop =", "drops ="), "unknown key 'drops'"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_message(tmp_path, text, message):
+    with pytest.raises(SettingsError, match=message):
+        filter_spec(rules_file(tmp_path, text))
+
+
+def test_a_file_that_cannot_be_read_is_bad_input(tmp_path):
+    for path in (rules_file(tmp_path, "a = "), str(tmp_path / "none.toml")):
+        with pytest.raises(DataError, match="cannot read the rules"):
+            filter_spec(path)

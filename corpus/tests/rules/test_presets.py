@@ -1,0 +1,96 @@
+import json
+
+import pytest
+
+from dph.errors import SettingsError
+from dph_corpus.documents import language_of_path
+from dph_corpus.rules.presets import PRESETS, judge, load_preset
+from dph_corpus.signals.view import FileView
+from shared_data import shared_data
+
+
+def own_rules(name):
+    """The rules that a preset does not have from the one it was made from."""
+    base = PRESETS[name]
+    old = load_preset(base).rules if base else {}
+    return [rule for rule in load_preset(name).rules.values() if old.get(rule.name) != rule]
+
+
+ROWS = [(preset, rule) for preset in PRESETS for rule in own_rules(preset)]
+
+
+@pytest.mark.parametrize(("preset", "rule"), ROWS, ids=[f"{p}-{r.name}" for p, r in ROWS])
+def test_a_rule_fires_on_its_example_or_says_why_it_never_does(preset, rule):
+    if rule.dead:
+        assert not rule.example
+        return
+    text, language = rule.example * rule.repeat, language_of_path(rule.file)
+    natural = "zh" if rule.file.startswith("zh/") else "en"
+    view = FileView(text, rule.file, len(text.encode()), language.name, natural)
+    found = judge(load_preset(preset), view, document_id="a", doc_type=language.doc_type.value)
+    assert {v.rule: v.fires for v in found.verdicts}[rule.name]
+
+
+def as_text(condition):
+    words = {"drop_below": "<", "drop_above": ">", "drop_equal": "=="}
+    return " or ".join(
+        f"{sign} {condition[key]:.12g}" for key, sign in words.items() if key in condition
+    )
+
+
+def test_thresholds_are_the_released_ones():
+    released = json.loads((shared_data("opencoder") / "rules.json").read_text())
+    preset = load_preset("opencoder")
+    for kind, table in released["presets"].items():
+        ours = {n: (c.text, r.thinned) for n, (r, c) in preset.of_kind(kind).items()}
+        theirs = {
+            name: (as_text(condition), condition.get("thinned", False))
+            for name, condition in table["rules"].items()
+        }
+        assert ours == theirs, kind
+    dead = sorted(rule.name for rule in preset.rules.values() if rule.dead)
+    assert dead == released["cannot_fire_as_shipped"]
+
+
+def test_every_change_has_its_reason():
+    for name, base in PRESETS.items():
+        if base is not None:
+            assert own_rules(name)
+            assert all(rule.reason for rule in own_rules(name))
+            assert not any(rule.dead for rule in load_preset(name).rules.values())
+
+
+MENDED = {
+    "a tool that generates": (
+        "# Helpers that generate a report.\n",
+        "qsc_code_cate_autogen",
+        "a.py",
+    ),
+    "bypass": ("bypass(x)\n" * 9, "qsc_codepython_frac_lines_pass", "a.py"),
+    "important": ("important = f(x)\n" * 9, "qsc_codepython_frac_lines_import", "a.py"),
+    "blueprint": ("blueprint.add(x)\n" * 9, "qsc_codepython_frac_lines_print", "a.py"),
+    "a byte-order mark": ("\ufeffx = 1\n", "qsc_codepython_cate_ast", "a.py"),
+    "an ignore list": ("# built\n*.o\n*.a\n", "qsc_code_frac_chars_comments", ".gitignore"),
+    "newer JavaScript": ("a?.b;\n", "qsc_codejavascript_cate_ast", "a.js"),
+}
+
+
+@pytest.mark.parametrize(("text", "released", "file"), MENDED.values(), ids=MENDED)
+def test_what_is_wrong_in_a_released_rule_is_mended(text, released, file):
+    language = language_of_path(file)
+    view = FileView(text, file, len(text), language.name)
+
+    def firing(preset):
+        found = judge(load_preset(preset), view, document_id="a", doc_type=language.doc_type.value)
+        return {v.rule for v in found.verdicts if v.fires}
+
+    fixed = load_preset("fixed")
+    assert released in firing("opencoder")
+    stands_in = {new for new, old in fixed.replaced.items() if old == released}
+    assert stands_in or released in fixed.left_out
+    assert not stands_in & firing("fixed")
+
+
+def test_an_unknown_preset_is_refused_by_name():
+    with pytest.raises(SettingsError, match="opencoder, fixed, sql; got 'paper'"):
+        load_preset("paper")

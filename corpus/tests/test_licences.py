@@ -1,0 +1,149 @@
+"""Licences: expressions as SPDX defines them, and documents kept or dropped for a reason."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dph.errors import SettingsError
+from dph_corpus.documents import Document
+from dph_corpus.licences import (
+    ALIASES,
+    _keys,
+    _parsed,
+    is_allowed,
+    kinds,
+    known_licences,
+    licence_spec,
+    make_licences,
+)
+
+PERMISSIVE = frozenset({"permissive"})
+
+
+def licences_of(text):
+    """The SPDX identifiers of an expression; none if it is not one."""
+    expression = _parsed(text)
+    return [] if expression is None else _keys(expression)
+
+
+def test_an_expression_names_its_licences_in_order():
+    assert licences_of("MIT OR (Apache-2.0 AND Classpath)") == []
+    assert licences_of("mit or apache-2.0") == ["MIT", "Apache-2.0"]
+
+
+def stage(*allow, aliases=(), **more):
+    return make_licences(licence_spec(allow, dict(aliases), **more).settings)
+
+
+def outcome(licence, *allow, **more):
+    """What becomes of a document of that licence: its licence afterwards, or the reason."""
+    document = Document.of("x", id="a", path="a", licence=licence)
+    found = stage(*(allow or ("permissive",)), **more)(document)
+    return found.document.licence if found.document else found.drops[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("MIT", True),
+        ("mit", True),
+        ("GPL-3.0-only", False),
+        ("MIT OR GPL-3.0-only", True),
+        ("MIT AND GPL-3.0-only", False),
+        ("MIT AND BSD-3-Clause", True),
+        ("GPL-2.0-only WITH Classpath-exception-2.0", False),
+        ("Apache-2.0 WITH LLVM-exception", True),
+        ("GPL-3.0-only OR (MIT AND LGPL-2.1-only)", False),
+        ("GPL-3.0-only OR (MIT AND ISC)", True),
+    ],
+)
+def test_an_expression_is_allowed_as_its_operators_say(text, expected):
+    assert is_allowed(_parsed(text), PERMISSIVE) is expected
+
+
+ids = st.sampled_from(["MIT", "ISC", "GPL-3.0-only", "LGPL-2.1-only", "MPL-2.0", "CC0-1.0"])
+trees = st.recursive(
+    ids,
+    lambda inner: st.tuples(
+        st.sampled_from([" OR ", " AND "]), st.lists(inner, min_size=2, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def written(tree):
+    return tree if isinstance(tree, str) else "(" + tree[0].join(map(written, tree[1])) + ")"
+
+
+def met(tree, allowed):
+    if isinstance(tree, str):
+        return tree in allowed
+    return (any if tree[0] == " OR " else all)(met(part, allowed) for part in tree[1])
+
+
+@given(trees, st.frozensets(ids))
+def test_an_expression_means_what_its_tree_means(tree, allowed):
+    assert is_allowed(_parsed(written(tree)), allowed) is met(tree, allowed)
+
+
+@pytest.mark.parametrize(
+    ("licence", "expected"),
+    [
+        ("MIT License", "MIT"),
+        ("  The  MIT\nLicense ", "MIT"),
+        ("Apache License, Version 2.0", "Apache-2.0"),
+        ("mit or gpl-3.0-only", "MIT OR GPL-3.0-only"),
+        ("GPLv3", "licence"),
+        ("BSD", "unknown"),
+        ("proprietary, ask us", "unknown"),
+        ("MIT WITH MIT", "unknown"),
+        ("GPL-2.0-only WITH Nothing", "unknown"),
+        ("()", "unknown"),
+        ("(or later)", "unknown"),
+        ("MIT\x00", "unknown"),
+        ("(" * 100_000, "unknown"),
+        ("NOASSERTION", "unknown"),
+        ("", "unstated"),
+        (" \n", "unstated"),
+    ],
+)
+def test_what_is_stated_is_read_or_has_a_reason(licence, expected):
+    assert outcome(licence) == expected
+
+
+def test_names_of_ones_own_and_files_without_a_licence():
+    assert outcome("BSD", aliases={"BSD": "BSD-3-Clause"}) == "BSD-3-Clause"
+    assert outcome("", keep_unstated=True) == ""
+    assert outcome("GPL-3.0-only", "permissive", "GPL-3.0-only") == "GPL-3.0-only"
+
+
+def test_every_alias_names_a_licence_and_is_not_one_itself():
+    for text, expression in ALIASES.items():
+        assert text == text.lower()
+        assert licences_of(expression) == [expression]
+        assert licences_of(text) in ([], [expression])
+
+
+def test_kinds_are_those_of_the_index():
+    assert {"permissive", "copyleft", "copyleft-limited", "public-domain"} <= set(kinds())
+    assert known_licences()["MIT"] == "permissive"
+    assert known_licences()["GPL-3.0-only"] == "copyleft"
+
+
+@pytest.mark.parametrize(
+    ("allow", "aliases", "message"),
+    [
+        (["permisive"], {}, "'permisive' is not an SPDX identifier, nor one of the kinds"),
+        (["MIT"], {"BSD": "BSD"}, "BSD=BSD: 'BSD' is not an SPDX expression"),
+        ([], {}, "at least one kind of licence"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_read(allow, aliases, message):
+    with pytest.raises(SettingsError, match=message):
+        licence_spec(allow, aliases)
+
+
+def test_a_deprecated_identifier_allows_the_licence_of_its_new_one():
+    for stated in ("GPL-2.0", "GPL-2.0-only"):
+        assert outcome(stated, "GPL-2.0") == "GPL-2.0-only"
+    assert outcome("GPL-3.0-only", "GPL-2.0") == "licence"

@@ -1,0 +1,84 @@
+"""What the suite consists of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lab.benchmarks.speed.shapes import REAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A module with ``measure(case, run)``, its cases, and whether it needs TRL."""
+
+    module: str
+    cases: tuple[str, ...]
+    needs_trl: bool = False
+    threads: tuple[int, ...] | None = None
+    """Only with these; None: with all that were asked for."""
+    on_request: bool = False
+    """Only where it is named."""
+
+
+SUITE: Mapping[str, Bench] = {
+    "full_step": Bench(
+        module="lab.benchmarks.speed.full_step",
+        cases=("long", "stops", "short", *REAL),
+        needs_trl=True,
+    ),
+    "step_memory": Bench(
+        module="lab.benchmarks.speed.step_memory", cases=("long",), needs_trl=True
+    ),
+    "sampling": Bench(module="lab.benchmarks.speed.sampling", cases=("full", "early", *REAL)),
+    "agents": Bench(
+        module="lab.benchmarks.speed.agents", cases=("calls",), needs_trl=True, threads=(1,)
+    ),
+    "store": Bench(module="lab.benchmarks.speed.store", cases=tuple(REAL)),
+    "presampling": Bench(module="lab.benchmarks.speed.presampling", cases=("stops",)),
+    "overheads": Bench(
+        module="lab.benchmarks.speed.overheads",
+        cases=("short", "stops", "long", "stops_apart", "schemas", "unrelated"),
+    ),
+    "head": Bench(module="lab.benchmarks.speed.head", cases=("large", "wide")),
+    "quickstart_step": Bench(module="lab.benchmarks.speed.quickstart_step", cases=("quickstart",)),
+    "growth": Bench(
+        module="lab.benchmarks.speed.growth",
+        cases=("prompt", "samples", "completion", "vocabulary", "hidden"),
+        needs_trl=True,
+        threads=(1,),
+    ),
+    "trl_batches": Bench(
+        module="lab.benchmarks.speed.trl_batches",
+        cases=("long", "stops", "short"),
+        needs_trl=True,
+        on_request=True,
+    ),
+}
+
+
+def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
+    """The benches and cases that ``only`` names, in the suite's order; all regular ones if empty.
+
+    >>> selected("sampling/early,head/large")
+    [('sampling', 'early'), ('head', 'large')]
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    known = [
+        (name, case)
+        for name, bench in SUITE.items()
+        if not (without_trl and bench.needs_trl)
+        for case in bench.cases
+    ]
+    wanted = [name.strip() for name in only.split(",") if name.strip()]
+    names = {name for name, _ in known} | {f"{name}/{case}" for name, case in known}
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"no bench {name!r}; known: {', '.join(sorted(names))}")
+    return [
+        (name, case)
+        for name, case in known
+        if name in wanted
+        or f"{name}/{case}" in wanted
+        or (not wanted and not SUITE[name].on_request)
+    ]

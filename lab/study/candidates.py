@@ -1,0 +1,343 @@
+"""Candidates of a method: every combination of its strengths, learning rates and weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from dph._base.import_path import is_import_path, load_callable
+from dph.errors import SettingsError
+from dph.recipe import METHODS, Recipe, recipe_digest
+from dph.recipe.samples import read_samples
+from lab.quickstart.recipes import Size
+from lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
+from lab.study.sites import RunRequest, Site, dotted, files_named, own_recipe, world_recipe
+from lab.worlds import world_kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way of running a method; None leaves it to the method, the recipe or the world."""
+
+    strength: float | None = None
+    learning_rate: float | None = None
+    interpolate: float | None = None
+
+    @property
+    def firmness(self) -> tuple[float, float, float]:
+        """Larger for what stays closer to the base model: a strength, a weight, a step."""
+        return (
+            self.strength or 0.0,
+            -(1.0 if self.interpolate is None else self.interpolate),
+            -(self.learning_rate or 0.0),
+        )
+
+
+def candidates_of(
+    method: MethodSettings,
+    file: StudyFile,
+    *,
+    chosen: Mapping[str, Candidate],
+    usual_strength: float | None,
+) -> tuple[Candidate, ...] | None:
+    """Candidates of ``method``; None while a method that it follows has not been chosen.
+
+    ``chosen`` are the choices that were made on this world, by label; ``usual_strength`` is the
+    method's strength where neither a grid nor another method says it.
+    """
+    strengths: tuple[float | None, ...] = method.strengths or (usual_strength,)
+    rates: tuple[float | None, ...] = method.learning_rates or (file.study.learning_rate,)
+    if method.strength_of is not None:
+        if method.strength_of not in chosen:
+            return None
+        strengths = (chosen[method.strength_of].strength,)
+    if method.learning_rates is None and (label := rate_follows(method, file)) is not None:
+        if label not in chosen:
+            return None
+        rates = (chosen[label].learning_rate,)
+    weights: tuple[float | None, ...] = method.interpolate or (None,)
+    return tuple(
+        Candidate(strength=s, learning_rate=r, interpolate=w)
+        for s, r, w in product(strengths, rates, weights)
+    )
+
+
+def rate_follows(method: MethodSettings, file: StudyFile) -> str | None:
+    """The label of the method whose learning rate this one takes."""
+    if method.learning_rates is not None:
+        return None
+    if method.learning_rate_of is not None:
+        return method.learning_rate_of
+    common = file.study.learning_rate_of
+    return None if common == method.label else common
+
+
+def number_of_candidates(method: MethodSettings) -> int:
+    """Number of candidates, known before anything is chosen."""
+    grids = (method.strengths, method.learning_rates, method.interpolate)
+    count = 1
+    for grid in grids:
+        count *= len(grid) if grid is not None else 1
+    return count
+
+
+def is_developed(method: MethodSettings) -> bool:
+    """Whether it is run on development seeds: not where all of it is another method's choice."""
+    follows = method.strength_of is not None or method.learning_rate_of is not None
+    return number_of_candidates(method) > 1 or not follows
+
+
+def require_no_circle(file: StudyFile) -> None:
+    """Refuse methods that wait for each other.
+
+    Raises:
+        SettingsError: names them.
+    """
+    by_label = {method.label: method for method in file.methods}
+    for start in file.methods:
+        waiting, seen = [start.label], list[str]()
+        while waiting:
+            label = waiting.pop()
+            if label in seen and label == start.label:
+                raise SettingsError(
+                    f"{start.label!r} depends on its own choice, through "
+                    f"{', '.join(map(repr, seen))}"
+                )
+            if label in seen:
+                continue
+            seen.append(label)
+            method = by_label[label]
+            followed = (method.strength_of, rate_follows(method, file))
+            waiting += [name for name in followed if name is not None]
+
+
+# A method on a world, run in one way: what its runs of all seeds have in common.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """Plain values of a run, whatever its seed; the base model is a variant without training.
+
+    ``learning_rate`` and ``steps`` are what the recipe says in the end, ``k`` those of Pass@k.
+    ``pool`` is the name of the store of pre-sampled answers that it reads, one of those that lie
+    beside the base model.
+    """
+
+    site: Site
+    asked: RunRequest | None
+    interpolate: float | None
+    learning_rate: float | None
+    steps: int
+    pool: str | None
+    training: str
+    """A short hash of what decides the trained weights; variants that share it share a run."""
+    k: tuple[int, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """The name of the method, or ``base``."""
+        return BASE if self.asked is None else self.asked.method
+
+    @property
+    def strength(self) -> float | None:
+        """As it was asked for."""
+        return None if self.asked is None else self.asked.strength
+
+    def training_id(self, seed: int) -> str:
+        """The name of the run's directory: weights that are trained once."""
+        return f"{self.site.name}.s{seed}.{self._words()}.{self.training}"
+
+    def run_id(self, seed: int) -> str:
+        """The name of the run's results. The same in every clone of the study."""
+        weight = "" if self.interpolate is None else f".x{self.interpolate:g}"
+        return self.training_id(seed) + weight
+
+    def _words(self) -> str:
+        if self.asked is None:
+            return BASE
+        strength = "" if self.strength is None else f"_{self.strength:g}"
+        return f"{self.method}{strength}.lr{self.learning_rate:g}.n{self.steps}"
+
+
+def as_in_ids(table: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """Settings with the keys that ids of runs are made of, whatever recipes call them now.
+
+    Finished rows are found by their ids, so a key that is renamed keeps its first name there:
+    that of ``samples`` depended on the kind.
+
+    >>> as_in_ids({"anchors": {"broad": {"samples": "store:broad"}}})
+    {'anchors': {'broad': {'distributions': 'broad'}}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{place}.{key}"
+        before, _, last = key.rpartition(".")
+        if isinstance(value, Mapping):
+            found[key] = as_in_ids(value, path)
+        elif last == "samples" and isinstance(value, str):
+            kind, name = read_samples(value)
+            first = "distributions" if kind == "store" and "anchors" in path else _FIRST_NAMES[kind]
+            found[f"{before}.{first}".removeprefix(".")] = int(name) if name.isdecimal() else name
+        else:
+            found[key] = value
+    return found
+
+
+_FIRST_NAMES = {"pool": "store", "store": "store", "recent": "recent"}
+
+
+class Variants:
+    """Makes variants of a study, each once; a bad setting is found here."""
+
+    def __init__(self, budget: BudgetSettings) -> None:
+        self._budget = budget
+        self._made: dict[tuple[str, str, Candidate], Variant] = {}
+
+    def of(self, site: Site, method: MethodSettings, candidate: Candidate) -> Variant:
+        """The variant of a method's candidate.
+
+        Raises:
+            SettingsError: a setting is unknown, of the wrong type or out of range.
+        """
+        key = (site.name, method.label, candidate)
+        if key not in self._made:
+            self._made[key] = self._make(site, method, candidate)
+        return self._made[key]
+
+    def base(self, site: Site) -> Variant:
+        """The initial policy."""
+        return Variant(
+            site=site,
+            asked=None,
+            interpolate=None,
+            learning_rate=None,
+            steps=0,
+            pool=None,
+            training=recipe_digest(site.identity, self._evaluation(site)),
+        )
+
+    def _make(self, site: Site, method: MethodSettings, candidate: Candidate) -> Variant:
+        own = dotted(method.settings, f"methods.{method.label}.settings")
+        asked = RunRequest(
+            method=method.name,
+            strength=candidate.strength,
+            learning_rate=candidate.learning_rate,
+            steps=method.steps if method.steps is not None else self._steps(site),
+            settings={**site.settings, **own},
+        )
+        recipe = self._checked(site, method, asked)
+        _require_training_function(site, method, asked, recipe)
+        votes, samples = self._budget.votes or 0, recipe.evaluate.samples
+        if votes > samples:
+            raise SettingsError(
+                f"[budget] votes = {votes} needs as many answers to a problem, and "
+                f"methods.{method.label} on {site.name} has evaluate.samples = {samples}"
+            )
+        presample = {k: v for k, v in asked.settings.items() if k.startswith("presample.")}
+        return Variant(
+            site=site,
+            asked=asked,
+            interpolate=candidate.interpolate,
+            learning_rate=recipe.train.learning_rate,
+            steps=recipe.train.steps,
+            k=recipe.evaluate.k,
+            pool=pool_name(presample) if recipe.needs_pool else None,
+            training=recipe_digest(
+                site.identity,
+                self._evaluation(site),
+                {
+                    "method": as_in_ids({method.name: METHODS[method.name]}),
+                    "strength": candidate.strength,
+                    "learning_rate": recipe.train.learning_rate,
+                    "eps": recipe.train.eps,
+                    "steps": recipe.train.steps,
+                    "settings": as_in_ids(dict(sorted(asked.settings.items()))),
+                    **files_named(asked.settings),
+                },
+            ),
+        )
+
+    def _checked(self, site: Site, method: MethodSettings, asked: RunRequest) -> Recipe:
+        try:
+            if site.recipe is not None:
+                return own_recipe(asked, site.recipe, name="run", pool=Path("pool"), seed=0)
+            size = size_of(self._budget)
+            here = Path()
+            return world_recipe(
+                asked,
+                _unbuilt(site),
+                size,
+                name="run",
+                directory=here,
+                pool=here / "pool",
+                seed=0,
+            )
+        except SettingsError as error:
+            raise SettingsError(f"{method.label!r} on {site.name}: {error}") from error
+
+    def _steps(self, site: Site) -> int | None:
+        return self._budget.steps if site.recipe is None else None
+
+    def _evaluation(self, site: Site) -> dict[str, Any]:
+        """Other inputs of every result on a world."""
+        if site.recipe is not None:
+            return {}
+        return self._budget.model_dump(include={"samples", "problems_per_step"})
+
+
+TRAIN = "data.train"
+"""On a world, ``data.train`` may name a function of training problems, unlabelled problems and the
+seed that returns the problems to train on."""
+
+
+def _require_training_function(
+    site: Site, method: MethodSettings, asked: RunRequest, recipe: Recipe
+) -> None:
+    """Refuse a function of training problems that is not there, or whose problems do not count.
+
+    Raises:
+        SettingsError: it cannot be imported, the site is a recipe, or the method reads a pool or a
+            store, which are made of the world's own training problems.
+    """
+    chosen = str(asked.settings.get(TRAIN, ""))
+    if not is_import_path(chosen):
+        return
+    place = f"{method.label!r} on {site.name}: {TRAIN} = {chosen!r}"
+    if site.recipe is not None:
+        raise SettingsError(f"{place} names a function, which only the small worlds take")
+    if recipe.needs_pool or recipe.used_stores or recipe.consolidation.active:
+        raise SettingsError(
+            f"{place} changes the training problems, and a world's pool and stores are made of "
+            "those that it has: choose a method that reads neither"
+        )
+    load_callable(chosen)
+
+
+def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:
+    """Enough of a world to check a method's settings without building it."""
+    assert site.task is not None
+    sets = {name: f"{name}.jsonl" for name in site.sets}
+    return {
+        "data": {"train": "train.jsonl", "sets": sets},
+        "train": dict(world_kind(site.task, site.edition).optimizer),
+    }
+
+
+def size_of(budget: BudgetSettings) -> Size:
+    """The budget as the quickstart knows it."""
+    return Size(
+        steps=budget.steps,
+        problems_per_step=budget.problems_per_step,
+        samples=budget.samples,
+        checkpoint_every=budget.checkpoint_every,
+    )
+
+
+def pool_name(presample: Mapping[str, Any]) -> str:
+    """The directory of a pool: another one for each way of pre-sampling.
+
+    >>> pool_name({}), pool_name({"presample.samples": 4})[:5]
+    ('pool', 'pool-')
+    """
+    return f"pool-{recipe_digest(dict(sorted(presample.items())))[:8]}" if presample else "pool"

@@ -1,0 +1,161 @@
+"""A study's finished runs: means with intervals, differences, and the rule's comparisons."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import NamedTuple
+
+from dph.results.over_seeds import (
+    Alternative,
+    PairedDifference,
+    SeedMean,
+    holm,
+    mean_over_seeds,
+    paired_t,
+)
+from lab.study.plan import DEVELOPMENT, REPORT, Plan, known_value, set_names
+from lab.study.rows import RunRow, require_one_base
+from lab.study.settings import BASE, ComparisonSettings, RuleSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleComparison:
+    """One of the rule's comparisons on one world; ``adjusted`` is None where nothing is known."""
+
+    world: str
+    comparison: ComparisonSettings
+    difference: PairedDifference
+    adjusted: float | None = None
+
+
+class GridPlace(NamedTuple):
+    """A candidate's place on the axes of its grid; what has no grid is 0."""
+
+    strength: float
+    weight: float
+    learning_rate: float
+
+
+class Results:
+    """Finished runs by world, label and seed; all but ``tried`` is of the report seeds.
+
+    Raises:
+        DataError: two runs on one seed of a world began with different base models.
+    """
+
+    def __init__(self, plan: Plan, rows: Mapping[str, RunRow]) -> None:
+        require_one_base(rows.values())
+        self._rows: dict[tuple[str, str], dict[int, RunRow]] = {}
+        self._tried: dict[tuple[str, str], list[RunRow]] = {}
+        for run in plan.runs:
+            key, row = (run.variant.site.name, run.label), rows.get(run.id)
+            if row is not None and run.split == REPORT:
+                self._rows.setdefault(key, {})[run.seed] = row
+            if row is not None and run.split == DEVELOPMENT:
+                self._tried.setdefault(key, []).append(row)
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """In the study's order."""
+        return tuple(dict.fromkeys(world for world, _ in self._rows))
+
+    def labels(self, world: str) -> tuple[str, ...]:
+        """The methods with a finished run, the base model first."""
+        found = [label for where, label in self._rows if where == world]
+        return tuple(sorted(found, key=lambda label: label != BASE))
+
+    def all_labels(self) -> tuple[str, ...]:
+        """Those of all worlds, each once."""
+        return tuple(dict.fromkeys(label for world in self.worlds for label in self.labels(world)))
+
+    def sets(self, world: str) -> tuple[str, ...]:
+        """The evaluation sets of a world."""
+        first = next(iter(self._rows[world, self.labels(world)[0]].values()))
+        return set_names(first)
+
+    def ks(self, world: str) -> tuple[int, ...]:
+        """The k of Pass@k that are known."""
+        first = next(iter(self._rows[world, self.labels(world)[0]].values()))
+        found = {score.k for score in first.scores if score.metric == "pass_at_k"}
+        return tuple(sorted(k for k in found if k is not None))
+
+    def rows(self, world: str, label: str) -> dict[int, RunRow]:
+        """The finished runs of a method, by seed."""
+        return self._rows.get((world, label), {})
+
+    def seeds(self, world: str, label: str) -> int:
+        """Number of seeds."""
+        return len(self.rows(world, label))
+
+    def tried(self, world: str, label: str) -> dict[GridPlace, list[RunRow]]:
+        """The runs of each candidate on the development seeds, the weakest first."""
+        found: dict[GridPlace, list[RunRow]] = {}
+        for row in self._tried.get((world, label), []):
+            found.setdefault(grid_place(row), []).append(row)
+        return dict(sorted(found.items()))
+
+    def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:
+        """By seed; seeds of which nothing is known are left out."""
+        found = {
+            seed: known_value(row, metric, sets) for seed, row in self.rows(world, label).items()
+        }
+        return {seed: value for seed, value in found.items() if value is not None}
+
+    def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> SeedMean | None:
+        """The mean over seeds; None where nothing is known."""
+        values = list(self.values(world, label, metric, sets).values())
+        return mean_over_seeds(values) if values else None
+
+    def difference(
+        self,
+        world: str,
+        labels: tuple[str, str],
+        metric: str,
+        sets: Sequence[str],
+        alternative: Alternative = "two-sided",
+    ) -> PairedDifference | None:
+        """The first label minus the second on the seeds that both have; None without any."""
+        a, b = (self.values(world, label, metric, sets) for label in labels)
+        return paired_by_seed(a, b, alternative)
+
+
+def grid_place(row: RunRow) -> GridPlace:
+    """The place of a run's candidate."""
+    return GridPlace(row.strength or 0.0, row.interpolate or 0.0, row.learning_rate or 0.0)
+
+
+def paired_by_seed(
+    a: Mapping[int, float], b: Mapping[int, float], alternative: Alternative = "two-sided"
+) -> PairedDifference | None:
+    """The first minus the second on the seeds that both have; None without any."""
+    seeds = sorted(a.keys() & b.keys())
+    if not seeds:
+        return None
+    return paired_t([a[s] for s in seeds], [b[s] for s in seeds], alternative)
+
+
+def mean_of(rows: Sequence[RunRow], metric: str, sets: Sequence[str]) -> float | None:
+    """The mean of a metric over runs of which it is known; None where it is of none."""
+    known = [value for row in rows if (value := known_value(row, metric, sets)) is not None]
+    return fmean(known) if known else None
+
+
+def compared(results: Results, rule: RuleSettings) -> list[RuleComparison]:
+    """Every comparison of the rule on every world it is about, p-values corrected together."""
+    found = list(_comparisons(results, rule))
+    tested = [c for c in found if c.difference.p_value is not None]
+    p_values = [c.difference.p_value or 0.0 for c in tested]
+    adjusted = holm(p_values) if rule.correction == "holm" else p_values
+    by_place = {id(c): p for c, p in zip(tested, adjusted, strict=True)}
+    return [replace(c, adjusted=by_place.get(id(c))) for c in found]
+
+
+def _comparisons(results: Results, rule: RuleSettings) -> Iterator[RuleComparison]:
+    for one in rule.compare:
+        for world in results.worlds:
+            if one.world in (None, world):
+                found = results.difference(
+                    world, (one.a, one.b), one.metric, one.sets, one.alternative
+                )
+                if found is not None:
+                    yield RuleComparison(world=world, comparison=one, difference=found)

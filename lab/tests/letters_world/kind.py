@@ -1,0 +1,81 @@
+"""A world of one's own, as small as one can be: say the last of three letters."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+from dph._base.files import make_directory, sha256, write_json
+from dph.records import Problem
+from dph.tasks.problems import save_problems
+from lab.worlds.world import MANIFEST, PARTS, ByPath, WorldKind, is_complete
+
+LETTERS = ("a", "b", "c", "d", "e")
+SETS = ("in_domain", "cross_domain")
+OPTIMIZER = {"learning_rate": 3e-4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LettersSizes:
+    train: int = 40
+    in_domain: int = 8
+    cross_domain: int = 8
+    unlabelled: int = 8
+
+
+@dataclass(frozen=True)
+class LettersWorld:
+    directory: Path
+    seed: int
+
+    def problems_path(self, name):
+        return self.directory / f"{name}.jsonl"
+
+
+def problem(name, part, rng):
+    letters = rng.choices(LETTERS, k=3)
+    answer = {"part": part} if part else {"answer": letters[-1]}
+    return Problem(problem_id=name, prompt=" ".join([*letters, "->"]), answer=answer)
+
+
+def build_world(directory, *, seed, sizes=None):
+    sizes = sizes or LettersSizes()
+    world = LettersWorld(directory, seed)
+    made_from = {"task": "letters", "seed": seed, "sizes": asdict(sizes)}
+    if is_complete(directory, made_from):
+        return world
+    make_directory(directory)
+    for name, count in asdict(sizes).items():
+        rng = Random(f"letters {seed}: {name}")
+        parts = [PARTS[i % 2] if name == "unlabelled" else "" for i in range(count)]
+        rows = [problem(f"{name}-{i}", part, rng) for i, part in enumerate(parts)]
+        save_problems(world.problems_path(name), rows)
+    digests = {path.name: sha256(path) for path in map(world.problems_path, asdict(sizes))}
+    write_json(directory / MANIFEST, {**made_from, "sha256": digests})
+    return world
+
+
+def settings(world):
+    return {
+        "data": {
+            "train": str(world.problems_path("train")),
+            "sets": {name: {"path": str(world.problems_path(name))} for name in SETS},
+            "verifier": "exact",
+        },
+        "sampling": {"max_tokens": 2},
+        "train": dict(OPTIMIZER),
+    }
+
+
+KIND = WorldKind(
+    summary="the last of three letters",
+    sets=SETS,
+    optimizer=OPTIMIZER,
+    strengths={"dph_f": 0.5},
+    base_steps=60,
+    sizes=LettersSizes,
+    build=build_world,
+    train_base_model=ByPath("letters_world.base_model:train_base_model"),
+    settings=settings,
+    tiny=LettersSizes(),
+    tiny_steps=30,
+)

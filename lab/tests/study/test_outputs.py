@@ -1,0 +1,205 @@
+"""What a study writes, from rows alone."""
+
+import json
+from statistics import fmean, stdev
+
+import pyarrow.parquet as pq
+import pytest
+
+from dph.results.over_seeds import t_quantile
+from lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
+from lab.study.planner import Planner
+from lab.study.rule_lock import RuleLock, current_lock
+from lab.study.settings import load_study, with_settings
+from lab.study.tables import (
+    POWER_SEEDS,
+    all_tables,
+    choices_table,
+    comparisons_table,
+    differences_table,
+    power_table,
+    scores_table,
+    study_tables,
+    tried_tables,
+)
+from small_study import RULE
+
+
+@pytest.fixture
+def report(small, finished):
+    planner, places, rows = finished
+    return make_report(small, planner.plan(rows), rows, current_lock(small, places, rows))
+
+
+def values(rows, method, metric, k=None, of="in_domain", strength=None):
+    return [
+        score.value
+        for row in rows.values()
+        for score in row.scores
+        if (row.method, score.metric, score.k, score.set) == (method, metric, k, of)
+        and row.seed < 100
+        and (strength is None or row.strength == strength)
+    ]
+
+
+def test_the_parquet_has_every_score_and_the_rules_hash_and_nothing_of_time(report, finished):
+    _, places, rows = finished
+    write_outputs(report, places, rows)
+    table = pq.read_table(places.parquet)
+    assert table.schema.remove_metadata() == COLUMNS
+    metadata = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
+    assert metadata["dph.rule_sha256"] == report.lock.sha256
+    assert table.num_rows == sum(len(row.scores) for row in rows.values())
+    assert set(table["split"].to_pylist()) == {"development", "report"}
+    keys = [(r["world"], r["split"], r["seed"], r["label"]) for r in table.to_pylist()]
+    assert keys == sorted(keys)
+
+
+def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report, finished):
+    _, places, rows = finished
+    write_outputs(report, places, rows)
+    first = {path: path.read_bytes() for path in places.out.rglob("*") if path.is_file()}
+    write_outputs(report, places, dict(reversed(list(rows.items()))))
+    for path in (places.parquet, places.report, *places.tables.iterdir()):
+        assert path.read_bytes() == first[path], path
+    for path in places.figures.iterdir():
+        assert path.read_bytes() == first[path], path
+    assert {path.name for path in places.figures.iterdir()} == {
+        "fronts_greedy.png",
+        "fronts_mean.png",
+        "pass_at_k.png",
+        "strengths.png",
+    }
+
+
+def test_every_table_names_the_rule(report):
+    tables = list(all_tables(report))
+    assert {table.name for table in tables} == {
+        "choices",
+        "scores-sql-2",
+        "differences-sql-2-GRPO",
+        "differences-sql-2-base",
+        "comparisons",
+        "power",
+        "tried-sql-2",
+    }
+    for table in tables:
+        assert report.lock.sha256[:12] in table.note
+
+
+def test_a_study_that_names_what_it_shows_has_a_short_table_of_that(report, small, finished):
+    planner, _, rows = finished
+    study = with_settings(small, {"shown": ("dph_f",)})
+    short = make_report(study, planner.plan(rows), rows, report.lock)
+    by_name = {table.name: table for table in study_tables(short)}
+    assert [row[0] for row in by_name["short-sql-2"].rows] == ["base", "dph_f"]
+    assert set(by_name["short-sql-2"].rows) < set(by_name["scores-sql-2"].rows)
+
+
+def test_differences_to_more_labels_are_shown_where_a_study_asks(report, small, finished):
+    planner, _, rows = finished
+    study = with_settings(small, {"beside": ("dph_f",)})
+    more = make_report(study, planner.plan(rows), rows, report.lock)
+    names = [table.name for table in study_tables(more) if table.name.startswith("differences")]
+    assert names == [f"differences-sql-2-{label}" for label in ("GRPO", "dph_f", "base")]
+
+
+TRIED = [("dph_f", "0.3"), ("dph_f", "1"), ("rkl", "0.1")]
+
+
+def test_what_was_tried_is_the_mean_over_development_seeds_by_hand(report, finished):
+    rows = finished[2]
+    (table,) = tried_tables(report)
+    found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert [(row["method"], row["strength"], row["learning rate"]) for row in found] == [
+        ("GRPO", "-", "0.0002"),
+        ("GRPO", "-", "0.0005"),
+        *((name, strength, found[-1]["learning rate"]) for name, strength in TRIED),
+    ]
+    for row, (name, strength) in zip(found[2:], TRIED, strict=True):
+        own = [
+            score.value
+            for one in rows.values()
+            for score in one.scores
+            if (one.method, one.strength, one.seed >= 100) == (name, float(strength), True)
+            and (score.metric, score.set) == ("greedy", "in_domain")
+        ]
+        assert len(own) == 2
+        assert row["in domain: greedy"] == f"{100 * fmean(own):.1f}"
+
+
+def test_all_strengths_are_shown_and_one_of_each_method_is_marked(report):
+    rows = choices_table(report).rows
+    assert [row[1] for row in rows] == ["GRPO", "GRPO", "dph_f", "dph_f", "rkl"]
+    for label in ("GRPO", "dph_f", "rkl"):
+        assert sum(row[2].startswith("**") for row in rows if row[1] == label) == 1
+
+
+def test_a_score_is_the_mean_over_report_seeds_with_a_t_interval_by_hand(report, finished):
+    table = scores_table(report, "sql-2")
+    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    found = [100 * v for v in values(finished[2], "grpo", "greedy")]
+    half = t_quantile(0.975, 2) * stdev(found) / 3**0.5
+    assert by_label["GRPO"]["in domain: greedy"] == f"{fmean(found):.1f} ± {half:.1f}"
+    assert by_label["GRPO"]["in domain: styles"] == "-"
+    assert by_label["GRPO"]["answers drawn"] == "64"
+    assert by_label["base"]["seeds"] == "3"
+    assert table.rows[0][0] == "base"
+
+
+def test_differences_are_paired_by_seed_by_hand(report, finished):
+    table = differences_table(report, "sql-2", "base")
+    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    grpo, base = (values(finished[2], name, "greedy") for name in ("grpo", "base"))
+    mean = fmean(100 * (a - b) for a, b in zip(grpo, base, strict=True))
+    assert by_label["GRPO"]["in domain: greedy"].startswith(f"{mean:+.1f} ± ")
+    assert "base" not in by_label
+
+
+def test_power_is_the_spread_over_the_root_of_the_seeds_by_hand(report, finished):
+    row = power_table(report).rows[0]
+    grpo, base = (values(finished[2], name, "greedy") for name in ("grpo", "base"))
+    spread = 100 * stdev(a - b for a, b in zip(grpo, base, strict=True))
+    assert POWER_SEEDS == (4, 10)
+    assert row[:4] == ("sql-2", "GRPO", "in domain", "greedy")
+    assert row[5:8] == (f"{spread:.1f}", f"{spread / 2:.2f}", f"{spread / 10**0.5:.2f}")
+
+
+def test_the_rules_tests_are_corrected_together(report, finished):
+    document = report_document(report, finished[2])
+    json.dumps(document, allow_nan=False)
+    p_values = [c["p"] for c in document["comparisons"]]
+    adjusted = [c["p_adjusted"] for c in document["comparisons"]]
+    assert len(p_values) == 2
+    low, high = sorted(p_values)
+    first, second = min(1, 2 * low), min(1, max(2 * low, high))
+    assert sorted(adjusted) == pytest.approx([first, second])
+    tested = comparisons_table(report, [])
+    assert "over all 0" in tested.note
+
+
+def test_a_study_that_has_not_begun_has_a_table_of_nothing(small, finished):
+    planner, places, _ = finished
+    report = make_report(small, planner.plan({}), {}, current_lock(small, places, {}))
+    (table,) = study_tables(report)
+    assert [row[5] for row in table.rows] == []
+    assert report_document(report, {})["runs"] == {"finished": 0, "total": 24}
+
+
+def test_a_tie_is_reported_wherever_it_decides(write, finished):
+    rows = finished[2]
+    wide = load_study(write(rule=RULE.replace("[choose]", "[choose]\ntie = 1.0")))
+    report = make_report(wide, Planner(wide).plan(rows), rows, RuleLock(sha256="0" * 64))
+    table = choices_table(report)
+    assert table.columns[-1] == "tie"
+    assert {row[1]: row[-1].strip("*") for row in table.rows} == {
+        "GRPO": "tie",
+        "dph_f": "tie",
+        "rkl": "",
+    }
+    note = scores_table(report, "sql-2").note
+    assert "Chosen by the tie-break: GRPO (rate 0.0002 or rate 0.0005), dph_f (strength" in note
+    tried = {
+        c["label"]: [t["tie"] for t in c["tried"]] for c in report_document(report, rows)["choices"]
+    }
+    assert tried == {"GRPO": [True, True], "dph_f": [True, True], "rkl": [False]}

@@ -1,0 +1,105 @@
+"""What a run of a study is, before it is made."""
+
+import pytest
+
+from dph.errors import SettingsError
+from dph.recipe import merged, resolve_recipe
+from dph.recipe.keys import nested
+from lab.study.candidates import Candidate, Variants, as_in_ids
+from lab.study.settings import BudgetSettings, MethodSettings
+from lab.study.sites import Site
+from lab.worlds import WORLDS, world_kind
+from lab.worlds.spider.kind import TASK, VARIABLE
+from shared_data import shared_data
+
+GRPO = MethodSettings(name="grpo", label="GRPO")
+
+
+def variant(task="sql", edition=2, rate=None):
+    site = Site(name=f"{task}-{edition}", task=task, edition=edition)
+    return Variants(BudgetSettings()).of(site, GRPO, Candidate(learning_rate=rate))
+
+
+@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
+def test_without_a_rate_a_run_has_that_of_its_world(place):
+    found = variant(*place)
+    assert found.learning_rate == world_kind(*place).optimizer["learning_rate"]
+    assert found.run_id(1) == variant(*place, rate=found.learning_rate).run_id(1)
+    assert found.run_id(1) != variant(*place, rate=1e-6).run_id(1)
+
+
+@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
+def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, place, monkeypatch):
+    kind = world_kind(*place)
+    if place[0] == TASK:
+        monkeypatch.setenv(VARIABLE, str(shared_data("spider")))
+    settings = kind.settings(kind.build(tmp_path, seed=0))
+    assert settings["train"] == kind.optimizer
+    assert tuple(settings["data"]["sets"]) == kind.sets
+
+
+def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
+    def arm(**more):
+        method = MethodSettings(name="differential_smoothing", **more)
+        site = Site(name="sql-2", task="sql", edition=2)
+        return Variants(BudgetSettings()).of(site, method, Candidate(strength=0.1))
+
+    by_sum = arm()
+    by_mean = arm(label="a token", settings={"objective.advantage.logprob": "mean"})
+    assert by_sum.run_id(1) != by_mean.run_id(1)
+    assert by_sum.strength == by_mean.strength == 0.1
+    assert recipe_of(by_sum).objective.advantage.parameters["logprob"] == "sum"
+    assert recipe_of(by_mean).objective.advantage.parameters["logprob"] == "mean"
+    with pytest.raises(SettingsError, match=r"logprob"):
+        arm(settings={"objective.advantage.logprob": "median"})
+
+
+def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
+    file = tmp_path / "more.jsonl"
+
+    def found():
+        method = MethodSettings(name="grpo", settings={"data.train": str(file)})
+        site = Site(name="sql-2", task="sql", edition=2)
+        return Variants(BudgetSettings()).of(site, method, Candidate()).run_id(1)
+
+    file.write_text("a")
+    first = found()
+    assert found() == first
+    file.write_text("b")
+    assert found() != first
+
+
+def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
+    def arm(best):
+        best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}
+        site = Site(name="w", task="sql", edition=2, sets=world_kind("sql").sets)
+        method = MethodSettings(name="grpo", label="best", settings=best)
+        return Variants(BudgetSettings()).of(site, method, Candidate())
+
+    assert arm("in_domain/greedy").run_id(1) != arm("in_domain/mean").run_id(1)
+    with pytest.raises(
+        SettingsError, match=r"'best' on w: .*names the set 'dev'; the measured sets are in_"
+    ):
+        arm("dev/greedy")
+
+
+def recipe_of(variant):
+    values = nested({"method": variant.method, **variant.asked.dotted})
+    return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))
+
+
+def test_ids_have_the_first_names_of_keys_so_that_rows_of_before_are_found():
+    now = {
+        "anchors": {"a": {"samples": "store:broad"}, "b": {"samples": "recent:4"}, "c": {"eta": 1}},
+        "consolidation": {"updates": 200, "samples": "store:after"},
+        "self_consistency.samples": "store:broad",
+        "objective.anchors.a.samples": "pool:there",
+        "evaluate.samples": 16,
+    }
+    assert as_in_ids(now) == {
+        "anchors": {"a": {"distributions": "broad"}, "b": {"recent": 4}, "c": {"eta": 1}},
+        "consolidation": {"updates": 200, "store": "after"},
+        "self_consistency.store": "broad",
+        "objective.anchors.a.store": "there",
+        "evaluate.samples": 16,
+    }

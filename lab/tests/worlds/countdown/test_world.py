@@ -1,0 +1,120 @@
+"""A built Countdown world: the same bytes for the same seed, and no puzzle in two sets."""
+
+import json
+
+import pytest
+
+from dph._base.files import read_json, sha256
+from dph.errors import DataError, SettingsError
+from dph.tasks.problems import load_problems
+from lab.tests.worlds.countdown.conftest import SMALL
+from lab.worlds import PARTS, UNLABELLED, fingerprint, world_kind
+from lab.worlds.countdown.kind import CountdownSizes
+from lab.worlds.countdown.world import OTHERS, TRAINED, build_world, solutions
+
+SETS = ("train", "in_domain", "cross_domain", UNLABELLED)
+
+
+def rows(world, name):
+    return [json.loads(line) for line in world.problems_path(name).read_text().splitlines()]
+
+
+def contents(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_the_same_seed_gives_byte_identical_files(countdown, tmp_path):
+    build_world(tmp_path / "again", seed=0, sizes=SMALL)
+    assert contents(tmp_path / "again") == contents(countdown.directory)
+    assert set(contents(countdown.directory)) == {*(f"{n}.jsonl" for n in SETS), "world.json"}
+
+
+def test_another_seed_gives_another_world(countdown, tmp_path):
+    other = build_world(tmp_path, seed=1, sizes=SMALL)
+    assert fingerprint(other) != fingerprint(countdown)
+    assert rows(other, "train") != rows(countdown, "train")
+
+
+def test_a_world_has_the_sizes_asked_for_and_unique_problem_ids(countdown):
+    of_sets = {name: rows(countdown, name) for name in SETS}
+    assert {name: len(items) for name, items in of_sets.items()} == {
+        "train": 40,
+        "in_domain": 20,
+        "cross_domain": 20,
+        UNLABELLED: 30,
+    }
+    ids = [row["problem_id"] for items in of_sets.values() for row in items]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_usual_sizes_are_those_of_the_document(tmp_path):
+    world = build_world(tmp_path, seed=4)
+    assert [len(rows(world, name)) for name in SETS] == [600, 300, 300, 1200]
+
+
+def test_no_puzzle_occurs_in_two_sets_in_whatever_order_its_numbers_are(countdown):
+    keys = [puzzle.key for name in SETS for puzzle in countdown.puzzles(name)]
+    assert len(set(keys)) == len(keys) == 110
+
+
+def test_every_puzzle_lies_in_its_domain_and_has_a_solution(countdown):
+    for name, domain in (("train", TRAINED), ("in_domain", TRAINED), ("cross_domain", OTHERS)):
+        for row, puzzle in zip(rows(countdown, name), countdown.puzzles(name), strict=True):
+            assert (list(puzzle.numbers), puzzle.target) == (row["numbers"], row["target"])
+            assert len(puzzle.numbers) == domain.count
+            assert solutions(puzzle).derivations > 0
+
+
+def test_unlabelled_prompts_come_in_two_parts_and_hold_nothing_but_the_prompt(countdown):
+    unlabelled = rows(countdown, UNLABELLED)
+    assert all(set(row) == {"problem_id", "prompt", "part"} for row in unlabelled)
+    assert [row["part"] for row in unlabelled] == [PARTS[0]] * 15 + [PARTS[1]] * 15
+    for row, puzzle in zip(unlabelled, countdown.puzzles(UNLABELLED), strict=True):
+        assert len(puzzle.numbers) == (4 if row["part"] == "trained" else 3)
+        assert solutions(puzzle).derivations > 0
+    assert len(load_problems(countdown.problems_path(UNLABELLED))) == 30
+
+
+def test_the_manifest_says_what_the_world_was_made_from(countdown):
+    manifest = read_json(countdown.directory / "world.json")
+    assert (manifest["task"], manifest["seed"]) == ("countdown", 0)
+    assert manifest["sizes"] == {
+        "train": 40, "in_domain": 20, "cross_domain": 20, "unlabelled": 15,
+    }  # fmt: skip
+    assert manifest["sha256"] == {
+        f"{name}.jsonl": sha256(countdown.problems_path(name)) for name in SETS
+    }
+
+
+def test_a_complete_world_is_kept_and_a_damaged_one_is_made_whole(tmp_path):
+    world = build_world(tmp_path, seed=2, sizes=SMALL)
+    intact = contents(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    build_world(tmp_path, seed=2, sizes=SMALL)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    world.problems_path("train").write_text("damaged")
+    build_world(tmp_path, seed=2, sizes=SMALL)
+    assert contents(tmp_path) == intact
+
+
+def test_a_directory_with_another_world_is_refused(countdown, world):
+    with pytest.raises(DataError, match="holds a world with seed=0, not 1"):
+        build_world(countdown.directory, seed=1, sizes=SMALL)
+    with pytest.raises(DataError, match="sizes"):
+        build_world(countdown.directory, seed=0)
+    with pytest.raises(DataError, match="holds a world with task=None, not countdown"):
+        build_world(world.directory, seed=0, sizes=SMALL)
+
+
+def test_impossible_sizes_are_refused_before_a_file_is_written(tmp_path):
+    with pytest.raises(SettingsError, match="in_domain needs at least 1"):
+        CountdownSizes(in_domain=0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_table_of_worlds_has_it(tmp_path):
+    kind = world_kind("countdown")
+    world = kind.build(tmp_path / "world", seed=0, sizes=SMALL)
+    tables = kind.settings(world)
+    assert set(tables["data"]["sets"]) == {"in_domain", "cross_domain"}
+    assert tables["presample"] == {"samples": 8, "threshold": 3}

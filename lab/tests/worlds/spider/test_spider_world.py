@@ -1,0 +1,187 @@
+"""The Spider world: its files, its base model and a quickstart, on an invented Spider."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from dph.cli import main
+from dph.errors import DataError, SettingsError
+from dph.tasks.problems import load_problems
+from lab.worlds import world_kind
+from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
+from lab.worlds.spider.world import groups_of, single_table_problems
+from shared_data import shared_data
+
+KIND = world_kind("real-spider")
+DATABASES = [f"farm_{number:02d}" for number in range(10)]
+SMALL = SpiderSizes(fine_tuning=6, train=12, in_domain=5, cross_domain=4, unlabelled=3)
+SETS = ("train", "in_domain", "cross_domain", "unlabelled")
+
+
+def questions(database):
+    table = f"{database}_animal"
+    rows = [
+        (
+            f"How many animals are older than {age}?",
+            f"SELECT count(*) FROM {table} WHERE age > {age}",
+        )
+        for age in range(1, 9)
+    ]
+    rows += [
+        ("List the names of the animals.", f"SELECT name FROM {table}"),
+        ("What are the names of the animals?", f"select NAME  from {table};"),
+        ("Which animals are older than 99?", f"SELECT name FROM {table} WHERE age > 99"),
+        ("Name animals and barns.", f"SELECT name FROM {table} JOIN barn"),
+        (
+            "Name the oldest.",
+            f"SELECT name FROM {table} WHERE age = (SELECT max(age) FROM {table})",
+        ),
+        ("Name both.", f"SELECT a.name FROM {table} AS a, barn AS b"),
+        ("Name cows.", "SELECT name FROM cow"),
+        ("Name of the barn", "SELECT name FROM barn WHERE name != '" + "x" * 100 + "'"),
+    ]
+    return [{"db_id": database, "question": asked, "query": gold} for asked, gold in rows]
+
+
+@pytest.fixture(scope="module")
+def spider(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("spider")
+    for name in DATABASES:
+        place = directory / "database" / name
+        place.mkdir(parents=True)
+        with closing(sqlite3.connect(place / f"{name}.sqlite")) as connection, connection:
+            connection.execute(f"CREATE TABLE {name}_animal (id INTEGER, name TEXT, age INTEGER)")
+            connection.execute("CREATE TABLE barn (name TEXT)")
+            connection.execute("INSERT INTO barn VALUES ('red')")
+            rows = [(n, f"{name}-{n}", n) for n in range(10)]
+            connection.executemany(f"INSERT INTO {name}_animal VALUES (?, ?, ?)", rows)
+    asked = [row for name in DATABASES for row in questions(name)]
+    (directory / "train_spider.json").write_text(json.dumps(asked))
+    return directory
+
+
+@pytest.fixture(autouse=True)
+def _spider_is_found(spider, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(spider))
+
+
+@pytest.fixture
+def world(tmp_path):
+    return KIND.build(tmp_path / "world", seed=3, sizes=SMALL)
+
+
+def problems(world):
+    return {name: load_problems(world.problems_path(name)) for name in SETS}
+
+
+def manifest(world):
+    return json.loads((world.directory / "world.json").read_text())
+
+
+def test_questions_on_one_table_are_taken_once_where_their_result_can_tell(spider):
+    found = single_table_problems(spider)
+    assert sorted(found) == DATABASES
+    for name, of_database in found.items():
+        # Eight ages and the names; the second wording, the empty result and all others are out.
+        assert len(of_database) == 9
+        assert of_database[-1].answer["gold_sql"] == f"SELECT name FROM {name}_animal"
+        assert of_database[-1].prompt == (
+            f"Table: {name}_animal(id, name, age)\nQuestion: List the names of the animals.\nSQL:"
+        )
+
+
+def test_no_gold_statement_is_in_two_sets_and_no_database_in_two_groups(world):
+    found = problems(world)
+    assert {name: len(of_set) for name, of_set in found.items()} == {
+        "train": 12,
+        "in_domain": 5,
+        "cross_domain": 4,
+        "unlabelled": 6,
+    }
+    rows = [
+        json.loads(line) for line in world.problems_path("fine_tuning").read_text().splitlines()
+    ]
+    asked = [row["prompt"] for row in rows]
+    assert all(row["response"].startswith(" SELECT ") for row in rows)
+    ids = [p.problem_id for of_set in found.values() for p in of_set]
+    assert len(ids) == len(set(ids)) == 12 + 5 + 4 + 6
+    assert len(asked) == 6
+    groups = groups_of(DATABASES)
+    assert [len(names) for names in groups.values()] == [6, 2, 2]
+    of_part = {"across": groups["across"], "neither": groups["neither"]}
+    for problem in found["train"] + found["in_domain"]:
+        assert problem.answer["db_id"] in groups["trained"]
+    for problem in found["cross_domain"]:
+        assert problem.answer["db_id"] in groups["across"]
+    for problem in found["unlabelled"]:
+        assert problem.answer.keys() == {"part", "database"}
+        assert problem.answer["database"].split("/")[0] in of_part[problem.answer["part"]]
+
+
+def test_near_duplicates_are_counted_by_gold_statements_without_constants(world):
+    # On every database eight of nine gold statements differ by a number alone.
+    found = problems(world)
+
+    def form(problem):
+        return problem.answer["db_id"], "count" in problem.answer["gold_sql"]
+
+    tests = {form(p) for name in ("in_domain", "cross_domain") for p in found[name]}
+    assert manifest(world)["near_duplicates"]["train"] == sum(
+        form(p) in tests for p in found["train"]
+    )
+    assert manifest(world)["near_duplicates"]["neither"] == 0
+
+
+def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
+    again = KIND.build(tmp_path / "again", seed=3, sizes=SMALL)
+    other = KIND.build(tmp_path / "other", seed=4, sizes=SMALL)
+    assert manifest(again) == manifest(world)
+    digests = [manifest(w)["sha256"] for w in (world, other)]
+    assert digests[0]["fine_tuning.jsonl"] == digests[1]["fine_tuning.jsonl"]
+    assert all(digests[0][f"{name}.jsonl"] != digests[1][f"{name}.jsonl"] for name in SETS)
+    with pytest.raises(DataError, match="seed=3, not 4"):
+        KIND.build(world.directory, seed=4, sizes=SMALL)
+
+
+def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch):
+    sizes = replace(SMALL, train=44)
+    with pytest.raises(SettingsError, match=r"has 48 questions of the kind 'trained' here, 49 are"):
+        KIND.build(tmp_path / "world", seed=0, sizes=sizes)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(
+        SettingsError, match=r"^the task 'real-spider' needs Spider.*set DPH_SPIDER"
+    ):
+        require_spider()
+    with pytest.raises(SettingsError, match="set train needs at least 1 problem, got 0"):
+        SpiderSizes(train=0)
+    assert not (tmp_path / "world").exists()
+
+
+def test_a_quickstart_fine_tunes_once_and_trains_on_it(tmp_path, language_model, capsys):
+    pytest.importorskip("trl", reason="needs dph-rl[sft]")
+    for name, seed, methods in (("one", "0", "grpo,dph_broad"), ("two", "1", "grpo")):
+        words = ["--task", "real-spider", "--methods", methods, "--seed", seed, "--tiny"]
+        out = str(tmp_path / name)
+        assert main(["quickstart", *words, "--jobs", "1", "--out", out, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["methods"]
+        assert ",".join(found) == methods
+        assert list(found["grpo"]["sets"]) == ["in_domain", "cross_domain"]
+    made = [path for path in language_model.parent.glob("spider-*") if path.is_dir()]
+    assert len(made) == 1
+    for name in ("one", "two"):
+        weights = tmp_path / name / "base_model" / "model.safetensors"
+        assert weights.samefile(made[0] / "spider" / "model" / "model.safetensors")
+
+
+def test_the_published_set_has_questions_for_ten_worlds():
+    spider = shared_data("spider")
+    found = single_table_problems(spider)
+    groups = groups_of(list(found))
+    many = {name: sum(len(found[db]) for db in names) for name, names in groups.items()}
+    sizes = SpiderSizes()
+    assert many["trained"] >= sizes.fine_tuning + sizes.train + sizes.in_domain
+    assert many["across"] >= sizes.cross_domain + sizes.unlabelled
+    assert many["neither"] >= sizes.unlabelled

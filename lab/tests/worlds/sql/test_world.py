@@ -1,0 +1,237 @@
+"""A built world: the same bytes for the same seed, and sets that do not leak into each other."""
+
+import hashlib
+import json
+import sqlite3
+import time
+from contextlib import closing
+from random import Random
+
+import pytest
+
+from dph._base.files import read_json
+from dph.errors import DataError
+from dph.records import Outcome, Problem
+from dph.tasks.problems import load_problems
+from dph.tasks.verifiers import make_verifier
+from lab.tests.worlds.conftest import SMALL
+from lab.worlds import PARTS, UNLABELLED
+from lab.worlds.sql.base_model import draw_pool
+from lab.worlds.sql.question_sets import (
+    NOTHING,
+    draw_any_questions,
+    draw_questions,
+    gold_sql,
+    is_telling,
+)
+from lab.worlds.sql.questions import STYLES, read_correctly, write_answer
+from lab.worlds.sql.world import build_world, design_world
+
+SETS = ("train", "in_domain", "cross_domain", "arithmetic")
+
+
+def load(world, name):
+    return [json.loads(line) for line in world.problems_path(name).read_text().splitlines()]
+
+
+def contents(directory):
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_same_seed_gives_byte_identical_files(world, tmp_path):
+    build_world(tmp_path / "again", seed=0, sizes=SMALL)
+    assert contents(tmp_path / "again") == contents(world.directory)
+
+
+def test_another_seed_gives_another_world(world, tmp_path):
+    other = build_world(tmp_path, seed=1, sizes=SMALL)
+    assert other.fingerprint != world.fingerprint
+    assert load(other, "train") != load(world, "train")
+
+
+def test_a_world_has_the_sizes_asked_for_and_unique_problem_ids(world):
+    rows = {name: load(world, name) for name in SETS}
+    assert {name: len(items) for name, items in rows.items()} == {
+        "train": 40,
+        "in_domain": 20,
+        "cross_domain": 20,
+        "arithmetic": 12,
+    }
+    ids = [row["problem_id"] for items in rows.values() for row in items]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_gold_query_runs_on_the_written_file_and_returns_rows(world):
+    for name in ("train", "in_domain", "cross_domain"):
+        for row in load(world, name):
+            path = world.databases_directory / row["database"]
+            with closing(sqlite3.connect(path)) as connection:
+                assert connection.execute(row["gold_sql"]).fetchall()
+
+
+def test_sets_do_not_overlap_and_cross_domain_databases_are_never_trained_on(world):
+    prompts = {name: world.prompts(name) for name in SETS}
+    everything = [prompt for items in prompts.values() for prompt in items]
+    assert len(set(everything)) == len(everything)
+    asked = {name: {row["db_id"] for row in load(world, name)} for name in SETS[:3]}
+    assert asked["train"] | asked["in_domain"] <= {d.name for d in world.in_domain}
+    assert asked["cross_domain"] <= {d.name for d in world.cross_domain}
+    assert not {d.name for d in world.in_domain} & {d.name for d in world.cross_domain}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_third_of_the_in_domain_terms_never_occurs_in_training(tmp_path, seed):
+    world = build_world(tmp_path, seed=seed)
+    terms = {column.term for database in world.in_domain for column in database.domain.columns}
+    assert len(world.held_out_terms) == 7 == len(terms) // 3
+    assert world.held_out_terms <= terms
+    trained = {term for row in load(world, "train") for term in row["terms"]}
+    asked = {term for row in load(world, "in_domain") for term in row["terms"]}
+    assert trained == terms - world.held_out_terms
+    assert len(asked & world.held_out_terms) >= 6
+    assert all(
+        world.held_out_terms.isdisjoint(row["prompt"].split("|")[1].split())
+        for row in load(world, "train")
+    )
+
+
+def test_a_small_world_builds_in_under_two_seconds(tmp_path):
+    start = time.perf_counter()
+    build_world(tmp_path, seed=5, sizes=SMALL)
+    assert time.perf_counter() - start < 2
+
+
+def test_a_complete_world_is_kept_and_a_damaged_one_is_made_whole(tmp_path):
+    world = build_world(tmp_path, seed=2, sizes=SMALL)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    build_world(tmp_path, seed=2, sizes=SMALL)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    intact = contents(tmp_path)
+    world.problems_path("train").write_text("damaged")
+    (tmp_path / "world.json").unlink()
+    build_world(tmp_path, seed=2, sizes=SMALL)
+    assert contents(tmp_path) == intact
+    (world.databases_directory / world.databases[0].relative_path).unlink()
+    build_world(tmp_path, seed=2, sizes=SMALL)
+    assert contents(tmp_path) == intact
+
+
+def test_a_directory_with_another_world_is_refused(world):
+    with pytest.raises(DataError, match="holds a world with seed=0, not 1"):
+        build_world(world.directory, seed=1, sizes=SMALL)
+    with pytest.raises(DataError, match="sizes"):
+        build_world(world.directory, seed=0)
+
+
+def test_the_manifest_names_seed_databases_and_held_out_terms(world):
+    manifest = read_json(world.directory / "world.json")
+    assert manifest["seed"] == 0
+    assert manifest["in_domain"] == [database.name for database in world.in_domain]
+    assert manifest["held_out_terms"] == sorted(world.held_out_terms)
+    assert len(manifest["sha256"]) == 6 + 5
+
+
+def test_the_verifier_accepts_every_style_of_a_correct_answer_on_the_written_files(world):
+    paths = {database.name: database.relative_path for database in world.databases}
+    problems, responses = [], []
+    for question in draw_questions(world.databases, world.annotators, 40, Random(9)):
+        answer = {"gold_sql": gold_sql(question), "database": paths[question.domain.name]}
+        for style in STYLES:
+            problems.append(
+                Problem(problem_id=f"{len(problems)}", prompt=question.prompt, answer=answer)
+            )
+            responses.append(write_answer(read_correctly(question), style))
+    with closing(make_verifier("sql", databases=world.databases_directory)) as verifier:
+        verdicts = verifier.grade(problems, responses)
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.CORRECT}
+
+
+def test_problem_files_load_and_the_number_verifier_reads_the_answers_to_sums(world):
+    assert len(load_problems(world.problems_path("train"))) == 40
+    sums = load_problems(world.problems_path("arithmetic"))
+    verifier = make_verifier("number")
+    for form in ("calc:", "think: so"):
+        right = verifier.grade(sums, [f"{form} {item.answer['answer']}" for item in sums])
+        wrong = verifier.grade(sums, [f"{form} 18" for _ in sums])
+        assert {verdict.outcome for verdict in right} == {Outcome.CORRECT}
+        assert {verdict.outcome for verdict in wrong} == {Outcome.WRONG}
+
+
+def test_designing_a_world_touches_no_file(tmp_path):
+    world = design_world(tmp_path / "nowhere", seed=0)
+    assert not world.directory.exists()
+
+
+def test_the_world_has_the_problems_and_the_lessons_that_it_always_had(tmp_path):
+    world = build_world(tmp_path, seed=0)
+    digest = hashlib.sha256()
+    for name in ("train", "in_domain", "cross_domain", "arithmetic", UNLABELLED):
+        digest.update(world.problems_path(name).read_bytes())
+    # Of the files and of the base model's questions before there were hostile worlds.
+    assert digest.hexdigest() == "a173a4d138e0e08c7ce368245b859be81c6af216369108cfab26fedd3261d779"
+    asked = "\n".join(question.prompt for question in draw_pool(world, seed=0))
+    assert hashlib.sha256(asked.encode()).hexdigest().startswith("c522a7baccac913b")
+    assert list(read_json(tmp_path / "world.json")) == [
+        *("schema", "edition", "seed", "sizes", "in_domain", "cross_domain"),
+        *("held_out_terms", "sha256"),
+    ]
+
+
+def test_the_manifest_says_its_edition_and_the_hash_of_every_set(world):
+    manifest = read_json(world.directory / "world.json")
+    assert (manifest["schema"], manifest["edition"], manifest["seed"]) == (3, 2, 0)
+    assert manifest["sizes"]["unlabelled"] == 50
+    assert "unlabelled.jsonl" in manifest["sha256"]
+    assert manifest["held_out_terms"] == sorted(world.held_out_terms)
+
+
+def test_the_sets_are_as_large_as_promised(tmp_path):
+    world = build_world(tmp_path, seed=3)
+    sizes = {name: len(load(world, name)) for name in ("train", "in_domain", "cross_domain")}
+    assert sizes == {"train": 600, "in_domain": 300, "cross_domain": 300}
+    parts = [row["part"] for row in load(world, UNLABELLED)]
+    assert [parts.count(part) for part in PARTS] == [600, 600]
+    trained = {term for row in load(world, "train") for term in row["terms"]}
+    assert trained.isdisjoint(world.held_out_terms)
+    asked = {term for row in load(world, "in_domain") for term in row["terms"]}
+    assert world.held_out_terms < asked
+
+
+def test_unlabelled_rows_hold_a_prompt_and_where_it_belongs_and_nothing_else(world):
+    rows = load(world, UNLABELLED)
+    assert len({row["problem_id"] for row in rows}) == 100
+    inside = {database.name for database in world.in_domain}
+    for row in rows:
+        assert list(row) == ["problem_id", "prompt", "database", "db_id", "part"]
+        assert row["part"] == ("trained" if row["db_id"] in inside else "others")
+        assert (world.databases_directory / row["database"]).is_file()
+    assert [row["part"] for row in rows] == ["trained"] * 50 + ["others"] * 50
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_unlabelled_prompt_is_one_of_a_test_or_of_rl(tmp_path, seed):
+    world = build_world(tmp_path, seed=seed)
+    prompts = world.prompts(UNLABELLED)
+    assert len(set(prompts)) == 1200
+    for name in ("train", "in_domain", "cross_domain", "arithmetic"):
+        assert not set(prompts) & set(world.prompts(name))
+
+
+def test_unlabelled_questions_are_asked_whoever_annotates_and_whatever_the_answer(tmp_path):
+    world = build_world(tmp_path, seed=0)
+    taken = [p for name in ("train", "in_domain", "cross_domain") for p in world.prompts(name)]
+    rng = Random("quickstart world 0: unlabelled")
+    sides = (world.in_domain, world.cross_domain)
+    drawn = [draw_any_questions(side, 600, rng, taken=taken) for side in sides]
+    assert [q.prompt for questions in drawn for q in questions] == world.prompts(UNLABELLED)
+    databases = {database.name: database for database in world.databases}
+    asked = [(q, databases[q.domain.name]) for questions in drawn for q in questions]
+    # So it holds what the filters of the other sets would have left out.
+    assert world.held_out_terms <= {term for question, _ in asked for term in question.terms}
+    assert any(database.oracle(gold_sql(q)) in NOTHING for q, database in asked)
+    telling = sum(is_telling(q, database, world.annotators) for q, database in asked)
+    assert 0.3 * len(asked) < telling < 0.95 * len(asked)

@@ -1,0 +1,15 @@
+"""Worlds: small tasks of our own, drawn from a seed, whose effects show on a CPU in minutes."""
+
+from lab.worlds.table import WORLDS, newest_edition, world_kind
+from lab.worlds.world import PARTS, UNLABELLED, World, WorldKind, fingerprint
+
+__all__ = [
+    "PARTS",
+    "UNLABELLED",
+    "WORLDS",
+    "World",
+    "WorldKind",
+    "fingerprint",
+    "newest_edition",
+    "world_kind",
+]
