@@ -1,12 +1,13 @@
 """A server of runs in a thread of the test, and requests as they go over the wire."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import threading
 import time
 from types import SimpleNamespace
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -16,7 +17,7 @@ from dph.results.view.served_runs import ServedRuns
 
 @contextlib.contextmanager
 def serving(places, access=None):
-    """Serve runs on a free port: ``address``, ``port``, ``served`` and ``get(path, **words)``."""
+    """Serve runs on a free port: ``address``, ``port``, ``get(path)`` and ``get_part(name)``."""
     served, ready, made = ServedRuns(places), threading.Event(), []
     found = SimpleNamespace(served=served)
 
@@ -35,7 +36,8 @@ def serving(places, access=None):
     )
     thread.start()
     assert ready.wait(60)
-    found.get = lambda path, **words: get_json(found.port, path, **words)
+    found.get = lambda path: get_json(found.port, f"/api/{path}")
+    found.get_part = lambda name: get_json(found.port, f"/data/{name}")
     try:
         yield found
     finally:
@@ -57,10 +59,11 @@ def request(port, path, *, method="GET", headers=None):
         connection.close()
 
 
-def get_json(port, path, **words):
-    status, _, body = request(port, f"/api/{path}?{urlencode(words)}")
+def get_json(port, path):
+    status, headers, body = request(port, path)
     assert status == 200, (status, body)
-    return json.loads(body)
+    zipped = headers.get("content-encoding") == "gzip"
+    return json.loads(gzip.decompress(body) if zipped else body)
 
 
 def wait_for(true, *, seconds=120):

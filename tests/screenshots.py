@@ -12,7 +12,7 @@ from pathlib import Path
 
 from browser import open_browser, wait_until, why_no_browser
 from dph.results.report import read_report, write_report
-from live_server import serving, wait_for
+from live_server import serving
 from report_runs import make_runs
 
 WIDTHS = (1440, 390)
@@ -34,7 +34,6 @@ def main(out, runs):
         write_report(read_report(places), report)
         shoot_all(out, report.as_uri(), "", offline=True)
         with serving(places) as server:
-            wait_for(lambda: server.get("state")["answers"].endswith("-analysed"), seconds=600)
             shoot_all(out, server.address, "view-", offline=False)
 
 

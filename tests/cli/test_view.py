@@ -1,3 +1,4 @@
+import gzip
 import json
 import re
 import signal
@@ -37,7 +38,7 @@ def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(run
             ).groups()
             opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
             assert b"GRPO" in opener.open(f"{address}?token={token}").read()
-            index = json.loads(opener.open(f"{address}api/index").read())
+            index = json.loads(gzip.decompress(opener.open(f"{address}data/index").read()))
             assert [run["label"] for run in index["runs"]] == ["Base model", "DPH-F", "GRPO"]
         finally:
             process.send_signal(signal.SIGINT)

@@ -120,8 +120,8 @@ def view(
 
     access = access_for(host, name or (), ask=token)
     served = ServedRuns(runs, title=title, seed=seed)
-    count = len(served.snapshot.runs)
-    typer.echo(f"{count} models, {served.snapshot.answers:,} answers", err=True)
+    count = len(served.page.data.runs)
+    typer.echo(f"{count} models, {served.page.answers:,} answers", err=True)
     serve(served, access, port=port, on_ready=lambda address: typer.echo(f"view: {address}"))
 
 

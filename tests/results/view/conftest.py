@@ -2,7 +2,7 @@
 
 import pytest
 
-from live_server import serving, wait_for
+from live_server import serving
 from report_runs import make_runs
 
 
@@ -13,8 +13,5 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(runs):
-    """The runs analysed and all texts read."""
     with serving([runs]) as found:
-        wait_for(lambda: found.get("state")["answers"].endswith("-analysed"))
-        wait_for(lambda: found.get("state")["texts"] == [3, 3])
         yield found

@@ -45,14 +45,14 @@ def test_names_that_may_come_to_mean_this_machine_are_not_answered_to():
 
 
 def test_a_rebound_name_gets_nothing(server):
-    for path in ("/", "/api/index", "/page.js"):
+    for path in ("/", "/data/index", "/page.js"):
         status, _, body = request(server.port, path, headers={"Host": "evil.example"})
         assert (status, b"GRPO" in body) == (421, False)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_nothing_but_reading_is_answered(server, method):
-    assert request(server.port, "/api/index", method=method)[0] == 405
+    assert request(server.port, "/data/index", method=method)[0] == 405
 
 
 @pytest.mark.parametrize("path", ["/", "/api/state", "/page.js", "/nowhere", "/../../etc/passwd"])
@@ -78,7 +78,7 @@ def test_the_page_has_no_script_or_style_of_its_own(server):
 def test_without_the_token_nothing_is_told_and_with_it_a_cookie_keeps_it(small):
     with serving([small], Access(token=TOKEN)) as found:
         assert found.address.endswith(f"/?token={TOKEN}")
-        for path in ("/", "/api/index", "/page.js", "/?token=wrong", f"/api/index?token={TOKEN}"):
+        for path in ("/", "/data/index", "/page.js", "/?token=wrong", f"/data/index?token={TOKEN}"):
             status, headers, body = request(found.port, path)
             assert (status, "set-cookie" in headers, b"GRPO" in body) == (403, False, False), path
         status, headers, _ = request(found.port, f"/?token={TOKEN}")
@@ -88,6 +88,6 @@ def test_without_the_token_nothing_is_told_and_with_it_a_cookie_keeps_it(small):
         assert "SameSite=strict" in cookie
         assert f"dph-view-{found.port}=" in cookie
         known = {"Cookie": cookie.partition(";")[0]}
-        assert request(found.port, "/api/index", headers=known)[0] == 200
+        assert request(found.port, "/data/index", headers=known)[0] == 200
         bad = {"Cookie": f"dph-view-{found.port}=wrong"}
-        assert request(found.port, "/api/index", headers=bad)[0] == 403
+        assert request(found.port, "/data/index", headers=bad)[0] == 403

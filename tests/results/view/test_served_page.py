@@ -1,7 +1,6 @@
 """The served page in a browser, used as a person would, and while a run trains."""
 
 import json
-from unittest.mock import patch
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -9,9 +8,7 @@ import pytest
 
 from browser import MISSING, needs_browser, open_browser, wait_until
 from dph.recipe import save_recipe
-from dph.results.view import app
 from dph.runs.evaluate.progress_file import PROGRESS, write_progress_file
-from dph.runs.evaluate.samples_file import read_samples, write_samples
 from live_server import serving
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs, recipe
 
@@ -143,27 +140,6 @@ def test_a_run_is_switched_off_and_the_colours_of_the_page_change(server, open_p
     wait_until(page, "document.documentElement.dataset.shown === '#/'")
     page.keyboard.press("?")
     assert page.is_visible("#help")
-
-
-def test_answers_beyond_the_first_hundred_come_with_a_click(tmp_path, open_page):
-    place = make_runs(tmp_path / "runs", sets={"dev": 2})
-    path = place / "grpo" / "samples.parquet"
-    table = read_samples(path)
-    texts = pa.array([f"SELECT {i}" for i in range(len(table))])
-    numbered = table.set_column(table.schema.get_field_index("text"), "text", texts)
-    write_samples(path, numbered, digest="numbered")
-    with serving([place]) as server, patch.object(app, "ANSWERS", 4):
-        page = open_page(server, "#/problem/dev/dev-0000")
-        column = "#problem .column.of-r2"
-        page.wait_for_selector(f"{column} .answer")
-        kept = f"document.querySelector('{column} .kept').textContent"
-        assert page.evaluate(kept) == "the 4 most frequent of 9 different answers"
-        page.click(f"{column} button:has-text('show more answers')")
-        wait_until(page, f"{kept} === 'the 8 most frequent of 9 different answers'")
-        page.click(f"{column} button:has-text('show more answers')")
-        wait_until(page, f"{kept} === '9 different answers'")
-        assert page.locator(f"{column} .answer").count() == 9
-        page.close()
 
 
 PAGES = ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}")

@@ -6,8 +6,7 @@ import os
 import pytest
 
 from dph.errors import DataError
-from dph.results.view.served_runs import ServedRuns
-from dph.results.view.snapshot import LOGS, state_of
+from dph.results.view.served_runs import LOGS, ServedRuns, state_of
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from live_server import request, serving, wait_for
 from report_runs import make_runs
@@ -49,7 +48,7 @@ def test_a_new_step_is_in_the_charts_and_a_damaged_line_is_told(tmp_path):
         assert (reward["columns"]["x"][-1], reward["columns"]["value"][-1]) == (41, 7.5)
         with (run / "metrics.jsonl").open("a") as file:
             file.write("garbage\n")
-        wait_for(lambda: "line 42 is damaged" in found.get("state")["reading"], seconds=20)
+        wait_for(lambda: "line 42 is damaged" in found.get("state")["error"], seconds=20)
         reward = next(chart for chart in found.get("charts") if chart["title"] == "Reward")
         assert reward["columns"]["x"][-1] == 41  # what was read is still shown
 
@@ -58,17 +57,32 @@ def test_nothing_in_the_run_directories_is_written(tmp_path):
     runs = make_runs(tmp_path / "made", sets={"dev": 3})
     before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
     with serving([runs]) as found:
-        wait_for(lambda: found.get("state")["answers"].endswith("-analysed"))
-        for address in ("/", "/api/index", "/api/problem?set=dev&id=dev-0000&shown=r0"):
+        for address in ("/", "/data/index", "/data/answers-0-0", "/api/state"):
             assert request(found.port, address)[0] == 200
     assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
 
 
-def test_runs_that_cannot_be_compared_are_served_without_and_it_says_so(tmp_path):
+def test_runs_that_cannot_be_compared_are_refused_and_later_ones_leave_the_page(tmp_path):
     runs = make_runs(tmp_path / "made", sets={"dev": 3})
-    table = read_samples(runs / "grpo" / "samples.parquet")
-    write_samples(runs / "grpo" / "samples.parquet", table.slice(0, 9), digest="fewer")
+    path = runs / "grpo" / "samples.parquet"
+    whole = read_samples(path)
     with serving([runs]) as found:
-        wait_for(lambda: "could not be compared" in found.get("state")["reading"])
-        listed = found.get("problems", set="dev", shown="r0 r1 r2")
-        assert listed["count"] == 3
+        page = found.get("state")["answers"]
+        write_samples(path, whole.slice(0, 9), digest="fewer")
+        wait_for(lambda: "cannot be compared" in found.get("state")["error"], seconds=20)
+        assert found.get("state")["answers"] == page
+    with pytest.raises(DataError, match="cannot be compared"):
+        ServedRuns([runs])
+
+
+def test_the_parts_are_those_of_the_report_file(server):
+    index = server.get_part("index")
+    assert [run["label"] for run in index["runs"]] == ["Base model", "DPH-F", "GRPO"]
+    (name, first), *_ = index["sets"][0]["pieces"]
+    piece = server.get_part(name)
+    assert (piece["first"], len(piece["problems"]) > 0) == (first, True)
+
+
+@pytest.mark.parametrize("name", ["answers-9-9", "..%2f..%2fetc%2fpasswd", "index%00", "style.css"])
+def test_a_part_that_does_not_exist_is_not_found(server, name):
+    assert request(server.port, f"/data/{name}")[0] == 404

@@ -7,7 +7,7 @@ neighbouring problems, which the page reads one by one. docs/report.md has the c
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -322,24 +322,27 @@ def unpacked(letters: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerBlocks:
-    """``index`` (JSON, not packed yet) and the letters of every piece, by the id of its element."""
+    """``index`` (JSON, not packed yet) and every piece, packed, by its id."""
 
     index: dict[str, Any]
-    pieces: dict[str, str]
+    pieces: dict[str, Any]
     answers: int
     """Answers of all runs, greedy ones among them."""
 
 
-def answer_blocks(data: ReportData, limits: Limits) -> AnswerBlocks:
-    """All problems of all sets with every run's answers."""
+def answer_blocks(
+    data: ReportData, limits: Limits, *, pack: Callable[[Any], Any] = packed
+) -> AnswerBlocks:
+    """All problems of all sets with every run's answers, a piece at a time through ``pack``."""
     outcomes, styles = Words(list(Outcome)), Words()
     sets: list[dict[str, Any]] = []
-    pieces: dict[str, str] = {}
+    pieces: dict[str, Any] = {}
     for number, name in enumerate(data.sets):
         packed_set = _packed_set(data, name, outcomes, styles, limits)
-        names = {f"answers-{number}-{i}": piece for i, piece in enumerate(packed_set.pieces())}
-        pieces |= {key: packed(piece) for key, piece in names.items()}
-        starts = [[key, piece["first"]] for key, piece in names.items()]
+        starts = []
+        for i, piece in enumerate(packed_set.pieces()):
+            starts.append([f"answers-{number}-{i}", piece["first"]])
+            pieces[f"answers-{number}-{i}"] = pack(piece)
         sets.append({**packed_set.index(), "pieces": starts})
     index = {"sets": sets, "outcomes": outcomes.all(), "styles": styles.all()}
     index["seen"] = seen_outcomes(run.samples for run in data.runs if run.samples is not None)

@@ -104,9 +104,9 @@ _LAST = (
     "main.js",
 )
 FILE_SCRIPTS = (*_FIRST, "listed.js", "search.js", "file.js", *_LAST)
-"""The scripts of a page that holds its data, in the order in which they are run."""
-SERVED_SCRIPTS = (*_FIRST, "served.js", "live.js", *_LAST)
-"""Those of a page that asks the server it came from."""
+"""The scripts of the page, in the order in which they are run."""
+SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
+"""Those of a page that asks the server it came from what is new."""
 
 
 def page_html(data: ReportData, *, title: str, made: datetime | None = None, **parts: Any) -> str:
@@ -256,7 +256,7 @@ def write_report(
         styles=[Markup(style) for style in styles],
         vega=Markup(scripts[0]),
         script=Markup(scripts[1]),
-        index=packed(_index(data, blocks.index)),
+        index=packed(report_index(data, blocks.index)),
         pieces=blocks.pieces,
         answers=blocks.answers,
     )
@@ -265,7 +265,8 @@ def write_report(
     return ReportFile(path=path, size=path.stat().st_size, code=code, answers=blocks.answers)
 
 
-def _index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
+def report_index(data: ReportData, answers: dict[str, Any]) -> dict[str, Any]:
+    """All of the page but texts: runs, charts, the table, and ``answers``, the index of those."""
     charts = [chart.document() for chart in report_charts(data)]
     table = run_table(data).document()
     return {**page_index(data), "charts": charts, "table": table, **answers}

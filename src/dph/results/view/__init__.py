@@ -1,4 +1,4 @@
-"""``dph view``: the report's page served from run directories, whatever their size, as they grow.
+"""``dph view``: the report's page, served while its runs grow.
 
 Read-only. Needs the extra ``dph-rl[report]`` (Starlette, uvicorn and what a report needs).
 """

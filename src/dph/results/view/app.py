@@ -4,14 +4,13 @@ import contextlib
 import errno
 import secrets
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,143 +21,10 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dph.errors import DataError, SettingsError
-from dph.records import Outcome
-from dph.results.read.run_results import token_detail
-from dph.results.report.answers import EqualAnswers, equal_answers, json_bytes, shown_problem
-from dph.results.report.page import SERVED_SCRIPTS, page_index, page_script, vega_script
+from dph.errors import SettingsError
+from dph.results.report.answers import json_bytes
+from dph.results.report.page import SERVED_SCRIPTS, page_script, vega_script
 from dph.results.view.served_runs import ServedRuns
-from dph.results.view.set_index import MOST, SetIndex, number_of, query_of
-from dph.results.view.snapshot import Snapshot
-
-# The documents, as JSON. Names in an address are looked up in tables of what was read; None: there
-# is no such thing.
-
-Words = Mapping[str, str]
-
-LONGEST = 50_000
-"""Characters of a text that come with a problem; a click brings the whole."""
-ANSWERS = 100
-"""Different answers of a run to a problem that come at once; a click brings as many more."""
-
-
-def index_document(served: ServedRuns) -> dict[str, Any]:
-    """Runs, charts, and what problems can be filtered by."""
-    snapshot = served.snapshot
-    runs = [run for of in snapshot.sets.values() for run in of.runs.values()]
-    seen = {name for run in runs for name in run.counts.outcomes}
-    styles = dict.fromkeys(name for run in runs for name in run.counts.styles)
-    return {
-        **page_index(snapshot.data()),
-        "charts": served.charts(),
-        "table": served.table,
-        "sets": [
-            {"set": name, "size": len(of.ids), "runs": {key: {} for key in of.runs}}
-            for name, of in snapshot.sets.items()
-        ],
-        "outcomes": list(Outcome),
-        "seen": [outcome.value for outcome in Outcome if outcome in seen],
-        "styles": list(styles),
-        "state": served.state(),
-    }
-
-
-def problems_document(served: ServedRuns, words: Words) -> dict[str, Any] | None:
-    """Lines ``first`` to ``first + count`` of the list of problems that pass a filter."""
-    snapshot = served.snapshot
-    query = query_of(words)
-    of = snapshot.sets.get(query.set)
-    if of is None:
-        return None
-    first = max(0, number_of(words, "first"))
-    count = min(MOST, max(0, number_of(words, "count", MOST)))
-    places = of.places(query, snapshot.texts.having(query))
-    lines = [of.line(int(place)) for place in places[first : first + count]]
-    return {"count": len(places), "problems": lines}
-
-
-def problem_document(served: ServedRuns, words: Words) -> dict[str, Any] | None:
-    """A problem with the answers of every run, and its neighbours in the list."""
-    snapshot = served.snapshot
-    query = query_of(words)
-    of = snapshot.sets.get(query.set)
-    place = None if of is None else of.place.get(words.get("id", ""))
-    if of is None or place is None:
-        return None
-    listed = of.places(query, snapshot.texts.having(query))
-    here = np.flatnonzero(listed == place)
-    around, at = (listed, int(here[0])) if len(here) else (np.arange(len(of.ids)), place)
-    problem_id = of.ids[place]
-    return {
-        "listed": of.line(place),
-        "problem": shown_problem(of.problems.get(problem_id)),
-        "runs": {key: _answers(snapshot, of, key, place, 0) for key in of.runs},
-        "at": at,
-        "of": len(around),
-        "previous": of.ids[int(around[at - 1])] if at else None,
-        "next": of.ids[int(around[at + 1])] if at + 1 < len(around) else None,
-    }
-
-
-def answers_document(served: ServedRuns, words: Words) -> list[dict[str, Any]] | None:
-    """Further answers of a run to a problem, from the ``first``-th different one on."""
-    found = _run_of(served.snapshot, words)
-    if found is None:
-        return None
-    of, key, place = found
-    first = max(0, number_of(words, "first"))
-    answers: list[dict[str, Any]] = _answers(served.snapshot, of, key, place, first)["answers"]
-    return answers
-
-
-def text_document(served: ServedRuns, words: Words) -> str | None:
-    """The whole text of one answer."""
-    found = _run_of(served.snapshot, words)
-    if found is None:
-        return None
-    sample = number_of(words, "sample")
-    rows = _rows(served.snapshot, *found)
-    return next((str(row["text"]) for row in rows if row["sample_index"] == sample), None)
-
-
-def _run_of(snapshot: Snapshot, words: Words) -> tuple[SetIndex, str, int] | None:
-    of = snapshot.sets.get(words.get("set", ""))
-    key, problem_id = words.get("run", ""), words.get("id", "")
-    if of is None or key not in of.runs or problem_id not in of.place:
-        return None
-    return of, key, of.place[problem_id]
-
-
-def _rows(snapshot: Snapshot, of: SetIndex, key: str, place: int) -> list[Mapping[str, Any]]:
-    run = of.runs[key]
-    at = int(run.at[place])
-    if at < 0:
-        return []
-    return snapshot.samples[key].rows(int(run.counts.first[at]), int(run.counts.rows[at]))
-
-
-def _answers(snapshot: Snapshot, of: SetIndex, key: str, place: int, first: int) -> dict[str, Any]:
-    ranked = equal_answers(_rows(snapshot, of, key, place))
-    details = _details(snapshot, key, of.name, of.ids[place])
-    shown = ranked[first : first + ANSWERS]
-    return {"different": len(ranked), "answers": [_answer(one, details) for one in shown]}
-
-
-def _answer(one: EqualAnswers, details: Mapping[int, Any]) -> dict[str, Any]:
-    shortened = {"text": one.text[:LONGEST], "reason": one.reason[:LONGEST]}
-    return {**one.document(details), **shortened, "length": len(one.text)}
-
-
-def _details(snapshot: Snapshot, key: str, name: str, problem_id: str) -> dict[int, Any]:
-    """Tokens of a run's answers to a problem, by sample."""
-    if key not in snapshot.tokens:
-        return {}
-    file, places = snapshot.tokens[key]
-    if (name, problem_id) not in places:
-        return {}
-    rows = file.rows(*places[name, problem_id])
-    return {row["sample_index"]: token_detail(row) for row in rows}
-
 
 # Who may ask what: only to read, under a name of this machine, and elsewhere with a token.
 #
@@ -277,28 +143,16 @@ def _cookie(header: str, name: str) -> str:
     return "" if found is None else found.value
 
 
-_DOCUMENTS: dict[str, Callable[[ServedRuns, Words], Any]] = {
-    "index": lambda served, _: index_document(served),
-    "state": lambda served, _: served.state(),
-    "charts": lambda served, _: served.charts(),
-    "problems": problems_document,
-    "problem": problem_document,
-    "answers": answers_document,
-    "text": text_document,
-}
-
-
 def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") -> Starlette:
     """The server of ``served``; it reads and never writes."""
-    fixed = {
-        "/page.js": ("text/javascript", page_script(SERVED_SCRIPTS).encode()),
-        "/vega.js": ("text/javascript", vega_script().encode()),
-    }
+    fixed = {"/page.js": page_script(SERVED_SCRIPTS).encode(), "/vega.js": vega_script().encode()}
     routes = [
-        Route("/", lambda _: _text("text/html", served.html.encode())),
-        Route("/page.css", lambda _: _text("text/css", served.styles().encode())),
-        *(Route(path, _fixed(*content)) for path, content in fixed.items()),
-        *(Route(f"/api/{name}", _answering(served, make)) for name, make in _DOCUMENTS.items()),
+        Route("/", lambda _: Response(served.page.html, media_type="text/html")),
+        Route("/page.css", lambda _: Response(served.page.styles, media_type="text/css")),
+        Route("/api/state", lambda _: _json(served.state())),
+        Route("/api/charts", lambda _: _json(served.charts())),
+        Route("/data/{part}", lambda request: _part(served, request.path_params["part"])),
+        *(Route(path, _script(text)) for path, text in fixed.items()),
     ]
     middleware = [
         Middleware(Guard, access, cookie=cookie),
@@ -307,30 +161,21 @@ def make_app(served: ServedRuns, access: Access, *, cookie: str = "dph-view") ->
     return Starlette(routes=routes, middleware=middleware)
 
 
-def _answering(
-    served: ServedRuns, make: Callable[[ServedRuns, Words], Any]
-) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:
-        try:
-            document = make(served, request.query_params)
-        except (SettingsError, DataError) as error:
-            status = 400 if isinstance(error, SettingsError) else 500
-            return _json({"error": str(error)}, status)
-        return _json(document, 404 if document is None else 200)
-
-    return answer
+def _script(text: bytes) -> Callable[[Request], Response]:
+    return lambda _: Response(text, media_type="text/javascript")
 
 
-def _json(document: Any, status: int) -> Response:
-    return Response(json_bytes(document), status, media_type="application/json")
+def _json(document: Any) -> Response:
+    return Response(json_bytes(document), media_type="application/json")
 
 
-def _fixed(media_type: str, content: bytes) -> Callable[[Request], Response]:
-    return lambda _: _text(media_type, content)
-
-
-def _text(media_type: str, content: bytes) -> Response:
-    return Response(content, media_type=media_type)
+def _part(served: ServedRuns, name: str) -> Response:
+    """The index or a piece of answers; a name is looked up in a table and never a path on disk."""
+    found = served.page.parts.get(name)
+    if found is None:
+        return Response(b"null", 404, media_type="application/json")
+    encoded = {"Content-Encoding": "gzip"}
+    return Response(found, headers=encoded, media_type="application/json")
 
 
 # The server itself: a socket, and uvicorn on it until somebody ends it.

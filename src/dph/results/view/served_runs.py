@@ -1,241 +1,183 @@
-"""Runs that are served, kept up with as their files change; requests read what is there.
+"""The report of run directories, made anew when their files change."""
 
-One thread does all reading. It looks once a second: changed answers are read anew and analysed, and
-logs as long as somebody has the page open.
-"""
-
-import json
+import gzip
+import hashlib
 import logging
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dph._base.files import read_json, write_text
-from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.processes import Fresh, Job
 from dph.errors import DphError
+from dph.results.read.found_runs import runs_at
+from dph.results.read.run_results import RunResults
+from dph.results.report.answers import Limits, answer_blocks, json_bytes
 from dph.results.report.charts import training_charts
-from dph.results.report.page import page_html, page_styles, progress_of
-from dph.results.report.report_data import ReportRun, changes_of, read_report
-from dph.results.report.run_table import run_table
-from dph.results.report.set_charts import set_charts
-from dph.results.view.snapshot import LOGS, Snapshot, answers_state, read_snapshot, state_of
-
-# Comparison and diagnosis of the runs, in a process of its own: they take long and much memory.
-
-_ENTRY = "dph.results.view.served_runs:analyse"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisResult:
-    """The page, its table of runs, charts of sets, and what became of problems by set and run."""
-
-    html: str
-    table: dict[str, Any]
-    charts: list[dict[str, Any]]
-    changes: Mapping[str, Mapping[str, Mapping[str, str]]]
-
-
-def page_of(state: str, answers: int) -> dict[str, Any]:
-    """Values of the template of a served page."""
-    return {"served": state, "answers": answers}
-
-
-def analyse(payload: Mapping[str, Any]) -> None:
-    """Write ``page.html`` and ``analysis.json`` into the payload's directory.
-
-    Raises:
-        DataError: a run cannot be read, or runs have other problems.
-    """
-    out = Path(payload["out"])
-    data = read_report([Path(one) for one in payload["runs"]], seed=payload["seed"], texts=False)
-    parts = page_of(payload["page"], payload["answers"])
-    write_text(out / "page.html", page_html(data, title=payload["title"], **parts))
-    changes = {
-        name: {run.key: changes_of(data.diagnoses.get(run.key), name) for run in data.runs}
-        for name in data.sets
-    }
-    charts = [chart.document() for chart in set_charts(data)]
-    found = {"table": run_table(data).document(), "charts": charts, "changes": changes}
-    write_text(out / "analysis.json", json.dumps(found))
-
-
-class Analysis:
-    """An analysis under way."""
-
-    def __init__(self, payload: Mapping[str, Any], out: Path) -> None:
-        self._out = out
-        # One job alone: nothing that others could use is imported for it.
-        log = out / "analysis.log"
-        self._jobs = CoreJobs(1, lambda _: log, entry=_ENTRY, start_by=Fresh)
-        self._jobs.start(Job(id="analysis", payload={**payload, "out": str(out)}))
-
-    def result(self) -> AnalysisResult | str | None:
-        """The result, or the reason for having none; None while it runs."""
-        ended = self._jobs.poll()
-        if ended is None:
-            return None
-        if ended.error:
-            return ended.error
-        html = (self._out / "page.html").read_text(encoding="utf-8")
-        return AnalysisResult(html=html, **read_json(self._out / "analysis.json"))
-
-    def close(self) -> None:
-        """End it."""
-        self._jobs.close()
-
+from dph.results.report.page import page_html, page_styles, progress_of, report_index
+from dph.results.report.report_data import ReportData, read_report
+from dph.runs.directory import (
+    EVALUATION,
+    METRICS,
+    PROBLEMS_FILE,
+    PROGRESS_FILE,
+    RECIPE,
+    SAMPLES,
+    TOKENS_FILE,
+)
 
 logger = logging.getLogger(__name__)
+
+LOGS = (METRICS, PROGRESS_FILE)
+"""Files that grow while a run trains."""
+ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
+"""Files that an evaluation writes whole."""
+
+
+def state_of(directories: Iterable[Path], names: Iterable[str]) -> str:
+    """A digest of the sizes and times of the files of these names; it changes when they do."""
+    looked = hashlib.sha256()
+    names = tuple(names)
+    for directory in directories:
+        for name in names:
+            looked.update(f"{directory}\0{name}\0{_stamp(directory / name)}\0".encode())
+    return looked.hexdigest()[:16]
+
+
+def _stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return "-"
+    return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+
+
+def answers_state(places: Sequence[Path]) -> str:
+    """State of the answers of the runs at ``places`` and of their initial policies.
+
+    Raises:
+        DataError: there is no run.
+    """
+    around = [(run, *RunResults(run).base_places) for run in runs_at(places)]
+    return state_of([path for paths in around for path in paths], ANSWERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServedPage:
+    """A report as it is served; ``parts`` are gzipped JSON: the index, and pieces of answers."""
+
+    state: str
+    data: ReportData
+    html: str
+    styles: str
+    parts: Mapping[str, bytes]
+    answers: int
+
+
+def read_page(places: Sequence[Path], *, title: str, seed: int) -> ServedPage:
+    """Read the runs at ``places`` and make their page.
+
+    Raises:
+        DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
+    """
+    state = answers_state(places)  # before reading: a file that changes meanwhile is read again
+    data = read_report(places, seed=seed)
+    blocks = answer_blocks(data, Limits(longest=LONGEST), pack=_gzipped)
+    return ServedPage(
+        state=state,
+        # Answers are in the parts now; they are most of the memory.
+        data=replace(data, runs=[replace(run, samples=None, tokens={}) for run in data.runs]),
+        html=page_html(data, title=title, served=state, answers=blocks.answers),
+        styles="\n".join(page_styles(data)),
+        parts={"index": _gzipped(report_index(data, blocks.index)), **blocks.pieces},
+        answers=blocks.answers,
+    )
+
+
+LONGEST = 1_000_000
+"""Characters of a text that are served."""
+
+
+def _gzipped(value: Any) -> bytes:
+    return gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
+
 
 _LOOK_EVERY = 1.0
 """Seconds between looks at the files."""
 _ASKED_LATELY = 15.0
-"""Seconds after the last question for which logs are kept up with."""
+"""Seconds after the last request during which files are looked at."""
 
 
 class ServedRuns:
     """The runs at ``places``, as a server shows them.
 
-    ``page`` is the state of what the page shows: of the answers, and whether they were analysed.
-
     Raises:
-        DataError: there is no run, or one is damaged.
+        DataError: there is no run, one is damaged, or they were evaluated on other problems.
     """
 
     def __init__(self, places: Sequence[Path], *, title: str = "dph view", seed: int = 0) -> None:
         self._places, self._title, self._seed = list(places), title, seed
         self._stop, self._asked = threading.Event(), time.monotonic()
-        self._said, self._not_compared = "", ""
-        self._analysis: Analysis | None = None
-        self._reading: Iterator[None] | None = None
-        self._training: list[dict[str, Any]] = []
-        self._logged: Sequence[ReportRun] = ()
-        self.logs = ""
         self._thread = threading.Thread(target=self._keep_up, name="dph view", daemon=True)
-        snapshot = read_snapshot(self._places)
-        self._tried = snapshot.state
-        self._directory = tempfile.TemporaryDirectory(
-            prefix="dph-view-", ignore_cleanup_errors=True
-        )
-        try:
-            self._take(snapshot)
-            self._read_logs()
-        except BaseException:
-            self.close()
-            raise
+        self._error = ""
+        self.page = read_page(self._places, title=title, seed=seed)
+        self._tried = self.page.state
+        self._read_logs()
 
     def start(self) -> None:
-        """Begin to keep up."""
+        """Begin to follow the files."""
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and what it began."""
+        """End the thread."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
-        if self._analysis is not None:
-            self._analysis.close()
-        self._directory.cleanup()
-
-    def charts(self) -> list[dict[str, Any]]:
-        """Every chart of the page."""
-        return [*self._set_charts, *self._training]
 
     def state(self) -> dict[str, Any]:
-        """State that a page asks for repeatedly; names change with what they name."""
+        """State that a page asks for repeatedly: names that change with the data, and progress."""
         self._asked = time.monotonic()
-        texts = self.snapshot.texts
         return {
-            "charts": f"{self.logs} {self.page}",
-            "answers": self.page,
-            "reading": self._said
-            or self._not_compared
-            or ("comparing …" if self._analysis else ""),
-            "texts": [texts.read, texts.parts],
-            "progress": progress_of(self._logged),
+            "charts": self._logs,
+            "answers": self.page.state,
+            "error": self._error,
+            "progress": self._progress,
         }
 
-    def styles(self) -> str:
-        """The page's styles."""
-        return "\n".join(page_styles(self.snapshot.data()))
+    def charts(self) -> list[dict[str, Any]]:
+        """The charts of training, up to date."""
+        return self._charts
 
     def _keep_up(self) -> None:
-        """Look again and again; what cannot be read is told, and looked at again."""
-        try:
-            while not self._stop.is_set():
-                try:
+        while not self._stop.wait(_LOOK_EVERY):
+            try:
+                if time.monotonic() - self._asked < _ASKED_LATELY:
                     self._look()
-                    self._said = ""
-                except (DphError, OSError) as error:
-                    self._said = f"cannot be read: {error}"
-                self._stop.wait(0 if self._reading else _LOOK_EVERY)
-        except Exception:
-            self._said = "dph view failed; see its terminal for the cause"
-            logger.exception("dph view stopped reading")
-            raise
+                    self._error = "" if self.page.state == self._tried else self._error
+            except (DphError, OSError) as error:
+                self._error = f"cannot be read: {error}"
+            except Exception:
+                self._error = "dph view failed; see its terminal for the cause"
+                logger.exception("dph view stopped reading")
+                raise
 
     def _look(self) -> None:
-        if self._reading is not None and next(self._reading, self) is self:
-            self._reading = None
-        if self._analysis is not None and (found := self._analysis.result()) is not None:
-            self._analysis = None
-            self._take_in(found)
-        if time.monotonic() - self._asked > _ASKED_LATELY:
-            return
         state = answers_state(self._places)
         if state != self._tried:
-            self._tried = state  # what cannot be read is read again when it has changed
-            self._take(read_snapshot(self._places))
+            self._tried = state  # an unreadable file is read again when it has changed
+            self.page = read_page(self._places, title=self._title, seed=self._seed)
             self._read_logs()
-        elif self._logs_state() != self.logs:
+        elif self._logs_state() != self._logs:
             self._read_logs()
 
     def _logs_state(self) -> str:
-        return state_of([run.path for run in self.snapshot.runs], LOGS)
-
-    def _take(self, snapshot: Snapshot) -> None:
-        """Show a snapshot, and begin to read and to analyse its answers."""
-        if self._analysis is not None:
-            self._analysis.close()
-            self._analysis = None
-        data = snapshot.data()
-        self.html = page_html(data, title=self._title, **page_of(snapshot.state, snapshot.answers))
-        self.table = run_table(data).document()
-        self._set_charts: list[dict[str, Any]] = []
-        self.snapshot, self.page = snapshot, snapshot.state
-        self._reading = snapshot.texts.read_answers()
-        self._not_compared = ""
-        if snapshot.answers:
-            self._analysis = Analysis(self._payload(), Path(self._directory.name))
-
-    def _payload(self) -> dict[str, Any]:
-        return {
-            "runs": [str(run.path) for run in self.snapshot.runs if not run.is_base],
-            "seed": self._seed,
-            "title": self._title,
-            "page": f"{self.snapshot.state}-analysed",
-            "answers": self.snapshot.answers,
-        }
-
-    def _take_in(self, found: AnalysisResult | str) -> None:
-        if isinstance(found, str):
-            self._not_compared = f"the runs could not be compared: {found}"
-            logger.warning("%s", self._not_compared)
-            return
-        for name, of_set in self.snapshot.sets.items():
-            of_set.take_changes(found.changes.get(name, {}))
-        self.html, self.table, self._set_charts = found.html, found.table, found.charts
-        self.page = f"{self.snapshot.state}-analysed"
+        return state_of([run.path for run in self.page.data.runs], LOGS)
 
     def _read_logs(self) -> None:
-        """The training charts anew; the state is taken first, so that nothing is missed."""
+        """Draw the charts of training; the state is taken first, so that nothing is missed."""
         logs = self._logs_state()
-        runs = [run.with_logs() for run in self.snapshot.runs]
-        charts = training_charts(runs, self.snapshot.groups)
-        self._training = [chart.document() for chart in charts]
-        self._logged = runs
-        self.logs = logs
+        runs = [run.with_logs() for run in self.page.data.runs]
+        self._charts = [one.document() for one in training_charts(runs, self.page.data.groups)]
+        self._progress = progress_of(runs)
+        self._logs = logs

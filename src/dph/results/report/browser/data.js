@@ -1,4 +1,4 @@
-// What pages are made of, wherever it comes from: the file itself (file.js) or a server (served.js).
+// What pages are made of (file.js reads it).
 "use strict";
 
 /**

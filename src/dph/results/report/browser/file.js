@@ -1,18 +1,30 @@
-// All that the page shows lies in the page: gzip in base64, read when it is needed.
+// The data of the page, read when they are needed: in the page itself as gzip in base64, or from the
+// server that it came from.
 "use strict";
 
 /**
- * The value in the element `id`.
+ * The value in the element `id`, or the server's part of that name.
  * @param {string} id
  * @returns {Promise<any>}
  */
 async function unpack(id) {
-  const letters = byId(id).textContent || "";
-  const binary = atob(letters);
+  const inside = document.getElementById(id);
+  if (!inside) return ask(`data/${id}`);
+  const binary = atob(inside.textContent || "");
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
+}
+
+/**
+ * @param {string} what of the server's addresses
+ * @returns {Promise<any>}
+ */
+async function ask(what) {
+  const answer = await fetch(what);
+  if (!answer.ok) throw new Error(`${what}: ${answer.status}`);
+  return answer.json();
 }
 
 /** @returns {Promise<Index>} */
@@ -22,8 +34,15 @@ function readIndex() {
 
 /** Run the charts' script, which takes longer than the rest of the page and is not always needed. */
 async function readVega() {
+  const inside = document.getElementById("vega");
   // The page's policy lets a script run whose text has the hash that it names.
-  document.body.append(make("script", {}, byId("vega").textContent));
+  if (inside) return document.body.append(make("script", {}, inside.textContent));
+  const script = make("script", { src: "vega.js" });
+  await new Promise((resolve, reject) => {
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new Error("the script of the charts did not load")));
+    document.body.append(script);
+  });
 }
 
 /** @type {Map<string, Promise<any>>} */
@@ -117,6 +136,3 @@ function answersAt(found, columns, at) {
     };
   });
 }
-
-/** A file holds what it holds: there is nowhere to ask for the rest. */
-const readRest = null;

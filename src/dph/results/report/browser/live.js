@@ -2,44 +2,33 @@
 "use strict";
 
 /**
- * @typedef {{charts: string, answers: string, reading: string, texts: [number, number],
- *   progress: Progress[]}} State
- *   names of what the charts and the answers are made of, what is being read (""), texts read
+ * @typedef {{charts: string, answers: string, error: string, progress: Progress[]}} State
+ *   names that change with the logs and with the answers, and why files cannot be read ("")
  */
 
 const EVERY = 1500; // milliseconds between two questions
+const LIVE = ["training", "after_rl"]; // sections whose charts grow with the logs
 /** @type {State | null} */
 let known = null;
 
 /** @param {State} state */
 async function takeIn(state) {
   if (!known || state.charts !== known.charts) {
-    index.charts = (await ask("charts")) || index.charts;
+    const others = index.charts.filter(({ section }) => !LIVE.includes(section));
+    index.charts = [...others, ...await ask("api/charts")];
     showCharts();
     whenIdle(drawShown);
   }
-  if (state.answers !== document.documentElement.dataset.page) showFresh(state.answers);
+  // A list does not change under a reader's eyes: a click shows what is new.
+  byId("fresh").hidden = state.answers === document.documentElement.dataset.page;
   if (!known || JSON.stringify(state.progress) !== JSON.stringify(known.progress)) showProgress(state.progress);
-  byId("reading").textContent = state.reading;
-  if (!known || String(state.texts) !== String(known.texts)) {
-    for (const told of onRead) told(...state.texts);
-  }
+  byId("reading").textContent = state.error;
   known = state;
-}
-
-/**
- * Lists do not change under a reader's eyes: there a click shows what is new.
- * @param {string} answers
- */
-function showFresh(answers) {
-  const analysed = `${document.documentElement.dataset.page}-analysed` === answers;
-  if (analysed && !page().startsWith("problem")) location.reload();
-  else byId("fresh").hidden = false;
 }
 
 async function look() {
   try {
-    await takeIn(await ask("state"));
+    await takeIn(await ask("api/state"));
     byId("gone").hidden = true;
   } catch (error) {
     byId("gone").hidden = false; // the server was ended; it may come back
@@ -48,7 +37,7 @@ async function look() {
   window.setTimeout(look, EVERY);
 }
 
-function startReading() {
+function startLive() {
   byId("fresh").addEventListener("click", () => location.reload());
   look();
 }

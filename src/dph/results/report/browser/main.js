@@ -102,7 +102,7 @@ async function start() {
   await showPage(true);
   window.addEventListener("hashchange", () => showPage());
   document.documentElement.dataset.ready = "yes";
-  whenIdle(startReading);
+  if (document.documentElement.dataset.page) startLive();
 }
 
 start();

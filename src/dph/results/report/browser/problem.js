@@ -25,9 +25,8 @@ function lettersOf(whole) {
 /**
  * @param {Answer} answer
  * @param {string} letter
- * @param {string} run
  */
-function answerCard(answer, letter, run) {
+function answerCard(answer, letter) {
   const drawn = answer.samples.filter((sample) => sample >= 0).length;
   const greedy = answer.samples.some((sample) => sample < 0);
   const mark = make("button", { type: "button", class: "letter", title: "show the same answer in other runs", "aria-pressed": "false" }, letter);
@@ -42,19 +41,9 @@ function answerCard(answer, letter, run) {
   head.append(differs);
   const card = make("li", { class: "answer", "data-letter": letter }, head,
     answer.reason ? make("p", { class: "reason" }, ...visible(answer.reason)) : null,
-    answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length, wholeText(answer, run)));
+    answer.detail ? tokenBlock(answer.detail) : textBlock(answer.text, answer.length));
   differs.addEventListener("click", () => compareAnswer(card, answer, letter));
   return card;
-}
-
-/**
- * How the rest of a long answer is had; null where nobody can be asked.
- * @param {Answer} answer
- * @param {string} run
- */
-function wholeText(answer, run) {
-  const mine = opened, rest = readRest;
-  return rest && mine ? () => rest.text(mine.set.set, mine.listed.id, run, answer.samples[0]) : null;
 }
 
 /** @type {{letter: string, text: string} | null} the answer that others are compared with */
@@ -95,41 +84,20 @@ function markSame(letter) {
  */
 function runColumn(run, of, letters) {
   const score = of.listed.runs[run.key], found = of.runs[run.key];
-  const answers = make("ol", { class: "answers" }, ...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || "", run.key)));
+  const answers = make("ol", { class: "answers" }, ...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || "")));
   return make("section", { class: `column of-${run.key}`, "data-run": run.key, "aria-label": run.label },
     make("h3", {}, make("span", { class: "swatch" }), run.label),
     make("p", { class: "score" }, shareBar(score), make("b", {}, `${score.correct} of ${score.samples} correct`),
       score.greedy < 0 ? null : make("span", { class: "small" }, score.greedy ? "greedy correct" : "greedy not correct"),
       score.change ? make("span", { class: `change ${score.change}` }, score.change) : null),
     make("p", { class: "small kept" }, keptOf(found)),
-    answers,
-    moreAnswers(run.key, found, answers));
+    answers);
 }
 
 /** @param {RunAnswers} found */
 function keptOf({ answers, different }) {
   if (answers.length < different) return `the ${answers.length} most frequent of ${different} different answers`;
   return different === 1 ? "1 answer" : `${different} different answers`;
-}
-
-/**
- * A button for the answers that are not here yet, where there is somebody to ask.
- * @param {string} run
- * @param {RunAnswers} found
- * @param {HTMLElement} list
- */
-function moreAnswers(run, found, list) {
-  if (!readRest || !opened || found.answers.length >= found.different) return null;
-  const mine = opened, rest = readRest, button = make("button", { type: "button", class: "more" }, "show more answers");
-  button.addEventListener("click", async () => {
-    found.answers.push(...await rest.answers(mine.set.set, mine.listed.id, run, found.answers.length));
-    const letters = lettersOf(mine);
-    list.replaceChildren(...found.answers.map((answer) => answerCard(answer, letters.get(answer.text) || "", run)));
-    const kept = list.parentElement && list.parentElement.querySelector(".kept");
-    if (kept) kept.textContent = keptOf(found);
-    if (found.answers.length >= found.different) button.remove();
-  });
-  return button;
 }
 
 /**

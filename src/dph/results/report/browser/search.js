@@ -24,6 +24,7 @@ function wordsOf(q) {
 function searcher(set, filter) {
   const words = wordsOf(filter.q);
   if (!words.length) return () => true;
+  whenIdle(startReading);
   const read = haystacks.get(set.set);
   return (place) => {
     const question = (read && read.questions[place]) || `${set.ids[place]} ${set.excerpts[place]}`.toLowerCase();
@@ -32,7 +33,7 @@ function searcher(set, filter) {
   };
 }
 
-/** Read every text of the page, piece by piece, when there is nothing else to do. */
+/** Read every text, piece by piece, as soon as one is looked for. */
 async function startReading() {
   if (reading) return;
   reading = true;

@@ -106,25 +106,23 @@ const FIRST_SHOWN = 4000;
  * A block with a text of any length: the beginning, and a button for the rest.
  * @param {string} text
  * @param {number} [length] of the whole text, where the page holds only a part of it
- * @param {(() => Promise<string>) | null} [read] the whole text, where it can be had
  * @returns {HTMLElement}
  */
-function textBlock(text, length = text.length, read = null) {
+function textBlock(text, length = text.length) {
   if (!text && !length) return make("p", { class: "note" }, "(empty)");
   const nodes = looksLikeSql(text) ? sqlNodes : looksLikeMaths(text) ? mathsNodes : visible;
   const block = make("pre", { tabindex: text.length > 600 ? "0" : null }, ...nodes(text.slice(0, FIRST_SHOWN)));
   const whole = make("div", { class: "text" }, block);
-  const had = read ? length : text.length; // characters that a click brings
-  if (had > FIRST_SHOWN) {
-    const more = make("button", { type: "button", class: "more" }, `show all ${had.toLocaleString()} characters`);
-    more.addEventListener("click", async () => {
-      block.replaceChildren(...visible(length > text.length && read ? await read() : text));
+  if (text.length > FIRST_SHOWN) {
+    const more = make("button", { type: "button", class: "more" }, `show all ${text.length.toLocaleString()} characters`);
+    more.addEventListener("click", () => {
+      block.replaceChildren(...visible(text));
       more.remove();
     });
     whole.append(more);
   }
-  if (length > had) {
-    whole.append(make("p", { class: "note" }, `This file holds ${had.toLocaleString()} of ${length.toLocaleString()} characters.`));
+  if (length > text.length) {
+    whole.append(make("p", { class: "note" }, `This page holds ${text.length.toLocaleString()} of ${length.toLocaleString()} characters.`));
   }
   return whole;
 }
