@@ -27,7 +27,6 @@ from dph.results.report.report_data import (
 from dph.results.view.haystack import Texts
 from dph.results.view.set_index import AnswerCounts, SetIndex, count_answers
 from dph.runs.directory import (
-    CONSOLIDATION,
     EVALUATION,
     METRICS,
     PROBLEMS_FILE,
@@ -39,7 +38,7 @@ from dph.runs.directory import (
 
 # What the files of runs are like now: another name as soon as one of them changed.
 
-LOGS = (METRICS, PROGRESS_FILE, f"{CONSOLIDATION}/{METRICS}")
+LOGS = (METRICS, PROGRESS_FILE)
 """Files that grow while a run trains."""
 ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
 """Files that an evaluation writes whole."""
