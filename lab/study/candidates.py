@@ -6,7 +6,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError
 from dph.recipe import METHODS, Recipe, recipe_digest
 from dph.recipe.samples import read_samples
@@ -166,8 +165,8 @@ def as_in_ids(table: Mapping[str, Any], place: str = "") -> dict[str, Any]:
     Finished rows are found by their ids, so a key that is renamed keeps its first name there:
     that of ``samples`` depended on the kind.
 
-    >>> as_in_ids({"anchors": {"broad": {"samples": "store:broad"}}})
-    {'anchors': {'broad': {'distributions': 'broad'}}}
+    >>> as_in_ids({"anchors": {"rehearsal": {"samples": "recent:4"}}})
+    {'anchors': {'rehearsal': {'recent': 4}}}
     """
     found: dict[str, Any] = {}
     for key, value in table.items():
@@ -177,14 +176,15 @@ def as_in_ids(table: Mapping[str, Any], place: str = "") -> dict[str, Any]:
             found[key] = as_in_ids(value, path)
         elif last == "samples" and isinstance(value, str):
             kind, name = read_samples(value)
-            first = "distributions" if kind == "store" and "anchors" in path else _FIRST_NAMES[kind]
-            found[f"{before}.{first}".removeprefix(".")] = int(name) if name.isdecimal() else name
+            found[f"{before}.{_FIRST_NAMES[kind]}".removeprefix(".")] = (
+                int(name) if name.isdecimal() else name
+            )
         else:
             found[key] = value
     return found
 
 
-_FIRST_NAMES = {"pool": "store", "store": "store", "recent": "recent"}
+_FIRST_NAMES = {"pool": "store", "recent": "recent"}
 
 
 class Variants:
@@ -227,7 +227,6 @@ class Variants:
             settings={**site.settings, **own},
         )
         recipe = self._checked(site, method, asked)
-        _require_training_function(site, method, asked, recipe)
         votes, samples = self._budget.votes or 0, recipe.evaluate.samples
         if votes > samples:
             raise SettingsError(
@@ -284,34 +283,6 @@ class Variants:
         if site.recipe is not None:
             return {}
         return self._budget.model_dump(include={"samples", "problems_per_step"})
-
-
-TRAIN = "data.train"
-"""On a world, ``data.train`` may name a function of training problems, unlabelled problems and the
-seed that returns the problems to train on."""
-
-
-def _require_training_function(
-    site: Site, method: MethodSettings, asked: RunRequest, recipe: Recipe
-) -> None:
-    """Refuse a function of training problems that is not there, or whose problems do not count.
-
-    Raises:
-        SettingsError: it cannot be imported, the site is a recipe, or the method reads a pool or a
-            store, which are made of the world's own training problems.
-    """
-    chosen = str(asked.settings.get(TRAIN, ""))
-    if not is_import_path(chosen):
-        return
-    place = f"{method.label!r} on {site.name}: {TRAIN} = {chosen!r}"
-    if site.recipe is not None:
-        raise SettingsError(f"{place} names a function, which only the small worlds take")
-    if recipe.needs_pool or recipe.used_stores or recipe.consolidation.active:
-        raise SettingsError(
-            f"{place} changes the training problems, and a world's pool and stores are made of "
-            "those that it has: choose a method that reads neither"
-        )
-    load_callable(chosen)
 
 
 def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:

@@ -178,7 +178,7 @@ class WorldKind:
     overlaps: tuple[str, ...] = ()
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     budget: Mapping[str, int] = field(default_factory=dict)
-    contenders: tuple[str, ...] = ("grpo", "dph_f", "dph_broad")
+    contenders: tuple[str, ...] = ("grpo", "dph_f", "rkl")
     require: Callable[[], object] | None = None
 
 

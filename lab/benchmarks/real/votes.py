@@ -20,15 +20,15 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from dph.runs.evaluate.consensus import Labelled
+from dph.runs.presample.stores.groups import StoredGroup
+from dph.runs.presample.stores.store import stored_groups, stored_values
 
 from dph._base.files import write_json_lines
 from dph._base.provenance import code_commit, versions
 from dph.results.charts.text_table import UNKNOWN
 from dph.results.over_seeds import mean_over_seeds
-from dph.runs.evaluate.consensus import Labelled
 from dph.runs.presample.manifest import read_manifest
-from dph.runs.presample.stores.groups import StoredGroup
-from dph.runs.presample.stores.store import stored_groups, stored_values
 from dph.tasks.verifiers.exact import last_number
 from lab.benchmarks.marked_blocks import write_block
 from lab.study.planner import Planner

@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from lab.worlds.real.tasks import TASKS, RealTask
+from lab.worlds.real.tasks import TASKS
 from lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 
@@ -33,17 +33,11 @@ BASE_STEPS = 1
 SETS = ("in_domain", "cross_domain")
 OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-6})
 """At 2e-5 GRPO's reward goes up and down, and it forgets the sister task (docs/real-world.md)."""
-STRENGTHS: Mapping[str, float] = MappingProxyType({"dph_broad": 0.02})
-"""Of the anchor: at the 0.15 of the other worlds it held the policy to a base model that is noisy
-at temperature 1 (docs/real-world.md). Other methods have the strength of their own table."""
 THRESHOLD = 4
 """Of 8 samples of pre-sampling: at temperature 1 hardly a question is answered right more often (of
 48 sums none was more than five times, and five at least four times)."""
 AT_ONCE = 64
 """Answers that are decoded side by side: what is kept for a token takes 46 KB."""
-CONSOLIDATION: Mapping[str, Any] = MappingProxyType(
-    {"updates": 20, "rows": 64, "checkpoint_every": 20}
-)
 BUDGET: Mapping[str, int] = MappingProxyType(
     {"steps": 40, "problems_per_step": 8, "samples": 16, "checkpoint_every": 20}
 )
@@ -75,22 +69,6 @@ def real_settings(world: World, *, task: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _methods(task: RealTask) -> dict[str, dict[str, Any]]:
-    """Settings of methods that learn without labels.
-
-    Different texts of one result hardly exist where it is a bare number: each answer is a vote.
-    """
-    voted: dict[str, Any] = {"values": "agreement"}
-    if task.agreement is not None:
-        voted["agreement"] = task.agreement
-    broad = {
-        "stores": {"broad": {**voted, "novel": False}, "after": voted},
-        "consolidation": dict(CONSOLIDATION),
-        "objective": {"anchors": {"broad": {"per_step": 48}}},
-    }
-    return {"dph_broad": broad}
-
-
 def real_kind(task: str) -> WorldKind:
     """The world of one task.
 
@@ -101,7 +79,6 @@ def real_kind(task: str) -> WorldKind:
         summary=TASKS[task].summary,
         sets=SETS,
         optimizer=OPTIMIZER,
-        strengths=STRENGTHS,
         base_steps=BASE_STEPS,
         sizes=RealSizes,
         build=partial(ByPath("lab.worlds.real.world:build_world"), task=task),
@@ -109,7 +86,6 @@ def real_kind(task: str) -> WorldKind:
         settings=partial(real_settings, task=task),
         tiny=TINY,
         tiny_steps=BASE_STEPS,
-        methods=_methods(TASKS[task]),
         budget=BUDGET,
         require=ByPath("lab.worlds.real.base_model:require_model"),
     )

@@ -1,6 +1,6 @@
 """The Spider world as a kind, known without torch, and the place of its data.
 
-Its model is that of the other real worlds, and so are rate, strengths and consolidation: nothing
+Its model is that of the other real worlds, and so is the rate: nothing
 was chosen here.
 """
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.errors import SettingsError
-from lab.worlds.real.kind import CONSOLIDATION, OPTIMIZER, STRENGTHS
+from lab.worlds.real.kind import OPTIMIZER
 from lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 TASK = "real-spider"
@@ -92,7 +92,6 @@ SPIDER: Mapping[str, WorldKind] = MappingProxyType(
             "language model after a short fine-tuning",
             sets=SETS,
             optimizer=OPTIMIZER,
-            strengths=STRENGTHS,
             base_steps=EPOCHS,
             sizes=SpiderSizes,
             build=ByPath("lab.worlds.spider.world:build_world"),
@@ -100,12 +99,6 @@ SPIDER: Mapping[str, WorldKind] = MappingProxyType(
             settings=spider_settings,
             tiny=TINY,
             tiny_steps=EPOCHS,
-            methods={
-                "dph_broad": {
-                    "consolidation": dict(CONSOLIDATION),
-                    "objective": {"anchors": {"broad": {"per_step": 48}}},
-                }
-            },
             budget=BUDGET,
             require=ByPath("lab.worlds.spider.base_model:require_all"),
         )

@@ -9,7 +9,6 @@ from typer.main import get_command
 
 from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
-from dph.cli.consolidate import consolidate
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
 from dph.cli.lab import base, quickstart, sft, study
@@ -77,7 +76,7 @@ def doctor(
 app = group("dph", context_settings={"help_option_names": ["-h", "--help"]})
 SECTIONS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Start": (quickstart, doctor, recipe_app, tasks_app),
-    "Train": (run, presample, train, consolidate, base, sft, study),
+    "Train": (run, presample, train, base, sft, study),
     "Measure": (evaluate, grade_app, passk, compare, diagnose),
     "Look": (report, view, show, table, figure),
     "Publish": (export, interpolate, convert, card, push),

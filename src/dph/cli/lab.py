@@ -98,7 +98,7 @@ def quickstart(
         typer.Option(
             metavar="A,B,...",
             help="Methods to compare, separated by commas; rkl@0.3 sets the strength.",
-            show_default="grpo,dph_f,dph_broad, or those of the task's world",
+            show_default="grpo,dph_f,rkl, or those of the task's world",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random draws.")] = 0,

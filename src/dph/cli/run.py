@@ -1,7 +1,5 @@
 """``dph run``: all stages of a recipe."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,9 +36,9 @@ def train(
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     with request.plan(accept_verifier=accept_verifier) as plan:
-        from dph.runs.run import trained_policy
+        from dph.runs.run import stages_of
 
-        trained = trained_policy(plan, open_progress())
+        trained = stages_of(plan.recipe).train(plan, open_progress())
     if as_json:
         typer.echo(json_text(trained_json(trained)))
     else:
@@ -75,7 +73,7 @@ def end_interrupted(trained: "Trained") -> None:
     raise typer.Exit(INTERRUPTED)
 
 
-# ``dph presample``: the pool of a recipe, and its stores.
+# ``dph presample``: the pool of a recipe.
 
 
 def presample(
@@ -85,24 +83,21 @@ def presample(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sample the initial policy: the pool and the stores."""
+    """Sample the initial policy: make the pool."""
     from dph.cli.display.output import json_text, open_progress
-    from dph.cli.display.pool import pool_json, pool_text, stores_json, stores_text
+    from dph.cli.display.pool import pool_json, pool_text
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     progress = open_progress()
     with request.plan() as plan:
-        from dph.runs.run import presample_stages
+        from dph.runs.presampling_stage import presample_stage
 
-        manifest, stores = presample_stages(plan, progress)
-    path, places = plan.pool, {name: store.path for name, store in plan.stores.items()}
+        manifest = presample_stage(plan, progress)
     if as_json:
-        typer.echo(json_text({**pool_json(path, manifest), **stores_json(stores, places)}))
+        typer.echo(json_text(pool_json(plan.pool, manifest)))
     else:
-        typer.echo(f"{pool_text(manifest)}\npool: {path}")
-        for line in stores_text(stores, places):
-            typer.echo(line)
+        typer.echo(f"{pool_text(manifest)}\npool: {plan.pool}")
 
 
 # Options of ``dph run`` that choose and start an engine: each is one setting of the recipe.
@@ -112,13 +107,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="Training engine: own, trl or verl [default: train.engine].",
-    ),
-]
-ProcessesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--processes", min=1, metavar="N", help="--engine trl: number of processes (accelerate)."
+        help="Training engine: own or verl [default: train.engine].",
     ),
 ]
 NodesOption = Annotated[
@@ -134,46 +123,30 @@ AddressOption = Annotated[
 ]
 DryRunOption = Annotated[
     bool,
-    typer.Option(
-        "--dry-run", help="Print the command and settings that would start --engine trl or verl."
-    ),
+    typer.Option("--dry-run", help="Print the commands and settings that would start verl."),
 ]
-
-SETTINGS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "processes": ("trl", "trl.processes"),
-        "nodes": ("verl", "verl.nodes"),
-        "gpus": ("verl", "verl.gpus"),
-        "address": ("verl", "verl.address"),
-    }
-)
-"""For each option the engine that it is for, and the setting that it stands for."""
 
 
 def engine_overrides(engine: str | None, **options: int | str | None) -> list[str]:
     """Overrides of the options, as ``--set`` would give them."""
-    overrides = [] if engine is None else [f"train.engine={engine}"]
-    return [*overrides, *_given(options)]
+    chosen = [] if engine is None else [f"train.engine={engine}"]
+    return [
+        *chosen,
+        *(f"verl.{name}={value}" for name, value in options.items() if value is not None),
+    ]
 
 
 def require_engine_of_options(engine: str, **options: int | str | None) -> None:
-    """Refuse an option of an engine that does not run.
+    """Refuse an option of verl where another engine runs.
 
     Raises:
         typer.BadParameter: names the option and the engine.
     """
     for name, value in options.items():
-        wanted, _ = SETTINGS[name]
-        if value is not None and engine != wanted:
+        if value is not None and engine != "verl":
             raise typer.BadParameter(
-                f"--{name} {value} belongs to the engine {wanted}; train.engine is {engine!r}"
+                f"--{name} {value} belongs to the engine verl; train.engine is {engine!r}"
             )
-
-
-def _given(options: Mapping[str, int | str | None]) -> Iterator[str]:
-    for name, value in options.items():
-        if value is not None:
-            yield f"{SETTINGS[name][1]}={value}"
 
 
 def run(
@@ -184,7 +157,6 @@ def run(
     accept_verifier: AcceptVerifierOption = False,
     as_json: JsonOption = False,
     engine: EngineOption = None,
-    processes: ProcessesOption = None,
     nodes: NodesOption = None,
     gpus: GpusOption = None,
     address: AddressOption = None,
@@ -193,12 +165,12 @@ def run(
     """Pre-sample, train and evaluate; finished work is kept.
 
     Pre-sampling runs if the method needs it. Training runs on one device with this package, or in
-    TRL or verl (--engine).
+    verl (--engine).
     """
     from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import read_request
 
-    options = {"processes": processes, "nodes": nodes, "gpus": gpus, "address": address}
+    options = {"nodes": nodes, "gpus": gpus, "address": address}
     overrides = [*(overrides or ()), *engine_overrides(engine, **options)]
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     require_engine_of_options(request.recipe.train.engine, **options)
@@ -223,8 +195,8 @@ def _dry_run(request: "Request") -> str:
 
     if request.recipe.train.engine == "own":
         raise SettingsError(
-            '--dry-run prints the commands of another engine, and train.engine is "own": name one '
-            "(--engine trl, --engine verl); `dph recipe check` shows the plan of this engine"
+            '--dry-run prints the commands of verl, and train.engine is "own": name it (--engine '
+            "verl); `dph recipe check` shows the plan of this engine"
         )
     quiet_libraries()
     from dph.engines.stages.dry_run import commands_text

@@ -13,9 +13,7 @@ from dph.recipe.recipe import (
     save_recipe,
 )
 from dph.recipe.schema import Recipe
-from dph.recipe.stores import StoreSettings
 from dph.recipe.tables import (
-    ConsolidationSettings,
     ModelSettings,
     PresamplingSettings,
     SamplingSettings,
@@ -28,7 +26,6 @@ from dph.recipe.tables import (
 __all__ = [
     "METHODS",
     "STRENGTHS",
-    "ConsolidationSettings",
     "DataSettings",
     "EvaluationSettings",
     "ModelSettings",
@@ -38,7 +35,6 @@ __all__ = [
     "SamplingSettings",
     "SelfConsistencySettings",
     "SetSettings",
-    "StoreSettings",
     "TrackingSettings",
     "TrainingSettings",
     "VLLMSettings",

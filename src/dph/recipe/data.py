@@ -93,7 +93,7 @@ class EvaluationSettings(Section):
     )
     result: Literal["newest", "best"] = Field(
         "newest",
-        description="checkpoint to consolidate, evaluate and export at the end: the newest, or "
+        description="checkpoint to evaluate and export at the end: the newest, or "
         "the best by keep_best",
     )
     during: DuringSettings = DuringSettings()

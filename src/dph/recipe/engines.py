@@ -1,6 +1,6 @@
 """The engines that a recipe can name, and which of its settings each of them refuses.
 
-The engines stand above recipes, and a recipe is checked without torch, TRL or verl. So an entry
+The engines stand above recipes, and a recipe is checked without torch or verl. So an entry
 names the parts of an engine by import path, in this table alone. A test holds every path to the
 name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
 """
@@ -16,7 +16,7 @@ from dph.recipe.keys import flat, pattern_of
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Engine
 
-Kind = Literal["engine", "package", "other"]
+Kind = Literal["engine", "package"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,9 @@ class Row:
     """Target of a setting, and the values that the engine does not support.
 
     ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
-    around or after the engine's training; ``key`` says where. ``other``: it belongs to an engine
-    that does not run. Values are as in JSON. With ``only`` no other value is allowed, with
-    ``never`` any but these, and ``recent:*`` stands for all that begin so; ``why`` ends the
-    sentence that refuses one.
+    around or after the engine's training; ``key`` says where. Values are as in JSON. With ``only``
+    no other value is allowed, with ``never`` any but these, and ``recent:*`` stands for all that
+    begin so; ``why`` ends the sentence that refuses one.
     """
 
     kind: Kind
@@ -74,14 +73,6 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
             title="dph",
             check="dph.runs.run:nothing_to_check",
             train="dph.runs.training_stage:train_stage",
-        ),
-        "trl": EngineEntry(
-            title="TRL",
-            settings="dph.engines.trl_rows:TRL_ROWS",
-            check="dph.engines.stages.stage:check",
-            train="dph.engines.stages.trl_stage:train_stage",
-            arguments="dph.engines.stages.trl_stage:arguments_of",
-            short_rollout="TRL draws no problem twice for a rollout",
         ),
         "verl": EngineEntry(
             title="verl",

@@ -137,12 +137,10 @@ PLACES = (
     "data.sets.*.path",
     "data.shots.file",
     "objective.anchors.*.samples",
-    "stores.*.file",
-    "stores.*.place",
 )
 """The keys of all paths; ``*`` stands for a name."""
-OWN_CODE = ("verifier", "styles", "kind", "divergence", "prompts", "agreement")
-"""The settings that may name a function of the user's, in ``[data]``, sets, terms and stores."""
+OWN_CODE = ("verifier", "styles", "kind", "divergence", "agreement")
+"""The settings that may name a function of the user's, in ``[data]``, sets and terms."""
 
 
 def spell_out_sets(table: Mapping[str, Any]) -> None:
@@ -163,12 +161,9 @@ def start_paths_at(table: Mapping[str, Any], directory: Path) -> None:
             values[name] = _absolute(directory, value)  # type: ignore[index]
         elif isinstance(value, list):
             values[name] = [str(directory / v) if isinstance(v, str) else v for v in value]  # type: ignore[index]
-    stores = _inside(table, "stores")
     for tables, name in (
         (_sets(table), "path"),
         ({"shots": _inside(table, "data").get("shots")}, "file"),
-        (stores, "file"),
-        (stores, "place"),
     ):
         for value in tables.values():
             if isinstance(value, dict) and isinstance(value.get(name), str):
@@ -217,7 +212,6 @@ def _own_modules(table: Mapping[str, Any]) -> Iterator[str]:
         *(_inside(objective, term) for term in ("advantage", "surrogate")),
         *_named(table, "penalties").values(),
         *_named(table, "anchors").values(),
-        *_inside(table, "stores").values(),
         _inside(table, "self_consistency"),
     ]
     for section in sections:

@@ -18,10 +18,8 @@ from dph.recipe.objective import (
     SurrogateSettings,
     TermSettings,
 )
-from dph.recipe.samples import replaced_key
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Section, section_in
-from dph.recipe.stores import StoreSettings
 from dph.recipe.terms import Term
 
 # What other packages call our settings: an unknown key is better explained than guessed at.
@@ -87,7 +85,6 @@ def meant_key(key: str, known: Collection[str]) -> str | None:
 NAMED_TABLES: Mapping[str, type[Section]] = MappingProxyType(
     {
         "data.sets": SetSettings,
-        "stores": StoreSettings,
         "objective.penalties": PenaltySettings,
         "objective.anchors": AnchorSettings,
     }
@@ -187,9 +184,6 @@ def _refused_keys(table: Mapping[str, Any]) -> Iterator[str]:
     sections = {key.rsplit(".", 1)[0] for key in known if "." in key}
     for key, value in flat(table):
         pattern = pattern_of(key)
-        if now := replaced_key(pattern, key, value):
-            yield now
-            continue
         if pattern in known or _is_own_parameter(table, key):
             continue
         if value is None and pattern in sections:
@@ -208,8 +202,7 @@ def pattern_of(key: str) -> str:
     """``data.sets.dev.path`` -> ``data.sets.*.path``; a bare path is the same key.
 
     So is a column of ``only``, a field of ``columns`` and a variable of ``template``, whose names
-    are anyone's:
-    ``stores.s.only.part`` -> ``stores.*.only``.
+    are anyone's: ``self_consistency.only.part`` -> ``self_consistency.only``.
     """
     parts = key.split(".")
     named = next((n for n in (parts[0], ".".join(parts[:2])) if n in NAMED_TABLES), None)

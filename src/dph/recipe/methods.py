@@ -31,37 +31,6 @@ def _penalised(kind: str, weight: float) -> dict[str, dict[str, Any]]:
     return {"objective": {**_CLIP_HIGHER, "penalties": {kind: penalty}}}
 
 
-_NOVEL_PROMPTS = {"prompts": "unlabelled", "novel": True, "answers": 16, "limit": 600}
-"""Of the store that ``dph_broad`` and ``consensus`` can share. A recipe says where the file is."""
-_ALL_PROMPTS = {"prompts": "unlabelled", "answers": 16, "limit": 1200}
-AFTER = "after"
-"""The store of a consolidation: what the trained policy answers."""
-_AFTER = {
-    AFTER: {**_ALL_PROMPTS, "tilt": 4.0, "values": "distinct"},
-}
-CONSOLIDATION: dict[str, dict[str, Any]] = {
-    "stores": _AFTER,
-    "consolidation": {"updates": 200, "samples": f"store:{AFTER}", "rate": 5.0},
-}
-"""Consolidation of ``dph_broad`` after RL, and of ``dph consolidate`` after any run."""
-
-
-def _then_learnt(values: str, prompts: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Clip-higher on all problems, then the likelihood of chosen answers of the trained policy."""
-    store = {**prompts, "values": values, "targets": "answers"}
-    return {
-        "objective": _CLIP_HIGHER,
-        "stores": {AFTER: store},
-        "consolidation": CONSOLIDATION["consolidation"],
-    }
-
-
-def _agreeing(reward: str, **more: Any) -> dict[str, dict[str, Any]]:
-    """Clip-higher, with a quarter of the usual 32 problems a step rewarded for agreement."""
-    section = {"problems_per_step": 8, "reward": reward, **more}
-    return {"objective": _CLIP_HIGHER, "self_consistency": section}
-
-
 _NAMED_ADVANTAGES = {
     name: replace(
         term.method, settings={"objective": {**_CLIP_EVENLY, "advantage": {"kind": name}}}
@@ -258,74 +227,12 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             cost="a forward pass without gradient",
             use="as `clip_cov`, with several mini-batches per rollout",
         ),
-        "dph_broad": Method(
-            settings={
-                "objective": {
-                    **_CLIP_HIGHER,
-                    "anchors": {
-                        "broad": {
-                            "divergence": "distribution_kl",
-                            "weight": 0.15,
-                            "samples": "store:broad",
-                            "per_step": 96,
-                            "whole_prompts": True,
-                        }
-                    },
-                },
-                **CONSOLIDATION,
-                "stores": {
-                    "broad": {**_NOVEL_PROMPTS, "tilt": 4.0, "values": "distinct"},
-                    **_AFTER,
-                },
-            },
-            label="DPH-broad",
-            strength="objective.anchors.broad.weight",
-            formula=(
-                "clip-higher on all problems + weight * KL(q || pi) at every position of stored "
-                "answers to prompts without labels, q being pi_ref tilted towards answers that "
-                "agree; then a consolidation: the same on the trained policy's own answers"
-            ),
-            cost=(
-                "forward pass of stored rows; 16 answers per prompt before and after RL; 200 "
-                "updates after RL"
-            ),
-            stored="stores: next-token distributions ([stores.md](stores.md))",
-            use="with unlabelled prompts from the domains that must not suffer",
-        ),
-        "consolidation": Method(
-            settings={
-                "objective": {
-                    "anchors": {
-                        "consolidation": {
-                            "divergence": "distribution_kl",
-                            "weight": 1.0,
-                            "samples": f"store:{AFTER}",
-                            "per_step": 256,
-                            "whole_prompts": True,
-                        }
-                    }
-                },
-                "stores": _AFTER,
-                "train": {
-                    "steps": 200,
-                    "problems_per_step": 0,
-                    "minibatches": 1,
-                    "final_rate": 0.1,
-                },
-            },
-            label="Consolidation",
-            strength="stores.after.tilt",
-            formula=(
-                "no RL: KL(q || pi) at every position of the policy's own stored answers to "
-                "prompts without labels, q being the policy tilted towards answers that agree: "
-                "what `dph_broad` does after its anchor, and `dph consolidate` after any run"
-            ),
-            cost="16 answers per prompt; 200 updates",
-            stored="stores: next-token distributions ([stores.md](stores.md#consolidation))",
-            use="after training with any engine; the forecast says whether it pays",
-        ),
         "ttrl": Method(
-            settings=_agreeing("majority", novel=True),
+            # a quarter of the usual 32 problems a step is rewarded for agreement
+            settings={
+                "objective": _CLIP_HIGHER,
+                "self_consistency": {"problems_per_step": 8, "novel": True},
+            },
             label="TTRL",
             source="arXiv:2504.16084",
             strength="self_consistency.problems_per_step",
@@ -334,45 +241,6 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
                 "class of equal answers in the group"
             ),
             use="no labels; watch Pass@k",
-        ),
-        "consensus": Method(
-            settings={
-                **_agreeing("consensus", samples="store:broad"),
-                "stores": {"broad": _NOVEL_PROMPTS},
-            },
-            label="Consensus",
-            strength="self_consistency.problems_per_step",
-            formula="the same with r = share of 16 stored answers of pi_ref that agree",
-            cost="16 answers per prompt, once",
-            stored="store of answers",
-            use="as `ttrl`, with a reward that cannot drift",
-        ),
-        "lmsi": Method(
-            settings=_then_learnt("majority", _ALL_PROMPTS),
-            label="LMSI",
-            source="arXiv:2210.11610",
-            strength="consolidation.rate",
-            formula=(
-                "clip-higher on all problems; then -log pi(y) of the trained policy's own answers "
-                "y to prompts without labels, where y is of the largest class of its 16 answers "
-                "that agree"
-            ),
-            cost="16 answers per prompt after RL; 200 updates",
-            stored="store of answers",
-            use=(
-                "as the plain control of `dph_broad`: the same prompts and updates, a hard vote, "
-                "no distributions"
-            ),
-        ),
-        "rft": Method(
-            settings=_then_learnt("correct", {"prompts": "train", "answers": 16}),
-            label="RFT",
-            source="arXiv:2308.01825",
-            strength="consolidation.rate",
-            formula="the same with right answers to the training problems",
-            cost="16 answers per problem after RL; 200 updates",
-            stored="store of answers",
-            use="as an upper bound for `lmsi`, with labels",
         ),
         **_NAMED_TERMS,
     }

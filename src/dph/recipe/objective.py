@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from dph.recipe.advantages import ADVANTAGES, reads
-from dph.recipe.samples import POOL, AnySamples, read_samples, replaced_key, store_named
+from dph.recipe.samples import POOL, AnySamples, read_samples
 from dph.recipe.section import Count, Positive, Section
 from dph.recipe.terms import (
     DIVERGENCES,
@@ -172,8 +172,7 @@ class AnchorSettings(TermSettings):
     samples: AnySamples = Field(
         POOL,
         description="stored samples to read: those of the run's pool (pool), of another pool "
-        "(pool:DIR), of a store with next-token distributions (store:NAME, a [stores.<name>]), or "
-        "the policy's own correct ones of the last N steps (recent:N)",
+        "(pool:DIR), or the policy's own correct ones of the last N steps (recent:N)",
     )
     per_step: Positive | None = Field(
         None, description="stored samples per rollout; default: train.rehearsal_per_step"
@@ -205,19 +204,6 @@ class AnchorSettings(TermSettings):
     weight_min: float = Field(0.01, gt=0, description="lower bound of the adapted weight")
     weight_max: float = Field(10.0, gt=0, description="upper bound of the adapted weight")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _keys_are_those_of_now(cls, data: Any) -> Any:
-        for key, value in data.items() if isinstance(data, dict) else ():
-            if now := replaced_key(f"objective.anchors.*.{key}", key, value):
-                raise ValueError(now)
-        return data
-
-    @property
-    def store(self) -> str | None:
-        """The name of the store whose distributions the anchor keeps."""
-        return store_named(self.samples)
-
     @property
     def pool(self) -> Path | None:
         """The directory of another run's pool."""
@@ -232,18 +218,6 @@ class AnchorSettings(TermSettings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        term = self.table.get(self.divergence)
-        needs = term is not None and term.reads_distributions
-        if needs and self.store is None:
-            raise ValueError(
-                f"divergence {self.divergence!r} needs samples = 'store:NAME', the name of a "
-                f"[stores.<name>] table, got samples = {self.samples!r}"
-            )
-        if self.store is not None and term is not None and not needs:
-            raise ValueError(
-                f"divergence {self.divergence!r} reads no distributions: leave samples = "
-                f"{self.samples!r} out, or choose 'distribution_kl'"
-            )
         if self.whole_prompts and self.whole_schemas:
             raise ValueError(
                 "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
@@ -354,11 +328,6 @@ class ObjectiveSettings(Section):
     def rehearses_pool(self) -> bool:
         """Whether some of them come from the run's own pool."""
         return any(anchor.samples == POOL for anchor in self.active_anchors.values())
-
-    @property
-    def rehearses_distributions(self) -> bool:
-        """Whether an anchor acts on stored next-token distributions."""
-        return any(a.store is not None for a in self.active_anchors.values())
 
     @property
     def needs_reference_model(self) -> bool:

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import shutil
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from dph._base.files import atomic_path, make_directory, write_text
 from dph.errors import DataError, SettingsError
+from dph.recipe.departed import without_departed
 from dph.recipe.engines import require_engine_can
 from dph.recipe.hub_names import (
     OWN_CODE,
@@ -32,9 +31,8 @@ from dph.recipe.keys import (
     pattern_of,
     refuse_unknown_keys,
 )
-from dph.recipe.methods import AFTER, CONSOLIDATION, METHODS
+from dph.recipe.methods import METHODS
 from dph.recipe.objective import expand_shorthand
-from dph.recipe.samples import store_named
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Override, faults_of, put, read_override, read_table, section_in
 
@@ -170,9 +168,7 @@ def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
     Raises:
         SettingsError: as for load_recipe.
     """
-    table = _with_terms(table)
-    if isinstance(sampling := table.get("sampling"), Mapping):  # saved recipes of before have it
-        table = {**table, "sampling": {k: v for k, v in sampling.items() if k != "cuda_graphs"}}
+    table = without_departed(_with_terms(table))
     refuse_unknown_keys(table)
     try:
         recipe = Recipe.model_validate(_with_method(table))
@@ -324,78 +320,3 @@ def _meaning(key: str) -> str:
         required = [f"{key}.{n}" for n, f in section.model_fields.items() if f.is_required()]
         return f" ({', '.join(required)})"
     return ""
-
-
-# A recipe whose run was trained without a consolidation, with one: that of ``dph_broad``.
-
-_CONSOLIDATION = "consolidation"
-
-
-def consolidating_recipe(
-    path: Path, prompts: Path, *, overrides: Sequence[str] = (), seed: int | None = None
-) -> Recipe:
-    """The recipe in ``path`` with an active ``[consolidation]`` on the prompts in a file.
-
-    Where the recipe says nothing of a consolidation it is ``dph_broad``'s; what it says, and the
-    overrides, win. What was consolidated already is consolidated in the same way once more; after
-    one that learnt chosen answers (``lmsi``, ``rft``) the store learns from agreement instead.
-
-    Raises:
-        SettingsError: the recipe is missing or invalid, or what is asked for is no consolidation.
-    """
-    recipe = load_recipe(path)
-    table = tomllib.loads(recipe_toml(recipe))
-    table["model"].pop("adapter", None)  # the weights that follow are whole
-    table = deepcopy(merged(table, _said(recipe)))  # or the method's own tables would change
-    store = table["stores"][store_named(table[_CONSOLIDATION]["samples"])]
-    store.pop("place", None)  # another model's answers may lie there
-    store["file"] = str(prompts.resolve())
-    found = recipe_of(table, beside=path.resolve().parent, overrides=overrides, seed=seed)
-    _require_agreement(found, prompts.resolve())
-    return found
-
-
-def _said(recipe: Recipe) -> dict[str, Any]:
-    """The settings of the consolidation, and of its store where there is none of its name."""
-    own, usual = recipe.consolidation, CONSOLIDATION[_CONSOLIDATION]
-    said: dict[str, Any] = {"updates": own.updates or usual["updates"]}
-    if recipe.method == _CONSOLIDATION:
-        (anchor,) = recipe.objective.active_anchors.values()
-        train = recipe.train  # its learning rate is that of the consolidation
-        said = {"samples": anchor.samples, "updates": train.steps, "rate": 1.0}
-        said |= {"rows": anchor.per_step, "final_rate": train.final_rate}
-        said |= {"checkpoint_every": train.checkpoint_every}
-    elif own.samples is None:
-        said |= usual
-    name = store_named(said.get("samples", own.samples))
-    store, agreeing = recipe.stores.get(str(name)), CONSOLIDATION["stores"][AFTER]
-    if store is None:
-        return {_CONSOLIDATION: said, "stores": {name: agreeing}}
-    if store.targets == "answers":
-        learnt = {key: agreeing[key] for key in ("prompts", "values", "tilt")}
-        return {_CONSOLIDATION: said, "stores": {name: {**learnt, "targets": "distributions"}}}
-    return {_CONSOLIDATION: said}
-
-
-def _require_agreement(recipe: Recipe, prompts: Path) -> None:
-    settings = recipe.consolidation
-    if not settings.active:
-        raise SettingsError(
-            "consolidation.updates = 0 asks for no consolidation: set it to 1 or more"
-        )
-    key, store = f"stores.{settings.store}", recipe.stores[str(settings.store)]
-    if store.prompts != "unlabelled":
-        raise SettingsError(
-            f"{key}.prompts = {store.prompts!r}: --prompts gives the file of all prompts; set "
-            f"{key}.prompts=unlabelled, or let a recipe's [consolidation] make the prompts"
-        )
-    if store.file != prompts:
-        raise SettingsError(
-            f"{key}.file = {store.file}, but --prompts gives {prompts}: leave out the override of "
-            f"consolidation.samples or of {key}.file"
-        )
-    if store.values == "correct" or not store.tilt > 0:
-        raise SettingsError(
-            f"{key} has values = {store.values!r} and tilt = {store.tilt:g}: that learns nothing "
-            f"from agreement; set values to 'agreement' or 'distinct', and a tilt above 0"
-        )

@@ -3,8 +3,7 @@
 The descriptions are what ``dph recipe show`` prints, so they are one line each.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
@@ -12,25 +11,21 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from dph._base.import_path import is_import_path
-from dph.errors import SettingsError
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
 from dph.recipe.extras import LIGER
 from dph.recipe.methods import METHODS
 from dph.recipe.objective import ObjectiveSettings
 from dph.recipe.section import Count, Phrase, Positive, Section
-from dph.recipe.stores import FROM_FILE, StoreSettings
 from dph.recipe.tables import (
     CACHE_TOKENS,
     MAX_ROWS,
-    ConsolidationSettings,
     ModelSettings,
     PresamplingSettings,
     SamplingSettings,
     SelfConsistencySettings,
     TrackingSettings,
     TrainingSettings,
-    TRLSettings,
     VerlSettings,
     VLLMSettings,
 )
@@ -122,108 +117,6 @@ class EnvironmentSettings(Section):
         return EpisodeLimits(**{each.name: getattr(self, each.name) for each in fields(_LIMITS)})
 
 
-# Stores that a recipe reads, and whether they fit their readers.
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-
-
-def stores_in_use(objective: ObjectiveSettings, consistency: SelfConsistencySettings) -> set[str]:
-    """The names of the stores that training reads."""
-    return {name for _, name in _readers(objective, consistency)}
-
-
-def with_one_file(stores: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of stores; where one file is named, those that need one and name none get it."""
-    tables = {name: dict(s) if isinstance(s, Mapping) else s for name, s in stores.items()}
-    given = [table for table in tables.values() if isinstance(table, dict)]
-    files = {str(table["file"]): table["file"] for table in given if table.get("file")}
-    if len(files) == 1:
-        (file,) = files.values()
-        for table in given:
-            if table.get("prompts", FROM_FILE[0]) in FROM_FILE and table.get("file") is None:
-                table["file"] = file
-    return tables
-
-
-def wrong_stores(
-    stores: Mapping[str, StoreSettings],
-    objective: ObjectiveSettings,
-    consistency: SelfConsistencySettings,
-) -> str:
-    """The first thing that does not fit; '' where everything does."""
-    for name in stores:
-        if not _NAME.fullmatch(name):
-            return f"stores.{name}: a name is letters, digits, '.', '_' and '-', got {name!r}"
-    for reader, name in _readers(objective, consistency):
-        if name not in stores:
-            known = ", ".join(stores) or "none"
-            return (
-                f"{reader}.samples = 'store:{name}' does not name a store; [stores.<name>] exists "
-                f"for: {known}"
-            )
-    return _wrong_consistency(stores, consistency)
-
-
-def require_files(
-    stores: Mapping[str, StoreSettings], consistency: SelfConsistencySettings
-) -> None:
-    """Refuse to make or read anything while a file of prompts is not named.
-
-    A recipe without it can still be shown and completed.
-
-    Raises:
-        SettingsError: says which key is missing, and what the file holds.
-    """
-    for name, store in stores.items():
-        if store.prompts in FROM_FILE and store.file is None:
-            raise SettingsError(
-                f"the store {name!r} needs stores.{name}.file: {_WHAT}, or another "
-                f"stores.{name}.prompts than {store.prompts!r}"
-            )
-    if consistency.active and consistency.reward == "majority" and consistency.file is None:
-        raise SettingsError(
-            f"self_consistency.problems_per_step = {consistency.problems_per_step} needs "
-            f"self_consistency.file: {_WHAT}"
-        )
-
-
-_WHAT = (
-    "a file of prompts without answers (problem_id, prompt, and the fields other than the answer "
-    "that the verifier reads, such as database)"
-)
-
-
-def _readers(
-    objective: ObjectiveSettings, consistency: SelfConsistencySettings
-) -> Iterator[tuple[str, str]]:
-    """The tables whose ``samples`` name a store in use, and that name."""
-    for name, anchor in objective.active_anchors.items():
-        if anchor.store is not None:
-            yield f"objective.anchors.{name}", anchor.store
-    if consistency.active and consistency.store is not None:
-        yield "self_consistency", consistency.store
-
-
-def _wrong_consistency(
-    stores: Mapping[str, StoreSettings], consistency: SelfConsistencySettings
-) -> str:
-    if not consistency.active or consistency.reward != "consensus":
-        return ""
-    if consistency.store is None:
-        known = ", ".join(stores) or "none"
-        return (
-            "self_consistency.reward = 'consensus' needs self_consistency.samples = 'store:NAME', "
-            f"a [stores.<name>]; these exist: {known}"
-        )
-    store = stores[consistency.store]
-    if store.answers < 2 or store.prompts == "beginning":
-        return (
-            f"self_consistency.samples = {consistency.samples!r}: a consensus needs at least 2 "
-            f"answers to each prompt, got prompts={store.prompts!r} with answers={store.answers}"
-        )
-    return ""
-
-
 _SUBSETS_OF_K = ("pass_at_k", "pkpo")
 """Advantages that look at k samples of a group at a time."""
 
@@ -246,23 +139,12 @@ class Recipe(Section):
     sampling: SamplingSettings = SamplingSettings()
     vllm: VLLMSettings = VLLMSettings()
     presample: PresamplingSettings = PresamplingSettings()
-    stores: dict[str, StoreSettings] = Field(
-        {}, description="answers of the initial policy with their distributions, by name"
-    )
     objective: ObjectiveSettings = ObjectiveSettings()
     self_consistency: SelfConsistencySettings = SelfConsistencySettings()
     train: TrainingSettings = TrainingSettings()
-    consolidation: ConsolidationSettings = ConsolidationSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     track: TrackingSettings = TrackingSettings()
-    trl: TRLSettings = TRLSettings()
     verl: VerlSettings = VerlSettings()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_file_serves_all_stores(cls, data: Any) -> Any:
-        stores = data.get("stores") if isinstance(data, dict) else None
-        return data if not isinstance(stores, dict) else {**data, "stores": with_one_file(stores)}
 
     @field_validator("method")
     @classmethod
@@ -300,18 +182,9 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
-    def _right_answers_can_be_counted(self) -> Self:
-        consistency = self.self_consistency
-        if consistency.active and consistency.reward == "consensus":
-            self.objective.require_any_rewards("self_consistency.reward = 'consensus'")
-        return self
-
-    @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        wrong = (
-            wrong_stores(self.stores, self.objective, self.self_consistency)
-            or _wrong_environment(self)
-            or wrong_during(self.evaluate, self.data.sets, steps=self.train.steps)
+        wrong = _wrong_environment(self) or wrong_during(
+            self.evaluate, self.data.sets, steps=self.train.steps
         )
         if wrong:
             raise ValueError(wrong)
@@ -324,23 +197,6 @@ class Recipe(Section):
             raise ValueError(
                 f"self_consistency.problems_per_step={some} must be at most "
                 f"train.problems_per_step={all_}, which includes them"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _consolidation_fits(self) -> Self:
-        settings = self.consolidation
-        if settings.active and settings.store not in self.stores:
-            known = ", ".join(self.stores) or "none"
-            raise ValueError(
-                f"consolidation.samples = {settings.samples!r} does not name a store; "
-                f"[stores.<name>] exists for: {known}"
-            )
-        if settings.active and self.model.adapter is not None:
-            raise ValueError(
-                f"consolidation.updates={settings.updates} needs full "
-                "weights, but [model.adapter] trains an adapter: export the run (`dph export`) and "
-                "consolidate the exported model, or train without an adapter"
             )
         return self
 
@@ -397,12 +253,6 @@ class Recipe(Section):
     def labelled_per_step(self) -> int:
         """Problems of a rollout that come from the training problems."""
         return self.train.problems_per_step - self.self_consistency.problems_per_step
-
-    @property
-    def used_stores(self) -> dict[str, StoreSettings]:
-        """The stores that an active anchor or the consensus reads; no other one is made."""
-        used = stores_in_use(self.objective, self.self_consistency)
-        return {name: store for name, store in self.stores.items() if name in used}
 
     @property
     def presampling_seed(self) -> int:
@@ -470,9 +320,6 @@ def _without_turns(recipe: Recipe) -> Iterator[tuple[str, Any]]:
     data = recipe.data
     if recipe.sampling.engine != "torch":
         yield "sampling.engine", recipe.sampling.engine
-    for name, store in recipe.used_stores.items():
-        if store.prompts in ("beginning", "recombined"):  # of neither are there columns for reset
-            yield f"stores.{name}.prompts", store.prompts
     if data.shots is not None:
         yield "data.shots.count", data.shots.count
     if data.styles is not None:

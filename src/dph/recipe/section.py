@@ -87,7 +87,7 @@ def faults_of(error: ValidationError) -> list[ErrorDetails]:
 
 # Choices by name that settings offer and other layers take: each list stands here alone.
 
-Engine = Literal["own", "trl", "verl"]
+Engine = Literal["own", "verl"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16"]
 Stored = Literal["float32", "bfloat16", "nf4"]

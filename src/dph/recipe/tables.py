@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dph.recipe.samples import StoreSamples, store_named
+from dph.errors import SettingsError
+from dph.recipe.hub_names import LocalPath
 from dph.recipe.section import (
     Count,
     Device,
@@ -19,7 +20,6 @@ from dph.recipe.section import (
     WrongFinal,
     with_default,
 )
-from dph.recipe.stores import PromptFileSettings
 
 # A word, or a number.
 
@@ -236,93 +236,59 @@ class VLLMSettings(Section):
 # The settings of ``[self_consistency]``: RL on prompts without labels, rewarded by agreement.
 
 
-class SelfConsistencySettings(PromptFileSettings):
+class SelfConsistencySettings(Section):
     """Groups of unlabelled prompts in the place of some of a step's problems."""
 
     problems_per_step: Annotated[Whole, Field(ge=0)] = Field(
         0,
         description="unlabelled problems per rollout, of train.problems_per_step; 0: off",
     )
-    reward: Literal["majority", "consensus"] = Field(
-        "majority",
-        description="majority: 1 for the largest class of the group (TTRL); consensus: share "
-        "of the stored answers that agree",
+    file: LocalPath | None = Field(
+        None, description="problems without answers as parquet, jsonl or csv (problem_id, prompt)"
     )
-    samples: StoreSamples | None = Field(
-        None, description="answers and prompts of consensus: store:NAME, a [stores.<name>]"
+    only: dict[str, str | int | float | bool] = Field(
+        {}, description="keep only rows of the file whose columns have these values"
     )
-
-    @model_validator(mode="after")
-    def _consensus_has_a_store(self) -> Self:
-        if self.reward == "consensus" and self.file is not None:
-            raise ValueError(
-                "reward='consensus' takes its prompts from its store: leave out file, and select "
-                "prompts by only and novel"
-            )
-        if self.reward == "majority" and self.samples is not None:
-            raise ValueError(
-                f"reward='majority' compares a group with itself and reads no store, got "
-                f"samples={self.samples!r}; name a file, or set reward = 'consensus'"
-            )
-        return self
-
-    @property
-    def store(self) -> str | None:
-        """The name of the store."""
-        return store_named(self.samples)
+    novel: bool = Field(
+        False, description="keep only prompts with a word that is in no training prompt"
+    )
+    allow_overlap: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (),
+        description="evaluation sets whose prompts may occur here; prompts of all others are "
+        "refused",
+    )
+    agreement: str | None = Field(
+        None,
+        description="rule for agreement of two answers: your own module:callable, f(response, "
+        "problem) -> "
+        "key or None; default: by data.verifier",
+    )
 
     @property
     def active(self) -> bool:
         """Whether a step has unlabelled groups."""
         return self.problems_per_step > 0
 
+    def require_file(self) -> None:
+        """Refuse to make or read anything while the file of prompts is not named.
 
-class ConsolidationSettings(Section):
-    """Updates on a store that the trained policy has filled; no answer is drawn in between."""
+        A recipe without it can still be shown and completed.
 
-    updates: Count = Field(0, description="optimizer steps after RL; 0: off")
-    samples: StoreSamples | None = Field(
-        None, description="answers of the trained policy: store:NAME, a [stores.<name>]"
-    )
-    rows: Positive = Field(256, description="stored answers per update, prompt by prompt")
-    rate: float = Field(1.0, gt=0, description="learning rate, in units of train.learning_rate")
-    final_rate: float = Field(
-        0.1, gt=0, le=1, description="share of the learning rate at the last update"
-    )
-    checkpoint_every: Positive = Field(50, description="updates between checkpoints")
-
-    @model_validator(mode="after")
-    def _has_a_store(self) -> Self:
-        if self.updates > 0 and self.samples is None:
-            raise ValueError(
-                f"updates={self.updates} needs samples = 'store:NAME', the [stores.<name>] that "
-                "the trained policy fills"
+        Raises:
+            SettingsError: says what the file holds.
+        """
+        if self.active and self.file is None:
+            raise SettingsError(
+                f"self_consistency.problems_per_step = {self.problems_per_step} needs "
+                "self_consistency.file: a file of prompts without answers (problem_id, prompt, and "
+                "the fields other than the answer that the verifier reads, such as database)"
             )
-        return self
-
-    @property
-    def store(self) -> str | None:
-        """The name of the store that the trained policy fills."""
-        return store_named(self.samples)
-
-    @property
-    def active(self) -> bool:
-        """Whether anything follows RL."""
-        return self.updates > 0
 
 
-# The settings of ``[trl]`` and ``[verl]``: how the engines beside our own are started.
+# The settings of ``[verl]``.
 
 Override = Annotated[str, Field(pattern=r"^[+~]{0,2}[A-Za-z_][\w.@/-]*(=.*)?$")]
 """One of Hydra's: ``key=value``, ``+key=value``, ``++key=value`` or ``~key``."""
-
-
-class TRLSettings(Section):
-    """Settings of TRL, for train.engine = "trl"."""
-
-    processes: Positive = Field(
-        1, description="processes that train together, one per GPU, started by accelerate"
-    )
 
 
 class VerlSettings(Section):
@@ -348,7 +314,7 @@ class TrainingSettings(Section):
     """The loop, the optimizer and the checkpoints."""
 
     engine: Engine = Field(
-        "own", description="training engine: own (this package's loop, one device), trl or verl"
+        "own", description="training engine: own (this package's loop, one device), or verl"
     )
     problems: Literal["all", "exploration"] = Field(
         "all", description="problems to explore: all, or those that pre-sampling left open"

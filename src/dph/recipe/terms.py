@@ -77,9 +77,8 @@ class Term:
     """A row: where a term's formula is, and what can be set of it.
 
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
-    model in every step. ``reads_distributions``: it acts on stored next-token distributions, not
-    on the log-probs of stored tokens. ``reads``: inputs of an advantage other than rewards, some of
-    ``READS``. ``counts``: it counts right answers, so an advantage that needs rewards of 0 or 1.
+    model in every step. ``reads``: inputs of an advantage other than rewards, some of ``READS``.
+    ``counts``: it counts right answers, so an advantage that needs rewards of 0 or 1.
     ``method``: the method of the term's name, where there is one. ``misfit``: why
     parameters that are in range do not fit together, or None.
     """
@@ -88,7 +87,6 @@ class Term:
     summary: str
     parameters: type[Section]
     reads_reference: bool = False
-    reads_distributions: bool = False
     reads: frozenset[str] = frozenset()
     counts: bool = False
     method: Method | None = None
@@ -230,23 +228,6 @@ DIVERGENCES: Mapping[str, Term] = MappingProxyType(
             summary="Jensen-Shannon by its definition: half on stored answers, half on new ones",
             parameters=parameters(),
             reads_reference=True,
-        ),
-        "distribution_kl": Term(
-            path="dph.loss.divergences.distribution_kl:DistributionKL",
-            summary="KL(stored next-token distribution || policy), exact over tokens and the rest",
-            parameters=parameters(
-                floor=(
-                    float,
-                    Field(
-                        0.0,
-                        ge=0,
-                        le=1,
-                        description="an answer costs only below this share of its initial "
-                        "probability; 0: always",
-                    ),
-                )
-            ),
-            reads_distributions=True,
         ),
     }
 )

@@ -49,7 +49,7 @@ class FinishedRun:
     """``evaluation.json`` of the initial policy; None where ``why_alone`` says why."""
     pool: Manifest | None
     hashes: Mapping[str, str]
-    """SHA-256 of the manifests of the pool and of the stores, by name."""
+    """SHA-256 of the manifest of the pool, by name."""
 
     @property
     def directory(self) -> Path:
@@ -84,15 +84,13 @@ def read_finished_run(directory: Path) -> FinishedRun:
         )
     pool = place.pool(recipe)
     made = {"pool": pool / MANIFEST} if recipe.needs_pool else {}
-    for name in recipe.used_stores:
-        made[f"store {name}"] = place.store(recipe, name) / MANIFEST
     base = results.initial.results
     return FinishedRun(
         results=results,
         recipe=recipe,
         checkpoint=checkpoint,
         base=None if base is None else base.evaluation,
-        pool=read_manifest(pool, "pool") if recipe.needs_pool and is_made(pool) else None,
+        pool=read_manifest(pool) if recipe.needs_pool and is_made(pool) else None,
         hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
     )
 

@@ -203,8 +203,8 @@ DEFINITIONS: Mapping[str, str] = MappingProxyType(
         "by more than two draws of one model would show.",
         "gained": "Problems that the run answers correctly more often than the initial policy, "
         "each by more than two draws of one model would show.",
-        "cost": "Every stage of a run: the pre-sampling and the stores that it reads, training, "
-        "consolidation. A stage that runs share counts for each of them.",
+        "cost": "Every stage of a run: the pre-sampling that it reads and training. A stage that "
+        "runs share counts for each of them.",
         "interval": "95% intervals: of a run over problems (by the bootstrap, and exact where all "
         "problems have one value), of several seeds over "
         "seeds (Student's t). Differences, in points, are paired over the same problems. An arrow "
@@ -271,7 +271,7 @@ _MEASURED: Mapping[str, tuple[str, str]] = {
     "stored_reverse_kl": ("KL(policy || initial), stored answers", "nats a token"),
 }
 """Metrics of each set that ``evaluate.every`` measures, as ``eval/<set>/<metric>``."""
-_BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor", "active_": "Active in"}
+_BY_NAME = {"eta_": "Weight of", "penalty_": "Penalty", "anchor_": "Anchor"}
 
 
 def log_titles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -294,7 +294,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "reverse_kl",
             "forward_kl",
         ),
-        "Store": ("divergence", "anchor_", "eta_", "active_", "stored_"),
+        "Store": ("divergence", "anchor_", "eta_", "stored_"),
         "System": ("seconds", "peak_memory", "tokens_", "rows_", "refills", "ungradable"),
     }
 )

@@ -1,17 +1,15 @@
 """The places of a run: the one module that knows where everything of it lies. Loads no torch.
 
 <run>/recipe.toml  software.json                      what trained it
-      pool/  stores/<name>/                           unless the recipe names other places
+      pool/                                           unless the recipe names another place
       checkpoints/step_000040/  checkpoints/best.json
       metrics.jsonl  progress.parquet  training_samples/   what was measured and drawn meanwhile
-      trl/ or verl/                                   files of another engine that trains
+      verl/                                           files of verl, where that trains
       evaluation.json  samples.parquet                of the newest checkpoint
       problems.parquet  tokens.parquet                beside every samples.parquet
       base/evaluation.json  base/samples.parquet      of the initial policy
       models/<name>/                                  the evaluation of any other model
       interpolated/0.5/                               a model between the two, and its evaluation
-      consolidation/                                  a run of its own that follows RL
-      forecast.json                                   of a run that `dph consolidate` made
 """
 
 import json
@@ -30,13 +28,13 @@ from dph.recipe import EvaluationSettings, Recipe, save_recipe
 RECIPE, METRICS, PROGRESS_FILE = "recipe.toml", "metrics.jsonl", "progress.parquet"
 EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"
 PROBLEMS_FILE, TOKENS_FILE = "problems.parquet", "tokens.parquet"
-BASE, CONSOLIDATION, CHECKPOINTS = "base", "consolidation", "checkpoints"
+BASE, CHECKPOINTS = "base", "checkpoints"
 MANIFEST = "manifest.json"
-"""Written last into a pool or a store: it is whole where this file is."""
+"""Written last into a pool: it is whole where this file is."""
 
 
 def is_made(place: Path) -> bool:
-    """Whether the pool or the store in ``place`` is finished."""
+    """Whether the pool in ``place`` is finished."""
     return (place / MANIFEST).exists()
 
 
@@ -126,44 +124,29 @@ class RunDirectory(EvaluationDirectory):
         """The directory above evaluations of models that are not the run's."""
         return self.path / "models"
 
-    @property
-    def consolidation(self) -> "RunDirectory":
-        """The run that follows RL."""
-        return RunDirectory(self.path / CONSOLIDATION)
-
-    @property
-    def forecast(self) -> Path:
-        """Cost of a small consolidation."""
-        return self.path / "forecast.json"
-
     def interpolated(self, weight: str) -> EvaluationDirectory:
         """A model between the initial policy and the result, with its evaluation."""
         return EvaluationDirectory(self.path / "interpolated" / weight)
 
     def engine(self, name: str) -> Path:
-        """The files of another engine, ``trl`` or ``verl``."""
+        """The files of another engine, ``verl``."""
         return self.path / name
 
     def pool(self, recipe: Recipe) -> Path:
         """The recipe's pool, or ``pool/`` in the run directory."""
         return recipe.presample.pool or self.path / "pool"
 
-    def store(self, recipe: Recipe, name: str) -> Path:
-        """Place of the named store: its ``place``, or ``stores/<name>`` in the run directory."""
-        return recipe.stores[name].place or self.path / "stores" / name
-
     def result(self, settings: EvaluationSettings) -> Path | None:
         """The checkpoint that the run ends with; None where there is none yet.
 
-        That of its consolidation where there is one, else RL's: the newest, or with
-        ``evaluate.result = "best"`` the best of those that were measured, once one is.
+        The newest, or with ``evaluate.result = "best"`` the best of those that were measured, once
+        one is.
 
         Raises:
             CheckpointError: the file that says which is the best is damaged.
         """
-        after = self.consolidation.newest_checkpoint
-        if after is not None or settings.result == "newest":
-            return after or self.newest_checkpoint
+        if settings.result == "newest":
+            return self.newest_checkpoint
         return best_place(self.checkpoints, score=settings.keep_best) or self.newest_checkpoint
 
 

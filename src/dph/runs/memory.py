@@ -454,7 +454,7 @@ def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> floa
     blocks += 4.0 * words * shape.hidden * (recipe.model.adapter is None)
     objective = recipe.objective
     kinds = {penalty.kind for penalty in objective.active_penalties.values()}
-    if kinds & _OVER_VOCABULARY or objective.rehearses_distributions:
+    if kinds & _OVER_VOCABULARY:
         table = min(numbers, _STATISTIC if cuda else _STATISTIC_ON_CPU)
         return max(blocks, 4.0 * _TABLES * table)
     return blocks

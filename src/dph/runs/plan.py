@@ -16,7 +16,8 @@ from dph.model.loading import load_config, load_tokenizer, on_this_device, requi
 from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables, wants_chat
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
-from dph.recipe import Recipe, StoreSettings
+from dph.recipe import Recipe
+from dph.recipe.departed import refuse_stores
 from dph.recipe.objective import AnchorSettings
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem
@@ -92,22 +93,6 @@ class RunPrompts:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedStore:
-    """One of a run's stores, with its place."""
-
-    name: str
-    settings: StoreSettings
-    path: Path
-    seed: int
-    """That the settings mean: their own, or the recipe's for pre-sampling."""
-
-    @property
-    def key(self) -> str:
-        """The section of the recipe, for messages."""
-        return f"stores.{self.name}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """A recipe in a run directory, with its inputs as they were read; each fact is found once.
@@ -148,21 +133,10 @@ class RunPlan:
         return self.recipe.objective.active_anchors
 
     @cached_property
-    def stores(self) -> Mapping[str, PlannedStore]:
-        """The stores that training reads."""
-        return {name: self.store(name) for name in self.recipe.used_stores}
-
-    @cached_property
     def unlabelled(self) -> SelfConsistencySettings | None:
         """Settings of learning from unlabelled prompts; None if training does not."""
         settings = self.recipe.self_consistency
         return settings if settings.active else None
-
-    @cached_property
-    def consolidates_on(self) -> str | None:
-        """The name of the store that a consolidation after RL fills and reads."""
-        settings = self.recipe.consolidation
-        return settings.store if settings.active else None
 
     @cached_property
     def needs_pool(self) -> bool:
@@ -173,16 +147,6 @@ class RunPlan:
     def pool(self) -> Path:
         """The place of the pool."""
         return self.directory.pool(self.recipe)
-
-    def store(self, name: str) -> PlannedStore:
-        """The store ``name`` of the recipe."""
-        settings = self.recipe.stores[name]
-        return PlannedStore(
-            name=name,
-            settings=settings,
-            path=self.directory.store(self.recipe, name),
-            seed=self.presampling_seed if settings.seed is None else settings.seed,
-        )
 
     @cached_property
     def asked_fingerprint(self) -> str:
@@ -200,7 +164,7 @@ class RunPlan:
     @cached_property
     def grading(self) -> ValueSource:
         """Inputs that decide the verdicts of the pool."""
-        return ValueSource.of(graded=verifier_identity(self.verifier))
+        return ValueSource.of(verifier_identity(self.verifier))
 
     @cached_property
     def _training(self) -> TrainingKey:
@@ -210,7 +174,6 @@ class RunPlan:
             self.prompts.tokenizer,
             asked=self.asked_fingerprint,
             verifier=self.verifier,
-            stores={name: store.path for name, store in self.stores.items()},
         )
 
     def training_key(self) -> str:
@@ -240,6 +203,7 @@ def open_plan(
         ModelError: the model or its tokenizer cannot be used.
         SettingsError: the verifier or the style classifier is unknown.
     """
+    refuse_stores(directory)
     recipe = on_this_device(resolve_names(recipe).recipe)
     initial = model_directory(recipe.model)
     require_usable(load_config(initial), recipe.model.path)

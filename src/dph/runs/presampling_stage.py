@@ -1,11 +1,9 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from transformers import PreTrainedModel
 
@@ -17,9 +15,8 @@ from dph.recipe import Recipe, save_recipe
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.drawing import drawing, graded_sampler, require_engine, scorer_of
 from dph.runs.plan import RunPlan
-from dph.runs.presample.making import POOL_KEY, only_maker, require_free
+from dph.runs.presample.making import only_maker, require_free
 from dph.runs.presample.manifest import (
-    Kind,
     Manifest,
     Rule,
     Source,
@@ -33,7 +30,6 @@ from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed
 from dph.runs.verifier_use import accepted_grading
 from dph.tasks.environments import EnvironmentVerifier
-from dph.tasks.verifiers.base import Verifier
 
 # A run's recipe is left behind before anything is drawn, where it names the Hub.
 
@@ -41,8 +37,8 @@ from dph.tasks.verifiers.base import Verifier
 def pin(recipe: Recipe, run: RunDirectory) -> None:
     """Write the recipe with its commits into a run's directory that has none yet.
 
-    Training writes it anyway. Here it comes before pools and stores, so that a run which is stopped
-    while they are made goes on with the same model and data, whatever is pushed meanwhile.
+    Training writes it anyway. Here it comes before the pool, so that a run which is stopped while
+    that is made goes on with the same model and data, whatever is pushed meanwhile.
 
     Raises:
         DataError: the directory cannot be written.
@@ -53,20 +49,11 @@ def pin(recipe: Recipe, run: RunDirectory) -> None:
         save_recipe(recipe, path)
 
 
-# A pool or a store of a run: kept where it fits, else made by one process at a time.
+# The pool of a run: kept where it fits, else made by one process at a time.
 
 
-def answer_source(
-    plan: RunPlan,
-    model: PreTrainedModel,
-    *,
-    prompts: str,
-    prompts_fingerprint: str,
-    answers: int,
-    seed: int,
-    **top: int | Literal["all"],
-) -> Source:
-    """The key of answers of ``model``, the initial policy: what they are made from."""
+def pool_source(plan: RunPlan, model: PreTrainedModel) -> Source:
+    """The key of the run's pool: the origin of its answers; ``model`` is the initial policy."""
     recipe, parameters = plan.recipe, graded_sampler(plan, model).parameters
     acting = isinstance(plan.verifier, EnvironmentVerifier)
     tokens = {"environment": {"tokens": recipe.environment.tokens}} if acting else {}
@@ -74,72 +61,20 @@ def answer_source(
         model=recipe.model.path,
         model_fingerprint=weight_fingerprint(model),
         tokenizer_fingerprint=tokenizer_fingerprint(plan.prompts.tokenizer),
-        prompts=prompts,
-        prompts_fingerprint=prompts_fingerprint,
+        prompts="train",
+        prompts_fingerprint=plan.asked_fingerprint,
         chat=plan.prompts.chat,
         system_prompt=plan.prompts.system_prompt,
-        answers=answers,
-        **top,
+        answers=recipe.presample.samples,
         temperature=parameters.temperature,
         top_p=parameters.top_p,
         max_tokens=parameters.max_tokens,
         stop_token_ids=parameters.stop_token_ids,
         dtype=recipe.model.dtype,
-        seed=seed,
+        seed=plan.presampling_seed,
         engine=recipe.sampling.engine,
         **tokens,
     )
-
-
-def with_environment(source: Source, verifier: Verifier) -> Source:
-    """The key of trajectories that no verdict goes with: ``source``, and who acted with them.
-
-    Without an environment, it is ``source`` itself.
-    """
-    if not isinstance(verifier, EnvironmentVerifier):
-        return source
-    acting = verifier.environment
-    own = {"name": acting.name, "version": acting.version, "settings": dict(acting.settings)}
-    return source.model_copy(update={"environment": {**(source.environment or {}), **own}})
-
-
-def pool_source(plan: RunPlan, model: PreTrainedModel) -> Source:
-    """The key of the run's pool; ``model`` is the initial policy."""
-    return answer_source(
-        plan,
-        model,
-        prompts="train",
-        prompts_fingerprint=plan.asked_fingerprint,
-        answers=plan.recipe.presample.samples,
-        seed=plan.presampling_seed,
-    )
-
-
-def kept_or_made(
-    plan: RunPlan,
-    path: Path,
-    kind: Kind,
-    *,
-    key: str,
-    found: Callable[[], Manifest | None],
-    make: Callable[[], Manifest],
-) -> Manifest:
-    """The manifest that ``found`` gives; where there is none, ``make``, by one process at a time.
-
-    ``key`` is the setting that says where the artefact lies.
-
-    Raises:
-        DataError: another process is making it, or is writing into the run.
-    """
-    with ExitStack() as held:
-        held.enter_context(only_maker(path, kind, key=key))
-        directory = plan.directory.path.resolve()
-        if path.resolve().is_relative_to(directory):  # the run's own: no other stage meanwhile
-            held.enter_context(only_writer(directory))
-        if manifest := found():  # again, now that nobody else changes it
-            return manifest
-        pin(plan.recipe, plan.directory)
-        return make()
 
 
 def presample_stage(
@@ -173,14 +108,18 @@ def presample_stage(
     if not is_made(path):
         limit = plan.recipe.sampling.max_tokens
         plan.prompts.require_fit(model.config, plan.problems, max_tokens=limit)
-
-    def make() -> Manifest:
+    with ExitStack() as held:
+        held.enter_context(only_maker(path))
+        directory = plan.directory.path.resolve()
+        if path.resolve().is_relative_to(directory):  # the run's own: no other stage meanwhile
+            held.enter_context(only_writer(directory))
+        if found := expected.found():  # again, now that nobody else changes it
+            return found
+        pin(plan.recipe, plan.directory)
         if is_made(path):
             return _split_again(model, expected, progress)
         with timed(path):
             return _make(model, expected, progress)
-
-    return kept_or_made(plan, path, "pool", key=POOL_KEY, found=expected.found, make=make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +141,7 @@ class _Expected:
         path, rule = self.plan.pool, self.plan.rule
         if not is_made(path):
             return None
-        found = read_manifest(path, "pool")
+        found = read_manifest(path)
         require_source(path, found, self.source, accepted_grading(self.plan, found))
         if self.may_split_again and found.rule != rule:
             return None
@@ -235,7 +174,7 @@ def _split_again(
 ) -> Manifest:
     plan = expected.plan
     path, rule, draw = plan.pool, plan.rule, graded_sampler(plan, model)
-    found = read_manifest(path, "pool")
+    found = read_manifest(path)
     change = _change(found.rule, rule)
     if trained := expected.trained:
         raise PoolError(
@@ -254,9 +193,9 @@ def _split_again(
     return split_again(plan.problems, path, found, scored=scored, rule=rule)
 
 
-def _change(before: Rule | None, after: Rule) -> str:
+def _change(before: Rule, after: Rule) -> str:
     """Difference of the rule, ``threshold 7 -> 6``."""
-    was, now = before.model_dump() if before else {}, after.model_dump()
+    was, now = before.model_dump(), after.model_dump()
     changes = [f"{key} {was.get(key)} -> {now[key]}" for key in now if was.get(key) != now[key]]
     return ", ".join(changes)
 

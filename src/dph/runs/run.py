@@ -1,19 +1,18 @@
 """A whole run from Python: what ``dph run`` does."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from dph.errors import CheckpointError, SettingsError
+from dph.errors import SettingsError
 from dph.model.hub import resolve_names
 from dph.model.policies import load_policy
-from dph.recipe import METHODS, ObjectiveSettings, Recipe, load_recipe
+from dph.recipe import Recipe, load_recipe
 from dph.recipe.engines import ENGINES
-from dph.recipe.tables import ConsolidationSettings, SelfConsistencySettings
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
 from dph.runs.finished_models import EvaluatedModel, claimed, measured_model
@@ -21,14 +20,8 @@ from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.store_stage import (
-    require_named_files,
-    require_prompts,
-    require_stores,
-    store_stage,
-)
 from dph.runs.train.preparation import Trained
-from dph.runs.training_stage import steps_done, train_stage
+from dph.runs.training_stage import require_pools, steps_done
 
 # Functions that check, pre-sample and train: this package's own, or those of another engine.
 #
@@ -91,84 +84,6 @@ def nothing_to_check(plan: RunPlan) -> None:
 
 # All stages of a recipe, one after another, each skipped where it is done.
 
-# Consolidation: a trained policy answers prompts once more and learns from all of it together.
-#
-# RL moves a policy where its reward is. What it has learnt there shows in its answers to other
-# prompts, and where those agree with each other they say more than any single one. A store of the
-# policy's own answers, tilted towards agreement, is learnt from by the exact forward KL, which
-# covers all that the policy could still answer.
-#
-# It is a run of its own in ``<run>/consolidation``, of a recipe that follows from the run's: its
-# initial model is what RL ended with, its only term an anchor on the store, and it draws nothing.
-# So it can be killed and continued like every run.
-
-METHOD = "consolidation"
-_UNMEASURED = {"every": 0, "keep_best": None, "result": "newest"}
-
-
-def trained_policy(plan: RunPlan, progress: ProgressDisplay) -> Trained:
-    """Train, and consolidate where the recipe asks for it; what is done already is kept.
-
-    Raises:
-        DphError: as ``train_stage`` and ``store_stage`` do.
-    """
-    if plan.consolidates_on is not None:
-        _require_no_consolidation(plan)
-        require_named_files(plan)
-        require_prompts(plan, plan.consolidates_on)  # not after hours of RL
-    trained = stages_of(plan.recipe).train(plan, progress)
-    if trained.stopped or plan.consolidates_on is None:
-        return trained
-    own = replace(
-        plan,
-        recipe=consolidation_recipe(plan.recipe, trained.checkpoint),
-        directory=plan.directory.consolidation,
-    )
-    store_stage(own, progress)
-    return train_stage(own, progress)
-
-
-def _require_no_consolidation(plan: RunPlan) -> None:
-    """A run whose RL goes on has none: it would be of RL that ended earlier.
-
-    Raises:
-        CheckpointError: it has one.
-    """
-    after, done = plan.directory.consolidation.path, steps_done(plan)
-    if after.exists() and done < plan.recipe.train.steps:
-        raise CheckpointError(
-            f"{after} follows RL of {done} steps, and train.steps = {plan.recipe.train.steps}: "
-            f"move it away to continue RL"
-        )
-
-
-def consolidation_recipe(recipe: Recipe, checkpoint: Path) -> Recipe:
-    """The recipe of the run that follows ``recipe``'s, which ended with ``checkpoint``."""
-    settings, named = recipe.consolidation, METHODS[METHOD]
-    (anchor,) = named["objective"]["anchors"].values()
-    own = {**anchor, "samples": settings.samples, "per_step": settings.rows}
-    train = {
-        **named["train"],
-        "engine": "own",
-        "steps": settings.updates,
-        "problems": "all",
-        "epochs": 1,
-        "learning_rate": settings.rate * recipe.train.learning_rate,
-        "final_rate": settings.final_rate,
-        "checkpoint_every": settings.checkpoint_every,
-    }
-    return recipe.model_copy(
-        update={
-            "method": METHOD,
-            "model": recipe.model.model_copy(update={"path": str(checkpoint), "revision": None}),
-            "objective": ObjectiveSettings.model_validate({"anchors": {METHOD: own}}),
-            "self_consistency": SelfConsistencySettings(),
-            "consolidation": ConsolidationSettings(),
-            "train": recipe.train.model_copy(update=train),
-            "evaluate": recipe.evaluate.model_copy(update=_UNMEASURED),
-        }
-    )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
@@ -176,13 +91,12 @@ class RunResult:
 
     pool: Manifest | None
     trained: Trained
-    stores: Mapping[str, Manifest] = field(default_factory=dict)
     base: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
 
 
 def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
-    """Make the pool and the stores that the method reads, train, and evaluate before and after.
+    """Make the pool that the method reads, train, and evaluate before and after.
 
     Raises:
         DphError: as the stages do.
@@ -190,33 +104,19 @@ def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
     recipe, engine = plan.recipe, stages_of(plan.recipe)
     engine.check(plan)
     require_evaluable(plan)
-    require_stores(plan)
+    require_pools(plan)
+    recipe.self_consistency.require_file()
     steps_done(plan)  # refuses other settings before anything is sampled
-    require_prompts(plan, *plan.stores)  # not after the pool was drawn
     pool = None
     if plan.needs_pool:  # other runs may share a pool that has a place of its own
         pool = engine.presample(plan, progress, may_split_again=recipe.presample.pool is None)
-    stores = store_stage(plan, progress)
-    trained = trained_policy(plan, progress)
+    trained = engine.train(plan, progress)
     if trained.stopped or not recipe.data.sets:
-        return RunResult(pool=pool, trained=trained, stores=stores)
+        return RunResult(pool=pool, trained=trained)
     run, before = plan.directory.path, plan.directory.base.path
     base = evaluate_stage(plan, before, progress, model=plan.initial)
     evaluation = evaluate_stage(plan, run, progress, model=trained.checkpoint, base=before)
-    return RunResult(pool=pool, trained=trained, stores=stores, base=base, evaluation=evaluation)
-
-
-def presample_stages(
-    plan: RunPlan, progress: ProgressDisplay
-) -> tuple[Manifest, Mapping[str, Manifest]]:
-    """Make the pool and the stores that training reads.
-
-    Raises:
-        DphError: as the stages do.
-    """
-    require_named_files(plan)
-    require_prompts(plan, *plan.stores)  # not after the pool was drawn
-    return presample_stage(plan, progress), store_stage(plan, progress)
+    return RunResult(pool=pool, trained=trained, base=base, evaluation=evaluation)
 
 
 def evaluate_stages(
@@ -278,13 +178,13 @@ def presample(
     seed: int | None = None,
     progress: ProgressDisplay | None = None,
 ) -> Manifest:
-    """Sample the initial policy: the pool, and the stores that training reads.
+    """Sample the initial policy: the pool that training reads.
 
     A finished pool is kept; one that was stopped continues. Arguments and errors are those of
     ``run``.
     """
     with _plan(recipe, out, overrides, seed) as plan:
-        return presample_stages(plan, progress or Silent())[0]
+        return presample_stage(plan, progress or Silent())
 
 
 def evaluate(

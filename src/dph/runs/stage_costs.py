@@ -1,7 +1,7 @@
 """Cost of a run, stage by stage: answers drawn, their tokens, seconds. Loads no torch.
 
-Pre-sampling and stores count in full for every run that reads them, even where runs share one:
-each would have drawn it alone. A verdict, an evaluation and the initial model are no part of it.
+Pre-sampling counts in full for every run that reads a pool, even where runs share one: each would
+have drawn it alone. A verdict, an evaluation and the initial model are no part of it.
 """
 
 import time
@@ -13,7 +13,7 @@ from pathlib import Path
 from dph._base.files import read_json, write_json
 from dph.recipe import Recipe
 from dph.runs.directory import RunDirectory, is_made, read_metrics
-from dph.runs.presample.manifest import Kind, read_manifest
+from dph.runs.presample.manifest import read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,26 +62,18 @@ def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
     Raises:
         DphError: a file is damaged.
     """
-    before = [] if recipe is None else [*_pool(run, recipe), *_stores(run, recipe)]
-    return RunCost(
-        [
-            *_forecast(run),
-            *before,
-            *_training(RunDirectory(run), "training"),
-            *([] if recipe is None else _store_after(run, recipe)),
-            *_training(RunDirectory(run).consolidation, "consolidation"),
-        ]
-    )
+    before = [] if recipe is None else _pool(RunDirectory(run).pool(recipe), recipe)
+    return RunCost([*before, *_training(RunDirectory(run))])
 
 
 def note_seconds(place: Path, seconds: float) -> None:
-    """Write down how long a pool or a store took, next to it: the same one has the same bytes."""
+    """Write down how long a pool took, next to it: the same pool has the same bytes."""
     write_json(_seconds_file(place), {"seconds": round(seconds, 2)})
 
 
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
-    """Add the seconds of a block that makes or completes a pool or a store; none where it fails."""
+    """Add the seconds of a block that makes or completes a pool; none where it fails."""
     is_there, started = is_made(place), time.perf_counter()
     before = noted_seconds(place) if is_there else None
     yield
@@ -98,15 +90,16 @@ def _seconds_file(place: Path) -> Path:
     return place.with_name(f"{place.name}.seconds.json")
 
 
-def _forecast(run: Path) -> Iterator[StageCost]:
-    path = RunDirectory(run).forecast
-    if path.is_file():
-        yield StageCost(stage="forecast", **read_json(path)["spent"])
-
-
-def _pool(run: Path, recipe: Recipe) -> Iterator[StageCost]:
-    if _may_read_pool(recipe):
-        yield from _answers_of("pre-sampling", RunDirectory(run).pool(recipe), "pool")
+def _pool(place: Path, recipe: Recipe) -> Iterator[StageCost]:
+    """Cost of a pool, where it is."""
+    if _may_read_pool(recipe) and is_made(place):
+        counts = read_manifest(place).counts
+        yield StageCost(
+            stage="pre-sampling",
+            answers=counts.answers,
+            tokens=counts.tokens,
+            seconds=noted_seconds(place),
+        )
 
 
 def _may_read_pool(recipe: Recipe) -> bool:
@@ -114,41 +107,14 @@ def _may_read_pool(recipe: Recipe) -> bool:
     return ":" in recipe.objective.advantage.kind or recipe.reads_pool()
 
 
-def _stores(run: Path, recipe: Recipe) -> Iterator[StageCost]:
-    for name in recipe.used_stores:
-        yield from _store(name, RunDirectory(run).store(recipe, name))
-
-
-def _store_after(run: Path, recipe: Recipe) -> Iterator[StageCost]:
-    if recipe.consolidation.active:
-        name = str(recipe.consolidation.store)
-        yield from _store(name, RunDirectory(run).consolidation.store(recipe, name))
-
-
-def _store(name: str, place: Path) -> Iterator[StageCost]:
-    yield from _answers_of(f"store {name}", place, "store")
-
-
-def _answers_of(stage: str, place: Path, kind: Kind) -> Iterator[StageCost]:
-    """Cost of a pool or a store, where it is."""
-    if is_made(place):
-        counts = read_manifest(place, kind).counts
-        yield StageCost(
-            stage=stage,
-            answers=counts.answers,
-            tokens=counts.tokens,
-            seconds=noted_seconds(place),
-        )
-
-
-def _training(run: RunDirectory, stage: str) -> Iterator[StageCost]:
+def _training(run: RunDirectory) -> Iterator[StageCost]:
     rows = read_metrics(run.metrics)
     if not rows:
         return
     drew = [row for row in rows if row.get("tokens") is not None]
     timed = [float(row["seconds"]) for row in rows if row.get("seconds") is not None]
     yield StageCost(
-        stage=stage,
+        stage="training",
         answers=sum(_answers(row["tokens"], row.get("completion_tokens")) for row in drew)
         if drew
         else None,

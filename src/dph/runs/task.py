@@ -11,7 +11,7 @@ from dph.model.hub import problems_file
 from dph.recipe import DataSettings, Recipe
 from dph.recipe.schema import CODE, SQL
 from dph.records import Problem
-from dph.runs.presample.stores.prompts import same_prompts
+from dph.runs.unlabelled_prompts import same_prompts
 from dph.tasks.code_environment import code_environment
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.environments.tasksets import PREFIX

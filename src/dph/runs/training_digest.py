@@ -12,9 +12,7 @@ from dph.errors import SettingsError
 from dph.model.policies import directory_fingerprint, tokenizer_fingerprint
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
 from dph.recipe.samples import with_directory
-from dph.runs.directory import MANIFEST, is_made
-from dph.runs.presample.manifest import read_manifest
-from dph.runs.presample.stores.store import GROUPS_FILE
+from dph.runs.directory import MANIFEST
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 from dph.tasks.verifiers.table import verifier_settings
@@ -92,7 +90,6 @@ class TrainingKey:
         tokenizer: of the run.
         asked: the fingerprint of the training problems as the model is asked them.
         verifier: of training.
-        stores: the places of the named stores that training reads.
     """
 
     def __init__(
@@ -103,10 +100,9 @@ class TrainingKey:
         *,
         asked: str,
         verifier: Verifier,
-        stores: Mapping[str, Path],
     ) -> None:
         identity = verifier_identity(verifier)
-        self._recipe, self._places = recipe, stores
+        self._recipe = recipe
         self._inputs = (
             directory_fingerprint(initial),
             tokenizer_fingerprint(tokenizer),
@@ -124,14 +120,13 @@ class TrainingKey:
         self._more = (*_unlabelled(recipe), *_overrides(recipe), *_trajectories(recipe))
 
     def digest(self) -> str:
-        """The digest, with the stores as they are now."""
+        """The digest, with the pools of anchors as they are now."""
         return recipe_digest(
             *self._inputs,
             _stores(self._recipe),
             self._terms,
             self._seed,
             self._recipe.seed,
-            *_named_stores(self._recipe, self._places),
             *self._more,
         )
 
@@ -154,22 +149,12 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
     settings = recipe.self_consistency
     if settings.active:
         said = settings.model_dump(mode="json", exclude={"file", "allow_overlap"})
+        said |= {"reward": "majority", "samples": None}  # counted while there were other rewards
         file = settings.file
         held = problems_fingerprint(load_problems(file)) if file and file.exists() else ""
         own = settings.agreement
         code = source_fingerprint(own.partition(":")[0], recipe.data.modules) if own else ""
         yield {"self_consistency": said, "prompts": held, "agreement": code}
-
-
-def _named_stores(recipe: Recipe, places: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
-    """Contents and use of the named stores that training reads; nothing where it reads none."""
-    for name, place in places.items():
-        store = recipe.stores[name]
-        files = read_manifest(place, "store").files if is_made(place) else {}
-        if not store.reads_values and name != recipe.self_consistency.store:
-            files = {GROUPS_FILE: files.get(GROUPS_FILE, "")}
-        said = {"store": name, "files": files, "tilt": store.tilt, "values": store.values}
-        yield said if store.targets == "distributions" else said | {"targets": store.targets}
 
 
 def _stores(recipe: Recipe) -> dict[str, Any]:
@@ -225,7 +210,7 @@ def what_changed(path: Path, recipe: Recipe) -> str:
     if not named:
         return (
             "[the recipe says the same: the model's files, its tokenizer or chat template, the "
-            "problems, the databases, a store of an anchor, or a user-defined term changed]"
+            "problems, the databases, a pool of an anchor, or a user-defined term changed]"
         )
     return f"[{'; '.join(named[:_MOST_NAMED])}{more}]"
 
@@ -233,7 +218,7 @@ def what_changed(path: Path, recipe: Recipe) -> str:
 def _changes_the_result(key: str) -> bool:
     section, _, rest = key.partition(".")
     setting = f"{section}.{rest.partition('.')[0]}"
-    named = section in ("stores", "self_consistency") and not key.endswith((".place", ".file"))
+    named = section == "self_consistency" and not key.endswith(".file")
     acts = section == "environment" and setting != "environment.processes"
     return (
         key == "seed" or named or acts or (section in _SECTIONS and setting not in _WITHOUT_RESULT)

@@ -1,6 +1,6 @@
 """The training stage of a run: from the pool, or from all problems, to a checkpoint."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from dph.errors import CheckpointError, PoolError
 from dph.model.policies import has_adapter, load_policy, without_adapter
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import EvaluationSettings, Recipe, recipe_digest
-from dph.recipe.tables import SelfConsistencySettings
+from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.directory import best_place, is_made, note_beginning
 from dph.runs.drawing import graded_sampler, scorer_of, torch_sampler
@@ -24,19 +24,18 @@ from dph.runs.plan import RunPlan
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Source, read_manifest, require_fit, require_policy_of
 from dph.runs.presample.pool import BaseCounts, Pool, load_pool, read_base_counts
-from dph.runs.presample.stores.prompts import file_prompts, only_rows, with_new_words
-from dph.runs.presample.stores.store import stored_groups, stored_values
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off
-from dph.runs.store_stage import known_problems, require_made, stored_samples
 from dph.runs.task import verifier_maker
 from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
+from dph.runs.train.self_consistency import SelfConsistency
 from dph.runs.train.tracking import Metrics, shown_answers
 from dph.runs.training_digest import what_changed
+from dph.runs.unlabelled_prompts import Known, file_prompts
 from dph.runs.verifier_use import accepted_grading, comparer, require_same_verifier
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
@@ -171,62 +170,73 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
 
 
 @contextmanager
-def self_consistency(
-    plan: RunPlan, source: Source, *, initial: bool
-) -> Iterator[SelfConsistency | None]:
-    """Sources that ``[self_consistency]`` asks for; None where it is off.
-
-    ``source`` is what this run would sample now; ``initial`` says that its weights are still the
-    initial policy's, whose answers a consensus is of.
+def self_consistency(plan: RunPlan) -> Iterator[SelfConsistency | None]:
+    """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off.
 
     Raises:
         DataError: the prompts cannot be read, none is left, or some are those of a test.
-        PoolError: the answers of the store were not compared, or are another policy's.
         SettingsError: nobody can compare answers, or there are too few prompts.
     """
     settings = plan.unlabelled
     if settings is None:
         yield None
         return
-    if settings.store is not None:
-        path = plan.stores[settings.store].path
-        require_policy_of(path, read_manifest(path, "store"), source, initial=initial)
-    problems, consensus = _prompts(plan, settings)
-    agreement = settings.agreement
-    if settings.store is not None and agreement is None:
-        agreement = plan.stores[settings.store].settings.agreement
-    with comparer(
-        plan, agreement, key="self_consistency", instead="set problems_per_step = 0"
-    ) as known:
+    sets = {name: plan.sets[name] for name in plan.recipe.data.sets}
+    known = Known(train=plan.problems, sets=sets)
+    problems = file_prompts(settings, known)
+    with comparer(plan, settings.agreement) as compares:
         yield SelfConsistency(
             problems=problems,
             per_step=settings.problems_per_step,
-            comparer=known,
-            consensus=consensus,
+            comparer=compares,
             seed=plan.recipe.seed,
         )
 
 
-def _prompts(
-    plan: RunPlan, settings: SelfConsistencySettings
-) -> tuple[tuple[Problem, ...], Mapping[str, Consensus] | None]:
-    known = known_problems(plan)
-    if settings.store is None:
-        return file_prompts("self_consistency", settings, known), None
-    path = plan.stores[settings.store].path
-    values = stored_values(path)
-    groups = stored_groups(path)
-    consensus = {
-        group.problem.problem_id: consensus_of(
-            group.answered,
-            tuple(value.answer_class for value in values[group.problem.problem_id]),
-        )
-        for group in groups
-    }
-    problems = only_rows("self_consistency", [group.problem for group in groups], settings)
-    if settings.novel:
-        problems = with_new_words(problems, known.train)
-    return tuple(problems), consensus
+# The stored samples that a run rehearses: a pool for each of its anchors.
+
+
+def require_pools(plan: RunPlan) -> None:
+    """Find out that another run's pool is missing before hours of pre-sampling.
+
+    Raises:
+        PoolError: it is missing, or is no pool.
+    """
+    for anchor in plan.anchors.values():
+        if anchor.pool is not None and anchor.pool.resolve() != plan.pool.resolve():
+            read_manifest(anchor.pool)
+
+
+def stored_samples(
+    plan: RunPlan, pool: Pool | None, source: Source, *, initial: bool
+) -> dict[str, Sequence[RehearsalSample]]:
+    """The samples of every anchor of a run, by its name.
+
+    ``source`` is what this run would sample now; ``initial`` says that its weights are still those
+    that were sampled.
+
+    Raises:
+        PoolError: a pool is missing, damaged, or another policy's.
+    """
+    stored: dict[str, Sequence[RehearsalSample]] = {}
+    loaded: dict[str, Sequence[RehearsalSample]] = {}  # anchors may share one
+    for name, anchor in plan.anchors.items():
+        if anchor.recent is not None:
+            continue  # the loop fills them
+        if anchor.samples not in loaded:
+            loaded[anchor.samples] = _loaded(pool, anchor, source, initial=initial)
+        stored[name] = loaded[anchor.samples]
+    return stored
+
+
+def _loaded(
+    pool: Pool | None, anchor: AnchorSettings, source: Source, *, initial: bool
+) -> Sequence[RehearsalSample]:
+    """The samples of the run's pool, or of another run's."""
+    if anchor.pool is not None:
+        pool = load_pool(anchor.pool)
+        require_policy_of(anchor.pool, pool.manifest, source, initial=initial)
+    return pool.rehearsal if pool is not None else ()
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
@@ -264,7 +274,8 @@ def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
 def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) -> Trained:
     """Train from ``checkpoint``, or from the initial policy where there is none."""
     recipe, initial = plan.recipe, checkpoint is None
-    require_made(plan)
+    require_pools(plan)
+    recipe.self_consistency.require_file()
     policy = load_policy(
         checkpoint or plan.initial, recipe.model, initial=plan.initial, seed=recipe.seed
     )
@@ -277,7 +288,7 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
     stored = stored_samples(plan, pool, source, initial=initial)
     before = _initial_policy(plan, unadapted if has_adapter(policy) else None)
     with (
-        self_consistency(plan, source, initial=initial) as unlabelled,
+        self_consistency(plan) as unlabelled,
         evaluations(plan, draw, policy, before.for_evaluations) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
     ):

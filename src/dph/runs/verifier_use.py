@@ -8,7 +8,6 @@ from dph._base.files import only_writer
 from dph.errors import CheckpointError, PoolError, SettingsError
 from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest, ValueSource
-from dph.runs.presample.stores.values import grader_of
 from dph.runs.train.checkpoints import current_verifier, read_verifiers, record_verifier
 from dph.tasks.agreement import Comparer, KeyComparer, VerifierComparer, compares
 from dph.tasks.environments import EnvironmentVerifier
@@ -46,8 +45,8 @@ def accepted_grading(plan: RunPlan, pool: Manifest) -> ValueSource:
         PoolError: the verifier changed since the pool was made, and that was not accepted.
     """
     wanted, verifier = plan.grading, plan.verifier
-    was = pool.values.graded_version if pool.values else ""
-    if not pool.values or pool.values.graded_by != wanted.graded_by or was == wanted.graded_version:
+    was = pool.values.graded_version
+    if pool.values.graded_by != wanted.graded_by or was == wanted.graded_version:
         return wanted
     if not (plan.accept_verifier or was in _versions_of_run(plan)):
         raise PoolError(f"{_change(verifier, was)} since the pool {plan.pool} was made; {_HOW}")
@@ -86,14 +85,12 @@ def _kind(verifier: Verifier) -> str:
 
 
 @contextmanager
-def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) -> Iterator[Comparer]:
-    """Comparer of answers; its workers are stopped afterwards.
+def comparer(plan: RunPlan, agreement: str | None) -> Iterator[Comparer]:
+    """Comparer of unlabelled answers; its workers are stopped afterwards.
 
     Args:
         plan: of the run.
         agreement: the user's own function, or None for the verifier of ``data.verifier``.
-        key: of the section that asks for it (``stores.broad``), for messages.
-        instead: what else can be done about a verifier that cannot compare answers.
 
     Raises:
         SettingsError: the verifier cannot compare answers, or the function cannot be used.
@@ -108,11 +105,14 @@ def comparer(plan: RunPlan, agreement: str | None, *, key: str, instead: str) ->
         ) as own:
             yield own
         return
-    verifier = grader_of(plan.verifier)
+    verifier = plan.verifier
+    if isinstance(verifier, EnvironmentVerifier) and verifier.verifier is not None:
+        verifier = verifier.verifier
     if not compares(verifier):
         raise SettingsError(
-            f"{key}: the {_kind(verifier)} {verifier.name!r} says what is right, but cannot "
-            f"compare two answers: name a function that can in {key}.agreement "
-            f"('module:callable', f(response, problem) -> key or None), or {instead}"
+            f"self_consistency: the {_kind(verifier)} {verifier.name!r} says what is right, but "
+            f"cannot compare two answers: name a function that can in self_consistency.agreement "
+            f"('module:callable', f(response, problem) -> key or None), or set "
+            f"self_consistency.problems_per_step = 0"
         )
     yield VerifierComparer(verifier)

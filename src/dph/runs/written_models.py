@@ -183,7 +183,6 @@ def interpolation_stage(
 
 def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
     """Tell where the run is not finished, or was not trained from what its recipe names now."""
-    # What RL ended with: a consolidation has a recipe of its own, which follows from the run's.
     trained = plan.directory.newest_checkpoint or ends.final
     try:
         done = read_progress(trained, digest=plan.training_key()).step

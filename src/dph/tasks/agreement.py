@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -60,20 +60,6 @@ def largest_class(classes: Classes) -> int | None:
     """
     sizes = Counter(number for number in classes if number is not None)
     return sizes.most_common(1)[0][0] if sizes else None  # of equal ones the first counted
-
-
-def consensus_class(classes: Classes, voters: Sequence[Hashable]) -> int | None:
-    """The class of most different voters, if two or more are of it; the first of several.
-
-    ``voters`` has one for each answer: their numbers count answers, their texts count texts.
-
-    >>> consensus_class((0, 1, 1, None), range(4)), consensus_class((0, 1, 1), ["a", "b", "b"])
-    (1, None)
-    """
-    told = dict.fromkeys(zip(classes, voters, strict=True))
-    sizes = Counter(number for number, _ in told if number is not None)
-    number, size = next(iter(sizes.most_common(1)), (None, 0))  # of equal ones the first counted
-    return number if size > 1 else None
 
 
 # Agreement by a function of the user's own: answers with equal keys agree.
@@ -242,13 +228,6 @@ GOLDS: Mapping[str, str] = MappingProxyType(
 def _gold_of_answer(name: str) -> GoldOfAnswer:
     found: GoldOfAnswer = resolve_name(GOLDS[name])
     return found
-
-
-def labelled(problem: Problem, verifier: Verifier) -> bool:
-    """Whether the problem has a gold answer for a verifier of ``GOLDS``; False for any other."""
-    return verifier.name in GOLDS and any(
-        problem.answer.get(name) is not None for name in _gold_of_answer(verifier.name).fields
-    )
 
 
 def compares(verifier: Verifier) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dph.recipe import Recipe, StoreSettings
+from dph.recipe import Recipe
 from dph.recipe.keys import NAMED_TABLES, term_parameters
 from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
 from dph.recipe.section import section_in
@@ -110,24 +110,11 @@ def _plain(value: Any) -> str:
     return "not set" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-_VALUES = {
-    "agreement": "agreement",
-    "distinct": "agreement of different texts",
-    "majority": "the vote of most answers",
-    "shuffled": "agreement at random",
-    "shuffled_distinct": "agreement of different texts at random",
-    "correct": "correctness",
-}
-_CHOSEN = {"majority": "those of the largest class that agrees", "correct": "the correct ones"}
-
-
 def stages(recipe: Recipe) -> list[str]:
     """One line for each stage that ``dph run`` would go through."""
     return [
         *([_presampling(recipe)] if recipe.needs_pool else []),
-        *(_store(recipe, name) for name in recipe.used_stores),
         _training(recipe),
-        *([_consolidation(recipe)] if recipe.consolidation.active else []),
         _evaluation(recipe),
     ]
 
@@ -138,21 +125,6 @@ def _presampling(recipe: Recipe) -> str:
         f"pre-sample: {settings.samples} samples a problem and a final one, near-perfect from "
         f"{settings.threshold} correct; pool in {RunDirectory.of(recipe, None).pool(recipe)}"
     )
-
-
-def _store(recipe: Recipe, name: str) -> str:
-    store = recipe.stores[name]
-    prompts = f"{'novel ' * store.novel}{store.prompts} prompts"
-    return (
-        f"store {name}: {store.answers} answers to each of the {prompts}{_tilt(store)}; in "
-        f"{RunDirectory.of(recipe, None).store(recipe, name)}"
-    )
-
-
-def _tilt(store: StoreSettings) -> str:
-    if store.targets == "answers":
-        return f", of which {_CHOSEN[store.values]} are learnt unchanged"
-    return f", tilted by {_VALUES[store.values]} ^ {store.tilt:g}" if store.tilt else ""
 
 
 def _training(recipe: Recipe) -> str:
@@ -176,24 +148,13 @@ def _training(recipe: Recipe) -> str:
     )
 
 
-def _consolidation(recipe: Recipe) -> str:
-    settings = recipe.consolidation
-    store = recipe.stores[str(settings.store)]
-    return (
-        f"consolidate: {store.answers} answers of the trained policy to each of the "
-        f"{store.prompts} prompts{_tilt(store)}; {settings.updates} updates of "
-        f"{settings.rows} of them, learning rate "
-        f"{settings.rate * recipe.train.learning_rate:g}"
-    )
-
-
 def _of(anchor: AnchorSettings) -> str:
     return f" of the last {anchor.recent} steps" if anchor.recent is not None else ""
 
 
 def _unlabelled(recipe: Recipe) -> str:
     settings = recipe.self_consistency
-    share = f" ({settings.problems_per_step} unlabelled, rewarded by {settings.reward})"
+    share = f" ({settings.problems_per_step} unlabelled, rewarded by majority)"
     return share if settings.active else ""
 
 

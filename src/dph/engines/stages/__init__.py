@@ -1,5 +1,5 @@
-"""``dph run --engine trl`` and ``--engine verl``: a recipe's training in another engine.
+"""``dph run --engine verl``: a recipe's training in verl.
 
-The engine runs in processes of its own; this package converts the recipe before (``arguments``,
-``overrides``), reads the engine's log while it runs, and takes its weights over afterwards.
+The engine runs in processes of its own; this package converts the recipe before (``overrides``),
+reads the engine's log while it runs, and takes its weights over afterwards.
 """

@@ -1,13 +1,10 @@
-"""The command line of an engine, as text that a shell takes: nothing is started."""
+"""The commands of verl, as text that a shell takes: nothing is started."""
 
 import shlex
 import sys
 
-import torch
-
-from dph.engines.stages import trl_stage, verl_stage
-from dph.engines.stages.stage import is_installed, longest_prompt, require_possible
-from dph.engines.stages.trl_stage import trl_arguments
+from dph.engines.stages import verl_stage
+from dph.engines.stages.stage import is_installed, require_possible
 from dph.runs.directory import PROBLEMS_FILE
 from dph.runs.plan import RunPlan
 
@@ -21,31 +18,15 @@ def commands_text(plan: RunPlan) -> str:
     Raises:
         DphError: the engine cannot have the recipe.
     """
-    engine, installed = plan.recipe.train.engine, is_installed(plan.recipe)
+    installed = is_installed(plan.recipe)
     require_possible(plan)
-    text = {"trl": _of_trl, "verl": _of_verl}[engine](
-        plan, python=sys.executable if installed else "python"
-    )
+    text = _commands(plan, python=sys.executable if installed else "python")
     if installed:
         return text
-    return f"# {engine} is not installed here: use an environment that has it\n\n{text}"
+    return f"# verl is not installed here: use an environment that has it\n\n{text}"
 
 
-def _of_trl(plan: RunPlan, *, python: str) -> str:
-    cuda = plan.recipe.model.device != "cpu" and torch.cuda.is_available()
-    fields = trl_arguments(
-        plan.recipe, plan.directory.path, longest_prompt=longest_prompt(plan), cuda=cuda
-    )
-    return "\n".join(
-        [
-            "# the fields of DPHConfig",
-            *(f"#   {name} = {value!r}" for name, value in fields.items()),
-            shlex.join(trl_stage.trl_command(plan.recipe, plan.directory.path, python=python)),
-        ]
-    )
-
-
-def _of_verl(plan: RunPlan, *, python: str) -> str:
+def _commands(plan: RunPlan, *, python: str) -> str:
     run = verl_stage.run_of(plan)
     problems = run.place / PROBLEMS_FILE
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))

@@ -1,4 +1,4 @@
-"""The training stage common to all engines: its checks, and the log it follows."""
+"""The training stage in another engine: its checks, and the log it follows."""
 
 import contextlib
 import os
@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
 
 from safetensors import safe_open
 
@@ -23,16 +22,15 @@ from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.recipe.engines import ENGINES, require_engine_can
 from dph.records import Problem
-from dph.runs.directory import RunDirectory, checkpoint_of
+from dph.runs.directory import checkpoint_of
 from dph.runs.plan import RunPlan
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
-from dph.runs.store_stage import require_made
 from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
 from dph.runs.train.preparation import Trained
 from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
-from dph.runs.training_stage import steps_done
+from dph.runs.training_stage import require_pools, steps_done
 from dph.tasks.environments import EnvironmentVerifier
 
 # A command of another engine: run to its end, watched, and ended with this process.
@@ -186,39 +184,20 @@ def longest_prompt(plan: RunPlan) -> int:
     return max(len(encode(problem)) for problem in plan.problems)
 
 
-def problems_to_explore(plan: RunPlan) -> Sequence[Problem]:
-    """All problems, or those that pre-sampling left open, as ``train.problems`` says.
+def require_usable_pool(plan: RunPlan) -> None:
+    """Refuse a pool that training cannot use, where it needs one.
 
     Raises:
         PoolError: the pool is missing or damaged, or holds too little for the recipe.
     """
     recipe = plan.recipe
-    if not plan.needs_pool:
-        return plan.problems
-    path, pool = plan.pool, load_pool(plan.pool)
-    explores = recipe.train.problems == "exploration"
-    require_usable(
-        path,
-        pool.manifest,
-        rehearses=recipe.objective.rehearses_pool,
-        explores=recipe.train.problems_per_step if explores else 0,
-    )
-    return pool.exploration if explores else plan.problems
-
-
-def stores_read(recipe: Recipe, directory: Path) -> dict[str, dict[str, Any]]:
-    """The stores that active anchors read: where each lies, and how it is tilted."""
-    named = {a.store for a in recipe.objective.active_anchors.values()}
-    return {
-        name: {
-            "place": str(RunDirectory(directory).store(recipe, name)),
-            "tilt": store.tilt,
-            "values": store.values,
-            "targets": store.targets,
-        }
-        for name, store in recipe.used_stores.items()
-        if name in named
-    }
+    if plan.needs_pool:
+        require_usable(
+            plan.pool,
+            load_pool(plan.pool).manifest,
+            rehearses=recipe.objective.rehearses_pool,
+            explores=recipe.train.problems_per_step if recipe.train.problems != "all" else 0,
+        )
 
 
 # The recipes that an engine refuses before anything is written.
@@ -290,8 +269,8 @@ def already_trained(plan: RunPlan, *, place: Path, begun: int) -> Trained | None
     done, newest = steps_done(plan), plan.directory.newest_checkpoint
     if newest is not None and done == plan.recipe.train.steps:
         return Trained(checkpoint=newest, step=done, stopped=False)
-    require_made(plan)
-    problems_to_explore(plan)
+    require_pools(plan)
+    require_usable_pool(plan)
     require_made_from(place, plan.training_key(), done=begun)
     return None
 
@@ -303,8 +282,7 @@ def following(
     *,
     log: Path,
     done: int,
-    convert: Callable[[list[Logged]], Metrics],
-    updates: int = 1,
+    convert: Callable[[Logged], Metrics],
 ) -> Iterator[StepLog]:
     """An engine's ``log`` as metrics, trackers and progress, from step ``done`` on.
 
@@ -322,7 +300,6 @@ def following(
                 metrics=MetricsLog(plan.directory.metrics, step=done),
                 trackers=trackers,
                 convert=convert,
-                updates=updates,
                 on_step=lambda metrics: advance(1, f"reward {metrics['reward']:.2f}"),
             )
     finally:

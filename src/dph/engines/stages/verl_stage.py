@@ -16,7 +16,6 @@ from dph.engines.stages.stage import (
     following,
     longest_prompt,
     run_command,
-    stores_read,
 )
 from dph.errors import SettingsError, TrainingError
 from dph.recipe import Recipe
@@ -128,7 +127,6 @@ def train_overrides(run: VerlRun) -> list[str]:
         "dph.objective": _recipe_file(run),
         "dph.rehearsal_per_step": train.rehearsal_per_step,
         "dph.problems": train.problems,
-        **_stores(run),
         f"{_ROLLOUT}.n": train.samples_per_problem,
         f"{_ACTOR}.ppo_mini_batch_size": train.problems_per_step // train.minibatches,
         f"{_ACTOR}.ppo_epochs": train.epochs,
@@ -254,14 +252,6 @@ def _model(run: VerlRun) -> dict[str, Any]:
     }
 
 
-def _stores(run: VerlRun) -> dict[str, Any]:
-    """The stores of distributions, each as a table."""
-    return {
-        f"dph.stores.{name}": {**store, "place": Path(store["place"]).absolute()}
-        for name, store in stores_read(run.recipe, run.directory).items()
-    }
-
-
 def _words(values: dict[str, Any]) -> list[str]:
     return [override(key, value) for key, value in values.items()]
 
@@ -299,7 +289,7 @@ def _require_whole_rewards(recipe: Recipe) -> None:
     if recipe.environment.path is not None and recipe.objective.overlong_buffer:
         raise SettingsError(
             "[environment] with objective.overlong_buffer is not possible in verl: use "
-            "train.engine = 'own' or 'trl'"
+            "train.engine = 'own'"
         )
 
 

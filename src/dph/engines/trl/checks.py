@@ -12,9 +12,9 @@ from dph.engines.trl.config import DPHConfig
 from dph.errors import CheckpointError, ModelError
 from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.runs.presample.manifest import Manifest, require_policy
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.preparation import require_reference
-from dph.runs.train.rows import StoredRow
 
 CHECK_TOKENS = 16384
 """Padded tokens of one forward when the pool's log-probs are compared."""
@@ -28,7 +28,7 @@ def require_pool_of_model(
     processing_class: object,
     args: DPHConfig,
 ) -> None:
-    """Refuse a pool, or a store of distributions, of another model, tokenizer or precision.
+    """Refuse a pool of another model, tokenizer or precision.
 
     Another temperature is refused too.
 
@@ -77,14 +77,14 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
 
     def __init__(
         self,
-        stores: Sequence[Sequence[StoredRow]],
+        pools: Sequence[Sequence[RehearsalSample]],
         policy: Callable[[], PreTrainedModel],
         *,
         pad_id: int,
         max_tokens: int,
     ) -> None:
         """``policy`` gives the model once training begins: TRL may wrap or move it until then."""
-        self._stores = stores
+        self._pools = pools
         self._policy = policy
         self._pad_id = pad_id
         self._max_tokens = max_tokens
@@ -107,5 +107,5 @@ class StartChecks(TrainerCallback):  # type: ignore[misc]
             token_budget=CHECK_TOKENS,
             max_tokens=self._max_tokens,
         )
-        for samples in self._stores:
+        for samples in self._pools:
             require_reference(samples, forward)

@@ -6,7 +6,7 @@ from typing import Any
 
 from trl import GRPOConfig
 
-from dph.engines.engine_stores import EngineStore, engine_objective, engine_stores
+from dph.engines.engine_objective import engine_objective
 from dph.engines.trl.terms import DEFINITION, apply_terms
 from dph.errors import SettingsError
 from dph.recipe import ObjectiveSettings
@@ -35,12 +35,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         objective: The section ``[objective]`` of a recipe: a table, JSON text, or the path of a
             recipe. Once the configuration is made, the settings that came of it.
         method: A named method of the recipes; what ``objective`` and the short names say wins.
-        pool: Directory that ``dph presample`` left behind, for anchors that name no store of their
-            own.
-        stores: For anchors on next-token distributions: the store of each name, a directory or a
-            table of ``place``, ``tilt``, ``values`` and ``targets``; or JSON text. All but place
-            default to those of the recipe or the method. Once the configuration is made, complete
-            tables.
+        pool: Directory that ``dph presample`` left behind, for anchors that name no other pool.
         rehearsal_per_step: Stored answers an optimizer step, over all processes, for anchors that
             do not say ``per_step``.
         divergence, eta, ...: The short names of the objective, as in a recipe. With neither
@@ -58,9 +53,6 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
     )
     method: str | None = field(default=None, metadata={"help": "a named method of the recipes"})
     pool: str = field(default="", metadata={"help": "directory of a pool (dph presample)"})
-    stores: dict[str, Any] | str | None = field(
-        default=None, metadata={"help": "stores of distributions: directories by name, as JSON"}
-    )
     rehearsal_per_step: int = field(
         default=32,
         metadata={"help": "stored answers per optimizer step, over all processes"},
@@ -85,13 +77,11 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         super().__post_init__()
         if self.js_definition:
             raise SettingsError(f"DPHConfig cannot have js_definition=True: {DEFINITION}")
-        source = self.objective
         self.objective = settings = self._read_objective()
         apply_terms(self, settings)
-        self.stores = self._read_stores(settings, source)
         if not settings.rehearses:
             return
-        self._require_stores(settings)
+        self._require_pool(settings)
         if not isinstance(self.rehearsal_per_step, int) or self.rehearsal_per_step < 1:
             raise SettingsError(
                 f"rehearsal_per_step must be a whole number of at least 1, got "
@@ -115,14 +105,7 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         except SettingsError as error:
             raise SettingsError(f"DPHConfig: {error}") from error
 
-    def _read_stores(self, settings: ObjectiveSettings, source: object) -> dict[str, Any]:
-        try:
-            found = engine_stores(self.stores, settings, source=source, method=self.method)
-        except SettingsError as error:
-            raise SettingsError(f"DPHConfig: {error}") from error
-        return {name: store.model_dump(mode="json") for name, store in found.items()}
-
-    def _require_stores(self, settings: ObjectiveSettings) -> None:
+    def _require_pool(self, settings: ObjectiveSettings) -> None:
         for name, anchor in settings.active_anchors.items():
             if anchor.samples == POOL and not self.pool:
                 short = name == REHEARSAL
@@ -141,12 +124,6 @@ class DPHConfig(GRPOConfig):  # type: ignore[misc]
         """The objective that all engines share, complete."""
         assert isinstance(self.objective, ObjectiveSettings)
         return self.objective
-
-    @property
-    def stores_in_use(self) -> dict[str, EngineStore]:
-        """The stores of distributions that anchors read, by name."""
-        assert isinstance(self.stores, dict)
-        return {name: EngineStore(**table) for name, table in self.stores.items()}
 
     def _warn_of_saves_inside_a_rollout(self) -> None:
         per_rollout = self.steps_per_rollout

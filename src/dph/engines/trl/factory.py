@@ -67,7 +67,7 @@ def trainer_arguments(
     if environment.reads_messages:
         raise SettingsError(
             f"the get_reward of {environment.name!r} reads messages, which TRL's "
-            "environment_factory does not tell: use dph run --engine trl"
+            "environment_factory does not tell: use `dph run`, whose own engine does"
         )
     return {
         "train_dataset": dataset,

@@ -1,6 +1,6 @@
 """One micro-step of rehearsal: stored answers under the policy, as the objective's own term."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.engines.engine_stores import EngineStore
-from dph.loss.divergences import DistributionDivergence, Divergence
+from dph.loss.divergences import Divergence
 from dph.loss.objectives import (
-    Buckets,
     LossBatch,
     Reduction,
     anchor_term,
@@ -21,20 +19,10 @@ from dph.loss.objectives import (
 )
 from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
-from dph.runs.presample.manifest import Manifest, read_manifest
+from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
-from dph.runs.presample.stores.store import load_store
-from dph.runs.presample.tables import DistributionSample
-from dph.runs.train.loss_batch import bucket_statistics, target_buckets
-from dph.runs.train.preparation import require_kinds
-from dph.runs.train.rows import (
-    Drawing,
-    StoredRow,
-    drawing_of,
-    length_of,
-    stored_of_step,
-    written_of,
-)
+from dph.runs.presample.tables import RehearsalSample
+from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step, written_of
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
 
@@ -58,13 +46,13 @@ class Share:
     token the weight 1 / ``tokens``.
     """
 
-    rows: tuple[StoredRow, ...]
+    rows: tuple[RehearsalSample, ...]
     weights: tuple[float, ...]
     tokens: int
 
 
 def rehearsal_share(
-    samples: Sequence[StoredRow],
+    samples: Sequence[RehearsalSample],
     drawing: Drawing,
     step: int,
     place: MicroStep,
@@ -111,73 +99,57 @@ class MicroSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenStore:
-    """A pool, or a store of distributions: what it was made from, and its answers."""
+class OpenPool:
+    """A pool: what it was made from, and its answers."""
 
     directory: Path
     manifest: Manifest
-    samples: Sequence[StoredRow]
+    samples: Sequence[RehearsalSample]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnchor:
-    """A divergence, its weight, and the store whose answers it acts on."""
+    """A divergence, its weight, and the pool whose answers it acts on."""
 
     name: str
-    divergence: Divergence | DistributionDivergence
+    divergence: Divergence
     weight: float
     drawing: Drawing
-    store: OpenStore
+    pool: OpenPool
 
 
 def open_anchors(
-    objective: ObjectiveSettings,
-    *,
-    pool: str,
-    per_step: int,
-    stores: Mapping[str, EngineStore],
+    objective: ObjectiveSettings, *, pool: str, per_step: int
 ) -> tuple[StoredAnchor, ...]:
-    """Every anchor that weighs anything; a store that serves several of them is read once.
+    """Every anchor that weighs anything; a pool that serves several of them is read once.
 
     Raises:
-        PoolError: a store is missing or damaged, or holds what its anchor can do nothing with.
+        PoolError: a pool is missing or damaged.
     """
     terms = make_objective(objective)
     settings = objective.active_anchors
-    sources: dict[str, Path | EngineStore] = {}
-    for name in terms.anchors:
-        store = settings[name].store
-        sources[name] = stores[store] if store else settings[name].pool or Path(pool)
-    opened = {source: _open(source) for source in set(sources.values())}
-    require_kinds(terms, {name: opened[source].samples for name, source in sources.items()})
+    places = {name: settings[name].pool or Path(pool) for name in terms.anchors}
+    opened = {place: _open(place) for place in set(places.values())}
     return tuple(
         StoredAnchor(
             name=name,
             divergence=term.divergence,
             weight=term.weight,
             drawing=drawing_of(settings[name], per_step),
-            store=opened[sources[name]],
+            pool=opened[places[name]],
         )
         for name, term in terms.anchors.items()
     )
 
 
-def stores_of(anchors: Sequence[StoredAnchor]) -> list[OpenStore]:
-    """The stores of the anchors, each once."""
-    return list({id(anchor.store): anchor.store for anchor in anchors}.values())
+def pools_of(anchors: Sequence[StoredAnchor]) -> list[OpenPool]:
+    """The pools of the anchors, each once."""
+    return list({id(anchor.pool): anchor.pool for anchor in anchors}.values())
 
 
-def _open(source: Path | EngineStore) -> OpenStore:
-    if isinstance(source, Path):
-        pool = load_pool(source)
-        return OpenStore(directory=source, manifest=pool.manifest, samples=pool.rehearsal)
-    return OpenStore(
-        directory=source.place,
-        manifest=read_manifest(source.place, "store"),
-        samples=load_store(
-            source.place, tilt=source.tilt, values=source.values, targets=source.targets
-        ),
-    )
+def _open(place: Path) -> OpenPool:
+    pool = load_pool(place)
+    return OpenPool(directory=place, manifest=pool.manifest, samples=pool.rehearsal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,26 +163,18 @@ class Rehearsed:
 def rehearse(
     model: PreTrainedModel,
     share: Share,
-    divergence: Divergence | DistributionDivergence,
+    divergence: Divergence,
     *,
     temperature: float,
     pad_id: int,
 ) -> Rehearsed:
-    """Score the stored answers with the training forward and reduce the divergence over them.
-
-    Where they have next-token distributions, the same forward gives the policy's log-probs of the
-    tokens that those tell apart, and of all others together.
-    """
-    samples = [row for row in share.rows if isinstance(row, DistributionSample)]
-    targets = target_buckets(samples) if samples else None
-    held = torch.tensor([isinstance(row, DistributionSample) for row in share.rows])
+    """Score the stored answers with the training forward and reduce the divergence over them."""
     scores = completion_scores(
         model,
         [row.prompt_ids for row in share.rows],
         [row.completion_ids for row in share.rows],
         temperature=temperature,
         pad_id=pad_id,
-        statistics=bucket_statistics(targets, held, model),
         written=[written_of(row) for row in share.rows],
     )
     now, device = scores.logprobs, scores.logprobs.device
@@ -224,13 +188,9 @@ def rehearse(
         source=torch.ones(len(share.rows), dtype=torch.long, device=device),
         weights=torch.tensor(share.weights, device=device),
     )
-    buckets = None
-    if targets is not None:
-        (found,) = scores.statistics
-        buckets = Buckets(rows=held.to(device), targets=targets.targets.to(device), logprobs=found)
     gap = (now.detach() - reference).abs()
     return Rehearsed(
-        loss=anchor_term(batch, divergence, buckets=buckets),
+        loss=anchor_term(batch, divergence),
         log_ratio=weighted_sum(gap, scores.mask, batch.weights),
     )
 

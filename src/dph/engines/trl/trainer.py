@@ -4,7 +4,6 @@ Three methods of TRL are overridden: ``compute_loss`` adds the anchors, and the 
 rewards and then advantages let an advantage that TRL does not have take the place of its own.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,9 +18,9 @@ from dph.engines.trl.rehearsal import (
     Share,
     StoredAnchor,
     open_anchors,
+    pools_of,
     rehearsal_share,
     rehearse,
-    stores_of,
 )
 from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
@@ -56,9 +55,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         if not isinstance(args, DPHConfig):
             raise SettingsError(f"args must be a DPHConfig, got {type(args).__name__}")
         terms = args.terms
-        self.anchors = open_anchors(
-            terms, pool=args.pool, per_step=args.rehearsal_per_step, stores=args.stores_in_use
-        )
+        self.anchors = open_anchors(terms, pool=args.pool, per_step=args.rehearsal_per_step)
         self.own_advantage: AnyAdvantage | None = None
         if own_advantage(terms):
             self.own_advantage = make_objective(terms).advantage
@@ -68,32 +65,26 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         self._micro_steps = MicroSteps()
         self._step_sums = torch.zeros(len(self.anchors), 2)
         self._rewards = torch.zeros(0)
-        self.asked: Sequence[Mapping[str, Any]] = ()
 
     def _check_pools(self, args: DPHConfig) -> None:
-        """Compare the stores with the model, now by what made them, later by log-probs."""
-        stores = stores_of(self.anchors)
-        for store in stores:
+        """Compare the pools with the model, now by what made them, later by log-probs."""
+        pools = pools_of(self.anchors)
+        for pool in pools:
             require_pool_of_model(
-                store.manifest,
-                store.directory,
+                pool.manifest,
+                pool.directory,
                 model=self.model,
                 processing_class=self.processing_class,
                 args=args,
             )
         self.add_callback(
             StartChecks(
-                [store.samples for store in stores],
+                [pool.samples for pool in pools],
                 lambda: self.accelerator.unwrap_model(self.model),
                 pad_id=self.pad_id,
                 max_tokens=self.max_completion_length,
             )
         )
-
-    @property
-    def rollout(self) -> int:
-        """Number of the rollout that is drawn or learnt from, from 1."""
-        return int(self.state.global_step // self.args.steps_per_rollout) + 1
 
     @property
     def pad_id(self) -> int:
@@ -107,7 +98,6 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         """TRL's batch, with the advantages of the objective where TRL does not have them."""
-        self.asked = inputs
         batch = super()._generate_and_score_completions(inputs)
         if self.own_advantage is None:
             return batch
@@ -167,7 +157,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _share(self, anchor: StoredAnchor, place: MicroStep) -> Share:
         return rehearsal_share(
-            anchor.store.samples,
+            anchor.pool.samples,
             anchor.drawing,
             self.state.global_step + 1,
             place,

@@ -16,7 +16,7 @@ import transfer_queue as tq
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 
-from dph.engines.verl.distributions import jagged
+from dph.engines.verl.rows import jagged
 from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, reads_of
 from dph.recipe.terms import LOGPROBS
 from dph.records import UNGRADED, Outcome

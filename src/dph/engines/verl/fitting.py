@@ -9,19 +9,14 @@ import pyarrow as pa
 from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerBase
 
-from dph.engines.engine_stores import EngineStore
 from dph.engines.verl.prompts import prompt_ids
 from dph.engines.verl.settings import SharedSettings, TrainSettings, precision
 from dph.errors import DataError, SettingsError
-from dph.loss.objectives import make_objective
 from dph.model.policies import tokenizer_fingerprint
 from dph.records import Problem
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Manifest, read_manifest, require_policy, require_whole
-from dph.runs.presample.stores.store import load_store
 from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
-from dph.runs.train.preparation import require_kinds
-from dph.runs.train.rows import StoredRow
 
 # The stored answers of a pool, read as they are needed.
 
@@ -59,7 +54,7 @@ def open_stored(path: Path) -> tuple[Manifest, StoredAnswers]:
     Raises:
         PoolError: there is no pool, or a file is not the one that was written.
     """
-    manifest = read_manifest(path, "pool")
+    manifest = read_manifest(path)
     require_whole(path, manifest)
     return manifest, StoredAnswers(read_rehearsal(path))
 
@@ -92,43 +87,28 @@ def require_fitting_pool(
     )
 
 
-def open_stores(
+def open_pools(
     settings: TrainSettings, config: DictConfig, tokenizer: PreTrainedTokenizerBase
-) -> dict[str, Sequence[StoredRow]]:
+) -> dict[str, Sequence[RehearsalSample]]:
     """The stored answers of every anchor that weighs anything, by its name.
 
     The pool of the run is looked at where it is rehearsed or says which problems to explore.
 
     Raises:
-        PoolError: a store is missing, damaged, or was made from something else.
+        PoolError: a pool is missing, damaged, or was made from something else.
     """
-    opened: dict[Path | EngineStore, Sequence[StoredRow]] = {}
+    opened: dict[Path, Sequence[RehearsalSample]] = {}
     if settings.reads_pool:
         manifest, opened[settings.pool] = open_stored(settings.pool)
         require_fitting_pool(settings, config, manifest, tokenizer)
-    stores = {}
+    stored = {}
     for name, anchor in settings.objective.active_anchors.items():
-        if anchor.store is not None:
-            store = settings.stores[anchor.store]
-            if store not in opened:
-                opened[store] = _distributions(store, config, tokenizer)
-            stores[name] = opened[store]
-            continue
         path = anchor.pool or settings.pool
         if path not in opened:
             other, opened[path] = open_stored(path)
             _require_policy(path, other, config, tokenizer)
-        stores[name] = opened[path]
-    first = {name: found[:1] for name, found in stores.items()}
-    require_kinds(make_objective(settings.objective), first)
-    return stores
-
-
-def _distributions(
-    store: EngineStore, config: DictConfig, tokenizer: PreTrainedTokenizerBase
-) -> Sequence[StoredRow]:
-    _require_policy(store.place, read_manifest(store.place, "store"), config, tokenizer)
-    return load_store(store.place, tilt=store.tilt, values=store.values, targets=store.targets)
+        stored[name] = opened[path]
+    return stored
 
 
 def _require_policy(

@@ -2,8 +2,6 @@
 
     policy_scale * ppo_loss(policy rows) + sum of weight * penalty + sum of weight * anchor_term
 
-A divergence from stored distributions is computed where verl has logits (``distributions``).
-
 ``ppo_loss`` is verl's own, with stored rows masked out and the policy's own token count as its
 denominator; penalties and ``anchor_term`` are the package's. What they divide by comes with the
 rows (``layout.row_scales``), so nothing depends on ranks or micro-batches.
@@ -22,16 +20,13 @@ from verl.utils.metric import AggregationType, Metric
 from verl.workers.utils.losses import ppo_loss
 from verl.workers.utils.padding import no_padding_2_padding
 
-from dph.engines.verl.distributions import SCALES, STORED, VALUES, gated, values_at_logits
+from dph.engines.verl.rows import SCALES, STORED, gated
 from dph.engines.verl.terms import OWN_SURROGATE, own_penalties, own_surrogate
-from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import (
-    Anchor,
     LossBatch,
     Objective,
     PolicyTokens,
     anchor_term,
-    distribution_term,
     make_objective,
 )
 from dph.recipe import ObjectiveSettings
@@ -120,22 +115,9 @@ class WorkerLoss(PolicyLoss):
     """
 
     def __call__(
-        self,
-        model_output: Any = None,
-        data: TensorDict | None = None,
-        dp_group: Any = None,
-        student_logits: Tensor | None = None,
-    ) -> Any:
-        """The micro-batch's part of the loss, and verl's metrics with ours.
-
-        With ``student_logits`` instead: what is to come back with the log-probs, by name.
-        """
-        assert data is not None
-        if student_logits is not None:
-            return values_at_logits(student_logits, data, list(self.objective.anchors.values()))
-        return self._mixed(model_output, data, dp_group)
-
-    def _mixed(self, model_output: Any, data: TensorDict, dp_group: Any) -> tuple[Tensor, Metrics]:
+        self, model_output: Any, data: TensorDict, dp_group: Any = None
+    ) -> tuple[Tensor, Metrics]:
+        """The micro-batch's part of the loss, and verl's metrics with ours."""
         weight, policy_tokens, policy_scale = (data[name] for name in SCALES)
         stored = data[STORED].bool()
         online = data.copy()
@@ -148,7 +130,7 @@ class WorkerLoss(PolicyLoss):
         total = float(policy_scale[0]) * loss
         for source, (name, anchor) in enumerate(self.objective.anchors.items(), start=1):
             # Gradients are averaged over ranks, and every token is on one rank only.
-            value = ranks * _anchor(batch, anchor, source, model_output, data)
+            value = ranks * anchor_term(batch, anchor.divergence, source=source)
             total = total + anchor.weight * value
             key = "dph/divergence" if len(self.objective.anchors) == 1 else f"dph/divergence/{name}"
             metrics[key] = Metric(AggregationType.SUM, value.detach())
@@ -158,15 +140,6 @@ class WorkerLoss(PolicyLoss):
             "dph/stored_rows": Metric(AggregationType.SUM, count),
             "dph/log_ratio_max": Metric(AggregationType.MAX, _largest(batch, stored)),
         }
-
-
-def _anchor(
-    batch: LossBatch, anchor: Anchor, source: int, model_output: Any, data: TensorDict
-) -> Tensor:
-    if not isinstance(anchor.divergence, DistributionDivergence):
-        return anchor_term(batch, anchor.divergence, source=source)
-    values = no_padding_2_padding(model_output[VALUES], data)
-    return distribution_term(batch, anchor.divergence, values, source=source)
 
 
 def _make(cls: type[PolicyLoss], actor: Any, settings: ObjectiveSettings) -> PolicyLoss:

@@ -13,19 +13,12 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
 
-from dph.engines.verl.distributions import (
-    SCALES,
-    STORED,
-    SWITCH,
-    TARGETS,
-    no_targets,
-    stored_rows,
-    target_rows,
-)
+from dph.engines.verl.rows import SCALES, STORED, stored_rows
 from dph.engines.verl.settings import TrainSettings
 from dph.errors import SettingsError
 from dph.loss.objectives import Reduction, row_weights
-from dph.runs.train.rows import StoredRow, drawing_of, length_of, stored_of_step
+from dph.runs.presample.tables import RehearsalSample
+from dph.runs.train.rows import drawing_of, length_of, stored_of_step
 
 # Where stored answers go among the policy's rows, and what each weighs: plain arithmetic.
 #
@@ -193,7 +186,7 @@ class _Drawn:
     """Stored rows of one update, anchor by anchor: which anchor, and which of them only fill up."""
 
     keys: list[str]
-    samples: list[StoredRow]
+    samples: list[RehearsalSample]
     sources: list[int]
     used: list[bool]
 
@@ -227,7 +220,7 @@ class MixingActors:
         actors: Any,
         config: DictConfig,
         settings: TrainSettings,
-        stores: Mapping[str, Sequence[StoredRow]],
+        stores: Mapping[str, Sequence[RehearsalSample]],
         step: Callable[[], int],
     ) -> None:
         self._actors, self._config, self._settings = actors, config, settings
@@ -255,7 +248,7 @@ class MixingActors:
         settings, actor = self._settings, self._config.actor_rollout_ref.actor
         # verl wants micro-batches of a fixed size to divide a rank's mini-batch.
         multiple = 1 if actor.use_dynamic_bsz else actor.ppo_micro_batch_size_per_gpu
-        samples: list[StoredRow] = []
+        samples: list[RehearsalSample] = []
         sources: list[int] = []
         used: list[bool] = []
         for source, (name, anchor) in enumerate(settings.objective.active_anchors.items(), start=1):
@@ -297,10 +290,6 @@ class MixingActors:
             ours[name] = values[policy:]
         theirs = {name: values[:policy] for name, values in _columns(scales).items()}
         theirs[STORED] = torch.zeros(policy, dtype=torch.int64)
-        targets = TARGETS if self._settings.objective.rehearses_distributions else ()
-        if targets:
-            theirs |= no_targets(policy)
-            ours.update(target_rows(drawn.samples))
         tq.kv_batch_put(
             keys=batch.keys, partition_id=partition, fields=TensorDict(theirs, batch_size=policy)
         )
@@ -311,10 +300,9 @@ class MixingActors:
             partition_id=partition,
             keys=[keys[i] for i in layout.order],
             tags=[all_tags[i] for i in layout.order],
-            fields=[*FIELDS, *optional, STORED, *SCALES, *targets],
+            fields=[*FIELDS, *optional, STORED, *SCALES],
             extra_info={
                 **batch.extra_info,
-                SWITCH: bool(targets),
                 # Stays the policy's: verl's sequence means divide by it.
                 "global_batch_size": batch.extra_info["global_batch_size"],
                 "mini_batch_size": len(keys) // cells.minibatches,
@@ -342,7 +330,7 @@ def _with_metrics(output: TensorDict, policy: int, drawn: _Drawn) -> TensorDict:
     return output
 
 
-def stored_digest(samples: Sequence[StoredRow]) -> int:
+def stored_digest(samples: Sequence[RehearsalSample]) -> int:
     """A number for the stored answers of an update, in their order: which ones were they?"""
     names = [f"{sample.problem_id} {sample.sample_index}" for sample in samples]
     return zlib.crc32("\n".join(names).encode())

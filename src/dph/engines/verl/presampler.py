@@ -78,7 +78,7 @@ class DPHPresampler(PPOTrainerSync):  # type: ignore[misc]
         draw = ClusterDraw(self, problems)
         source = _source(self.config, settings, problems, draw)
         with closing(settings.make_verifier()) as verifier:
-            grading = ValueSource.of(graded=verifier_identity(verifier))
+            grading = ValueSource.of(verifier_identity(verifier))
         if _is_done(_found(path, source, grading), settings):
             return
         with only_maker(path):
@@ -250,7 +250,7 @@ def _found(path: Path, source: Source, grading: ValueSource) -> Manifest | None:
     """The manifest of a finished pool of the same samples, which is whole."""
     if not is_made(path):
         return None
-    found = read_manifest(path, "pool")
+    found = read_manifest(path)
     require_source(path, found, source, grading)
     require_whole(path, found)
     return found

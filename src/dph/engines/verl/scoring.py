@@ -8,7 +8,7 @@ import transfer_queue as tq
 from omegaconf import DictConfig
 from transfer_queue import KVBatchMeta
 
-from dph.engines.verl.distributions import answer_rows
+from dph.engines.verl.rows import answer_rows
 from dph.errors import SettingsError
 
 _PARTITION = "dph"

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
-from dph.engines.engine_stores import EngineStore, engine_objective, engine_stores
+from dph.engines.engine_objective import engine_objective
 from dph.errors import SettingsError
 from dph.recipe import (
     DataSettings,
@@ -101,7 +101,6 @@ class LossSettings(SharedSettings):
     kl_coefficient: float | None = None
     kl_estimator: str | None = None
     reduction: str | None = None
-    stores: dict[str, EngineStore] = Field({})
 
     @model_validator(mode="before")
     @classmethod
@@ -112,10 +111,8 @@ class LossSettings(SharedSettings):
         if isinstance(given, ObjectiveSettings):
             given = given.model_dump(exclude_unset=True, exclude_none=True)
         beside = {name: data.get(name) for name in _BESIDE}
-        method = data.get("method")
-        objective = engine_objective(given, method=method, beside=beside)
-        stores = engine_stores(data.get("stores"), objective, source=given, method=method)
-        return {**data, "objective": objective, "stores": stores}
+        objective = engine_objective(given, method=data.get("method"), beside=beside)
+        return {**data, "objective": objective}
 
 
 class TrainSettings(LossSettings):

@@ -47,8 +47,6 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
             f"dph.objective.{place}: it {why}, and verl gives its loss the log-probs of sampled "
             "tokens; `dph train` can"
         )
-    if objective.rehearses_distributions:
-        _require_logits(config)
     named = objective.model_fields_set
     if "reduction" in named:
         _set(config, f"{_ACTOR}.loss_agg_mode", AGGREGATIONS[objective.reduction], "token-mean")
@@ -64,26 +62,6 @@ def apply_terms(config: DictConfig, objective: ObjectiveSettings) -> None:
         _set(config, "algorithm.filter_groups.enable", True, False)
         # Right and wrong answers are counted, as in `dph train`, and not rewards with penalties.
         _set(config, "algorithm.filter_groups.metric", "acc", "reward")
-
-
-def _require_logits(config: DictConfig) -> None:
-    """Refuse what keeps verl from giving a loss all logits of a row."""
-    strategy = str(OmegaConf.select(config, f"{_ACTOR}.strategy"))
-    allowed = {
-        f"{_ACTOR}.strategy": strategy if strategy.startswith("fsdp") else "fsdp or fsdp2",
-        f"{_ACTOR}.fsdp_config.ulysses_sequence_parallel_size": 1,
-        f"{_ACTOR}.ulysses_sequence_parallel_size": 1,
-        f"{_ACTOR}.fsdp_config.pad_to_length": False,
-        "actor_rollout_ref.model.use_fused_kernels": False,
-        "distillation.enabled": False,
-    }
-    for key, wanted in allowed.items():
-        given = OmegaConf.select(config, key, default=wanted)
-        if given != wanted:
-            raise SettingsError(
-                f"{key}={given}: anchors on stored next-token distributions need all logits of a "
-                f"row in the loss, which verl gives with {wanted}"
-            )
 
 
 def own_advantage(objective: ObjectiveSettings) -> bool:

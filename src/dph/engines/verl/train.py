@@ -22,7 +22,7 @@ def train(config: DictConfig) -> None:
     """
     settings = train_settings(config)
     if settings.reads_pool:
-        read_manifest(settings.pool, "pool")
+        read_manifest(settings.pool)
     mode = config.trainer.v1.trainer_mode
     if mode not in MODES:
         raise SettingsError(f"trainer.v1.trainer_mode must be {' or '.join(MODES)}, got {mode!r}")

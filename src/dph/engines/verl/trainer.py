@@ -13,7 +13,7 @@ from verl.utils.config import omega_conf_to_dataclass
 
 from dph._base.files import make_directory
 from dph.engines.verl.advantages import answer_metrics, replace_advantages
-from dph.engines.verl.fitting import open_stores, require_prompts_fit
+from dph.engines.verl.fitting import open_pools, require_prompts_fit
 from dph.engines.verl.loss import PolicyLoss, WorkerLoss
 from dph.engines.verl.mixing import MixingActors
 from dph.engines.verl.scoring import EngineForward
@@ -51,7 +51,7 @@ class _Rehearsing:
         apply_terms(config, settings.objective)
         self._objective = make_objective(settings.objective)
         tokenizer = load_tokenizer(config.actor_rollout_ref.model.path)
-        self._stores = open_stores(settings, config, tokenizer)
+        self._stores = open_pools(settings, config, tokenizer)
         if settings.problems == "exploration":
             _explore(settings, config, tokenizer)
         super().__init__(config)  # type: ignore[call-arg]

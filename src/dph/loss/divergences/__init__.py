@@ -11,7 +11,6 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.loss.divergences.base import LOG_RATIO_BOUND, Divergence, PolicyHalf
-from dph.loss.divergences.distribution_kl import DistributionDivergence, DistributionKL
 from dph.loss.divergences.f_divergences import (
     Alpha,
     ForwardKL,
@@ -25,8 +24,6 @@ __all__ = [
     "DIVERGENCES",
     "LOG_RATIO_BOUND",
     "Alpha",
-    "DistributionDivergence",
-    "DistributionKL",
     "Divergence",
     "ForwardKL",
     "JensenShannon",
@@ -37,11 +34,9 @@ __all__ = [
 ]
 
 DIVERGENCES: Mapping[str, type[Any]] = {
-    name: resolve_name(term.path)
-    for name, term in terms.DIVERGENCES.items()
-    if not term.reads_distributions
+    name: resolve_name(term.path) for name, term in terms.DIVERGENCES.items()
 }
-"""Every divergence of log-ratios that a recipe can name. (``DistributionKL`` is none of those.)"""
+"""Every divergence that a recipe can name."""
 
 
 def make_divergence(name: str, **parameters: Any) -> Divergence:

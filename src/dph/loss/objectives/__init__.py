@@ -31,7 +31,6 @@ from dph.loss.objectives.mixed import (
     LossBatch,
     MixedLoss,
     anchor_term,
-    distribution_term,
     mixed_loss,
     policy_tokens,
 )
@@ -66,7 +65,6 @@ from dph.loss.objectives.surrogates import (
 from dph.loss.objectives.terms import (
     Advantage,
     AnyAdvantage,
-    Buckets,
     ChoosesTokens,
     GroupSamples,
     Penalty,
@@ -88,7 +86,6 @@ __all__ = [
     "BayesianBoundaryGate",
     "BayesianBoundaryGateOfGroup",
     "Beside",
-    "Buckets",
     "ChoosesTokens",
     "ClipCov",
     "ClippedSurrogate",
@@ -123,7 +120,6 @@ __all__ = [
     "anchor_term",
     "boundary_gate",
     "clipped_policy_loss",
-    "distribution_term",
     "graded_advantages",
     "group_advantages",
     "has_signal",

@@ -23,11 +23,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dph.errors import DataError
-from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
+from dph.loss.divergences import Divergence, PolicyHalf
 from dph.loss.divergences.base import at_least_float32
 from dph.loss.objectives.objective import SURROGATE, Objective, penalty_place, weighted_sum
 from dph.loss.objectives.surrogates import importance_ratio
-from dph.loss.objectives.terms import Buckets, PolicyTokens, VocabularyPenalty
+from dph.loss.objectives.terms import PolicyTokens, VocabularyPenalty
 
 POLICY = 0
 """``source`` of a row that the policy drew; the rows of the i-th anchor, from 0, have i + 1."""
@@ -66,12 +66,11 @@ class Beside:
 
     ``over_vocabulary`` holds the values of the penalties that see whole distributions, by name,
     ``chosen`` the tokens that terms chose in the whole mini-batch, by their places
-    (``Objective.choosing``), ``buckets`` the stored rows that have target distributions.
+    (``Objective.choosing``).
     """
 
     over_vocabulary: Mapping[str, Float[Tensor, "rows tokens"]] = field(default_factory=dict)
     chosen: Mapping[str, Bool[Tensor, "rows tokens"]] = field(default_factory=dict)
-    buckets: Buckets | None = None
 
 
 NOTHING: Final = Beside()
@@ -83,8 +82,7 @@ class MixedLoss:
 
     ``penalties`` and ``anchors`` are by name, before their weights. The clip shares are fractions
     of the policy tokens, weighted as the loss is (so under fixed_length they are fractions of
-    rows * max_tokens), and carry no gradient. ``counting`` are, for anchors on distributions, how
-    many of their rows count (all of them, or those below a floor).
+    rows * max_tokens), and carry no gradient.
     """
 
     total: Float[Tensor, ""]
@@ -93,7 +91,6 @@ class MixedLoss:
     anchors: Mapping[str, Float[Tensor, ""]]
     clipped_low: Float[Tensor, ""]
     clipped_high: Float[Tensor, ""]
-    counting: Mapping[str, Int[Tensor, ""]] = field(default_factory=dict)
 
 
 def mixed_loss(batch: LossBatch, objective: Objective, beside: Beside = NOTHING) -> MixedLoss:
@@ -108,7 +105,7 @@ def mixed_loss(batch: LossBatch, objective: Objective, beside: Beside = NOTHING)
     tokens = policy_tokens(batch)
     term = objective.surrogate(replace(tokens, chosen=beside.chosen.get(SURROGATE)))
     total = policy = weighted_sum(term.loss, tokens.mask, batch.weights)
-    penalties, anchors, counting = {}, {}, {}
+    penalties, anchors = {}, {}
     for name, penalty in objective.penalties.items():
         if isinstance(penalty.penalty, VocabularyPenalty):
             values = _over_vocabulary(beside, name)
@@ -117,9 +114,7 @@ def mixed_loss(batch: LossBatch, objective: Objective, beside: Beside = NOTHING)
         penalties[name] = weighted_sum(values, tokens.mask, batch.weights)
         total = _plus(total, penalty.weight, penalties[name])
     for source, (name, anchor) in enumerate(objective.anchors.items(), start=1):
-        anchors[name] = anchor_term(batch, anchor.divergence, source=source, buckets=beside.buckets)
-        if isinstance(anchor.divergence, DistributionDivergence):
-            counting[name] = _counting(batch, anchor.divergence, source).sum()
+        anchors[name] = anchor_term(batch, anchor.divergence, source=source)
         total = _plus(total, anchor.weight, anchors[name])
     return MixedLoss(
         total=total,
@@ -128,26 +123,15 @@ def mixed_loss(batch: LossBatch, objective: Objective, beside: Beside = NOTHING)
         anchors=anchors,
         clipped_low=_share(term.clipped_low, tokens.mask, batch.weights),
         clipped_high=_share(term.clipped_high, tokens.mask, batch.weights),
-        counting=counting,
     )
 
 
-def anchor_term(
-    batch: LossBatch,
-    divergence: Divergence | DistributionDivergence,
-    *,
-    source: int = 1,
-    buckets: Buckets | None = None,
-) -> Float[Tensor, ""]:
+def anchor_term(batch: LossBatch, divergence: Divergence, *, source: int = 1) -> Float[Tensor, ""]:
     """The divergence reduced over the rows of its store: what the anchor's weight weighs.
 
     ``advantages`` are not used, and ``old_logprobs`` only by a divergence that also acts on the
-    policy's samples; ``buckets`` only by a divergence from stored distributions: it is NaN where
-    one of its rows has none.
+    policy's samples.
     """
-    if isinstance(divergence, DistributionDivergence):
-        values = _of_buckets(batch, divergence, buckets)
-        return distribution_term(batch, divergence, values, source=source)
     mask = batch.mask_of(source)
     stored = weighted_sum(divergence(_log_ratio(batch, mask)), mask, batch.weights)
     if not isinstance(divergence, PolicyHalf):
@@ -156,21 +140,6 @@ def anchor_term(
     ratio = importance_ratio(_masked(batch.logprobs, mask), _masked(batch.old_logprobs, mask))
     values = divergence.on_policy(_log_ratio(batch, mask), ratio)
     return stored + weighted_sum(values, mask, batch.weights)
-
-
-def distribution_term(
-    batch: LossBatch,
-    divergence: DistributionDivergence,
-    values: Float[Tensor, "rows tokens"],
-    *,
-    source: int = 1,
-) -> Float[Tensor, ""]:
-    """``anchor_term`` of a divergence from stored distributions whose values are known.
-
-    ``values`` are those of ``divergence.over_buckets``, each at its token.
-    """
-    counts = _counting(batch, divergence, source)[:, None]
-    return weighted_sum(values, batch.mask_of(source) & counts, batch.weights)
 
 
 def policy_tokens(batch: LossBatch) -> PolicyTokens:
@@ -183,27 +152,6 @@ def policy_tokens(batch: LossBatch) -> PolicyTokens:
         mask=mask,
         advantages=torch.where(batch.source == POLICY, batch.advantages, 0.0),
     )
-
-
-def _counting(
-    batch: LossBatch, divergence: DistributionDivergence, source: int
-) -> Bool[Tensor, "rows"]:
-    """Rows of the source that the divergence counts now."""
-    log_ratio = _log_ratio(batch, batch.mask_of(source)).sum(-1).detach()
-    return divergence.counting(log_ratio) & (batch.source == source)
-
-
-def _of_buckets(
-    batch: LossBatch, divergence: DistributionDivergence, buckets: Buckets | None
-) -> Float[Tensor, "rows tokens"]:
-    """The values at the positions with buckets; NaN elsewhere, so that no row lacks them unseen."""
-    nothing = torch.full_like(batch.logprobs, torch.nan)
-    if buckets is None:
-        return nothing
-    values = divergence.over_buckets(buckets.targets, buckets.logprobs)
-    # Their number is known: `masked_scatter` makes the host wait in its backward pass.
-    places = (batch.mask & buckets.rows[:, None]).flatten().nonzero_static(size=len(values))[:, 0]
-    return nothing.flatten().to(values.dtype).index_copy(0, places, values).view_as(nothing)
 
 
 def _over_vocabulary(beside: Beside, name: str) -> Float[Tensor, "rows tokens"]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dph._base.import_path import is_import_path, load_callable
 from dph.errors import DataError, SettingsError
-from dph.loss.divergences import DistributionDivergence, Divergence, PolicyHalf
+from dph.loss.divergences import Divergence, PolicyHalf
 from dph.loss.objectives.advantages import GroupAdvantage, reads_of
 from dph.loss.objectives.surrogates import ClippedSurrogate
 from dph.loss.objectives.terms import (
@@ -163,7 +163,7 @@ class Anchor:
     With ``ascent`` the weight is the one to start from.
     """
 
-    divergence: Divergence | DistributionDivergence
+    divergence: Divergence
     weight: float
     ascent: DualAscent | None = None
 

@@ -40,19 +40,6 @@ class PolicyTokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buckets:
-    """Stored positions with target distributions, row after row of ``rows``.
-
-    Each position has some tokens as buckets and, last, one for all other tokens: log-probs (nats)
-    of the target, -inf for what is no bucket there, and of the policy, which carry the gradient.
-    """
-
-    rows: Bool[Tensor, "rows"]
-    targets: Float[Tensor, "positions buckets"]
-    logprobs: Float[Tensor, "positions buckets"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTerm:
     """Loss of every token, and where which bound cuts the gradient or holds the row's weight."""
 

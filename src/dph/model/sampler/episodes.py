@@ -190,7 +190,6 @@ class EpisodeSampler:
         *,
         samples: int,
         seed: int,
-        first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> Rollout:
         """Draw ``samples`` trajectories of every problem.
@@ -204,7 +203,7 @@ class EpisodeSampler:
                 many trajectories crashed.
         """
         started = time.perf_counter()
-        rows = self._rows(problems, samples, seed, first_index, on_progress)
+        rows = self._rows(problems, samples, seed, on_progress)
         drawn = time.perf_counter()
         self._grade(problems, rows)
         groups = tuple(
@@ -220,20 +219,13 @@ class EpisodeSampler:
             grading_seconds=time.perf_counter() - drawn,
         )
 
-    def ungraded(
-        self,
-        problems: Sequence[Problem],
-        *,
-        samples: int,
-        seed: int,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> Ungraded:
-        """Draw as when it is called, and leave the answers for others to compare or to grade.
+    def ungraded(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Ungraded:
+        """Draw as when it is called, and leave the answers for others to compare.
 
         Raises:
             DphError: as when it is called.
         """
-        rows = self._rows(problems, samples, seed, 0, on_progress)
+        rows = self._rows(problems, samples, seed, None)
         spans = [slice(samples * place, samples * (place + 1)) for place in range(len(problems))]
         completions = [row.completion(problems[row.problem]) for row in rows]
         verdicts = [row.known for row in rows]
@@ -255,15 +247,10 @@ class EpisodeSampler:
         problems: Sequence[Problem],
         samples: int,
         seed: int,
-        first_index: int,
         on_progress: Callable[[int], None] | None,
     ) -> list[_Row]:
         """All trajectories, ``samples`` of each problem in order; ungraded where others grade."""
-        places = [
-            (place, first_index + index)
-            for place in range(len(problems))
-            for index in range(samples)
-        ]
+        places = [(place, index) for place in range(len(problems)) for index in range(samples)]
         rows: list[_Row] = []
         for begin in range(0, len(places), self.at_once):
             some = places[begin : begin + self.at_once]
@@ -426,7 +413,6 @@ class RoutedSampler:
         *,
         samples: int,
         seed: int,
-        first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> Rollout:
         """Draw ``samples`` trajectories of every problem, in the order of the problems.
@@ -449,9 +435,7 @@ class RoutedSampler:
         sampling = grading = 0.0
         for name, some in places.items():
             asked = [_without_route(problems[place]) for place in some]
-            drawn = self.draws[name](
-                asked, samples=samples, seed=seed, first_index=first_index, on_progress=on_progress
-            )
+            drawn = self.draws[name](asked, samples=samples, seed=seed, on_progress=on_progress)
             prompts |= zip(some, drawn.prompts, strict=True)
             groups |= zip(some, drawn.groups, strict=True)
             sampling += drawn.sampling_seconds

@@ -228,7 +228,6 @@ class GradedSampler:
         *,
         samples: int,
         seed: int,
-        first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> Rollout:
         """Draw and grade ``samples`` completions of every problem.
@@ -236,9 +235,7 @@ class GradedSampler:
         Raises:
             VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
         """
-        with self.begin(
-            problems, samples=samples, seed=seed, first_index=first_index, on_progress=on_progress
-        ) as drawn:
+        with self.begin(problems, samples=samples, seed=seed, on_progress=on_progress) as drawn:
             return drawn.rollout()
 
     def begin(
@@ -247,7 +244,6 @@ class GradedSampler:
         *,
         samples: int,
         seed: int,
-        first_index: int = 0,
         on_progress: Callable[[int], None] | None = None,
     ) -> "DrawnAnswers":
         """Draw ``samples`` completions of every problem; grading continues when this returns.
@@ -258,12 +254,7 @@ class GradedSampler:
         started = time.perf_counter()
         prompts = tuple(self.encode(problem) for problem in problems)
         requests = [
-            SampleRequest(
-                problem_id=problem.problem_id,
-                prompt_ids=prompt,
-                samples=samples,
-                first_index=first_index,
-            )
+            SampleRequest(problem_id=problem.problem_id, prompt_ids=prompt, samples=samples)
             for problem, prompt in zip(problems, prompts, strict=True)
         ]
         grading = BackgroundGrading(self.verifier.grade)

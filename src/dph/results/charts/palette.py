@@ -81,7 +81,6 @@ _FIXED: Mapping[str, Look] = MappingProxyType(
         "dph_f": Look("#0072B2", "o"),
         "dph_js": Look("#009E73", "D"),
         "dph_js_definition": Look("#882255", "X"),
-        "dph_broad": Look("#332288", "*"),
     }
 )
 _SPARE = (

@@ -37,8 +37,8 @@ def cost_document(cost: RunCost) -> dict[str, Any]:
 def cost_words(cost: Mapping[str, Any]) -> str:
     """A sentence's part of a ``cost_document``; empty where nothing is known.
 
-    >>> cost_words({"answers": 1504, "tokens": None, "seconds": 70, "not_timed": ["store broad"]})
-    '1,504 answers, 1 min 10 s (without the time of store broad)'
+    >>> cost_words({"answers": 1504, "tokens": None, "seconds": 70, "not_timed": ["pre-sampling"]})
+    '1,504 answers, 1 min 10 s (without the time of pre-sampling)'
     """
     untimed: Sequence[str] = cost["not_timed"]
     seconds = cost["seconds"]

@@ -153,13 +153,11 @@ def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
 
 def _log(results: RunResults, notes: list[str]) -> list[Finding]:
     """Findings in the run's log; notes of what it does not cover."""
-    rows, later = results.log(), len(results.log_after_rl())
+    rows = results.log()
     if not rows:
         notes.append(
             f"{results.path} has no metrics.jsonl, so the diagnosis has no findings about training"
         )
-    if later:
-        notes.append(f"{later} updates followed RL (consolidation); the log is of RL")
     return log_findings(rows)
 
 

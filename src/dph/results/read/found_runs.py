@@ -8,6 +8,7 @@ from typing import Any
 
 from dph.errors import DataError
 from dph.recipe import STRENGTHS, Recipe
+from dph.recipe.departed import refuse_stores
 from dph.recipe.keys import flat
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import BASE as BASE_LABEL
@@ -22,7 +23,8 @@ def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunRe
     is among them without its recipe (``RunResults.unread_recipe``).
 
     Raises:
-        DataError: there is no run at a place, one is named twice, or an evaluation is damaged.
+        DataError: there is no run at a place, one is named twice or has stores, or an evaluation
+            is damaged.
         SettingsError: a run's recipe is not valid, and ``any_recipe`` is False.
     """
     paths = runs_at(places)
@@ -34,6 +36,7 @@ def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunRe
     found = [RunResults(path) for path in paths]
     found = [run.readable() for run in found] if any_recipe else found
     for run in found:
+        refuse_stores(run.path)
         run.why_alone  # noqa: B018 - so that what is wrong with any is said before all are read
     return found
 

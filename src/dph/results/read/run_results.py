@@ -132,14 +132,6 @@ class RunResults:
         """
         return read_metrics(self.place.metrics) if self.path.is_dir() else []
 
-    def log_after_rl(self) -> list[dict[str, Any]]:
-        """The rows of what followed RL, whose steps begin again at 1; none where nothing did.
-
-        Raises:
-            DataError: a line is damaged.
-        """
-        return read_metrics(self.place.consolidation.metrics)
-
     def log_from_start(self) -> list[Mapping[str, Any]]:
         """The log; before it a row of step 0, where the initial policy was measured.
 

@@ -7,7 +7,6 @@ from statistics import median
 from typing import Any, Literal
 
 from dph.recipe import Recipe
-from dph.runs.directory import RunDirectory
 
 State = Literal["running", "stopped", "failed", "finished"]
 _LOCKS = Path("/proc/locks")
@@ -17,7 +16,7 @@ _LATEST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
-    """Step ``step`` of ``steps`` of a stage; ``seconds_left`` is None unless it runs.
+    """Step ``step`` of ``steps``; ``seconds_left`` is None unless it runs.
 
     ``running``: a process holds the directory's lock. ``failed``: it ended with a loss that was not
     finite. ``stopped``: it ended before its last step.
@@ -38,38 +37,24 @@ def training_progress(
     path: Path,
     recipe: Recipe | None,
     log: Sequence[Mapping[str, Any]],
-    after_rl: Sequence[Mapping[str, Any]] = (),
     *,
     locks: Collection[int] | None = None,
 ) -> list[TrainingProgress]:
-    """Training, then consolidation where there is one; none of what has no recipe.
+    """Progress of training; none of what has no recipe or has not begun.
 
     ``locks`` are inodes of files that are locked [default: those of this machine].
     """
     if recipe is None:
         return []
     held = _held_locks() if locks is None else locks
-    place = RunDirectory(path)
-    stages = [("training", place.path, log, recipe.train.steps)]
-    if recipe.consolidation.active:
-        after = place.consolidation.path
-        stages.append(("consolidation", after, after_rl, recipe.consolidation.updates))
-    running = any(_inode(of / ".lock") in held for _, of, _, _ in stages)
-    found = []
-    for stage, of, rows, steps in stages:
-        step = max((int(row["step"]) for row in rows), default=0)
-        state = _state(of, step, steps, running=running)
-        found.append(
-            TrainingProgress(
-                stage=stage,
-                step=step,
-                steps=steps,
-                state=state,
-                seconds_left=_left(rows, steps - step) if state == "running" else None,
-            )
-        )
-        running = running and step >= steps  # the stage after this one has not begun
-    return [one for one in found if one.step or one.state == "running"]
+    steps = recipe.train.steps
+    step = max((int(row["step"]) for row in log), default=0)
+    state = _state(path, step, steps, running=_inode(path / ".lock") in held)
+    left = _left(log, steps - step) if state == "running" else None
+    found = TrainingProgress(
+        stage="training", step=step, steps=steps, state=state, seconds_left=left
+    )
+    return [found] if step or state == "running" else []
 
 
 def _state(place: Path, step: int, steps: int, *, running: bool) -> State:

@@ -231,33 +231,20 @@ _MANY_RUNS = 12
 
 
 def training_charts(runs: Sequence[ReportRun], groups: Sequence[SeedGroup] = ()) -> list[Chart]:
-    """A chart for each metric that a run's log has and that is not always 0; then of after RL.
+    """A chart for each metric that a run's log has and that is not always 0.
 
     ``groups`` of seeds are lines too: means over seeds at the steps that all of them have, with
     95% t-intervals over seeds.
     """
     logs = {run.key: run.log for run in runs if run.log}
-    after = {run.key: run.after_rl for run in runs if run.after_rl}
     looks = {one.key: one.look for one in runs} | {one.key: one.look for one in groups}
-    return [
-        *_log_charts("training", logs, looks, groups),
-        *_log_charts("after_rl", after, looks, groups),
-    ]
-
-
-Logs = Mapping[str, Sequence[Mapping[str, Any]]]
-
-
-def _log_charts(
-    section: str, logs: Logs, looks: Mapping[str, Look], groups: Sequence[SeedGroup]
-) -> list[Chart]:
     names = list(dict.fromkeys(name for log in logs.values() for row in log for name in row))
     whole = [group for group in groups if all(key in logs for key in group.runs)]
     shown = {key: looks[key] for key in (*logs, *(group.key for group in whole))}
     made = [
         replace(chart, part=log_part(name))
         for name, titled in log_titles(names).items()
-        if (chart := _training_chart(section, name, titled, logs, shown, whole)) is not None
+        if (chart := _training_chart(name, titled, logs, shown, whole)) is not None
     ]
     return sorted(_once(made), key=lambda chart: LOG_PARTS.index(chart.part))
 
@@ -280,10 +267,9 @@ Points = list[tuple[float, ...]]
 
 
 def _training_chart(
-    section: str,
     name: str,
     title_and_unit: tuple[str, str],
-    logs: Logs,
+    logs: Mapping[str, Sequence[Mapping[str, Any]]],
     looks: Mapping[str, Look],
     groups: Sequence[SeedGroup],
 ) -> Chart | None:
@@ -311,7 +297,7 @@ def _training_chart(
         return None
     caption = f"means over {thinned} steps" if thinned > 1 else ""
     return line_chart(
-        section, title, columns, looks, x_title=STEP_AXIS, unit=unit, caption=caption, name=name
+        "training", title, columns, looks, x_title=STEP_AXIS, unit=unit, caption=caption, name=name
     )
 
 

@@ -20,7 +20,7 @@ from dph.results.charts.palette import Look, on_dark
 from dph.results.charts.text_table import percent, with_code_points
 from dph.results.read.training_progress import training_progress
 from dph.results.report.answers import Limits, answer_blocks, packed
-from dph.results.report.page_tables import diagnosed_runs, store_facts, turn_facts, verdict_lines
+from dph.results.report.page_tables import diagnosed_runs, turn_facts, verdict_lines
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.set_charts import report_charts
@@ -114,7 +114,6 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
 
     ``made`` is the time that the page gives [default: now].
     """
-    stores, unread = store_facts(data.runs)
     return (
         _environment()
         .get_template("report.html")
@@ -123,11 +122,10 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
             runs=data.runs,
             verdicts=verdict_lines(data),
             sets=list(data.comparison),
-            stores=stores,
             trajectories=turn_facts(data.runs),
             diagnoses=data.diagnoses,
             diagnosed=diagnosed_runs(data),
-            notes=[*data.notes, *unread],
+            notes=data.notes,
             made=(made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
             version=version("dph-rl"),
             **parts,
@@ -166,7 +164,7 @@ def progress_of(runs: Sequence[ReportRun]) -> list[dict[str, Any]]:
     return [
         {"key": run.key, **one.document()}
         for run in runs
-        for one in training_progress(run.path, run.recipe, run.log, run.after_rl)
+        for one in training_progress(run.path, run.recipe, run.log)
     ]
 
 

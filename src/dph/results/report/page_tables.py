@@ -1,19 +1,15 @@
-"""Texts of the template in addition to the table of runs: verdicts, stores, turns and tools."""
+"""Texts of the template in addition to the table of runs: verdicts, turns and tools."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from dph.errors import PoolError
 from dph.records import Outcome
 from dph.results.report.report_data import ReportData, ReportRun, rows_over_seeds
 from dph.results.verdict import RunVerdict, VerdictPart, ways_left
-from dph.runs.directory import RunDirectory, is_made
 from dph.runs.evaluate import pass_at_k
-from dph.runs.presample.manifest import Counts, read_manifest
 from dph.tasks.environments import ToolResult, read_turns
 
 
@@ -133,48 +129,6 @@ def of_seeds(
         seeds=len(each),
         planned=planned,
     )
-
-
-# What was stored of each run's models: how far answers agree, and how often on a wrong result.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFacts:
-    """A store that a run read: whose it is, what it is called, and what its manifest counts."""
-
-    key: str
-    label: str
-    name: str
-    counts: Counts
-
-
-def store_facts(runs: Sequence[ReportRun]) -> tuple[list[StoreFacts], list[str]]:
-    """The stores that are still where their runs had them, and why others cannot be read.
-
-    A run does not need its stores afterwards, so a report is of use without them.
-    """
-    found, unread = [], dict[str, None]()
-    for run in runs:
-        for name, place in _stores(run):
-            if not is_made(place):
-                continue
-            try:
-                counts = read_manifest(place, "store").counts
-            except PoolError as error:
-                unread[f"no counts of the store {name!r}: {error}"] = None
-            else:
-                found.append(StoreFacts(key=run.key, label=run.label, name=name, counts=counts))
-    return found, list(unread)
-
-
-def _stores(run: ReportRun) -> Iterator[tuple[str, Path]]:
-    if run.recipe is None:
-        return
-    used = {name: RunDirectory(run.path).store(run.recipe, name) for name in run.recipe.used_stores}
-    if run.recipe.consolidation.active:
-        after = str(run.recipe.consolidation.store)
-        used[after] = RunDirectory(run.path).consolidation.store(run.recipe, after)
-    yield from used.items()
 
 
 # Trajectories of an environment: turns that answers took, and what their tools came to.

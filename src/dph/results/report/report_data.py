@@ -104,7 +104,7 @@ class ReportRun:
 
     ``key`` names it in the page (``r0``, ``r1`` ...), ``label`` for people, ``baseline`` is the key
     of the initial policy that it is compared with (None: it is one, or none was found). ``log``
-    has the steps of training, ``after_rl`` those of the consolidation that followed.
+    has the steps of training.
     """
 
     key: str
@@ -116,7 +116,6 @@ class ReportRun:
     samples: pa.Table | None
     scores: Mapping[str, SetScores]
     log: Sequence[Mapping[str, Any]]
-    after_rl: Sequence[Mapping[str, Any]]
     tokens: Tokens
 
     @property
@@ -135,12 +134,8 @@ class ReportRun:
         return self.results.evaluation
 
     def with_logs(self) -> "ReportRun":
-        """The same, with its logs as they are now."""
-        if self.is_base:
-            return self
-        return replace(
-            self, log=self.results.log_from_start(), after_rl=self.results.log_after_rl()
-        )
+        """The same, with its log as it is now."""
+        return self if self.is_base else replace(self, log=self.results.log_from_start())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -305,7 +300,6 @@ def report_runs(
             samples=(table := read(run) if run.is_evaluated else None),
             scores={},
             log=[],
-            after_rl=[],
             tokens={} if table is None or "text" not in table.column_names else run.tokens(),
         ).with_logs()
         for run in [*bases, *others]

@@ -15,7 +15,7 @@ from dph.runs.preflight.data import (
     read_data,
 )
 from dph.runs.preflight.model import check_model
-from dph.runs.preflight.objective import check_objective, check_stores
+from dph.runs.preflight.objective import check_objective, check_unlabelled
 from dph.runs.preflight.prompts import check_memory, check_prompts, with_decided_chat
 
 __all__ = ["Findings", "preflight"]
@@ -33,7 +33,7 @@ def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
         findings.unchecked.append("the installation of vLLM and the device that it is built for")
     config = check_model(recipe, findings)
     named = read_data(recipe, findings)
-    prompts = [*named, *check_stores(recipe, named, findings)]
+    prompts = [*named, *check_unlabelled(recipe, named, findings)]
     check_databases(recipe, prompts, findings)
     check_styles(recipe, findings)
     check_verifiers(recipe, named, findings)

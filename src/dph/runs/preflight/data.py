@@ -11,7 +11,6 @@ from dph.recipe import Recipe
 from dph.recipe.hub_names import hub_file
 from dph.records import Outcome, Problem, Verdict
 from dph.runs.memory import Device, MemoryEstimate
-from dph.runs.presample.stores.prompts import GOLDS
 from dph.runs.task import recipe_shots, require_no_shown_test, run_verifier, verifier_maker
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
@@ -205,6 +204,8 @@ def _is_database(file: Path) -> bool:
 
 # The verifiers and style classifiers: that they can be made, and give a verdict on a row.
 
+_GOLDS = ("answer", "gold_sql", "gold")
+"""Fields of a problem that say what is right."""
 _ROWS = 8
 """Rows to try before saying that no gold answer can be graded."""
 
@@ -304,7 +305,7 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
 def _some_response(problem: Problem) -> str:
     if any(problem.answer.get(field) is not None for field in CODE_FIELDS):
         return "```python\npass\n```"
-    found = (problem.answer.get(field) for field in GOLDS)  # a response that can be graded
+    found = (problem.answer.get(field) for field in _GOLDS)  # a response that can be graded
     return next((str(gold) for gold in found if gold is not None), "0")
 
 

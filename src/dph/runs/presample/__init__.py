@@ -1,4 +1,4 @@
-"""Stored answers of the initial policy: a pool, split into two sides, and named stores.
+"""Stored answers of the initial policy: a pool, split into two sides.
 
 ``dph.runs.presample.presample.presample`` draws a pool; what it leaves behind is read and checked
 with these.

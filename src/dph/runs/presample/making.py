@@ -1,4 +1,4 @@
-"""Making pools and stores alike: one process, chunk by chunk, whole or not at all."""
+"""Making a pool: one process, chunk by chunk, whole or not at all."""
 
 import contextlib
 import fcntl
@@ -19,19 +19,15 @@ from dph.runs.directory import MANIFEST, is_made
 from dph.runs.presample.manifest import (
     FORMAT,
     Counts,
-    Kind,
     Manifest,
     Rule,
     Source,
     ValueSource,
 )
 
-POOL_KEY = "presample.pool"
-"""The setting that says where the pool of a run lies."""
 
-
-def require_free(path: Path, kind: Kind = "pool", *, key: str = POOL_KEY) -> None:
-    """Refuse a place where a new pool or store would replace something else.
+def require_free(path: Path) -> None:
+    """Refuse a place where a new pool would replace something else.
 
     Raises:
         PoolError: ``path`` is a file, or a directory with files but without a manifest.
@@ -39,18 +35,18 @@ def require_free(path: Path, kind: Kind = "pool", *, key: str = POOL_KEY) -> Non
     if path.is_dir():
         if not is_made(path) and any(path.iterdir()):
             raise PoolError(
-                f"{path} holds files but no {kind} (there is no manifest.json): a {kind} needs a "
-                f"new or an empty directory ({key})"
+                f"{path} holds files but no pool (there is no manifest.json): a pool needs a new "
+                "or an empty directory (presample.pool)"
             )
     elif path.exists():
-        raise PoolError(f"the {kind} cannot be written to {path}: it is a file ({key})")
+        raise PoolError(f"the pool cannot be written to {path}: it is a file (presample.pool)")
 
 
-# One process at a time makes a pool or a store, whatever happens to others next to it.
+# One process at a time makes a pool, whatever happens to others next to it.
 
 
 @contextlib.contextmanager
-def only_maker(path: Path, kind: Kind = "pool", *, key: str = POOL_KEY) -> Iterator[None]:
+def only_maker(path: Path) -> Iterator[None]:
     """Hold the place ``path`` for this process; whoever comes second is refused.
 
     The lock is on a file next to it, ``.<name>.lock``: the artefact itself appears by a rename, so
@@ -63,8 +59,8 @@ def only_maker(path: Path, kind: Kind = "pool", *, key: str = POOL_KEY) -> Itera
     """
     lock = make_directory(path.parent) / f".{path.name}.lock"
     busy = (
-        f"another dph process is making the {kind} {path}; wait for it, or choose another "
-        f"directory ({key})"
+        f"another dph process is making the pool {path}; wait for it, or choose another "
+        "directory (presample.pool)"
     )
     with contextlib.ExitStack() as held:
         while not _lock(lock, busy, held):
@@ -86,19 +82,13 @@ def _lock(lock: Path, busy: str, held: contextlib.ExitStack) -> bool:
         return False
 
 
-def parts_of(
-    path: Path, source: Source, values: ValueSource | None, *, size: int, what: str = ""
-) -> TableParts:
-    """Place where finished chunks of ``size`` prompts are kept until all are made.
-
-    ``what`` tells several of one artefact apart.
-    """
+def parts_of(path: Path, source: Source, values: ValueSource, *, size: int) -> TableParts:
+    """Place where finished chunks of ``size`` prompts are kept until all are made."""
     # Where the model lies makes no difference to the answers; its fingerprint is in the source.
     drawn = source.model_dump(mode="json", exclude={"model"})
-    given = values.model_dump(mode="json") if values else {}
     return TableParts(
-        path.with_name(f"{path.name}{what}.partial"),
-        digest=recipe_digest(drawn, given, FORMAT, size),
+        path.with_name(f"{path.name}.partial"),
+        digest=recipe_digest(drawn, values.model_dump(mode="json"), FORMAT, size),
     )
 
 
@@ -111,14 +101,12 @@ def drawn_chunks(
     size: int,
     answers: int,
     on_progress: Callable[[int], None] | None = None,
-    on_chunk: Callable[[int, pa.Table], None] = lambda _index, _table: None,
 ) -> list[pa.Table]:
     """The tables of ``problems``, ``size`` of them at a time; finished ones are read again.
 
     Answers depend on (seed, problem, sample index) alone and chunks are always cut alike, so a
     killed run continues to the same bytes. ``on_progress`` is called with the number of
-    answers that were there, ``answers`` to each problem; ``on_chunk`` with the number of a table
-    and the table.
+    answers that were there, ``answers`` to each problem.
     """
     tables = []
     for index, start in enumerate(range(0, len(problems), size)):
@@ -130,7 +118,6 @@ def drawn_chunks(
         elif on_progress:
             on_progress(len(chunk) * answers)
         tables.append(table.cast(schema).combine_chunks())
-        on_chunk(index, tables[-1])
     return tables
 
 
@@ -142,15 +129,14 @@ def read_pieces(file: Path) -> list[pa.Table]:
 
 def write_answers(
     path: Path,
-    kind: Kind,
     tables: Mapping[str, tuple[pa.Schema, Sequence[pa.Table]]],
     *,
     source: Source,
-    values: ValueSource | None,
+    values: ValueSource,
     counts: Mapping[str, Any],
-    **more: Rule,
+    rule: Rule,
 ) -> Manifest:
-    """Write a pool or a store atomically: all of it is there afterwards, or what was before.
+    """Write a pool atomically: all of it is there afterwards, or what was before.
 
     ``tables`` are its files by name, in the pieces that they were made in. Each becomes a row
     group, because all of them as one list may pass 2^31 tokens, and is laid out anew, so that the
@@ -167,10 +153,10 @@ def write_answers(
         size = sum((directory / name).stat().st_size for name in tables)
         manifest = Manifest(
             format=FORMAT,
-            kind=kind,
+            kind="pool",
             source=source,
             values=values,
-            **more,
+            rule=rule,
             counts=Counts(**counts, bytes_per_token=round(size / max(1, counts["tokens"]), 2)),
             files={name: sha256(directory / name) for name in tables},
         )

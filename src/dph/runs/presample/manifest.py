@@ -1,9 +1,4 @@
-"""The manifest of stored answers: what a pool or a store was made from, and what it holds.
-
-Both are answers of the initial policy in a directory with a ``manifest.json``. A pool holds graded
-answers to the training problems and a split of those; a store holds answers to other prompts with
-next-token distributions. Fields of one kind alone are left out of the other's file.
-"""
+"""The manifest of a pool: what its answers were made from, and what it holds."""
 
 import json
 from collections.abc import Mapping
@@ -15,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from dph._base.files import read_json, sha256
 from dph.errors import DataError, PoolError
+from dph.recipe.departed import LEFT
 from dph.recipe.section import WrongFinal
 from dph.runs.directory import MANIFEST
 
 FORMAT = 3
-Kind = Literal["pool", "store"]
 
 
 class _Record(BaseModel):
@@ -33,14 +28,12 @@ class Source(_Record):
     model_fingerprint: str
     tokenizer_fingerprint: str
     prompts: str
-    """Their origin: ``train``, ``unlabelled`` ..."""
+    """Their origin: ``train``."""
     prompts_fingerprint: str
     chat: bool
     system_prompt: str
     answers: int
-    """To each prompt. A pool has one more, the final one, which decides nothing."""
-    top: int | Literal["all"] | None = None
-    """Likeliest tokens whose log-probs are kept at each position; None where none are."""
+    """To each prompt that decide. There is one more, the final one, which decides nothing."""
     temperature: float
     top_p: float
     max_tokens: int
@@ -50,46 +43,28 @@ class Source(_Record):
     engine: str = "torch"
     """Engine that drew them: engines draw other answers from the same seed."""
     environment: dict[str, Any] | None = None
-    """Of trajectories: the most tokens of one; of a store also the class, its version and its
-    settings, which of a pool stand in ``values``."""
+    """Of trajectories: the most tokens of one."""
 
 
 class ValueSource(_Record):
-    """Inputs that decide the values of answers: their comparer, and their verifier."""
+    """The verifier of the answers."""
 
-    compared_by: str = ""
-    """A verifier or a user-defined function; '' where answers are not compared."""
-    compared_version: str = ""
-    graded_by: str = ""
-    """'' where answers are not graded."""
-    graded_version: str = ""
-    compared_settings: dict[str, Any] = {}
+    graded_by: str
+    graded_version: str
     graded_settings: dict[str, Any] = {}
 
-    @field_validator("compared_settings", "graded_settings", mode="before")
+    @field_validator("graded_settings", mode="before")
     @classmethod
     def _as_the_manifest_will_say_it(cls, value: Any) -> Any:
         return json.loads(json.dumps(dict(value)))
 
     @classmethod
-    def of(
-        cls, *, graded: Mapping[str, Any], compared: Mapping[str, Any] | None = None
-    ) -> "ValueSource":
-        """Values that these verifiers give, by their identities (name, version, settings)."""
-        kinds = {"graded": graded} if compared is None else {"graded": graded, "compared": compared}
-        names = {"name": "by", "version": "version", "settings": "settings"}
+    def of(cls, graded: Mapping[str, Any]) -> "ValueSource":
+        """Verdicts of this verifier, by its identity (name, version, settings)."""
         return cls(
-            **{f"{kind}_{names[key]}": known[key] for kind, known in kinds.items() for key in names}
-        )
-
-    def covers(self, wanted: "ValueSource") -> bool:
-        """Whether these values are those that ``wanted`` asks for, or more."""
-        have, want = self.model_dump(), wanted.model_dump()
-        return all(
-            have[f"{kind}_{part}"] == want[f"{kind}_{part}"]
-            for kind in ("compared", "graded")
-            for part in ("by", "version", "settings")
-            if want[f"{kind}_by"]
+            graded_by=graded["name"],
+            graded_version=graded["version"],
+            graded_settings=graded["settings"],
         )
 
 
@@ -103,26 +78,20 @@ class Rule(_Record):
 
 
 class Counts(_Record):
-    """Sizes, and what the answers came to; a share of nothing is None.
+    """Sizes, and what the answers came to.
 
     Attributes:
-        prompts: of a pool, the problems.
+        prompts: the problems.
         tokens: of all answers.
         cut_off: answers that ended at ``max_tokens``.
         bytes_per_token: of all files, for each token of an answer.
-        exploration: problems of a pool to explore.
-        rehearsal: stored answers of a pool.
-        discarded: problems of a pool that are neither explored nor rehearsed.
-        ungradable: problems of a pool without a verdict.
-        histogram: ``histogram[c]`` of the problems of a pool were solved c times, of those that
-            could be graded.
-        outcomes: how many answers of a pool came to which outcome.
-        distributions: stored ones: answers that begin alike share them.
-        prompts_that_agree: share of the prompts of which two answers or more agree.
-        agreement: mean share of the other answers that agree with one.
-        labelled: prompts with a gold answer.
-        correct: share of the answers to those that are correct.
-        agreed_wrong: of the labelled prompts that agree, the share whose largest class is wrong.
+        exploration: problems to explore.
+        rehearsal: stored answers.
+        discarded: problems that are neither explored nor rehearsed.
+        ungradable: problems without a verdict.
+        histogram: ``histogram[c]`` of the problems were solved c times, of those that could be
+            graded.
+        outcomes: how many answers came to which outcome.
     """
 
     prompts: int
@@ -136,52 +105,43 @@ class Counts(_Record):
     ungradable: int = 0
     histogram: tuple[int, ...] = ()
     outcomes: dict[str, int] = {}
-    distributions: int = 0
-    prompts_that_agree: float | None = None
-    agreement: float | None = None
-    labelled: int = 0
-    correct: float | None = None
-    agreed_wrong: float | None = None
 
 
 class Manifest(_Record):
     """The content of ``manifest.json``."""
 
     format: Literal[3]
-    kind: Kind
+    kind: Literal["pool"]
     source: Source
-    values: ValueSource | None = None
-    """None where answers were neither compared nor graded."""
-    rule: Rule | None = None
-    """Of a pool."""
+    values: ValueSource
+    rule: Rule
     counts: Counts
     files: dict[str, str]
     """SHA-256 of every other file, in hex."""
 
 
-def read_manifest(place: Path, kind: Kind) -> Manifest:
-    """Read the manifest of the pool or the store in ``place``.
+def read_manifest(place: Path) -> Manifest:
+    """Read the manifest of the pool in ``place``.
 
     Raises:
-        PoolError: it is missing, damaged, of the other kind or of an unknown format.
+        PoolError: it is missing, damaged, that of a store, or of an unknown format.
     """
     path = place / MANIFEST
     try:
         content = read_json(path)
     except DataError as error:
-        raise PoolError(f"{place} is not a {kind}: {error}") from error
+        raise PoolError(f"{place} is not a pool: {error}") from error
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
-        raise PoolError(f"{path}: {kind} format {found!r} is unknown, this version reads {FORMAT}")
+        raise PoolError(f"{path}: pool format {found!r} is unknown, this version reads {FORMAT}")
+    if content.get("kind") == "store":
+        raise PoolError(LEFT.format(f"the store {place}"))
     try:
-        manifest = Manifest.model_validate(content)
+        return Manifest.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise PoolError(f"{path} is damaged: {key}: {first['msg']}") from error
-    if manifest.kind != kind:
-        raise PoolError(f"{place} is a {manifest.kind}, not a {kind}")
-    return manifest
 
 
 def require_whole(place: Path, manifest: Manifest) -> None:
@@ -196,8 +156,8 @@ def require_whole(place: Path, manifest: Manifest) -> None:
             continue
         how = "is not the file that was written (SHA-256 differs)" * file.is_file()
         raise PoolError(
-            f"the {manifest.kind} {place} is damaged: {name} {how or 'is missing'}; remove the "
-            f"{manifest.kind} and pre-sample again"
+            f"the pool {place} is damaged: {name} {how or 'is missing'}; remove the pool and "
+            f"pre-sample again"
         )
 
 
@@ -232,7 +192,7 @@ def require_source(
     have, want = _facts(found.source, grading and found.values), _facts(expected, grading)
     if difference := first_difference(have, want):
         raise PoolError(
-            f"the {found.kind} {place} does not fit this run: {difference}; pre-sample again into "
+            f"the pool {place} does not fit this run: {difference}; pre-sample again into "
             "another directory or use the recipe that it was made with"
         )
 
@@ -252,8 +212,7 @@ def require_rule(place: Path, found: Manifest, rule: Rule) -> None:
     Raises:
         PoolError: names the first thing that differs, both values, and what to do.
     """
-    have = found.rule.model_dump() if found.rule else {}
-    if difference := first_difference(have, rule.model_dump()):
+    if difference := first_difference(found.rule.model_dump(), rule.model_dump()):
         raise PoolError(
             f"the pool {place} does not fit this run: {difference}; `dph presample` with the "
             f"settings of this run splits its samples again without drawing, or use the recipe "

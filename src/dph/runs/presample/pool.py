@@ -81,7 +81,6 @@ def write_pool(
     stored = rehearsal_table(rehearsal)
     return write_answers(
         path,
-        "pool",
         {
             "exploration.parquet": (EXPLORATION, [exploration_table(exploration)]),
             REHEARSAL_FILE: (stored.schema, [stored]),
@@ -111,7 +110,7 @@ def load_pool(path: str | Path) -> Pool:
         PoolError: a file is missing or is not the one that was written.
     """
     path = Path(path)
-    manifest = read_manifest(path, "pool")
+    manifest = read_manifest(path)
     require_whole(path, manifest)
     exploration = pq.read_table(path / "exploration.parquet", schema=EXPLORATION).to_pylist()
     ungradable = pq.read_table(path / "ungradable.parquet", schema=UNGRADABLE).to_pylist()

@@ -184,9 +184,9 @@ def split_again(
         PoolError: a file of the pool is missing or is not the one that was written.
     """
     require_whole(path, found)
-    pieces, grading = read_pieces(path / SAMPLES), found.values or ValueSource()
+    pieces = read_pieces(path / SAMPLES)
     return split(
-        problems, pieces, path, scored=scored, source=found.source, grading=grading, rule=rule
+        problems, pieces, path, scored=scored, source=found.source, grading=found.values, rule=rule
     )
 
 

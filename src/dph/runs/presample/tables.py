@@ -5,7 +5,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +15,6 @@ from dph.errors import PoolError
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.diagnosis import Ungradable
 from dph.tasks.problems import problem_columns
-
-# A stored answer with next-token distributions of the initial policy at every position.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DistributionSample:
-    """An answer of the initial policy, and what is to be rehearsed at each of its tokens.
-
-    The target of position t is a distribution over ``token_ids[t]`` and one bucket for all other
-    tokens: it may be the initial policy's own, or tilted. The sampled token is among the ids. The
-    positions of a trajectory are those of the tokens that the policy wrote (``written``).
-
-    Attributes:
-        ref_logprobs: of the sampled tokens under the initial policy (never tilted), nats.
-        token_ids: at every position the tokens that are told apart, without repetition.
-        logprobs: log-probs of the target for those, nats.
-        log_tails: log of the target's mass on all other tokens, nats; -inf where there is none.
-    """
-
-    problem_id: str
-    sample_index: int
-    prompt_ids: tuple[int, ...]
-    completion_ids: tuple[int, ...]
-    ref_logprobs: tuple[float, ...]
-    token_ids: tuple[tuple[int, ...], ...]
-    logprobs: tuple[tuple[float, ...], ...]
-    log_tails: tuple[float, ...]
-    written: tuple[bool, ...] | None = None
-
-    @property
-    def own_tokens(self) -> tuple[int, ...]:
-        """The tokens that the policy wrote."""
-        if self.written is None:
-            return self.completion_ids
-        return tuple(compress(self.completion_ids, self.written))
-
 
 EXPLORATION = pa.schema(
     [

@@ -31,6 +31,7 @@ from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.presample.pool import BaseCounts
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
 from dph.runs.train.evaluations import StepEvaluation
@@ -43,7 +44,6 @@ from dph.runs.train.preparation import (
     asked_to_stop,
     kept_samples,
     require_enough,
-    require_kinds,
     require_reference,
     scorers,
     training_forward,
@@ -53,7 +53,6 @@ from dph.runs.train.rows import (
     Minibatch,
     PolicyRow,
     Position,
-    StoredRow,
     drawing_of,
     split_minibatches,
     stored_of_step,
@@ -100,7 +99,7 @@ class Learner:
     recipe: Recipe
     actors: Actors
     problems: Sequence[Problem]
-    stored: Mapping[str, Sequence[StoredRow]]
+    stored: Mapping[str, Sequence[RehearsalSample]]
     recent: RecentAnswers
     base: BaseCounts | None
     objective: Objective
@@ -215,7 +214,7 @@ def train(
     directory: Path,
     actors: Actors,
     problems: Sequence[Problem],
-    stored: Mapping[str, Sequence[StoredRow]],
+    stored: Mapping[str, Sequence[RehearsalSample]],
     *,
     digest: str,
     base: BaseCounts | None = None,
@@ -274,7 +273,7 @@ def _begin(
     directory: Path,
     actors: Actors,
     problems: Sequence[Problem],
-    stored: Mapping[str, Sequence[StoredRow]],
+    stored: Mapping[str, Sequence[RehearsalSample]],
     digest: str,
     base: BaseCounts | None,
 ) -> tuple[Learner, RunCheckpoints]:
@@ -283,7 +282,6 @@ def _begin(
     objective = make_objective(recipe.objective, recipe.data.modules)
     recent = RecentAnswers(recipe.objective.active_anchors)
     rehearsed = {name: stored[name] for name in objective.anchors if name not in recent}
-    require_kinds(objective, rehearsed)
     if actors.evaluations is not None:
         actors.evaluations.require_same_settings()
     forward = training_forward(recipe, actors, objective)

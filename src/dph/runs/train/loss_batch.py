@@ -7,68 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.errors import DataError
-from dph.loss.objectives import POLICY, Beside, Buckets, LossBatch, Objective
+from dph.loss.objectives import POLICY, Beside, LossBatch, Objective
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
-from dph.model.forward.over_vocabulary import bucket_logprobs, next_tokens
+from dph.model.forward.over_vocabulary import next_tokens
 from dph.model.forward.scorer import AnswerScorer
 from dph.model.forward.sharing import Microbatch, Sharing
 from dph.model.forward.transfer import to_device
 from dph.model.loading import autocast
-from dph.runs.presample.tables import DistributionSample
 from dph.runs.train.rows import PolicyRow, WeightedRow, length_of, written_of
-
-# Stored distributions as tensors: the buckets of every position and their targets.
-
-
-@dataclass(frozen=True, slots=True)
-class TargetBuckets:
-    """At each position, row after row, some tokens and their target log-probs, the rest last.
-
-    Positions with fewer tokens repeat their first, whose copies have a target of -inf.
-    """
-
-    ids: Int[Tensor, "positions chosen"]
-    targets: Float[Tensor, "positions chosen+1"]
-
-
-def target_buckets(samples: Sequence[DistributionSample]) -> TargetBuckets:
-    """The buckets of all positions of some samples.
-
-    Raises:
-        DataError: a sample does not say at each of its tokens which tokens it tells apart.
-    """
-    positions = [position for sample in samples for position in zip(*_checked(sample), strict=True)]
-    width = max((len(ids) for ids, _, _ in positions), default=1)
-    ids = torch.tensor([[*i, *[i[0]] * (width - len(i))] for i, _, _ in positions])
-    nothing = float("-inf")
-    targets = [[*q, *[nothing] * (width - len(q)), tail] for _, q, tail in positions]
-    return TargetBuckets(
-        ids=ids.view(len(positions), width).long(),
-        targets=torch.tensor(targets, dtype=torch.float32).view(len(positions), width + 1),
-    )
-
-
-def _checked(
-    sample: DistributionSample,
-) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[float]], Sequence[float]]:
-    parts = sample.token_ids, sample.logprobs, sample.log_tails
-    positions = length_of(sample)
-    fits = all(len(part) == positions for part in parts) and all(
-        len(ids) == len(logprobs) > 0
-        for ids, logprobs in zip(sample.token_ids, sample.logprobs, strict=True)
-    )
-    if not fits:
-        raise DataError(
-            f"stored distributions of {sample.problem_id!r}, sample {sample.sample_index}: need "
-            f"tokens, as many log-probs and a tail at each of {positions} positions, got "
-            f"{len(parts[0])}, {len(parts[1])} and {len(parts[2])} positions"
-        )
-    return parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +56,9 @@ def scored_batch(
     among those. On CUDA the host waits for nothing: its tables are sent in one copy.
     """
     new = torch.tensor([w.source == POLICY for w in rows])
-    held = torch.tensor([isinstance(w.row, DistributionSample) for w in rows])
     sent = sent_rows(rows, forward.model.device, {n: x[batch.rows] for n, x in chosen.items()})
-    targets = TargetBuckets(sent["ids"], sent["targets"]) if "ids" in sent else None
     with autocast(forward.model, forward.dtype):
-        statistics = [
-            *_of_policy(rows, new, batch.sharing, forward, objective),
-            *bucket_statistics(targets, held, forward.model),
-        ]
+        statistics = _of_policy(rows, new, batch.sharing, forward, objective)
         scores = completion_scores(
             forward.model,
             [w.row.prompt_ids for w in rows],
@@ -124,21 +70,16 @@ def scored_batch(
             statistics=statistics,
             written=[written_of(w.row) for w in rows],
         )
-    found = iter(scores.statistics)
     over_vocabulary = {}
     if objective.vocabulary_penalties:
-        values = next(found).unbind(1) if new.any() else ()
+        values = scores.statistics[0].unbind(1) if statistics else ()
         where = scores.mask & (sent["source"] == POLICY)[:, None]
         over_vocabulary = _by_name(list(objective.vocabulary_penalties), values, where)
-    buckets = None
-    if targets is not None:
-        buckets = Buckets(rows=sent["held"], targets=targets.targets, logprobs=next(found))
     return ScoredBatch(
         rows=loss_batch(scores.logprobs, scores.mask, sent),
         beside=Beside(
             over_vocabulary=over_vocabulary,
             chosen={name: sent[f"chosen {name}"] for name in chosen},
-            buckets=buckets,
         ),
         tokens=scores.computed,
     )
@@ -177,16 +118,6 @@ def _of_policy(
     return [RowStatistic(new, columns)]
 
 
-def bucket_statistics(
-    targets: TargetBuckets | None, held: Bool[Tensor, "rows"], model: PreTrainedModel
-) -> list[RowStatistic]:
-    """The policy's log-probs in the buckets of stored distributions, if there are any."""
-    if targets is None:
-        return []
-    ids = targets.ids.to(model.device)
-    return [RowStatistic(held, lambda table, positions: bucket_logprobs(table, ids[positions]))]
-
-
 def _by_name(
     names: Sequence[str], values: Sequence[Tensor], where: Bool[Tensor, "rows tokens"]
 ) -> dict[str, Tensor]:
@@ -219,10 +150,6 @@ def sent_rows(
         "weights": np.array([w.weight for w in rows], dtype=np.float32),
         **{f"chosen {name}": where[:, :width].numpy() for name, where in chosen.items()},
     }
-    if samples := [w.row for w in rows if isinstance(w.row, DistributionSample)]:
-        found = target_buckets(samples)
-        tables["ids"], tables["targets"] = found.ids.numpy(), found.targets.numpy()
-        tables["held"] = np.array([isinstance(w.row, DistributionSample) for w in rows])
     return dict(zip(tables, to_device([*tables.values()], device), strict=True))
 
 

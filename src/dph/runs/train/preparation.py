@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -11,19 +11,18 @@ from types import FrameType
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph.errors import PoolError, SettingsError
-from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import Objective, reads_of
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.recipe.terms import REF_LOGPROBS
 from dph.records import Problem
 from dph.runs.drawing import scorer_of
-from dph.runs.presample.tables import DistributionSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.evaluations import Evaluations
 from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import TOLERANCE, Scorers
-from dph.runs.train.rows import StoredRow, written_of
+from dph.runs.train.rows import written_of
 from dph.runs.train.self_consistency import SelfConsistency
 
 # Who takes part in a training run, and what comes of it.
@@ -86,7 +85,7 @@ CHECKED = 1024
 """Stored samples that are looked at, spread evenly: a mean needs no more, a pool may hold 10^5."""
 
 
-def require_reference(samples: Sequence[StoredRow], forward: TrainingForward) -> None:
+def require_reference(samples: Sequence[RehearsalSample], forward: TrainingForward) -> None:
     """Refuse to rehearse log-probs that the untrained policy does not reproduce.
 
     Raises:
@@ -95,7 +94,7 @@ def require_reference(samples: Sequence[StoredRow], forward: TrainingForward) ->
     require_small_gap(mean_reference_gap(samples, forward), dtype=forward.dtype)
 
 
-def checked(samples: Sequence[StoredRow]) -> list[StoredRow]:
+def checked(samples: Sequence[RehearsalSample]) -> list[RehearsalSample]:
     """At most ``CHECKED`` samples, spread evenly.
 
     Raises:
@@ -109,7 +108,7 @@ def checked(samples: Sequence[StoredRow]) -> list[StoredRow]:
     return [samples[i] for i in range(0, len(samples), -(-len(samples) // CHECKED))]
 
 
-def mean_reference_gap(samples: Sequence[StoredRow], forward: TrainingForward) -> float:
+def mean_reference_gap(samples: Sequence[RehearsalSample], forward: TrainingForward) -> float:
     """Mean |log pi - log pi_ref| over the tokens of at most ``CHECKED`` samples, in nats."""
     samples = checked(samples)
     scores = forward.logprobs(
@@ -121,7 +120,7 @@ def mean_reference_gap(samples: Sequence[StoredRow], forward: TrainingForward) -
     return mean_gap(samples, scores)
 
 
-def mean_gap(samples: Sequence[StoredRow], logprobs: Sequence[Sequence[float]]) -> float:
+def mean_gap(samples: Sequence[RehearsalSample], logprobs: Sequence[Sequence[float]]) -> float:
     """Mean distance, in nats a token, of ``logprobs`` to those that ``samples`` store."""
     gaps = [
         abs(now - stored)
@@ -189,24 +188,6 @@ def kept_samples(
         labelled=problems,
         unlabelled=unlabelled.problems if unlabelled is not None else (),
     )
-
-
-def require_kinds(objective: Objective, stored: Mapping[str, Sequence[StoredRow]]) -> None:
-    """Refuse stored rows that their anchor can do nothing with.
-
-    Raises:
-        PoolError: an anchor on distributions has answers without, or the other way round.
-    """
-    for name, rows in stored.items():
-        anchor = objective.anchors[name]
-        wanted = isinstance(anchor.divergence, DistributionDivergence)
-        if any(isinstance(row, DistributionSample) != wanted for row in rows):
-            has = "log-probs of tokens alone" if wanted else "distributions"
-            raise PoolError(
-                f"objective.anchors.{name}: the stored answers have {has}, but its divergence is "
-                f"{anchor.divergence!r}: 'distribution_kl' goes with samples = 'store:NAME', the "
-                "others with a pool"
-            )
 
 
 def require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:

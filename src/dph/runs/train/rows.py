@@ -3,16 +3,12 @@
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from dph._base.randomness import generator
 from dph.model.sampler.base import LEAST_SHARED, common_length, families
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
-from dph.runs.presample.tables import DistributionSample, RehearsalSample
-
-StoredRow = RehearsalSample | DistributionSample
-"""Row that an anchor rehearses: the log-probs of an answer, or distributions along it."""
+from dph.runs.presample.tables import RehearsalSample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +29,12 @@ class PolicyRow:
     written: tuple[bool, ...] | None = None
 
 
-def written_of(row: PolicyRow | StoredRow) -> tuple[bool, ...] | None:
+def written_of(row: PolicyRow | RehearsalSample) -> tuple[bool, ...] | None:
     """Flags of the tokens that count; None where all of them do."""
     return row.written
 
 
-def length_of(row: PolicyRow | StoredRow) -> int:
+def length_of(row: PolicyRow | RehearsalSample) -> int:
     """Number of tokens that count: those that a policy wrote."""
     written = written_of(row)
     return len(row.completion_ids) if written is None else sum(written)
@@ -51,7 +47,7 @@ class WeightedRow:
     ``source`` is as in ``LossBatch``: ``POLICY``, or 1 and more for the rows of the anchors.
     """
 
-    row: PolicyRow | StoredRow
+    row: PolicyRow | RehearsalSample
     weight: float
     source: int
 
@@ -61,12 +57,12 @@ class Minibatch:
     """The groups of one optimizer step, and the stored samples of every anchor by its name."""
 
     groups: tuple[tuple[PolicyRow, ...], ...]
-    stored: Mapping[str, tuple[StoredRow, ...]]
+    stored: Mapping[str, tuple[RehearsalSample, ...]]
 
 
 def split_minibatches(
     groups: Sequence[Sequence[PolicyRow]],
-    stored: Mapping[str, Sequence[StoredRow]],
+    stored: Mapping[str, Sequence[RehearsalSample]],
     minibatches: int,
 ) -> list[Minibatch]:
     """Deal whole groups and stored samples out, so that every mini-batch gets its share of all.
@@ -85,8 +81,6 @@ def split_minibatches(
 
 
 # Order of problems and stored samples: functions of the seed and a position.
-
-Stored = TypeVar("Stored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +133,8 @@ def drawing_of(anchor: AnchorSettings, count: int) -> Drawing:
 
 
 def stored_of_step(
-    samples: Sequence[StoredRow], drawing: Drawing, step: int, *, seed: int
-) -> list[StoredRow]:
+    samples: Sequence[RehearsalSample], drawing: Drawing, step: int, *, seed: int
+) -> list[RehearsalSample]:
     """The stored samples of a step: a function of the arguments, drawn anew every step."""
     if drawing.whole_schemas:
         chosen = schemas_of_step(samples, drawing.count, step, seed=seed)
@@ -152,26 +146,26 @@ def stored_of_step(
 
 
 def rehearsal_of_step(
-    samples: Sequence[Stored], count: int, step: int, *, seed: int
-) -> list[Stored]:
+    samples: Sequence[RehearsalSample], count: int, step: int, *, seed: int
+) -> list[RehearsalSample]:
     """``count`` different stored samples (all, if there are fewer), drawn anew every step."""
     drawn = generator(seed, "rehearsal", step).permutation(len(samples))[:count]
     return [samples[i] for i in drawn]
 
 
 def prompts_of_step(
-    samples: Sequence[StoredRow], count: int, step: int, *, seed: int
-) -> list[StoredRow]:
+    samples: Sequence[RehearsalSample], count: int, step: int, *, seed: int
+) -> list[RehearsalSample]:
     """All stored answers of as many prompts as it takes to have ``count``, drawn anew every step.
 
     What a prompt's answers begin with is computed once, so that they cost less than as many
     answers of different prompts.
     """
-    by_prompt: dict[tuple[int, ...], list[StoredRow]] = {}
+    by_prompt: dict[tuple[int, ...], list[RehearsalSample]] = {}
     for sample in samples:
         by_prompt.setdefault(sample.prompt_ids, []).append(sample)
     groups = list(by_prompt.values())
-    chosen: list[StoredRow] = []
+    chosen: list[RehearsalSample] = []
     for place in generator(seed, "rehearsal", step).permutation(len(groups)):
         if len(chosen) >= count:
             break
@@ -180,8 +174,8 @@ def prompts_of_step(
 
 
 def schemas_of_step(
-    samples: Sequence[StoredRow], count: int, step: int, *, seed: int
-) -> list[StoredRow]:
+    samples: Sequence[RehearsalSample], count: int, step: int, *, seed: int
+) -> list[RehearsalSample]:
     """``count`` stored samples from the fewest families of prompts that hold them, anew every step.
 
     A family (see `families`) is reached by the first of its samples in a random order, so that
@@ -200,12 +194,12 @@ def schemas_of_step(
     return sorted(order, key=lambda sample: met[family_of[sample.prompt_ids]])[:count]
 
 
-def _within(samples: Sequence[StoredRow], most: int) -> list[StoredRow]:
+def _within(samples: Sequence[RehearsalSample], most: int) -> list[RehearsalSample]:
     """The first samples that compute at most ``most`` tokens together; at least one.
 
     It stops at the first that does not fit: to go on with shorter ones would draw those more often.
     """
-    chosen: list[StoredRow] = []
+    chosen: list[RehearsalSample] = []
     rows: list[tuple[int, ...]] = []
     used = 0
     for sample in samples:

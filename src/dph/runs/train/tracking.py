@@ -68,7 +68,6 @@ def step_metrics(
         "divergence": fmean(sum(r.anchors.values()) for r in reports),
         **_by_name("penalty", [r.penalties for r in reports]),
         **_by_name("anchor", [r.anchors for r in reports]),
-        **_by_name("active", [r.counting for r in reports], fewest=1),
         **_by_name("eta", [r.weights for r in reports], fewest=1),
         "clipped_low": fmean(r.clipped_low for r in reports),
         "clipped_high": fmean(r.clipped_high for r in reports),

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from dph._base.files import write_json
 from dph._base.randomness import derived_seed
-from dph.loss.divergences import DistributionDivergence
 from dph.loss.objectives import (
     POLICY,
     LossBatch,
@@ -24,12 +23,11 @@ from dph.loss.objectives import (
     row_weights,
 )
 from dph.model.forward.sharing import plan_microbatches
-from dph.runs.presample.tables import DistributionSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loss_batch import TrainingForward, loss_batch, padded, scored_batch, sent_rows
 from dph.runs.train.rows import (
     Minibatch,
     PolicyRow,
-    StoredRow,
     WeightedRow,
     length_of,
     written_of,
@@ -120,8 +118,8 @@ class UpdateReport:
     ``rows`` took part, of those ``packed`` in one sequence with what they share; for their
     ``row_tokens`` the model computed ``computed_tokens``. ``skipped`` did not, because nothing in
     them moves the loss, or (``masked`` of them) because they are left out of it. ``penalties`` and
-    ``anchors`` are by name, before their weights. ``counting`` is, for anchors on distributions,
-    the share of their rows that counted; ``weights`` are those of anchors that adapt theirs.
+    ``anchors`` are by name, before their weights; ``weights`` are those of anchors that adapt
+    theirs.
     ``gap`` is |log pi - log pi_old| over the policy's tokens, with the old ones that rows hold;
     None without any token.
     """
@@ -138,7 +136,6 @@ class UpdateReport:
     masked: int
     row_tokens: int
     computed_tokens: int
-    counting: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     gap: LogprobGap | None = None
 
@@ -165,7 +162,7 @@ def weigh(minibatch: Minibatch, *, objective: Objective, max_tokens: int) -> lis
     return [w for w in weighted if moves_the_loss(w.row, objective)]
 
 
-def moves_the_loss(row: PolicyRow | StoredRow, objective: Objective) -> bool:
+def moves_the_loss(row: PolicyRow | RehearsalSample, objective: Objective) -> bool:
     """Whether a row can have a gradient: a stored one, or one with an advantage or a penalty."""
     if not isinstance(row, PolicyRow):
         return True
@@ -173,7 +170,7 @@ def moves_the_loss(row: PolicyRow | StoredRow, objective: Objective) -> bool:
 
 
 def _weighted(
-    rows: Sequence[PolicyRow | StoredRow], source: int, objective: Objective, max_tokens: int
+    rows: Sequence[PolicyRow | RehearsalSample], source: int, objective: Objective, max_tokens: int
 ) -> list[WeightedRow]:
     lengths = torch.tensor([length_of(row) for row in rows], dtype=torch.long)
     weights = row_weights(lengths, reduction=objective.reduction, max_tokens=max_tokens)
@@ -239,21 +236,9 @@ def update(
         masked=sum(row.masked for row in policy_rows),
         row_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
         computed_tokens=work.tokens,
-        counting=_counting(minibatch, objective, sums),
         weights={n: a.weight for n, a in objective.anchors.items() if a.ascent is not None},
         gap=LogprobGap(sums["moved"] / new, most) if new else None,
     )
-
-
-def _counting(
-    minibatch: Minibatch, objective: Objective, sums: Mapping[str, float]
-) -> dict[str, float]:
-    """Of every anchor on distributions the share of its rows that counted."""
-    return {
-        name: sums[f"counting.{name}"] / max(1, len(minibatch.stored[name]))
-        for name, anchor in objective.anchors.items()
-        if isinstance(anchor.divergence, DistributionDivergence)
-    }
 
 
 class _Accumulated(NamedTuple):
@@ -322,7 +307,6 @@ def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
     yield "clipped_high", loss.clipped_high
     yield from ((f"penalties.{name}", value) for name, value in loss.penalties.items())
     yield from ((f"anchors.{name}", value) for name, value in loss.anchors.items())
-    yield from ((f"counting.{name}", value) for name, value in loss.counting.items())
 
 
 # What is kept when a loss is not finite: the rows it came from, to be looked at.
@@ -337,7 +321,7 @@ def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> No
 def _plain(weighted: WeightedRow) -> dict[str, Any]:
     row = weighted.row
     plain: dict[str, Any] = {
-        "kind": _kind(weighted),
+        "kind": "policy" if isinstance(weighted.row, PolicyRow) else "rehearsal",
         "weight": _number(weighted.weight),
         "prompt_ids": list(row.prompt_ids),
         "completion_ids": list(row.completion_ids),
@@ -350,19 +334,7 @@ def _plain(weighted: WeightedRow) -> dict[str, Any]:
             "advantage": _number(row.advantage),
             "old_logprobs": [_number(x) for x in row.old_logprobs],
         }
-    if isinstance(row, DistributionSample):
-        plain |= {
-            "token_ids": [list(ids) for ids in row.token_ids],
-            "target_logprobs": [[_number(x) for x in values] for values in row.logprobs],
-            "log_tails": [_number(x) for x in row.log_tails],
-        }
     return {"problem_id": row.problem_id, **plain}
-
-
-def _kind(weighted: WeightedRow) -> str:
-    if isinstance(weighted.row, PolicyRow):
-        return "policy"
-    return "distribution" if isinstance(weighted.row, DistributionSample) else "rehearsal"
 
 
 def _number(value: float) -> float | str:

@@ -68,13 +68,11 @@ class GoldOfAnswer:
 
     Attributes:
         make: the gold of an answer; None where nothing in it can be taken as one.
-        fields: those that hold a gold; a problem that has one of them is labelled.
         silent: golds that say nothing: what equals one of them is no result. They are graded
             against first, so that an answer that cannot be evaluated is never made a gold.
     """
 
     make: Callable[[Verifier, str], Gold | None]
-    fields: tuple[str, ...] = ("answer",)
     silent: tuple[Gold, ...] = ()
 
 

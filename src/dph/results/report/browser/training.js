@@ -172,7 +172,7 @@ function showProgress(progress) {
   if (!place) return;
   const rows = progress.map((one) => make("tr", { "data-run": one.key, class: `of-${one.key}` },
     make("th", { scope: "row" }, make("span", { class: "run" }, make("span", { class: "swatch" }), labelOf(one.key))),
-    make("td", {}, one.stage === "training" ? `step ${one.step} of ${one.steps}` : `${one.stage}: ${one.step} of ${one.steps}`),
+    make("td", {}, `step ${one.step} of ${one.steps}`),
     make("td", { class: `state ${one.state}` }, one.state),
     make("td", {}, one.seconds_left === null ? "" : `about ${durationOf(one.seconds_left)} left`)));
   const going = progress.filter((one) => one.state === "running").length;

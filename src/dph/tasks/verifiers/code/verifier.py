@@ -12,7 +12,7 @@ from dph.errors import SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
-from dph.tasks.verifiers.code.task import FIELDS, MARK, CodeTask, extract_program, parse_task
+from dph.tasks.verifiers.code.task import MARK, CodeTask, extract_program, parse_task
 
 MEMORY_MB = 1000
 _NO_PROGRAM = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no program in the response")
@@ -132,4 +132,4 @@ def _program(_: Verifier, response: str) -> Gold | None:
     return None if extract_program(response, prefix=True) is None else {"same_as": response}
 
 
-GOLD = GoldOfAnswer(make=_program, fields=(*FIELDS, "same_as"))
+GOLD = GoldOfAnswer(make=_program)

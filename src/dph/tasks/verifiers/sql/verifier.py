@@ -237,6 +237,5 @@ def _statement(verifier: Verifier, response: str) -> Gold | None:
 
 GOLD = GoldOfAnswer(
     make=_statement,
-    fields=("gold_sql",),
     silent=({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"}),
 )

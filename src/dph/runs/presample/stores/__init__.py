@@ -1,1 +1,0 @@
-"""Named stores: answers of the initial policy with its next-token distributions at every token."""
