@@ -7,14 +7,14 @@
  */
 
 const EVERY = 1500; // milliseconds between two questions
-const LIVE = ["training", "after_rl"]; // sections whose charts grow with the logs
+const LIVE = "training"; // the section whose charts grow with the logs
 /** @type {State | null} */
 let known = null;
 
 /** @param {State} state */
 async function takeIn(state) {
   if (!known || state.charts !== known.charts) {
-    const others = index.charts.filter(({ section }) => !LIVE.includes(section));
+    const others = index.charts.filter(({ section }) => section !== LIVE);
     index.charts = [...others, ...await ask("api/charts")];
     showCharts();
     whenIdle(drawShown);
