@@ -5,7 +5,6 @@ import sys
 
 import dph.cli
 import dph.lab.quickstart.run
-import dph.runs.consolidation
 import dph.runs.training_stage  # noqa: F401
 
 

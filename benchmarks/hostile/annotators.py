@@ -12,6 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
+from dph.runs.presample.stores.store import Vote, vote
+from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
+
 from benchmarks.marked_blocks import write_block
 from dph.lab.worlds.sql.domains import Database
 from dph.lab.worlds.sql.kind import CORRELATIONS
@@ -19,8 +22,6 @@ from dph.lab.worlds.sql.question_sets import NOTHING, draw_any_questions, gold_s
 from dph.lab.worlds.sql.questions import Question
 from dph.lab.worlds.sql.world import SQLWorld, design_world
 from dph.results.over_seeds import SeedMean, mean_over_seeds
-from dph.runs.presample.stores.store import Vote, vote
-from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
 
 ANSWERS = 16
 QUESTIONS = 250

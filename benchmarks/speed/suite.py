@@ -28,7 +28,6 @@ SUITE: Mapping[str, Bench] = {
     "agents": Bench(
         module="benchmarks.speed.agents", cases=("calls",), needs_trl=True, threads=(1,)
     ),
-    "store": Bench(module="benchmarks.speed.store", cases=tuple(REAL)),
     "presampling": Bench(module="benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(
         module="benchmarks.speed.overheads",
