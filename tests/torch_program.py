@@ -4,7 +4,6 @@ import os
 import sys
 
 import dph.cli
-import dph.runs.consolidation
 import dph.runs.training_stage  # noqa: F401
 
 

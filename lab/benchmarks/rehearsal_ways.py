@@ -24,7 +24,7 @@ from dph.loss.objectives import make_objective
 from dph.model.forward.prefix_tree import fed, prefix_forest, tokens_of
 from dph.recipe import ObjectiveSettings
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.rows import Drawing, Minibatch, StoredRow, stored_of_step
+from dph.runs.train.rows import Drawing, Minibatch, stored_of_step
 from dph.runs.train.updating import update
 from lab.benchmarks.speed.ours import Ours
 from lab.benchmarks.speed.shapes import FIVE_MILLION, LONG, STOPS, Shape
@@ -84,7 +84,7 @@ class Measured:
             }
         return found
 
-    def _drawn(self, way: str, step: int) -> list[StoredRow]:
+    def _drawn(self, way: str, step: int) -> list[RehearsalSample]:
         if way == "grpo":
             return []
         store = self.schemas if way.startswith("schema") else self.plain
@@ -120,7 +120,7 @@ class Measured:
         return store
 
 
-def _tokens(minibatch: Minibatch, stored: Sequence[StoredRow]) -> int:
+def _tokens(minibatch: Minibatch, stored: Sequence[RehearsalSample]) -> int:
     rows = [*(row for group in minibatch.groups for row in group), *stored]
     return tokens_of(
         prefix_forest(fed([r.prompt_ids for r in rows], [r.completion_ids for r in rows]))

@@ -106,25 +106,6 @@ def test_a_run_whose_recipe_names_no_set_is_bad_input(dph, trained):
     assert "nothing to evaluate on" in err
 
 
-@pytest.mark.parametrize("consolidated", [False, True])
-def test_a_run_with_stores_is_its_own_and_nothing_is_warned_of(
-    dph, example, tmp_path, caplog, consolidated
-):
-    run, prompts = tmp_path / "run", example.parent / "problems.jsonl"
-    updates = 2 if consolidated else 0
-    words = ("method=dph_broad", "data.verifier=exact", f"consolidation.updates={updates}")
-    for name in ("broad", "after"):
-        given = ("novel=false", "answers=2", f"file={prompts}", "allow_overlap=['train']")
-        words += tuple(f"stores.{name}.{setting}" for setting in given)
-    settings = [word for setting in words for word in ("--set", setting)]
-    code, _, err = dph("run", example, "--out", run, *settings)
-    assert code == 0, err
-    assert (run / "consolidation").exists() is consolidated
-    caplog.clear()
-    assert dph("interpolate", run, "--weights", "0.5")[0] == 0
-    assert not caplog.messages
-
-
 def test_a_run_that_is_not_finished_is_told(dph, trained, caplog):
     assert dph("interpolate", trained, "--weights", "0.5", "--set", "train.steps=9")[0] == 0
     (message,) = caplog.messages

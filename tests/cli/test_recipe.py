@@ -15,8 +15,7 @@ def test_the_recipes_of_the_repository_pass_the_check(dph, path):
     code, out, _ = dph("recipe", "check", path)
     assert code == 0
     kind = recipe_kind(path)
-    method = "rkl" if path.parent.name == "example-unlabelled" else "dph_f"
-    assert f"valid, {f'kind {kind}' if kind else f'method {method}'}" in out
+    assert f"valid, {f'kind {kind}' if kind else 'method dph_f'}" in out
 
 
 def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dph.engines.engine_stores import engine_objective
+from dph.engines.engine_objective import engine_objective
 from dph.errors import SettingsError
 from dph.recipe import resolve_recipe
 

@@ -39,20 +39,15 @@ def test_the_defaults_are_allowed(engine):
 @pytest.mark.parametrize(
     ("engine", "key", "value"),
     [
-        ("trl", "model.adapter.kind", "lora"),
-        ("trl", "evaluate.every", 5),
-        ("trl", "objective.dynamic_sampling", True),
-        ("trl", "objective.overlong_buffer", 0.5),
-        ("trl", "objective.advantage.kind", "bbg"),
-        ("trl", "objective.advantage.kind", "alpha_dpg"),
+        ("verl", "model.adapter.kind", "lora"),
+        ("verl", "evaluate.every", 5),
+        ("verl", "objective.advantage.kind", "bbg"),
         ("verl", "objective.advantage.kind", "alpha_dpg"),
-        ("trl", "objective.advantage.kind", "flowrl"),
         ("verl", "objective.advantage.kind", "flowrl"),
-        ("trl", "objective.surrogate.kind", "flow_balance"),
-        ("trl", "objective.surrogate.kind", "clip_cov"),
-        ("trl", "train.problems_per_step", 0),
-        ("trl", "train.shared_prompts", "never"),
-        ("trl", "train.keep_samples", "all"),
+        ("verl", "objective.surrogate.kind", "clip_cov"),
+        ("verl", "train.problems_per_step", 0),
+        ("verl", "train.shared_prompts", "never"),
+        ("verl", "train.keep_samples", "all"),
         ("verl", "model.weights", "bfloat16"),
         ("verl", "data.verifier", "math_qwen"),
         ("verl", "data.math_any_expression", False),
@@ -88,19 +83,15 @@ def test_all_refused_settings_are_named_at_once():
 
 def test_a_term_that_weighs_nothing_is_not_in_the_way():
     off = {"objective.penalties.e.kind": "entropy", "objective.penalties.e.weight": 0.0}
-    assert isinstance(recipe("trl", **off), Recipe)
+    assert isinstance(recipe("verl", **off), Recipe)
     with pytest.raises(SettingsError, match=r"objective\.penalties\.e\.kind = 'entropy'"):
-        recipe("trl", **{**off, "objective.penalties.e.weight": 0.1})
+        recipe("verl", **{**off, "objective.penalties.e.weight": 0.1})
 
 
 REFUSED = {
-    "trl": {
-        *("dapo", "dph_js_definition", "dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl"),
-        *("alpha_dpg", "flowrl", "clip_cov", "kl_cov", "ttrl", "consensus", "consolidation"),
-    },
     "verl": {
         *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
-        *("alpha_dpg", "flowrl", "ttrl", "consensus", "consolidation"),
+        *("alpha_dpg", "flowrl", "ttrl"),
     },
 }
 """The methods that an engine cannot train, as docs/engines.md says."""
@@ -109,12 +100,7 @@ REFUSED = {
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_is_trained_or_refused_by_name(engine, method):
-    files = {"stores.broad.file": "p.jsonl", "stores.after.file": "p.jsonl"}
-    more = {
-        "dph_broad": files,
-        "consensus": {"stores.broad.file": "p.jsonl"},
-        "ttrl": {"self_consistency.file": "p.jsonl"},
-    }.get(method, {})
+    more = {"self_consistency.file": "p.jsonl"} if method == "ttrl" else {}
     if method in REFUSED[engine]:
         with pytest.raises(SettingsError, match=r"is not possible with train\.engine"):
             recipe(engine, method=method, **more)

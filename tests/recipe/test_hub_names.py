@@ -104,9 +104,7 @@ def test_a_malformed_name_is_refused_with_its_key():
         resolve_recipe(wrong)
 
 
-@pytest.mark.parametrize("section", ["self_consistency", "stores"])
-def test_unlabelled_prompts_lie_in_local_files(section):
-    named = {"file": "hf://datasets/org/name/p.parquet"}
-    table = {**TABLE, section: {"s": named} if section == "stores" else named}
+def test_unlabelled_prompts_lie_in_local_files():
+    table = {**TABLE, "self_consistency": {"file": "hf://datasets/org/name/p.parquet"}}
     with pytest.raises(SettingsError, match="must be a local path"):
         resolve_recipe(table)

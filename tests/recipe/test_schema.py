@@ -103,7 +103,6 @@ def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():
     "shaped",
     [
         {"objective": {"overlong_buffer": 0.5}},
-        {"method": "consensus"},
     ],
 )
 def test_an_advantage_that_counts_right_answers_has_no_shaped_rewards(shaped):

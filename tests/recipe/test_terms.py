@@ -32,7 +32,6 @@ def test_a_row_says_the_parameters_and_defaults_that_the_formula_itself_has(row)
     assert said == own
     assert row.reads_reference == getattr(formula, "reads_reference", False)
     assert row.reads == getattr(formula, "reads", frozenset())
-    assert row.reads_distributions == getattr(formula, "reads_distributions", False)
 
 
 def choices(field):
@@ -190,26 +189,13 @@ def test_a_term_of_ones_own_takes_whatever_it_takes():
     assert settings.parameters == {"sharpness": 3}
 
 
-BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15}
-
-
-def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
-    objective = ObjectiveSettings(anchors={"broad": {**BROAD, "floor": 0.4}})
-    anchor = objective.anchors["broad"]
-    assert (anchor.store, anchor.parameters) == ("broad", {"floor": 0.4})
-    assert objective.rehearses
-    assert not objective.rehearses_pool
-    assert not objective.needs_reference_model
+KEPT = {"divergence": "forward_kl", "weight": 0.15}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"samples": "pool"}, "'distribution_kl' needs samples = 'store:NAME', the name of a"),
-        ({"divergence": "forward_kl"}, "'forward_kl' reads no distributions: leave samples = 'st"),
-        ({"samples": "pool:elsewhere"}, "needs samples = 'store:NAME'.*got samples = 'pool:else"),
-        ({"samples": "shop:broad"}, "samples: should be 'pool', 'pool:DIRECTORY', 'store:NAME' or"),
-        ({"floor": 1.5}, "floor: .*less than or equal to 1, got 1.5"),
+        ({"samples": "shop:kept"}, "samples: should be 'pool', 'pool:DIRECTORY' or 'recent:STEP"),
         ({"target": 0.0}, "target: .*greater than 0, got 0"),
         ({"target": 0.1, "weight": 20.0}, "weight must lie between weight_min = 0.01 and weight_m"),
         ({"target_rate": 0.1}, "target_rate=0.1 needs target: the weight is not adapted"),
@@ -219,12 +205,12 @@ def test_an_anchor_on_distributions_names_its_store_and_needs_no_pool():
 )
 def test_what_does_not_fit_together_in_an_anchor_is_refused(changes, message):
     with pytest.raises(SettingsError, match=message):
-        resolve(anchors={"broad": {**BROAD, **changes}})
+        resolve(anchors={"kept": {**KEPT, **changes}})
 
 
 def test_any_anchor_may_follow_a_target():
     anchor = {"divergence": "jensen_shannon", "weight": 0.2, "target": 0.03, "target_rate": 0.1}
     ascent = make_objective(ObjectiveSettings(anchors={"rehearsal": anchor})).anchors["rehearsal"]
     assert ascent.ascent == DualAscent(target=0.03, rate=0.1, low=0.01, high=10.0)
-    fixed = make_objective(ObjectiveSettings(anchors={"broad": BROAD})).anchors["broad"]
+    fixed = make_objective(ObjectiveSettings(anchors={"kept": KEPT})).anchors["kept"]
     assert fixed.ascent is None

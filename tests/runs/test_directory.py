@@ -61,9 +61,9 @@ def test_what_trained_steps_that_were_lost_is_forgotten(note):
 def test_another_engine_names_itself(make_recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(directories, "version", lambda name: f"of {name}")
     recipe = make_recipe("grpo")
-    train = recipe.train.model_copy(update={"engine": "trl"})
+    train = recipe.train.model_copy(update={"engine": "verl"})
     note_beginning(recipe.model_copy(update={"train": train}), tmp_path, done=0)
-    assert read_software(tmp_path)[0]["trl"] == "of trl"
+    assert read_software(tmp_path)[0]["verl"] == "of verl"
 
 
 @pytest.mark.parametrize("damaged", [{}, [1], [{"dph": "1"}]])
@@ -98,7 +98,7 @@ def test_where_things_lie(make_recipe, tmp_path):
     assert RunDirectory(tmp_path).pool(make_recipe()) == tmp_path / "pool"
 
 
-def test_a_run_ends_with_its_consolidation_or_the_newest_or_the_best_checkpoint(tmp_path):
+def test_a_run_ends_with_the_newest_or_the_best_checkpoint(tmp_path):
     run = RunDirectory(tmp_path)
     best = EvaluationSettings(result="best", keep_best="pass_at_8", every=10)
     assert run.result(best) is None
@@ -108,9 +108,6 @@ def test_a_run_ends_with_its_consolidation_or_the_newest_or_the_best_checkpoint(
     assert run.result(best) == tmp_path / "checkpoints" / "step_1000000"  # none was measured yet
     write_best(run.checkpoints, BEST)
     assert run.result(best) == tmp_path / "checkpoints" / "step_000020"
-    after = checkpoint_of(run.consolidation.checkpoints, 7)
-    after.mkdir(parents=True)
-    assert run.result(best) == after == tmp_path / "consolidation/checkpoints/step_000007"
 
 
 def test_the_step_of_a_checkpoint_is_in_its_name_and_that_of_another_model_is_0():

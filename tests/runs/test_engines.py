@@ -6,7 +6,7 @@ import pytest
 
 from dph.recipe import resolve_recipe
 from dph.recipe.section import Engine
-from dph.runs.run import consolidation_recipe, stages_of
+from dph.runs.run import stages_of
 
 MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
 
@@ -18,10 +18,3 @@ def test_an_engine_has_every_stage(engine):
     assert stages.train.__module__.startswith(wanted)
     assert stages.check.__module__.startswith(wanted)
     assert callable(stages.presample)
-
-
-def test_consolidation_is_our_own_engines_whoever_trained(tmp_path):
-    files = {"file": "p.jsonl"}
-    table = {**MODEL, "method": "dph_broad", "stores": {"broad": files, "after": files}}
-    recipe = resolve_recipe({**table, "train": {"engine": "trl"}})
-    assert consolidation_recipe(recipe, tmp_path).train.engine == "own"

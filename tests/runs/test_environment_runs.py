@@ -6,36 +6,25 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import dph
 from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import SettingsError
-from dph._base.files.parts import TableParts
 from dph.cli import main
 from dph.errors import CheckpointError, PoolError
-from dph.model.loading import load_model
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.inspect import write_inspect_logs
-from dph.runs import store_stage as store_stage_module
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
-from dph.runs.presample.manifest import read_manifest
 from dph.runs.presample.pool import load_pool
-from dph.runs.presample.stores import making
-from dph.runs.presample.stores.store import load_store, stored_groups, stored_values
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.store_stage import store_stage
 from dph.runs.training_stage import train_stage
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
-from lab.study.execute import majorities
 
 CLASS = '''
 from environment_classes import Lookup
@@ -292,141 +281,6 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
     assert "<td><code>look</code></td>" in report
 
 
-# Stores of trajectories: drawn, compared by what they came to, learnt from, consolidated.
-
-
-@pytest.fixture
-def broad(make_recipe, tmp_path):
-    """DPH-broad on prompts whose rows say what the tools know, and nothing of an answer."""
-    asked = [replace(p, problem_id=f"u {p.problem_id}") for p in problems()[:40]]
-    hidden = [
-        replace(p, answer={k: v for k, v in p.answer.items() if k != "answer"}) for p in asked
-    ]
-
-    def make(*, updates=2, labelled=False, **store):
-        save_problems(tmp_path / "more.jsonl", asked if labelled else hidden)
-        both = {"file": str(tmp_path / "more.jsonl"), "answers": 4, "novel": False}
-        both |= {"allow_overlap": ["dev"], **store}
-        return make_recipe(
-            "dph_broad",
-            objective={
-                "anchors": {"broad": {"per_step": 8, "whole_prompts": True, "weight": 0.15}}
-            },
-            stores={"broad": both, "after": both},
-            consolidation={"updates": updates, "samples": "store:after", "rows": 16},
-            train={**make_recipe().train.model_dump(), "checkpoint_every": 1},
-        )
-
-    return make
-
-
-@pytest.mark.parametrize("prompts", ["recombined", "beginning"])
-def test_prompts_without_columns_for_reset_are_refused(broad, prompts):
-    said = {"prompts": prompts} | ({"file": None, "tilt": 0.0} if prompts == "beginning" else {})
-    with pytest.raises(SettingsError, match=rf"stores\.broad\.prompts = '{prompts}'"):
-        broad(**said)
-
-
-def stored(directory, name="stores/broad"):
-    return stored_groups(directory / name)
-
-
-def test_a_store_keeps_what_tools_answered_and_compares_what_trajectories_came_to(tmp_path, broad):
-    recipe = broad(labelled=True)
-    dph.run(recipe, tmp_path / "run")
-    groups, values = stored(tmp_path / "run"), stored_values(tmp_path / "run" / "stores" / "broad")
-    acted = 0
-    for group in groups:
-        for index, value in enumerate(values[group.problem.problem_id]):
-            own, end = group.acting.written[index], group.acting.ends[index]
-            asked = not all(own)
-            acted += asked
-            assert group.texts[index].startswith("> CALL look") == asked
-            assert len(group.ref_logprobs[index]) == sum(own)
-            # An answer is the last word, whether the policy asked or guessed.
-            assert (value.answer_class is None) == (end is None)
-            assert bool(value.correct) == (end == group.problem.answer["value"])
-            alike = [e for e in group.acting.ends if e is not None and e == end]
-            assert value.agreement == pytest.approx((len(alike) - 1) / 3 if alike else 0)
-        assert group.acting.rewarded == (None,) * 4 or None in group.acting.ends
-    assert acted > 4
-    manifest = read_manifest(tmp_path / "run" / "stores" / "broad", "store")
-    assert manifest.counts.labelled == 40
-    assert manifest.counts.tokens == sum(sum(w) for g in groups for w in g.acting.written)
-    assert manifest.source.environment["name"] == "look:Look"
-
-
-def test_distributions_are_those_of_the_model_at_the_policys_tokens(tmp_path, place, broad):
-    with open_plan(broad(), tmp_path / "run") as plan:
-        store_stage(plan, Silent())
-    model = load_model(place / "model", device="cpu")
-    rows = load_store(tmp_path / "run" / "stores" / "broad")
-    asked = [row for row in rows if not all(row.written)][:3]
-    assert asked
-    for row in [*asked, *rows[:3]]:
-        ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
-        with torch.no_grad():
-            table = model(input_ids=ids).logits[0].log_softmax(-1)
-        table = table[len(row.prompt_ids) - 1 : -1][torch.tensor(row.written)]
-        for told, some, logs, own, mine in zip(
-            table, row.token_ids, row.logprobs, row.own_tokens, row.ref_logprobs, strict=True
-        ):
-            assert own in some
-            assert float(told[own]) == pytest.approx(mine, abs=1e-5)
-            np.testing.assert_allclose(told[list(some)], logs, atol=5e-3)  # float16 in the file
-
-
-def test_a_run_with_stores_that_stops_goes_on_to_the_bit(tmp_path, broad, monkeypatch):
-    monkeypatch.setattr(store_stage_module, "CHUNK", 8)
-    monkeypatch.setattr(making, "CHUNK", 8)
-    dph.run(broad(), tmp_path / "whole")
-    killed, write = iter(range(3)), TableParts.write
-
-    def until_killed(self, *given):
-        if next(killed, None) is None:
-            raise KeyboardInterrupt
-        return write(self, *given)
-
-    monkeypatch.setattr(TableParts, "write", until_killed)
-    with pytest.raises(KeyboardInterrupt):
-        dph.run(broad(), tmp_path / "parts")
-    monkeypatch.setattr(TableParts, "write", write)
-    done = len(list((tmp_path / "parts/stores").glob("broad.partial/*.parquet")))
-    draw, drawn = making.drawn_answers, []
-    monkeypatch.setattr(making, "drawn_answers", lambda *a: drawn.append(a) or draw(*a))
-    dph.run(broad(), tmp_path / "parts")
-    assert digests(tmp_path / "whole") == digests(tmp_path / "parts")
-    # Chunks of both stores, but for those that were kept.
-    assert 0 < len(drawn) == 5 + 5 - done < 10
-    assert (tmp_path / "whole/consolidation/stores/after/groups.parquet").is_file()
-
-
-def test_learning_from_a_store_runs_no_tool(tmp_path, make_recipe, broad, monkeypatch):
-    after = broad().stores["after"].model_dump(mode="json", exclude_none=True)
-    alone = {"problems_per_step": 0, "rehearsal_per_step": 16, "minibatches": 1}
-    recipe = make_recipe("consolidation", stores={"after": after}, train=alone)
-    with open_plan(recipe, tmp_path / "run") as plan:
-        store_stage(plan, Silent())
-        forbid_episodes(monkeypatch)
-        assert train_stage(plan, Silent()).step == 2
-
-
-def test_a_store_is_of_one_class_and_its_limits(tmp_path, broad):
-    def made(recipe):
-        with open_plan(recipe, tmp_path / "run") as plan:
-            return store_stage(plan, Silent())["broad"]
-
-    first = made(broad())
-    assert made(broad()) == first
-    acting = broad().environment
-    longer = acting.model_copy(update={"tokens": 5 * TURN})
-    with pytest.raises(PoolError, match="environment tokens was 24, this run has 30"):
-        made(broad().model_copy(update={"environment": longer}))
-    (tmp_path / "look.py").write_text(CLASS + "\n# another rule\n")
-    with pytest.raises(PoolError, match="environment version was"):
-        made(broad())
-
-
 def test_what_bounds_a_trajectory_is_part_of_what_was_made_with_it(tmp_path, make_recipe):
     run = tmp_path / "run"
     dph.run(make_recipe("grpo"), run)
@@ -446,43 +300,12 @@ def with_steps(recipe, steps):
     return recipe.model_copy(update={"train": recipe.train.model_copy(update={"steps": steps})})
 
 
-def test_a_reward_of_the_class_says_which_stored_trajectories_are_right(tmp_path, broad):
-    (tmp_path / "look.py").write_text(
-        CLASS
-        + "    def get_reward(self, messages):\n"
-        + "        return float(messages[-1]['content'].strip() == self.value)\n"
-    )
-    with pytest.raises(SettingsError, match="cannot compare two answers"):
-        dph.run(broad(), tmp_path / "refused")
-    with open_plan(broad(values="correct"), tmp_path / "run") as plan:
-        store_stage(plan, Silent())
-    values = stored_values(tmp_path / "run" / "stores" / "broad")
-    for group in stored(tmp_path / "run"):
-        right = [end == group.problem.answer["value"] for end in group.acting.ends]
-        assert [bool(v.correct) for v in values[group.problem.problem_id]] == right
-    assert any(v.correct for group in values.values() for v in group)
-
-
-def test_a_finished_agent_is_consolidated_after_a_forecast(tmp_path, make_recipe, broad):
-    dph.run(make_recipe("grpo"), tmp_path / "run")
-    broad()  # writes the file of prompts
-    asked = ["consolidate", str(tmp_path / "run"), "--prompts", str(tmp_path / "more.jsonl")]
-    told = ('allow_overlap=["dev"]', "answers=4")
-    for setting in ("consolidation.updates=2", *(f"stores.after.{each}" for each in told)):
-        asked += ["--set", setting]
-    asked += ["--out", str(tmp_path / "after")]
-    assert main([*asked, "--forecast-prompts", "6"]) == 0
-    forecast = json.loads((tmp_path / "after" / "forecast.json").read_text())
-    assert forecast["spent"]["answers"] == 6 * (4 + 1) + 6 * 4 + 4
-    groups = stored(tmp_path / "after", "stores/after")
-    assert sum(not all(w) for group in groups for w in group.acting.written) > 0
-    assert (tmp_path / "after" / "checkpoints" / "step_000002").is_dir()
-
-
-def test_unlabelled_questions_are_rewarded_for_what_trajectories_came_to(
-    tmp_path, make_recipe, broad
-):
-    broad()
+def test_unlabelled_questions_are_rewarded_for_what_trajectories_came_to(tmp_path, make_recipe):
+    asked = [replace(p, problem_id=f"u {p.problem_id}") for p in problems()[:40]]
+    hidden = [
+        replace(p, answer={k: v for k, v in p.answer.items() if k != "answer"}) for p in asked
+    ]
+    save_problems(tmp_path / "more.jsonl", hidden)
     asked = {"file": str(tmp_path / "more.jsonl"), "allow_overlap": ["dev"], "novel": False}
     recipe = make_recipe("ttrl", self_consistency={**asked, "problems_per_step": 2})
     dph.run(recipe, tmp_path / "run")
@@ -498,11 +321,3 @@ def test_unlabelled_questions_are_rewarded_for_what_trajectories_came_to(
     # One answer of each group is rewarded, whether it was looked up or guessed.
     assert len(ends) == 4
     assert len({row["text"] for row in alike}) > 4
-
-
-def test_votes_of_an_evaluation_know_no_trajectories(tmp_path, make_recipe):
-    with (
-        open_plan(make_recipe(), tmp_path / "run") as plan,
-        pytest.raises(SettingsError, match=r"budget\.votes = 4: .*'look:Look'"),
-    ):
-        next(majorities(plan, pa.table({}), 4))

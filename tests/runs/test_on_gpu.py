@@ -22,23 +22,17 @@ DEVICE = "cuda"
 
 
 def sections(method, unlabelled):
-    """What the method needs beyond the letter task: prompts without labels, and few updates."""
-    usual = METHODS[method]
+    """What the method needs beyond the letter task: prompts without labels, larger groups."""
     found = {"model": {"device": DEVICE}}
-    own = {"file": str(unlabelled), "agreement": "own_agreement:first_letter", "novel": False}
     if method == "pass_at_k":
         found["train"] = {"samples_per_problem": 8}
-    if stores := usual.get("stores"):
-        found["stores"] = {
-            name: {"answers": 4} if store["prompts"] == "train" else {"answers": 4, **own}
-            for name, store in stores.items()
+    if "self_consistency" in METHODS[method]:
+        found["self_consistency"] = {
+            "problems_per_step": 2,
+            "file": str(unlabelled),
+            "agreement": "own_agreement:first_letter",
+            "novel": False,
         }
-    if "consolidation" in usual:
-        found["consolidation"] = {"updates": 2}
-    if "self_consistency" in usual:
-        found["self_consistency"] = {"problems_per_step": 2, "novel": False}
-        if not usual.get("stores"):
-            found["self_consistency"] |= own
     return found
 
 

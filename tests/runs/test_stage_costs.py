@@ -10,17 +10,11 @@ from dph.errors import PoolError
 from dph.recipe import resolve_recipe
 from dph.runs.stage_costs import RunCost, StageCost, note_seconds, noted_seconds, run_cost, timed
 
-STORE = {"file": "unlabelled.jsonl", "answers": 4}
-
 
 def recipe(method, **sections):
     return resolve_recipe(
         {"method": method, "model": {"path": "m"}, "data": {"train": "t.jsonl"}, **sections}
     )
-
-
-def broad():
-    return recipe("dph_broad", stores={"broad": STORE}, consolidation={"updates": 2})
 
 
 def write_log(directory, *rows):
@@ -30,7 +24,7 @@ def write_log(directory, *rows):
     (directory / "metrics.jsonl").write_text("".join(lines))
 
 
-def write_store(place, *, answers, tokens, seconds=None, kind="store"):
+def write_pool(place, lengths):
     place.mkdir(parents=True)
     source = {
         "model": "m",
@@ -41,7 +35,6 @@ def write_store(place, *, answers, tokens, seconds=None, kind="store"):
         "chat": False,
         "system_prompt": "",
         "answers": 4,
-        "top": 8,
         "temperature": 1.0,
         "top_p": 1.0,
         "max_tokens": 8,
@@ -49,37 +42,26 @@ def write_store(place, *, answers, tokens, seconds=None, kind="store"):
         "dtype": "float32",
         "seed": 0,
     }
-    counts = {"prompts": 1, "answers": answers, "tokens": tokens, "distributions": 0, "cut_off": 0}
+    counts = {"prompts": 1, "answers": len(lengths), "tokens": sum(lengths), "cut_off": 0}
     document = {
         "format": 3,
-        "kind": kind,
+        "kind": "pool",
         "source": source,
-        "values": None,
+        "values": {"graded_by": "exact", "graded_version": "1"},
+        "rule": {"threshold": 4, "wrong_final": "discard"},
         "files": {},
         "counts": {**counts, "bytes_per_token": 1.0},
     }
     (place / "manifest.json").write_text(json.dumps(document))
-    if seconds is not None:
-        note_seconds(place, seconds)
 
 
-def write_pool(place, lengths):
-    write_store(place, kind="pool", answers=len(lengths), tokens=sum(lengths))
-
-
-def test_cost_counts_stores_and_consolidation_beside_training(tmp_path):
-    run, after = tmp_path / "run", tmp_path / "run" / "consolidation"
-    write_log(run, (1, 40, 10.0, 2.0), (2, 60, 12.0, 3.0))
-    write_log(after, (1, 0, None, 1.5), (2, 0, None, 1.5))
-    write_store(run / "stores" / "broad", answers=100, tokens=700, seconds=20.0)
-    write_store(after / "stores" / "after", answers=50, tokens=300, seconds=10.0)
-    cost = run_cost(run, broad())
-    assert [one.stage for one in cost.stages] == [
-        *("store broad", "training", "store after", "consolidation")
-    ]
-    assert cost.answers == 100 + (4 + 5) + 50 + 0
-    assert cost.tokens == 700 + 100 + 300 + 0
-    assert cost.seconds == 20.0 + 5.0 + 10.0 + 3.0
+def test_cost_counts_pre_sampling_and_training(tmp_path):
+    write_log(tmp_path, (1, 40, 10.0, 2.0), (2, 60, 12.0, 3.0))
+    write_pool(tmp_path / "pool", [3, 5, 7])
+    note_seconds(tmp_path / "pool", 20.0)
+    cost = run_cost(tmp_path, recipe("dph_f"))
+    assert [one.stage for one in cost.stages] == ["pre-sampling", "training"]
+    assert (cost.answers, cost.tokens, cost.seconds) == (3 + 4 + 5, 15 + 100, 20.0 + 5.0)
     assert cost.untimed == []
 
 
@@ -103,10 +85,10 @@ def test_what_is_not_known_is_none_and_not_nothing(tmp_path):
 
 
 def test_a_damaged_manifest_is_told(tmp_path):
-    write_store(tmp_path / "stores" / "broad", answers=1, tokens=1)
-    (tmp_path / "stores" / "broad" / "manifest.json").write_text("{}")
+    write_pool(tmp_path / "pool", [1])
+    (tmp_path / "pool" / "manifest.json").write_text("{}")
     with pytest.raises(PoolError, match="manifest"):
-        run_cost(tmp_path, broad())
+        run_cost(tmp_path, recipe("dph_f"))
 
 
 def test_costs_are_summed_without_torch():
@@ -114,17 +96,18 @@ def test_costs_are_summed_without_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_seconds_of_what_completes_a_store_are_added_and_of_what_fails_none(tmp_path):
-    store = tmp_path / "store"
-    write_store(store, answers=1, tokens=1, seconds=100.0)
-    with timed(store):
+def test_seconds_of_what_completes_a_pool_are_added_and_of_what_fails_none(tmp_path):
+    pool = tmp_path / "pool"
+    write_pool(pool, [1])
+    note_seconds(pool, 100.0)
+    with timed(pool):
         pass
-    assert 100.0 <= noted_seconds(store) < 101.0
-    with pytest.raises(RuntimeError, match="broke"), timed(store):
+    assert 100.0 <= noted_seconds(pool) < 101.0
+    with pytest.raises(RuntimeError, match="broke"), timed(pool):
         raise RuntimeError("broke")
-    assert noted_seconds(store) < 101.0
-    (store / "manifest.json").unlink()  # another one in its place
-    with timed(store):
+    assert noted_seconds(pool) < 101.0
+    (pool / "manifest.json").unlink()  # another one in its place
+    with timed(pool):
         pass
-    assert noted_seconds(store) < 1.0
-    assert list(store.iterdir()) == []
+    assert noted_seconds(pool) < 1.0
+    assert list(pool.iterdir()) == []

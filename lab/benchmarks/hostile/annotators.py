@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from dph.results.over_seeds import SeedMean, mean_over_seeds
 from dph.runs.presample.stores.store import Vote, vote
 from dph.runs.presample.stores.values import Valued, distinct_agreement, valued
+
+from dph.results.over_seeds import SeedMean, mean_over_seeds
 from lab.benchmarks.marked_blocks import write_block
 from lab.worlds.sql.domains import Database
 from lab.worlds.sql.kind import CORRELATIONS

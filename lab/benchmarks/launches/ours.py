@@ -23,13 +23,13 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import Recipe
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.pool import BaseCounts
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train import loop, updating
 from dph.runs.train.checkpoints import Progress
 from dph.runs.train.loop import Actors, Learner
 from dph.runs.train.optimizer import make_optimizer, make_schedule
 from dph.runs.train.preparation import scorers, training_forward
 from dph.runs.train.recent_answers import RecentAnswers
-from dph.runs.train.rows import StoredRow
 
 PASSED_OVER.add(__file__)
 
@@ -92,7 +92,7 @@ def make_learner(
     draw: RandomAnswers,
     *,
     reference: PreTrainedModel | None = None,
-    stored: Mapping[str, Sequence[StoredRow]] | None = None,
+    stored: Mapping[str, Sequence[RehearsalSample]] | None = None,
     base: BaseCounts | None = None,
 ) -> Learner:
     """Everything that takes part in a step, as `dph.runs.train.loop` makes it.

@@ -32,7 +32,6 @@ SUITE: Mapping[str, Bench] = {
     "agents": Bench(
         module="lab.benchmarks.speed.agents", cases=("calls",), needs_trl=True, threads=(1,)
     ),
-    "store": Bench(module="lab.benchmarks.speed.store", cases=tuple(REAL)),
     "presampling": Bench(module="lab.benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(
         module="lab.benchmarks.speed.overheads",

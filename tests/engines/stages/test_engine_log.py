@@ -1,4 +1,4 @@
-"""A growing log is read line by line, and a rollout's lines become one of metrics.jsonl."""
+"""A growing log is read line by line, and each becomes one of metrics.jsonl."""
 
 import json
 
@@ -27,20 +27,20 @@ def test_half_a_line_waits_for_its_end(tmp_path):
     assert reader.new_lines() == [(1, {"loss": 2.0})]
 
 
-def test_a_step_is_written_once_its_optimizer_steps_are_there(tmp_path):
+def test_a_step_is_written_once_its_line_is_there(tmp_path):
     told = []
     log = StepLog(
         reader=LogReader(tmp_path / "log.jsonl"),
         metrics=MetricsLog(tmp_path / "metrics.jsonl", step=1),
         trackers=Trackers(()),
-        convert=lambda lines: {"reward": sum(each["loss"] for each in lines)},
-        updates=2,
+        convert=lambda logged: {"reward": 2 * logged["loss"]},
         on_step=told.append,
     )
-    append(log.reader.path, line(3, loss=1.0))
+    whole = line(2, loss=1.5)
+    append(log.reader.path, whole[:9])
     log.follow()
     assert told == []
-    append(log.reader.path, line(4, loss=2.0) + line(5, loss=5.0))
+    append(log.reader.path, whole[9:])
     log.follow()
     assert told == [{"step": 2, "reward": 3.0}]
     assert read_metrics(tmp_path / "metrics.jsonl") == told

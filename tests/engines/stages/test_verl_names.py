@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from dph.engines.stages.engine_log import SAME_IN_VERL, step_of_trl, step_of_verl
+from dph.engines.stages.engine_log import SAME_IN_VERL, step_of_verl
 from engines.stages.recipes import make_recipe
-from engines.stages.test_trl_names import LINES, RECIPE
 
 LINE = {
     **dict.fromkeys(SAME_IN_VERL.values(), 2.0),
@@ -23,7 +22,7 @@ LINE = {
 
 
 def test_verdicts_are_ours_and_the_rest_is_verls():
-    found = step_of_verl([LINE], make_recipe("verl"))
+    found = step_of_verl(LINE, make_recipe("verl"))
     assert (found["reward"], found["correct"], found["zero_variance"]) == (0.25, 0.25, 0.5)
     assert (found["policy_loss"], found["grad_norm"], found["seconds"]) == (2.0, 2.0, 2.0)
     assert (found["divergence"], found["kl_penalty"]) == (0.125, 0.75)
@@ -33,7 +32,7 @@ def test_verdicts_are_ours_and_the_rest_is_verls():
 
 
 def test_what_verl_did_not_say_is_not_a_number():
-    found = step_of_verl([{"response_length/mean": 3.0}], make_recipe("verl"))
+    found = step_of_verl({"response_length/mean": 3.0}, make_recipe("verl"))
     assert math.isnan(found["reward"])
     assert found["tokens"] == 3.0 * 6 * 4
 
@@ -45,18 +44,8 @@ def test_several_anchors_stand_apart_as_in_our_own_log():
         "objective.anchors.rehearsal.weight": 0.2,
     }
     line = {"actor/dph/divergence/rehearsal": 1.0, "actor/dph/divergence/far": 2.0}
-    found = step_of_verl([line], make_recipe("verl", **two))
+    found = step_of_verl(line, make_recipe("verl", **two))
     assert (found["anchor_rehearsal"], found["anchor_far"], found["divergence"]) == (1.0, 2.0, 3.0)
-
-
-def test_both_engines_have_the_same_names_and_all_are_ours():
-    of_trl, of_verl = step_of_trl(LINES, RECIPE), step_of_verl([LINE], RECIPE)
-    assert set(of_verl) - set(of_trl) == {
-        "seconds_sampling",
-        "seconds_update",
-        "peak_memory_device",
-    }
-    assert set(of_trl) - set(of_verl) == set()
 
 
 @pytest.mark.parametrize(

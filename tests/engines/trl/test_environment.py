@@ -8,24 +8,24 @@ import pytest
 import torch
 import transformers as tf
 from datasets import Dataset
+from dph.engines.stages.trl_stage import LOG, arguments_of
+from dph.engines.trl.run_recipe import main, make_trainer
+from dph.engines.trl.trajectories import VERDICT
+from dph.runs.presample.stores.store import load_store
+from dph.runs.store_stage import store_stage
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import add_response_schema, qwen3_chat_template
 
 from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import Outcome, Problem, SettingsError
 from dph.engines.stages.engine_log import LogReader
-from dph.engines.stages.trl_stage import LOG, arguments_of
-from dph.engines.trl.run_recipe import main, make_trainer
-from dph.engines.trl.trajectories import VERDICT
 from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings, resolve_recipe, save_recipe
 from dph.runs.directory import read_metrics
 from dph.runs.plan import open_plan
 from dph.runs.presample.pool import load_pool
-from dph.runs.presample.stores.store import load_store
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.store_stage import store_stage
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows

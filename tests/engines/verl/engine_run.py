@@ -8,6 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
+from dph.engines.verl.distributions import (
+    SCALES,
+    STORED,
+    SWITCH,
+    answer_rows,
+    jagged,
+    no_targets,
+    spread,
+    stored_rows,
+    target_rows,
+)
 from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 from verl.workers.config import (
@@ -22,17 +33,6 @@ from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.losses import ppo_loss
 
 import first_step
-from dph.engines.verl.distributions import (
-    SCALES,
-    STORED,
-    SWITCH,
-    answer_rows,
-    jagged,
-    no_targets,
-    spread,
-    stored_rows,
-    target_rows,
-)
 from dph.engines.verl.loss import WorkerLoss
 from dph.engines.verl.mixing import (
     Cells,

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
+from dph.runs.presample.stores.store import load_store
+from small_stores import bucket_kl_by_hand, write_store_of
 
 from dph.model.forward.logprobs import completion_scores, score_completions
-from dph.runs.presample.stores.store import load_store
 from dph.runs.presample.tables import DistributionSample, RehearsalSample
 from first_step import flags
-from small_stores import bucket_kl_by_hand, write_store_of
 from tiny_models import VOCABULARY, build_model
 
 TEMPERATURE = 0.9

@@ -4,13 +4,13 @@ from itertools import combinations
 
 import pytest
 import torch
+from dph.engines.verl.distributions import SWITCH, TARGETS, answer_rows
 from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.utils import tensordict_utils as tu
 
 from dph.engines.verl import mixing, scoring
-from dph.engines.verl.distributions import SWITCH, TARGETS, answer_rows
 from dph.engines.verl.fitting import open_stored
 from dph.engines.verl.mixing import MixingActors, stored_digest
 from dph.engines.verl.settings import TrainSettings

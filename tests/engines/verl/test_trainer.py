@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+from small_stores import write_store_of
 
 from dph._base.files.rows import read_rows
 from dph.engines.verl import trainer as module
@@ -18,7 +19,6 @@ from dph.tasks.problems import save_problems
 from dph.tasks.verl import problems_to_verl
 from engines.verl.rows import TEMPERATURE, make_model
 from engines.verl.small_pool import write_small_pool
-from small_stores import write_store_of
 from tiny_models import build_tokenizer
 
 FLOAT32 = {"mixed_precision": {"param_dtype": "fp32"}}

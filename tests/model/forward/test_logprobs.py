@@ -6,7 +6,6 @@ import torch
 from dph.errors import DataError, ModelError
 from dph.model.forward import logprobs, over_vocabulary
 from dph.model.forward.logprobs import RowStatistic, completion_scores
-from dph.model.forward.over_vocabulary import bucket_logprobs
 from dph.model.forward.packing import pack
 from dph.model.loading import autocast, load_model
 from tiny_models import FAMILIES, PLAIN_FAMILIES
@@ -244,17 +243,17 @@ def test_large_logits_are_computed_in_blocks_to_the_same_values(
 
 
 def of_vocabulary(rows, length):
-    """The entropy at the tokens of some rows, and two buckets and a rest at those of the others."""
+    """The entropy at the tokens of some rows, and two tokens' log-probs at those of the others."""
     torch.manual_seed(3)
     ids = torch.randint(3, 40, (length, 2))
 
     def entropy(table, _):
         return (table.exp() * -table).sum(-1, keepdim=True)
 
-    def buckets(table, positions):
-        return bucket_logprobs(table, ids[positions])
+    def chosen(table, positions):
+        return table.gather(-1, ids[positions])
 
-    return [RowStatistic(rows, entropy), RowStatistic(~rows, buckets)]
+    return [RowStatistic(rows, entropy), RowStatistic(~rows, chosen)]
 
 
 @pytest.mark.parametrize("at_once", [2**24, 0], ids=["table", "blocks"])
@@ -268,7 +267,7 @@ def test_statistics_are_those_of_each_row_alone(
     chosen = torch.arange(len(prompts)) % 2 == 0
     length = sum(len(c) for c, entropy in zip(completions, chosen, strict=True) if not entropy)
     wanted = of_vocabulary(chosen, length)
-    entropies, buckets, start = [], [], 0
+    entropies, others, start = [], [], 0
     for prompt, completion, entropy in zip(prompts, completions, chosen, strict=True):
         logits = model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0]
         here = slice(len(prompt) - 1, len(prompt) + len(completion) - 1)
@@ -276,7 +275,7 @@ def test_statistics_are_those_of_each_row_alone(
         if entropy:
             entropies.append(wanted[0].of(table, None))
         else:
-            buckets.append(wanted[1].of(table, slice(start, start + len(completion))))
+            others.append(wanted[1].of(table, slice(start, start + len(completion))))
             start += len(completion)
     options = {"temperature": temperature, "pad_id": 0, "sharing": sharing}
     plain = completion_scores(model, prompts, completions, **options)
@@ -284,7 +283,7 @@ def test_statistics_are_those_of_each_row_alone(
     monkeypatch.setattr(over_vocabulary, "BLOCK", 150)
     found = completion_scores(model, prompts, completions, statistics=wanted, **options)
     ours = torch.cat([v.flatten() for v in (*found.statistics, found.logprobs)])
-    by_hand = (torch.cat(entropies), torch.cat(buckets), plain.logprobs)
+    by_hand = (torch.cat(entropies), torch.cat(others), plain.logprobs)
     theirs = torch.cat([v.flatten() for v in by_hand])
     torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
     assert_same_gradients(model, ours, theirs)

@@ -94,10 +94,10 @@ def graded_sampler(sampler, verifier=None):
 
 @pytest.mark.parametrize("sampler", [WholeSampler(), BackwardsSampler(), SilentSampler()])
 def test_every_finished_completion_has_its_own_verdict_in_the_order_of_the_requests(sampler):
-    rollout = graded_sampler(sampler)(PROBLEMS, samples=3, seed=0, first_index=1)
+    rollout = graded_sampler(sampler)(PROBLEMS, samples=3, seed=0)
     reasons = [[graded.verdict.reason for graded in group] for group in rollout.groups]
-    assert reasons == [[CUT_OFF.reason, f"{p}:{p}2", f"{p}:{p}3"] for p in "abc"]
-    assert rollout.groups[1][0].verdict.outcome is Outcome.CUT_OFF
+    assert reasons == [[f"{p}:{p}0", CUT_OFF.reason, f"{p}:{p}2"] for p in "abc"]
+    assert rollout.groups[1][1].verdict.outcome is Outcome.CUT_OFF
     assert [[graded.style for graded in group] for group in rollout.groups] == [
         [p] * 3 for p in "abc"
     ]

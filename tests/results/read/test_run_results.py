@@ -74,13 +74,3 @@ def test_what_was_not_evaluated_and_what_is_the_same_is_refused(tmp_path):
         RunResults(run).baseline(tmp_path / "other")
     with pytest.raises(DataError, match="compared with itself"):
         RunResults(run).baseline(run / "samples.parquet")
-
-
-def test_updates_after_rl_are_counted(tmp_path):
-    run = evaluation(tmp_path / "run")
-    (run / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
-    (run / "consolidation").mkdir()
-    (run / "consolidation" / "metrics.jsonl").write_text('{"step": 1}\n')
-    results = RunResults(run)
-    assert len(results.log()) == 2
-    assert len(results.log_after_rl()) == 1

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from dph.errors import PoolError, TrainingError
 from dph.loss.objectives import make_objective
+from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.tables import RehearsalSample
@@ -16,9 +16,8 @@ from dph.runs.train.preparation import Actors
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import first_weights, next_weights
 from reproducible_log import reproducible_log
-from stored_distributions import distribution_sample
 
-BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15, "per_step": 2}
+KEPT = {"divergence": "forward_kl", "weight": 0.15, "per_step": 2}
 ANSWERS = [(2, 3, 4, 5, 1), (2, 4, 4, 6, 7, 1), (2, 5, 3, 1), (2, 3, 3, 8, 1)]
 
 
@@ -30,7 +29,6 @@ def make_recipe(method="grpo", *, objective=None, **settings):
             "data": {"train": "letters.jsonl"},
             "sampling": {"max_tokens": 8},
             "objective": objective or {},
-            "stores": {"broad": {"prompts": "train"}},
             "train": {
                 "steps": 3,
                 "problems_per_step": 6,
@@ -49,9 +47,23 @@ def make_recipe(method="grpo", *, objective=None, **settings):
 def start(make_model, make_draw, tokenizer, problems):
     """Train from the newest checkpoint in a directory, or from the initial weights."""
     initial = make_model()
-    samples = [distribution_sample(initial, ids, prompt=3) for ids in ANSWERS]
+    forward = {"temperature": 1.0, "pad_id": 0, "token_budget": 99, "dtype": "float32"}
+    prompts, answers = [ids[:3] for ids in ANSWERS], [ids[3:] for ids in ANSWERS]
+    samples = [
+        RehearsalSample(
+            problem_id="p",
+            sample_index=0,
+            prompt_ids=prompt,
+            completion_ids=answer,
+            ref_logprobs=logprobs,
+            correct=8,
+        )
+        for prompt, answer, logprobs in zip(
+            prompts, answers, score_completions(initial, prompts, answers, **forward), strict=True
+        )
+    ]
 
-    def run(recipe, directory, on_step=lambda _: None, stored=None):
+    def run(recipe, directory, on_step=lambda _: None):
         policy = make_model()
         checkpoint = latest_checkpoint(directory / "checkpoints")
         if checkpoint:
@@ -60,7 +72,7 @@ def start(make_model, make_draw, tokenizer, problems):
         actors = Actors(
             policy=policy, tokenizer=tokenizer, reference=reference, draw=make_draw(policy)
         )
-        rows = dict.fromkeys(recipe.objective.anchors, samples if stored is None else stored)
+        rows = dict.fromkeys(recipe.objective.anchors, samples)
         return train(
             recipe,
             directory,
@@ -89,29 +101,14 @@ def test_every_method_trains_and_reports(start, tmp_path, method):
         assert lines[-1]["kl_penalty"] > 0
 
 
-def test_an_anchor_on_distributions_trains_and_reports_its_value(start, tmp_path):
-    start(make_recipe(objective={"anchors": {"broad": BROAD}}), tmp_path)
-    lines = read_metrics(tmp_path / "metrics.jsonl")
-    assert lines[0]["divergence"] < lines[-1]["divergence"]  # it starts as the policy
-    assert [line["active_broad"] for line in lines] == [1.0] * 3
-    assert "eta_broad" not in lines[0]
-
-
-def test_under_a_floor_the_share_of_answers_that_count_is_reported(start, tmp_path):
-    start(make_recipe(objective={"anchors": {"broad": {**BROAD, "floor": 0.5}}}), tmp_path)
-    lines = read_metrics(tmp_path / "metrics.jsonl")
-    assert lines[0]["active_broad"] == 0  # nothing can have fallen so far yet
-    assert lines[0]["divergence"] == 0
-
-
 def test_metrics_and_checkpoints_without_such_terms_have_nothing_new(start, tmp_path):
     trained = start(make_recipe(steps=1), tmp_path)
     (line,) = read_metrics(tmp_path / "metrics.jsonl")
-    assert not [key for key in line if key.startswith(("eta_", "active_"))]
+    assert not [key for key in line if key.startswith("eta_")]
     assert "weights" not in json.loads((trained.checkpoint / "trainer.json").read_text())
 
 
-TARGET = {"anchors": {"broad": {**BROAD, "target": 0.001, "target_rate": 0.5, "weight_max": 0.4}}}
+TARGET = {"anchors": {"kept": {**KEPT, "target": 0.001, "target_rate": 0.5, "weight_max": 0.4}}}
 
 
 def test_the_weight_follows_its_target_and_is_reported(start, tmp_path):
@@ -119,12 +116,12 @@ def test_the_weight_follows_its_target_and_is_reported(start, tmp_path):
     lines = read_metrics(tmp_path / "metrics.jsonl")
     weight = 0.15
     for line in lines:
-        assert line["eta_broad"] == pytest.approx(weight, rel=1e-12)
+        assert line["eta_kept"] == pytest.approx(weight, rel=1e-12)
         off = min(2.0, line["divergence"] / 0.001) - 1
         weight = min(0.4, max(0.01, weight * math.exp(0.5 * off)))
-    assert lines[1]["eta_broad"] == pytest.approx(0.15 * math.exp(-0.5), rel=1e-3)  # started at 0
-    assert lines[2]["eta_broad"] != lines[1]["eta_broad"]
-    assert read_progress(trained.checkpoint, digest="d").weights == {"broad": weight}
+    assert lines[1]["eta_kept"] == pytest.approx(0.15 * math.exp(-0.5), rel=1e-3)  # started at 0
+    assert lines[2]["eta_kept"] != lines[1]["eta_kept"]
+    assert read_progress(trained.checkpoint, digest="d").weights == {"kept": weight}
 
 
 @pytest.mark.parametrize("killed_after", [2, 3])
@@ -149,7 +146,7 @@ def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(start, tmp_pat
         start(recipe, tmp_path / "killed", on_step=kill)
     left = read_progress(latest_checkpoint(tmp_path / "killed" / "checkpoints"), digest="d")
     assert left.step == killed_after - 1  # a step is told before it is saved
-    assert left.weights["broad"] != 0.15
+    assert left.weights["kept"] != 0.15
     resumed = start(recipe, tmp_path / "killed")
     for name in ("model.safetensors", "optimizer.safetensors", "trainer.json"):
         assert (resumed.checkpoint / name).read_bytes() == (whole.checkpoint / name).read_bytes()
@@ -157,7 +154,7 @@ def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(start, tmp_pat
 
 
 def test_only_anchors_with_a_target_adapt_their_weight():
-    anchors = {"one": {**BROAD, "target": 0.1}, "two": {**BROAD, "weight": 0.3}}
+    anchors = {"one": {**KEPT, "target": 0.1}, "two": {**KEPT, "weight": 0.3}}
     objective = make_objective(ObjectiveSettings(anchors=anchors))
     first = first_weights(objective)
     assert first == {"one": 0.15}
@@ -169,50 +166,3 @@ def test_only_anchors_with_a_target_adapt_their_weight():
     assert objective.anchors["one"].weight == 0.15
     # Without a stored row the value of a term is 0, which measures nothing.
     assert next_weights(objective, after, {"one": 0.0, "two": 0.0}, {**rows, "one": ()}) == after
-
-
-def test_answers_without_distributions_are_refused_before_the_first_step(start, tmp_path):
-    plain = RehearsalSample(
-        problem_id="p",
-        sample_index=0,
-        prompt_ids=(2, 3),
-        completion_ids=(1,),
-        ref_logprobs=(-1.0,),
-        correct=8,
-    )
-    recipe = make_recipe(objective={"anchors": {"broad": BROAD}})
-    with pytest.raises(PoolError, match=r"objective\.anchors\.broad: .* log-probs of tokens alone"):
-        start(recipe, tmp_path, stored=[plain])
-    assert not (tmp_path / "metrics.jsonl").exists()
-
-
-def test_distributions_are_refused_by_a_divergence_of_log_ratios(start, tmp_path):
-    anchors = {"rehearsal": {"divergence": "forward_kl", "weight": 0.1}}
-    with pytest.raises(PoolError, match=r"anchors\.rehearsal: the stored answers have d"):
-        start(make_recipe(objective={"anchors": anchors}), tmp_path)
-
-
-def test_distributions_of_another_policy_are_refused(start, tmp_path, make_model):
-    other = [distribution_sample(make_model(seed=1), ids, prompt=3) for ids in ANSWERS]
-    recipe = make_recipe(objective={"anchors": {"broad": BROAD}})
-    with pytest.raises(PoolError, match="not this policy's"):
-        start(recipe, tmp_path, stored=other)
-
-
-def test_a_loss_that_is_not_finite_leaves_the_stored_distributions_to_look_at(
-    start, tmp_path, make_model
-):
-    sample = distribution_sample(make_model(), ANSWERS[0], prompt=3, top=None)
-    # mass on "all others" where every token is named: no policy can have any there
-    broken = type(sample)(
-        **{f: getattr(sample, f) for f in sample.__slots__} | {"log_tails": (-1.0, -math.inf)}
-    )
-    recipe = make_recipe(objective={"anchors": {"broad": BROAD}}, minibatches=1)
-    with pytest.raises(TrainingError, match="step 1: the loss is not finite"):
-        start(recipe, tmp_path, stored=[broken])
-    saved = json.loads((tmp_path / "failed_batch_step_000001.json").read_text())
-    (row,) = [row for row in saved["rows"] if row["kind"] == "distribution"]
-    assert row["problem_id"] == "d"
-    assert row["log_tails"] == [-1.0, "-inf"]
-    assert [len(ids) for ids in row["token_ids"]] == [9, 9]
-    assert [len(values) for values in row["target_logprobs"]] == [9, 9]

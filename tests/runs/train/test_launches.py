@@ -8,7 +8,7 @@ from counting_device import CountingDevice
 from dph.recipe import resolve_recipe
 from dph.recipe.methods import METHODS
 from dph.runs.presample.pool import BaseCounts
-from dph.runs.presample.tables import DistributionSample, RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loop import Learner
 from lab.benchmarks.launches.ours import RandomAnswers, StepCounts, count_step, make_learner
 from tiny_models import VOCABULARY, build_model, build_tokenizer
@@ -24,26 +24,19 @@ AN_ANCHOR, A_FORWARD = 110, (80, 60)
 """More terms of the loss with rows of their own; a forward without a gradient, and a layer's."""
 
 
-def stored_row(kind, number: int):
+def stored_row(number: int) -> RehearsalSample:
     rng = random.Random(number)
     prompt, tokens = (
         tuple(rng.randrange(3, VOCABULARY) for _ in range(count))
         for count in (9, rng.randint(2, 9))
     )
-    known = {
-        "problem_id": str(number),
-        "sample_index": 0,
-        "prompt_ids": prompt,
-        "completion_ids": tokens,
-        "ref_logprobs": (-1.0,) * len(tokens),
-    }
-    if kind is RehearsalSample:
-        return RehearsalSample(**known, correct=8)
-    return DistributionSample(
-        **known,
-        token_ids=tuple((token, (token + 1) % VOCABULARY) for token in tokens),
-        logprobs=((-1.0, -1.5),) * len(tokens),
-        log_tails=(-0.9,) * len(tokens),
+    return RehearsalSample(
+        problem_id=str(number),
+        sample_index=0,
+        prompt_ids=prompt,
+        completion_ids=tokens,
+        ref_logprobs=(-1.0,) * len(tokens),
+        correct=8,
     )
 
 
@@ -66,18 +59,15 @@ def learner_of(method: str, *, layers: int, samples: int) -> Learner:
             },
         }
     )
-    kinds = {
-        name: DistributionSample if anchor.divergence == "distribution_kl" else RehearsalSample
-        for name, anchor in recipe.objective.active_anchors.items()
-        if anchor.recent is None
-    }
+    anchors = recipe.objective.active_anchors
+    stored = [name for name, anchor in anchors.items() if anchor.recent is None]
     return make_learner(
         recipe,
         build_model("qwen2", num_hidden_layers=layers).to("cuda"),
         build_tokenizer(),
         RandomAnswers(vocabulary=VOCABULARY, prompt=PROMPT, lengths=LENGTHS),
         reference=build_model("qwen2", num_hidden_layers=layers).to("cuda"),
-        stored={name: [stored_row(kind, i) for i in range(rows)] for name, kind in kinds.items()},
+        stored={name: [stored_row(i) for i in range(rows)] for name in stored},
         base=BaseCounts(correct={str(i): 3 for i in range(PROBLEMS)}, samples=8),
     )
 

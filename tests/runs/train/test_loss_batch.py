@@ -1,6 +1,5 @@
-"""Terms over the vocabulary, chosen tokens and stored distributions, in one optimizer step."""
+"""Terms over the vocabulary, chosen tokens and stored answers, in one optimizer step."""
 
-import math
 from copy import deepcopy
 from dataclasses import replace
 
@@ -13,15 +12,15 @@ from dph.model.forward import logprobs as forward_logprobs
 from dph.model.forward import over_vocabulary, sharing
 from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Minibatch, PolicyRow
-from dph.runs.train.updating import NonFiniteLossError, update
-from stored_distributions import distribution_sample
+from dph.runs.train.updating import update
 
 ANSWERS = ((3, 4, 5, 6, 1), (3, 4, 7, 1), (3, 5, 5, 1), (3, 5, 8, 8, 8, 1))
 STORED = ((3, 8, 6, 1), (3, 7, 4, 4, 1), (3, 4, 5, 5, 6, 1))
 ADVANTAGES = (1.0, -1.0, 0.5, 0.0)
-BROAD = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15}
+KEPT = {"divergence": "forward_kl", "weight": 0.15}
 
 
 class Frozen(torch.optim.SGD):
@@ -35,23 +34,35 @@ def objective_of(**settings):
     return make_objective(ObjectiveSettings(**settings))
 
 
-def batch_of(model, reference, *, top=3, shift=0.0):
+def batch_of(model, reference, *, shift=0.0):
     """Four new answers in two groups and three stored ones; ``shift`` moves the old log-probs."""
 
+    def scores(scorer, ids):
+        forward = {"temperature": 1.0, "pad_id": 0, "token_budget": 99, "dtype": "float32"}
+        return score_completions(scorer, [ids[:2]], [ids[2:]], **forward)[0]
+
     def row(ids, advantage):
-        old = score_completions(
-            model, [ids[:2]], [ids[2:]], temperature=1.0, pad_id=0, token_budget=99, dtype="float32"
-        )[0]
         return PolicyRow(
             prompt_ids=ids[:2],
             completion_ids=ids[2:],
             advantage=advantage,
-            old_logprobs=tuple(x - shift * (-1) ** i for i, x in enumerate(old)),
+            old_logprobs=tuple(x - shift * (-1) ** i for i, x in enumerate(scores(model, ids))),
+        )
+
+    def kept(ids):
+        return RehearsalSample(
+            problem_id="p",
+            sample_index=0,
+            prompt_ids=ids[:2],
+            completion_ids=ids[2:],
+            ref_logprobs=scores(reference, ids),
+            correct=8,
         )
 
     rows = [row(*each) for each in zip(ANSWERS, ADVANTAGES, strict=True)]
-    stored = tuple(distribution_sample(reference, ids, top=top) for ids in STORED)
-    return Minibatch(groups=(tuple(rows[:2]), tuple(rows[2:])), stored={"broad": stored})
+    return Minibatch(
+        groups=(tuple(rows[:2]), tuple(rows[2:])), stored={"kept": tuple(map(kept, STORED))}
+    )
 
 
 def gradient(model, minibatch, objective, *, reference=None, budget=999, sharing="auto", **more):
@@ -101,32 +112,6 @@ def models(make_model):
     return make_model(), make_model(seed=1)
 
 
-@pytest.mark.parametrize("top", [1, 3, None])
-@pytest.mark.parametrize("sharing", ["always", "never"])
-def test_grpo_with_stored_distributions_has_the_gradient_written_out_by_hand(models, top, sharing):
-    model, reference = models
-    minibatch = batch_of(model, reference, top=top)
-    found, report = gradient(
-        model, minibatch, objective_of(anchors={"broad": BROAD}), sharing=sharing
-    )
-    divergence, tokens = 0.0, sum(len(ids) - 2 for ids in STORED)
-    for sample, ids in zip(minibatch.stored["broad"], STORED, strict=True):
-        pi, q = tables(model, ids), tables(reference, ids).detach().exp()
-        for position, told in enumerate(sample.token_ids):
-            rest = [v for v in range(pi.shape[1]) if v not in told]
-            for token in told:
-                p = q[position, token]
-                divergence = divergence + p * (p.log() - pi[position, token])
-            if rest:
-                p, ours = q[position, rest].sum(), pi[position, rest].exp().sum()
-                divergence = divergence + p * (p.log() - ours.log())
-    divergence = divergence / tokens
-    expected = autograd(model, policy_loss(model, minibatch) + 0.15 * divergence)
-    assert (found - expected).abs().max() <= 1e-6
-    assert report.anchors["broad"] == pytest.approx(float(divergence.detach()), abs=1e-6)
-    assert report.counting == {"broad": 1.0}
-
-
 def penalty_by_hand(kind, pi, p0):
     return {
         "entropy": lambda: (pi.exp() * pi).sum(-1),
@@ -161,7 +146,7 @@ EVERYTHING = {
         "held": {"kind": "kl_cov", "weight": 0.5, "share": 0.3},
     },
     "surrogate": {"kind": "clip_cov", "share": 0.2, "cov_low": 0.001},
-    "anchors": {"broad": {**BROAD, "floor": 1.0}},
+    "anchors": {"kept": KEPT},
 }
 
 
@@ -179,9 +164,7 @@ def test_cutting_into_microbatches_and_blocks_changes_nothing(models, monkeypatc
     assert torch.allclose(whole, cut, atol=1e-6, rtol=1e-4)
     for name in ("wide", "near", "held"):
         assert cut_report.penalties[name] == pytest.approx(report.penalties[name], rel=1e-4)
-    assert cut_report.anchors["broad"] == pytest.approx(report.anchors["broad"], rel=1e-4)
-    assert cut_report.counting == report.counting
-    assert 0 < report.counting["broad"] < 1
+    assert cut_report.anchors["kept"] == pytest.approx(report.anchors["kept"], rel=1e-4)
     assert report.penalties["held"] > 0
 
 
@@ -209,7 +192,6 @@ def test_on_a_gpu_an_update_waits_once_however_many_micro_batches_it_has(models,
             assert counts.waits == 1, str(counts)
             assert len(backwards) >= least
             assert (device.numbers(found) - expected).abs().max() <= 1e-5 * expected.abs().max()
-            assert other.counting == report.counting
             assert other.penalties == pytest.approx(report.penalties, rel=1e-4)
             assert other.gap.mean == pytest.approx(0.1, rel=1e-3)
 
@@ -228,26 +210,6 @@ def test_every_term_has_a_gradient_of_its_own_in_that_step(models):
     assert not torch.allclose(whole, without, atol=1e-4)
 
 
-def test_under_a_floor_only_answers_that_fell_count_and_all_stay_in_the_denominator(models):
-    model, reference = models
-    minibatch = batch_of(model, reference)
-    falls = {}
-    for sample, ids in zip(minibatch.stored["broad"], STORED, strict=True):
-        now = tables(model, ids).gather(1, torch.tensor(ids[2:])[:, None]).sum()
-        falls[sample] = float(now.detach()) - sum(sample.ref_logprobs)
-    fallen = tuple(sample for sample, fall in falls.items() if fall < math.log(0.9))
-    assert 0 < len(fallen) < len(STORED)
-    nothing = Minibatch(groups=(), stored=minibatch.stored)
-    floored = objective_of(anchors={"broad": {**BROAD, "floor": 0.9}})
-    found, report = gradient(model, nothing, floored)
-    alone = Minibatch(groups=(), stored={"broad": fallen})
-    of_fallen, alone_report = gradient(model, alone, objective_of(anchors={"broad": BROAD}))
-    share = sum(len(s.completion_ids) for s in fallen) / sum(len(ids) - 2 for ids in STORED)
-    assert torch.allclose(found, share * of_fallen, atol=1e-6)
-    assert report.anchors["broad"] == pytest.approx(share * alone_report.anchors["broad"], rel=1e-4)
-    assert report.counting["broad"] == pytest.approx(len(fallen) / len(STORED))
-
-
 def test_the_draw_of_clip_cov_is_that_of_its_seed(models):
     model, reference = models
     minibatch = replace(batch_of(model, reference), stored={})
@@ -258,14 +220,11 @@ def test_the_draw_of_clip_cov_is_that_of_its_seed(models):
     assert any(not torch.equal(found[0], other) for other in found[2:])
 
 
-def test_two_anchors_on_distributions_keep_their_rows_and_weights_apart(models):
+def test_two_anchors_keep_their_rows_and_weights_apart(models):
     model, reference = models
-    samples = batch_of(model, reference).stored["broad"]
+    samples = batch_of(model, reference).stored["kept"]
     stored = {"one": samples[:1], "two": samples[1:]}
-    both = {
-        name: {**BROAD, "samples": f"store:{name}", "weight": weight}
-        for name, weight in (("one", 0.2), ("two", 0.7))
-    }
+    both = {name: {**KEPT, "weight": weight} for name, weight in (("one", 0.2), ("two", 0.7))}
     together, _ = gradient(
         model, Minibatch(groups=(), stored=stored), objective_of(anchors=both), budget=9
     )
@@ -274,21 +233,3 @@ def test_two_anchors_on_distributions_keep_their_rows_and_weights_apart(models):
         batch = Minibatch(groups=(), stored={name: stored[name]})
         apart = apart + gradient(model, batch, objective_of(anchors={name: both[name]}))[0]
     assert torch.allclose(together, apart, atol=1e-6)
-
-
-def test_a_row_without_distributions_where_they_are_needed_makes_no_step(models):
-    model, reference = models
-    minibatch = batch_of(model, reference)
-    row = minibatch.groups[0][0]
-    before = [p.detach().clone() for p in model.parameters()]
-    stored = {"broad": (row, *minibatch.stored["broad"])}
-    for rows in ({"broad": (row,)}, stored):
-        with pytest.raises(NonFiniteLossError, match="the loss is not finite") as caught:
-            gradient(
-                model,
-                Minibatch(groups=(), stored=rows),
-                objective_of(anchors={"broad": BROAD}),
-                budget=1,
-            )
-        assert [w.row for w in caught.value.rows] == [row]
-    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dph.engines.engine_stores import engine_objective
+from dph.engines.engine_objective import engine_objective
 from dph.errors import CheckpointError, SettingsError
 from dph.recipe import METHODS, ObjectiveSettings, resolve_recipe
 from dph.recipe.objective import AnchorSettings

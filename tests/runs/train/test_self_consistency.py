@@ -11,7 +11,7 @@ from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.train.collect import collect
 from dph.runs.train.rows import Position
-from dph.runs.train.self_consistency import Consensus, SelfConsistency, consensus_of
+from dph.runs.train.self_consistency import SelfConsistency
 from dph.runs.train.tracking import step_metrics
 
 PROMPTS = tuple(Problem(problem_id=f"u{i}", prompt=f"{i}") for i in range(7))
@@ -35,10 +35,8 @@ class Letters:
         pass
 
 
-def consistency(consensus=None, *, per_step=2, problems=PROMPTS, seed=0):
-    return SelfConsistency(
-        problems=problems, per_step=per_step, comparer=Letters(), consensus=consensus, seed=seed
-    )
+def consistency(*, per_step=2, seed=0):
+    return SelfConsistency(problems=PROMPTS, per_step=per_step, comparer=Letters(), seed=seed)
 
 
 def rewards(verdicts):
@@ -50,29 +48,6 @@ def test_the_majority_earns_one_and_the_first_of_two_equal_ones_is_it():
     verdicts = consistency().verdicts(PROMPTS[:3], groups)
     assert rewards(verdicts) == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]
     assert {v.outcome for v in verdicts[2]} == {Outcome.NO_ANSWER}
-
-
-def test_the_consensus_pays_the_share_of_all_stored_answers_that_agree():
-    stored = ["bee", "ant", "b", "?", None, "b", "ape", "cat"]  # b 3, a 2, c 1 of 8
-    consensus = consensus_of(stored, Letters().classes(PROMPTS[:1], [stored])[0])
-    assert consensus == Consensus(("bee", "ant", "cat"), (3, 2, 1), 8)
-    verdicts = consistency({"u0": consensus}).verdicts(
-        PROMPTS[:1], [["a1", "b1", "b2", "c", "dog", "?", None]]
-    )
-    assert rewards(verdicts) == [[2 / 8, 3 / 8, 3 / 8, 1 / 8, 0, 0, 0]]
-
-
-def test_an_answer_that_agrees_with_two_stored_classes_earns_the_shares_of_both():
-    class Everyone(Letters):
-        """Answers agree, whatever they say: classes that were two are now one."""
-
-        def classes(self, problems, answers):  # noqa: ARG002
-            return [tuple(None if text is None else 0 for text in group) for group in answers]
-
-    stored = Consensus(("bee", "ant"), (3, 2), 8)
-    both = replace(consistency({"u0": stored}), comparer=Everyone())
-    verdicts = both.verdicts(PROMPTS[:1], [["c", None]])
-    assert rewards(verdicts) == [[5 / 8, 0]]
 
 
 def test_the_prompts_of_a_step_are_a_function_of_seed_and_step_and_none_comes_twice():
@@ -178,7 +153,7 @@ def test_dynamic_sampling_leaves_out_unlabelled_groups_in_which_all_agree():
 def report():
     names = ("policy", "clipped_low", "clipped_high", "grad_norm")
     counts = ("rows", "packed", "skipped", "masked", "row_tokens", "computed_tokens")
-    tables = ("penalties", "anchors", "counting", "weights")
+    tables = ("penalties", "anchors", "weights")
     numbers = {**dict.fromkeys(names, 0.0), **dict.fromkeys(counts, 1)}
     return type("Report", (), {**numbers, **{name: {} for name in tables}})
 

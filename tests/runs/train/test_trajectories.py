@@ -12,7 +12,6 @@ import torch
 
 from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
-from dph.loss.divergences.distribution_kl import DistributionDivergence
 from dph.loss.objectives import Anchor, Objective, make_objective, mixed_loss
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.over_vocabulary import next_tokens
@@ -20,7 +19,6 @@ from dph.model.forward.scorer import compared_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
 from dph.runs.presample.tables import (
-    DistributionSample,
     RehearsalSample,
     rehearsal_sample,
     rehearsal_table,
@@ -171,39 +169,9 @@ def stored_row(reference, turns):
     )
 
 
-def distribution_row(reference, turns):
-    """The three likeliest tokens of the reference and those drawn, at the policy's places."""
-    ids, written = joined(turns)
-    own = torch.tensor(written)
-    with torch.no_grad():
-        table = reference(input_ids=torch.tensor([[*PROMPT, *ids]])).logits[0].log_softmax(-1)
-    table, drawn = table[len(PROMPT) - 1 : -1][own], torch.tensor(ids)[own].tolist()
-    told = [
-        tuple(dict.fromkeys([*row.topk(3).indices.tolist(), token]))
-        for row, token in zip(table, drawn, strict=True)
-    ]
-    rest = [[v for v in range(VOCABULARY) if v not in some] for some in told]
-    return DistributionSample(
-        problem_id="p",
-        sample_index=0,
-        prompt_ids=PROMPT,
-        completion_ids=ids,
-        ref_logprobs=tuple(written_logprobs(reference, turns).tolist()),
-        token_ids=tuple(told),
-        logprobs=tuple(
-            tuple(row[list(some)].tolist()) for row, some in zip(table, told, strict=True)
-        ),
-        log_tails=tuple(
-            float(row[some].logsumexp(0)) for row, some in zip(table, rest, strict=True)
-        ),
-        written=written,
-    )
-
-
 _OF_TOKENS = {
     PolicyRow: ("old_logprobs", "ref_logprobs"),
     RehearsalSample: ("ref_logprobs",),
-    DistributionSample: ("ref_logprobs", "token_ids", "logprobs", "log_tails"),
 }
 
 
@@ -264,12 +232,6 @@ def of_tokens(name):
     return make_objective(settings)
 
 
-def stored_of(anchor, reference):
-    """What an anchor rehearses: a trajectory, with its distributions where it compares those."""
-    whole = isinstance(anchor.divergence, DistributionDivergence)
-    return (distribution_row if whole else stored_row)(reference, TURNS[0])
-
-
 OTHERS = {
     "flowrl": "its residual is that of a whole answer",
     "clip_cov": "it draws tokens at random, by their places in the batch",
@@ -278,7 +240,7 @@ TESTED = [name for name in METHODS if name not in OTHERS and of_tokens(name) is 
 
 
 def test_most_methods_are_tested():
-    assert {"grpo", "dapo", "rkl", "dph_f", "dph_js", "alpha", "dph_broad"} <= set(TESTED)
+    assert {"grpo", "dapo", "rkl", "dph_f", "dph_js", "alpha"} <= set(TESTED)
     assert len(TESTED) > 15
 
 
@@ -289,7 +251,7 @@ def test_a_step_on_trajectories_is_one_on_their_turns(model, reference, name):
         policy_row(model, reference, turns, advantage)
         for turns, advantage in zip(TURNS, (1.0, -0.5, 0.7, -1.2), strict=True)
     ]
-    stored = {name: (stored_of(anchor, reference),) for name, anchor in objective.anchors.items()}
+    stored = {name: (stored_row(reference, TURNS[0]),) for name in objective.anchors}
     whole = Minibatch(groups=(tuple(rows),), stored=stored)
     cut = Minibatch(
         groups=(tuple(part for row in rows for part in apart(row)),),

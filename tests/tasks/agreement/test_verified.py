@@ -7,7 +7,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.agreement import VerifierComparer, compares, labelled, largest_class
+from dph.tasks.agreement import VerifierComparer, compares, largest_class
 from dph.tasks.verifiers import make_verifier
 
 PROBLEM = Problem(problem_id="p", prompt="?")
@@ -132,13 +132,6 @@ def test_a_verifier_without_golds_of_answers_is_refused_by_name():
         VerifierComparer(Own())
 
 
-def test_a_problem_is_labelled_by_what_its_verifier_reads(database):
-    with make_verifier("sql", databases=database) as verifier:
-        assert not labelled(SQL, verifier)
-        gold = {**SQL.answer, "gold_sql": "SELECT 1"}
-        assert labelled(Problem(problem_id="g", prompt="?", answer=gold), verifier)
-
-
 def test_the_largest_class_is_the_first_of_equals():
     assert largest_class((2, 0, 0, 1, 1, None)) == 0
     assert largest_class((None, None)) is None
@@ -149,8 +142,6 @@ def test_programs_agree_when_they_print_or_return_the_same_for_the_same_inputs()
     functions = Problem(problem_id="f", prompt="?", answer=unlabelled)
     scripts = Problem(problem_id="s", prompt="?", answer={"inputs": ["1", "2"]})
     with make_verifier("code", timeout=20.0) as verifier:
-        assert not labelled(functions, verifier)
-        assert labelled(Problem(problem_id="t", prompt="?", answer={"tests": "f()"}), verifier)
         found = VerifierComparer(verifier).classes(
             [functions, scripts],
             [

@@ -1,0 +1,84 @@
+"""Methods, tables and an engine that left: refused by one message each, or dropped where off."""
+
+import json
+import tomllib
+
+import pytest
+import tomli_w
+
+from dph.errors import PoolError, SettingsError
+from dph.recipe import load_recipe, recipe_toml, resolve_recipe
+from dph.recipe.departed import LEFT, TRL_LEFT
+from dph.recipe.keys import nested
+from dph.runs.presample.manifest import read_manifest
+
+MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+
+
+def resolved(**changes):
+    return resolve_recipe({**MINIMAL, **nested(changes)})
+
+
+@pytest.mark.parametrize("method", ["dph_broad", "consolidation", "consensus", "lmsi", "rft"])
+def test_a_method_that_left_is_refused_with_the_last_commit_that_reads_it(method):
+    with pytest.raises(SettingsError) as refused:
+        resolved(method=method)
+    assert str(refused.value) == LEFT.format(f"method = {method!r}")
+    assert method in str(refused.value)
+    assert "commit d3c0d2a0 is the last one that reads it" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"stores.broad.answers": 4}, "[stores.broad]"),
+        ({"consolidation.updates": 5}, "[consolidation]"),
+        ({"consolidation.rate": 2.0}, "[consolidation]"),
+        ({"self_consistency.reward": "consensus"}, "self_consistency.reward = 'consensus'"),
+        ({"self_consistency.samples": "store:b"}, "self_consistency.samples = 'store:b'"),
+        (
+            {"objective.anchors.a.divergence": "distribution_kl"},
+            "objective.anchors.a.divergence = 'distribution_kl'",
+        ),
+        (
+            {"objective.anchors.a.samples": "store:b"},
+            "objective.anchors.a.samples = 'store:b'",
+        ),
+    ],
+)
+def test_a_setting_that_left_is_refused_by_the_same_message(changes, named):
+    with pytest.raises(SettingsError) as refused:
+        resolved(**changes)
+    assert str(refused.value) == LEFT.format(named)
+
+
+def test_all_that_left_is_named_at_once():
+    with pytest.raises(SettingsError) as refused:
+        resolved(**{"method": "lmsi", "stores.after.answers": 4, "train.engine": "trl"})
+    said = [LEFT.format("method = 'lmsi'"), LEFT.format("[stores.after]")]
+    assert str(refused.value) == "; ".join([*said, TRL_LEFT.format("train.engine = 'trl'")])
+
+
+@pytest.mark.parametrize("changes", [{"train.engine": "trl"}, {"trl.processes": 2}])
+def test_trl_as_an_engine_points_to_the_trainer(changes):
+    with pytest.raises(
+        SettingsError, match=r"DPHTrainer \(docs/howto/trl\.md\)"
+    ):
+        resolved(**changes)
+
+
+def test_a_recipe_of_an_older_run_is_read_where_nothing_of_it_was_on(tmp_path):
+    told = resolve_recipe({**MINIMAL, "method": "ttrl"})
+    old = nested({"stores": {}, "consolidation.updates": 0, "consolidation.rate": 1.0})
+    table = {**tomllib.loads(recipe_toml(told)), **old, "trl": {"processes": 1}}
+    table["self_consistency"]["reward"] = "majority"
+    table["sampling"]["cuda_graphs"] = True
+    (tmp_path / "recipe.toml").write_text(tomli_w.dumps(table))
+    assert recipe_toml(load_recipe(tmp_path / "recipe.toml")) == recipe_toml(told)
+
+
+def test_the_manifest_of_a_store_is_refused_by_the_same_message(tmp_path):
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 3, "kind": "store"}))
+    with pytest.raises(PoolError) as refused:
+        read_manifest(tmp_path)
+    assert str(refused.value) == LEFT.format(f"the store {tmp_path}")
