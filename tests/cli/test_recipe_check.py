@@ -57,7 +57,7 @@ def test_all_that_is_there_is_opened_without_torch_and_soon(example):
     assert content["unchecked"] == ["the weights and the device: they need torch"]
 
 
-def test_stores_and_modules_of_own_terms_are_looked_for(errors, example, dph):
+def test_pools_and_modules_of_own_terms_are_looked_for(errors, example, dph):
     (example.parent / "relative.py").write_text("raise RuntimeError('needs torch')\n")
     (example.parent / "empty").mkdir()
     words = (

@@ -113,14 +113,6 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         "trajectories a second": lambda r: f"{r['ours_rate']:.1f} / {r['peer_rate']:.1f}",
     },
     "presampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
-    "store": {
-        **_SHAPE,
-        "threads": lambda row: str(row["threads"]),
-        "answers, s": _seconds("peer"),
-        "their distributions, s": _seconds("ours"),
-        "store / answers": lambda row: f"**{row['store_over_answers']:.2f}** (wanted <= 2)",
-        "distributions": _number("distributions", "d"),
-    },
     "rehearsal_overhead": _OVERHEAD,
     "reference_overhead": {k: v for k, v in _OVERHEAD.items() if not k.startswith("stored")},
     "head": {

@@ -54,13 +54,6 @@ def test_the_pool_is_drawn_by_its_own_seed():
     assert values(train_overrides(run_of(**seeds)))["dph.seed"] == "3"
 
 
-def test_a_store_of_distributions_is_a_table():
-    files = {"stores.broad.file": "p.jsonl", "stores.after.file": "p.jsonl"}
-    words = train_overrides(run_of("dph_broad", **files))
-    said = "place: /run/stores/broad, tilt: 4.0, values: distinct, targets: distributions"
-    assert f"++dph.stores.broad={{{said}}}" in words
-
-
 def test_ones_own_overrides_come_last_and_win():
     own = ["actor_rollout_ref.rollout.n=2", "+ray_kwargs.ray_init.num_cpus=4"]
     words = train_overrides(run_of(**{"verl.overrides": own}))

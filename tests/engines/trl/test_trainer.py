@@ -167,8 +167,8 @@ def test_a_processor_of_images_is_refused(directory):
     (anchor,) = (trainer := make_trainer(args)).anchors
     with pytest.raises(ModelError, match="must be a tokenizer, got object"):
         require_pool_of_model(
-            anchor.store.manifest,
-            anchor.store.directory,
+            anchor.pool.manifest,
+            anchor.pool.directory,
             model=trainer.model,
             processing_class=object(),
             args=args,

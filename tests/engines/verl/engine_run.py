@@ -8,17 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import torch
-from dph.engines.verl.distributions import (
-    SCALES,
-    STORED,
-    SWITCH,
-    answer_rows,
-    jagged,
-    no_targets,
-    spread,
-    stored_rows,
-    target_rows,
-)
 from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 from verl.workers.config import (
@@ -41,16 +30,14 @@ from dph.engines.verl.mixing import (
     lay_out_all,
     row_scales,
 )
+from dph.engines.verl.rows import SCALES, STORED, answer_rows, jagged, spread, stored_rows
 from dph.engines.verl.terms import OWN_SURROGATE
 from dph.recipe import ObjectiveSettings
-from dph.runs.presample.tables import DistributionSample
 from engines.verl.rows import (
     FAR,
     HIGH,
     LOW,
     TEMPERATURE,
-    acted,
-    broad_samples,
     policy_rows,
     stored_samples,
 )
@@ -116,13 +103,6 @@ def all_rows(policy, stores, *, with_reference):
     for source, samples in enumerate(stores, start=1):
         if samples:
             parts.append(stored_rows(samples, optional, sources=[source] * len(samples)))
-    if any(isinstance(s, DistributionSample) for samples in stores for s in samples):
-        ours.update(no_targets(len(policy)))
-        targets = target_rows([s for samples in stores for s in samples])
-        for name, column in targets.items():
-            rest = iter(column.unbind())
-            for part in parts[1:]:
-                part[name] = jagged([next(rest) for _ in range(len(part))])
     return {
         name: [row for part in parts for row in part[name].unbind()] for name in list(ours.keys())
     }
@@ -150,9 +130,6 @@ def batch_of_rank(case, rank, ranks):
     stores = [stored_samples(case["stored"])] if case["stored"] else []
     if kind:
         stores = [first_step.stored_rows(acts=acts)]
-    if "broad" in case:
-        broad = broad_samples(prompts=case["broad"])
-        stores.append(acted(broad) if case["acts"] else broad)
     if "far" in case:
         stores.append(stored_samples(case["far"], seed=FAR))
     cells = Cells(ranks=ranks, minibatches=case.get("minibatches", 1))
@@ -207,7 +184,6 @@ def batch_of_rank(case, rank, ranks):
         dataloader_kwargs={"shuffle": False},
         temperature=TEMPERATURE,
         calculate_entropy=False,
-        **{SWITCH: "broad" in case},
         compute_loss=True,
         micro_batch_size_per_gpu=case.get("micro", 2),
         use_remove_padding=case.get("packed", False),

@@ -1,8 +1,9 @@
 """TransferQueue's key-value interface in a dictionary, as far as the integration uses it."""
 
-from dph.engines.verl.distributions import jagged
 from tensordict import NonTensorStack, TensorDict
 from torch import Tensor
+
+from dph.engines.verl.rows import jagged
 
 
 class FakeQueue:

@@ -1,25 +1,21 @@
 """Policy rows and stored rows of a tiny Llama, and their loss by plain autograd."""
 
 import random
-import tempfile
 from dataclasses import replace
 from itertools import compress
-from pathlib import Path
 from types import SimpleNamespace
 
 import torch
-from dph.runs.presample.stores.store import load_store
-from small_stores import bucket_kl_by_hand, write_store_of
 
 from dph.model.forward.logprobs import completion_scores, score_completions
-from dph.runs.presample.tables import DistributionSample, RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from first_step import flags
 from tiny_models import VOCABULARY, build_model
 
 TEMPERATURE = 0.9
 LOW, HIGH, DUAL = 0.2, 0.28, 3.0
 FAR = 9
-"""Seed of the answers of a second store."""
+"""Seed of the answers of a second pool."""
 
 
 def make_model():
@@ -83,47 +79,14 @@ def stored_samples(count, *, seed=1):
 
 def acted(samples):
     """The same answers as trajectories, whose tools wrote some of the tokens."""
-
-    def kept(sample, mine):
-        names = ["ref_logprobs"]
-        if isinstance(sample, DistributionSample):
-            names += ["token_ids", "logprobs", "log_tails"]
-        return {name: tuple(compress(getattr(sample, name), mine)) for name in names}
-
     return [
-        replace(sample, written=(mine := flags(sample.completion_ids)), **kept(sample, mine))
+        replace(
+            sample,
+            written=(mine := flags(sample.completion_ids)),
+            ref_logprobs=tuple(compress(sample.ref_logprobs, mine)),
+        )
         for sample in samples
     ]
-
-
-def broad_samples(*, prompts=2):
-    """Stored answers, three to a prompt, with distributions tilted towards what agrees."""
-    with tempfile.TemporaryDirectory() as directory:
-        store = write_store_of(
-            make_model(), Path(directory) / "store", prompts=prompts, temperature=TEMPERATURE
-        )
-        samples = load_store(store, tilt=4.0)
-    # Every other answer was once likelier than it is now: those are below a floor.
-    return [
-        replace(s, ref_logprobs=tuple(v + 0.1 * (-1) ** i for v in s.ref_logprobs))
-        for i, s in enumerate(samples)
-    ]
-
-
-def broad_loss(model, samples, *, floor=0.0):
-    """Token mean of KL(q || pi) over all stored positions, token by token; see the floor's form."""
-    total, tokens = torch.zeros(()), sum(len(s.own_tokens) for s in samples)
-    for sample in samples:
-        ids = torch.tensor([[*sample.prompt_ids, *sample.completion_ids]])
-        logits = model(input_ids=ids).logits[0, len(sample.prompt_ids) - 1 : -1]
-        table = (logits / TEMPERATURE).log_softmax(-1)
-        if sample.written is not None:
-            table = table[torch.tensor(sample.written)]
-        now = table[range(len(table)), sample.own_tokens].sum()
-        if floor and now.exp() >= floor * torch.tensor(sample.ref_logprobs).sum().exp():
-            continue
-        total = total + bucket_kl_by_hand(table, sample) / tokens
-    return total
 
 
 def _each(model, rows):

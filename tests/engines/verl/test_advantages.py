@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from dph.engines.verl.distributions import jagged
 from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
@@ -12,6 +11,7 @@ from dph.engines.verl import advantages as answer_metrics
 from dph.engines.verl import advantages as module
 from dph.engines.verl import trainer
 from dph.engines.verl.advantages import ScoredAnswer, group_values
+from dph.engines.verl.rows import jagged
 from dph.loss.objectives import GroupAdvantage, GroupSamples, make_objective
 from dph.recipe import ObjectiveSettings
 from dph.records import Outcome

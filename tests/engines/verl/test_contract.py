@@ -82,14 +82,6 @@ SOURCES = {
         'config.global_batch_info["batch_num_tokens"] = data["batch_num_tokens"]',
         "rollout_is_weights=rollout_is_weights",
     ),
-    "verl.workers.engine.fsdp.transformer_impl:FSDPEngineWithLMHead.prepare_model_outputs": (
-        'key="distillation_use_topk"',
-        "logits_processor_func(student_logits=logits_rmpad.unsqueeze(0), data=micro_batch)",
-        "model_output[k] = torch.nested.nested_tensor_from_jagged(v, cu_seqlens)",
-    ),
-    "verl.workers.engine.fsdp.transformer_impl:FSDPEngineWithLMHead.forward_step": (
-        "logits_processor_func=loss_function",
-    ),
     "verl.trainer.ppo.v1:agent_loop_tq": ("__rollout_n__", 'f"{uid}_{session_id}_{i}"'),
 }
 

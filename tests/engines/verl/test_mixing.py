@@ -4,7 +4,6 @@ from itertools import combinations
 
 import pytest
 import torch
-from dph.engines.verl.distributions import SWITCH, TARGETS, answer_rows
 from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
@@ -13,8 +12,9 @@ from verl.utils import tensordict_utils as tu
 from dph.engines.verl import mixing, scoring
 from dph.engines.verl.fitting import open_stored
 from dph.engines.verl.mixing import MixingActors, stored_digest
+from dph.engines.verl.rows import answer_rows
 from dph.engines.verl.settings import TrainSettings
-from dph.runs.train.rows import prompts_of_step, rehearsal_of_step
+from dph.runs.train.rows import rehearsal_of_step
 from engines.verl import rows
 from engines.verl.fake_queue import FakeQueue
 from engines.verl.small_pool import write_small_pool
@@ -222,47 +222,6 @@ def test_fields_that_policy_rows_have_beside_are_filled_for_stored_ones(queue, s
     row = next(r for r in actors.seen[0][1] if r["dph_stored"] == 1)
     assert torch.equal(row["ref_log_prob"], row["old_log_probs"])
     assert set(row["rollout_is_weights"].tolist()) == {1.0}
-
-
-def test_rows_of_distributions_bring_their_targets_and_ask_for_logits(queue, small_pool, batch):
-    samples = rows.broad_samples(prompts=4)
-    broad = {"divergence": "distribution_kl", "samples": "store:broad", "weight": 0.15}
-    settings = TrainSettings(
-        pool=small_pool,
-        objective={"anchors": {"broad": {**broad, "per_step": 5, "whole_prompts": True}}},
-        stores={"broad": "store"},
-    )
-    actors = FakeActors(queue)
-    mixed = MixingActors(actors, config(), settings, {"broad": samples}, lambda: 1)
-    output = mixed.update_actor(batch)
-    ((sent, data),) = actors.seen
-    assert sent.extra_info[SWITCH] is True
-    expected = prompts_of_step(samples, 5, 1, seed=0)
-    assert len(expected) == 6  # of two prompts, three answers each
-    assert output["metrics"]["dph/stored_digest"] == [stored_digest(expected)]
-    by_answer = {(*s.prompt_ids, *s.completion_ids): s for s in expected}
-    for row in data:
-        ids, targets = (row[name] for name in TARGETS)
-        if row["dph_stored"] == 0:
-            assert (len(ids), len(targets)) == (1, 1)
-            continue
-        sample = by_answer[tuple(row["input_ids"].tolist())]
-        ids = ids.view(len(sample.completion_ids), -1)
-        targets = targets.view(len(sample.completion_ids), -1)
-        assert targets.shape[1] == ids.shape[1] + 1
-        for position, told in enumerate(sample.token_ids):
-            assert tuple(ids[position, : len(told)].tolist()) == told
-        assert targets[:, -1].tolist() == pytest.approx(sample.log_tails)
-        # A tilted distribution is one: its buckets have mass 1.
-        assert targets.exp().sum(-1).tolist() == pytest.approx([1.0] * len(ids), abs=1e-3)
-
-
-def test_without_distributions_nothing_asks_for_logits(queue, small_pool, batch):
-    actors, mixed = make(queue, small_pool)
-    mixed.update_actor(batch)
-    ((sent, data),) = actors.seen
-    assert sent.extra_info[SWITCH] is False
-    assert not any(name in row for row in data for name in TARGETS)
 
 
 def test_the_engines_log_probs_belong_to_the_answers_tokens(queue):

@@ -47,16 +47,6 @@ rehearsal_per_step = 8
 learning_rate = 1e-4
 """
 
-BROAD = """
-[consolidation]
-updates = 0
-[stores.broad]
-prompts = "train"
-novel = false
-limit = 8
-answers = 4
-"""
-
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
@@ -260,30 +250,3 @@ def test_an_advantage_reads_the_log_probs_that_verl_computed(session, world, own
         # Without the deviation A is (n - c) / n or - c / n, and what right answers share of it is
         # at most n+ times that: below 3 for groups of four.
         assert -1 < step["critic/advantages/min"] < 0 < step["critic/advantages/max"] < 3
-
-
-def test_dph_broad_rehearses_a_store_that_dph_presample_made(session, world, own_pool):
-    assert own_pool.rehearsal
-    recipe = (world / "recipe.toml").read_text().replace('"dph_f"', '"dph_broad"')
-    recipe = recipe.replace("[objective]\neta = 0.2\n", "") + BROAD
-    (world / "broad.toml").write_text(recipe)
-    assert main(["presample", str(world / "broad.toml"), "--out", str(world / "broad")]) == 0
-    metrics = session.run(
-        "train",
-        f"dph.pool={world}/own/pool",
-        "dph.method=dph_broad",
-        f"+dph.stores.broad={world}/broad/stores/broad",
-        "dph.problems=all",
-        "actor_rollout_ref.actor.optim.lr=1e-3",
-        "trainer.total_training_steps=2",
-        f"trainer.default_local_dir={world}/broad_checkpoints",
-        ranks=1,
-        name="broad",
-    )
-    assert list(metrics) == [1, 2]
-    assert metrics[1]["actor/dph/log_ratio_first"] < 1e-5
-    for step in metrics.values():
-        # All 32 answers, of which each of two mini-batches has half.
-        assert step["actor/dph/stored_rows_min"] == step["actor/dph/stored_rows_max"] == 16
-        assert step["actor/dph/divergence"] > 0  # the tilt's; 0 for pi_ref's own distributions
-        assert step["actor/grad_norm"] > 0

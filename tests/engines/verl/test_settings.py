@@ -166,16 +166,3 @@ def test_a_pool_is_not_written_over_files(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(PoolError, match="holds files but no pool"):
         presample(config(pool=str(tmp_path)))
-
-
-def test_the_stores_of_a_method_need_a_place_and_bring_their_tilt(composed):
-    words = ("dph.pool=pool", "dph.method=dph_broad")
-    found = settings.train_settings(composed("dph_train", *words, "+dph.stores.broad=there"))
-    (anchor,) = found.objective.anchors.values()
-    assert (anchor.weight, anchor.per_step, anchor.whole_prompts) == (0.15, 96, True)
-    assert (str(found.stores["broad"].place), found.stores["broad"].tilt) == ("there", 4.0)
-    table = ("+dph.stores.broad.place=there", "+dph.stores.broad.tilt=2.0")
-    found = settings.train_settings(composed("dph_train", *words, *table))
-    assert found.stores["broad"].tilt == 2.0
-    with pytest.raises(SettingsError, match=r"dph\..*'store:broad' needs stores\.broad"):
-        settings.train_settings(composed("dph_train", *words))

@@ -155,22 +155,3 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
 def test_what_verl_cannot_do_or_is_told_otherwise_is_refused(applied, overrides, message):
     with pytest.raises(SettingsError, match=message):
         applied(*overrides)
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("actor_rollout_ref.model.use_fused_kernels=true", "use_fused_kernels=True: anchors on"),
-        (
-            "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2",
-            r"ulysses_sequence_parallel_size=2: .* which verl gives with 1",
-        ),
-        ("actor_rollout_ref.actor.strategy=megatron", "strategy=megatron: .* with fsdp or fsdp2"),
-        ("distillation.enabled=true", r"distillation.enabled=True: .* with False"),
-    ],
-)
-def test_distributions_are_refused_where_verl_gives_no_logits(applied, override, message):
-    words = ("dph.method=dph_broad", "+dph.stores.broad=store")
-    applied(*words)
-    with pytest.raises(SettingsError, match=message):
-        applied(*words, override)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
-from small_stores import write_store_of
 
 from dph._base.files.rows import read_rows
 from dph.engines.verl import trainer as module
@@ -216,31 +215,3 @@ def test_a_pool_without_problems_cannot_be_explored(config):
         require_fitting_pool(
             settings, config, manifest.model_copy(update={"counts": counts}), build_tokenizer()
         )
-
-
-def broad(config, store):
-    anchor = {"divergence": "distribution_kl", "samples": "store:mine", "weight": 0.15}
-    config.dph.objective = {"anchors": {"broad": anchor}}
-    config.dph.stores = {"mine": {"place": str(store), "tilt": 4.0}}
-    return config
-
-
-def test_a_store_of_distributions_is_read_for_its_anchor(config, tmp_path):
-    store = write_store_of(make_model(), tmp_path / "store", temperature=TEMPERATURE)
-    trainer = Trainer(broad(config, store))
-    assert len(trainer._stores["broad"]) == 24
-    # The first two answers to a prompt agree: the tilt has moved mass, so targets are not stored.
-    first = trainer._stores["broad"][0]
-    told = [ids.index(t) for ids, t in zip(first.token_ids, first.completion_ids, strict=True)]
-    targets = [q[i] for q, i in zip(first.logprobs, told, strict=True)]
-    assert targets != pytest.approx(first.ref_logprobs, abs=1e-2)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"temperature": 0.5}, {"tokenizer_fingerprint": "x"}, {"dtype": "bfloat16"}]
-)
-def test_a_store_of_another_policy_is_refused(config, tmp_path, changes):
-    store = write_store_of(make_model(), tmp_path / "store", **changes)
-    (name,) = changes
-    with pytest.raises(PoolError, match=f"{name.replace('_', ' ')} was"):
-        Trainer(broad(config, store))

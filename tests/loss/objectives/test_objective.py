@@ -205,12 +205,12 @@ def test_what_is_asked_of_the_initial_policy_is_what_terms_read(settings, logpro
 
 
 def test_engines_that_see_log_probs_alone_are_told_which_terms_need_more():
-    broad = {"divergence": "distribution_kl", "samples": "store:b", "weight": 0.1, "target": 0.1}
+    near = {"divergence": "forward_kl", "weight": 0.1, "target": 0.1}
     settings = ObjectiveSettings(
         surrogate={"kind": "clip_cov"},
         penalties={"wide": {"kind": "entropy", "weight": 0.1}, "kl": {"weight": 0.1}},
-        anchors={"broad": broad, "old": {"divergence": "alpha", "weight": 0.1}},
+        anchors={"near": near, "old": {"divergence": "alpha", "weight": 0.1}},
     )
-    places = ["penalties.wide", "surrogate", "anchors.broad.target"]
+    places = ["penalties.wide", "surrogate", "anchors.near.target"]
     assert list(needs_whole_step(make_objective(settings))) == places
     assert needs_whole_step(make_objective(ObjectiveSettings(eta=0.1, divergence="alpha"))) == {}

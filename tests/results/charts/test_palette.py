@@ -7,7 +7,7 @@ from dph.results.charts.palette import DARK, contrast, fills, looks, looks_by_me
 from results.charts.synthetic import NAMES
 
 KNOWN = ("base", "grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition")
-ALL = [look.colour for look in looks([*KNOWN, "dph_broad", *"abcdefgh"]).values()]
+ALL = [look.colour for look in looks([*KNOWN, *"abcdefgh"]).values()]
 
 
 def test_a_known_method_looks_the_same_in_any_company():
@@ -25,13 +25,6 @@ def test_up_to_eight_methods_have_different_colours_and_markers():
 def test_no_two_of_many_runs_have_one_colour():
     chosen = looks_by_method({f"run {i}": "dph_f" for i in range(40)} | {"base": "base"})
     assert len({look.colour for look in chosen.values()}) == 41
-
-
-def test_the_base_model_and_broad_rehearsal_are_not_two_greys_with_one_marker():
-    base, broad = looks(["base", "dph_broad"]).values()
-    assert base.marker != broad.marker
-    parts = [broad.colour[i : i + 2] for i in (1, 3, 5)]
-    assert len(set(parts)) > 1
 
 
 def test_other_styles_are_grey():

@@ -23,7 +23,7 @@ LEFTS = "found => found.map((one) => one.getBoundingClientRect().left)"
 WIDTHS = "found => new Set(found.map((one) => Math.round(one.getBoundingClientRect().width))).size"
 
 
-METHODS = ("dph_f", "grpo", "dapo", "rkl", "dph_js", "dph_broad", "ucpo")
+METHODS = ("dph_f", "grpo", "dapo", "rkl", "dph_js", "alpha", "ucpo")
 CLIPPED = """() => [...document.querySelectorAll('main *, header *')].filter((one) => {
     const style = getComputedStyle(one);
     return one.checkVisibility() && !one.children.length && one.scrollWidth > one.clientWidth + 1

@@ -161,7 +161,7 @@ def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
 
 def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
     rows = [{"step": 1, "outcome_invalid": 0.25}, {"step": 2}, {"step": 3, "outcome_invalid": None}]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])[0]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])[0]
     assert chart.title == "Answers: invalid"
     assert chart.columns["x"] == [1, 2]
     assert chart.columns["value"] == [0.25, 0.0]
@@ -169,7 +169,7 @@ def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
 
 def test_of_charts_with_equal_values_one_is_drawn_that_names_the_other():
     rows = [{"step": step, "reward": step / 8, "correct": step / 8} for step in (1, 2)]
-    (chart,) = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])
+    (chart,) = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])
     assert (chart.title, chart.caption) == ("Reward", "equal to correct answers")
 
 
@@ -179,7 +179,6 @@ def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have()
         SimpleNamespace(
             key=f"r{i}",
             log=[{"step": step, "reward": value} for step, value in enumerate(log, start=1)],
-            after_rl=[],
             look=LOOK,
         )
         for i, log in enumerate(logs)
@@ -197,7 +196,7 @@ def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have()
 
 def test_a_long_log_is_shown_in_means_and_says_so():
     rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])[0]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])[0]
     assert chart.caption == "means over 3 steps"
     assert len(chart.columns["x"]) == 334
     assert chart.columns["value"][0] == pytest.approx(2 / 3)
@@ -207,14 +206,14 @@ def test_what_was_measured_while_training_has_bands():
     row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
     row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
     rows = [row | {"eval/dev/pass_at_8_hi": 0.6}]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)])
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])
     assert [one.title for one in chart] == ["Pass@8, dev"]
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
 
 def test_memory_is_a_chart_next_to_seconds():
     rows = [{"step": step, "seconds": 2.0, "peak_memory": 1.5} for step in (1, 2)]
-    run = SimpleNamespace(key="r1", log=rows, after_rl=[], look=LOOK)
+    run = SimpleNamespace(key="r1", log=rows, look=LOOK)
     charts = [(one.part, one.title, one.caption) for one in training_charts([run])]
     assert charts == [
         ("System", "Time of a step", "s"),
@@ -242,29 +241,6 @@ def test_what_was_run_is_told_and_where_settings_differ(report):
     assert any(key.startswith("objective.anchors.rehearsal") for key in settings)
     assert not {"name", "method"} & set(settings)
     assert {f"setting/{key}" for key in settings} <= set(grpo)
-
-
-def test_what_followed_rl_is_charted_apart_and_counts_in_what_was_run(tmp_path, place):
-    shutil.copytree(place / "grpo", tmp_path / "grpo")
-    (tmp_path / "grpo" / "consolidation").mkdir()
-    rows = [
-        {"step": step, "reward": None, "divergence": 0.5 / step, "tokens": 0, "seconds": 2.0}
-        for step in (1, 2, 3)
-    ]
-    log = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "grpo" / "consolidation" / "metrics.jsonl").write_text(log)
-    found = read_report([tmp_path / "grpo"])
-    after = {c.title: c.columns for c in report_charts(found) if c.section == "after_rl"}
-    assert after["Divergence on stored answers"]["x"] == [1, 2, 3]
-    assert after["Divergence on stored answers"]["value"] == [0.5, 0.25, 0.5 / 3]
-    assert "Reward" not in after
-    (key,) = (run.key for run in found.runs if run.recipe)
-    table = run_table(found)
-    assert table.column("run/steps").values[key].value == 40
-    seconds = table.column("cost/seconds").values[key]
-    assert seconds.value == pytest.approx(160 + 6)
-    assert "consolidation 6.0 s" in seconds.detail
-    assert "After RL" in page_html_of(found)
 
 
 def page_html_of(report):

@@ -36,7 +36,7 @@ def overlap(one, other):
 
 
 def test_runs_are_told_apart_by_the_palettes_markers():
-    names = ["base", "dph_broad", "dph_f", "grpo"]
+    names = ["base", "dph_js", "dph_f", "grpo"]
     rows = [
         ComparisonRow(
             set_name="dev", metric=metric, run=name, value=0.5, lo=0.4, hi=0.6, difference=None
