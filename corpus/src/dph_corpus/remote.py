@@ -235,7 +235,7 @@ def _opened(scheme: str, example: str) -> Any:
         core = import_module("fsspec.core")  # takes half a second: only where there is a URL
         return core.url_to_fs(example, use_listings_cache=False, **options)[0]
     except ImportError as error:
-        package = "s3fs (pip install 'dph-rl[s3]')" if scheme in ("s3", "s3a") else str(error)
+        package = "s3fs (pip install 'dph-corpus[s3]')" if scheme in ("s3", "s3a") else str(error)
         raise SettingsError(f"{scheme}:// needs {package}") from error
     except ValueError as error:
         raise SettingsError(

@@ -118,7 +118,7 @@ def sole_writer(out: Path) -> Iterator[None]:
             if not claims.wait_for(out / ".writer"):
                 raise DataError(
                     f"another dph process is writing into {remote.shown(out)}; help it with "
-                    f"`dph corpus work {remote.shown(out)}`, or choose another directory"
+                    f"`dph-corpus work {remote.shown(out)}`, or choose another directory"
                 )
             yield
 

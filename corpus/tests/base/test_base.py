@@ -17,7 +17,7 @@ from dph_corpus.base.recipes import load_lm_recipe
 from small_lm import base_recipe, code_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-RECIPES = Path(__file__).parents[3] / "recipes"
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 @pytest.fixture(scope="module")

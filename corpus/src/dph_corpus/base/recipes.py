@@ -1,4 +1,4 @@
-"""Recipes of ``dph base`` and ``dph sft``: one TOML file each, checked without torch."""
+"""Recipes of ``dph-corpus base`` and ``sft``: one TOML file each, checked without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,7 +131,7 @@ class AdamSettings(Section):
 
 
 class BaseDataSettings(Section):
-    """``[data]``: corpora, as stages of `dph corpus` leave them."""
+    """``[data]``: corpora, as stages of `dph-corpus` leave them."""
 
     corpus: PlacedPath = Field(description="corpus for warm-up and the constant rate")
     annealing: PlacedPath | None = Field(
@@ -203,7 +203,7 @@ class SFTStageSettings(AdamSettings):
 
     name: Name
     rows: Annotated[tuple[PlacedPath, ...], Field(strict=False, min_length=1)] = Field(
-        description="files of rows, as `dph corpus instruct` writes them"
+        description="files of rows, as `dph-corpus instruct` writes them"
     )
     epochs: Positive = 1
     max_tokens: Positive = Field(description="maximum tokens of a row and of a packed sequence")

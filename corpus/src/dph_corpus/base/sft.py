@@ -1,4 +1,4 @@
-"""``dph sft``: supervised fine-tuning in stages, by TRL's SFTTrainer, on responses alone."""
+"""``dph-corpus sft``: supervised fine-tuning in stages, by TRL's SFTTrainer, on responses alone."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -221,7 +221,7 @@ def require_trl() -> None:
         import trl  # noqa: F401, PLC0415  # slow to load, and an extra
     except ImportError as error:
         raise SettingsError(
-            "supervised fine-tuning needs TRL: pip install 'dph-rl[sft]'"
+            "supervised fine-tuning needs TRL: pip install 'dph-corpus[sft]'"
         ) from error
 
 

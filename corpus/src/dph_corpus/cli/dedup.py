@@ -1,4 +1,4 @@
-"""``dph corpus dedup``: copies and near-copies go, the best file of a group stays."""
+"""``dph-corpus dedup``: copies and near-copies go, the best file of a group stays."""
 
 import math
 from functools import partial
@@ -19,7 +19,7 @@ from dph_corpus.cli.options import (
     run_over_shards,
 )
 
-# ``dph corpus tokenize``: a corpus as token ids, for other trainers.
+# ``dph-corpus tokenize``: a corpus as token ids, for other trainers.
 
 
 def tokenize(
@@ -81,7 +81,7 @@ def tokenize(
     )
 
 
-# ``dph corpus mix``: so many bytes of each of several corpora.
+# ``dph-corpus mix``: so many bytes of each of several corpora.
 
 _TOLD = 0.01
 """A part that is short of more than this share of what it was to have is told of in a line."""
@@ -159,7 +159,7 @@ def _numbers(texts: list[str], flag: str) -> dict[str, float]:
     return found
 
 
-# ``dph corpus decontaminate``: documents that hold parts of a test set go.
+# ``dph-corpus decontaminate``: documents that hold parts of a test set go.
 
 
 def decontaminate(

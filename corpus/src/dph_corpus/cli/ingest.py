@@ -1,4 +1,4 @@
-"""``dph corpus ingest``: files, wherever they lie, to documents."""
+"""``dph-corpus ingest``: files, wherever they lie, to documents."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from dph_corpus.cli.options import (
     run_over_shards,
 )
 
-# ``dph corpus transform``: notices away, personal data and secrets to placeholders.
+# ``dph-corpus transform``: notices away, personal data and secrets to placeholders.
 
 
 def transform(
@@ -40,7 +40,7 @@ def transform(
     run_over_shards("transform", source, out, run, engine=engine, workers=workers, as_json=as_json)
 
 
-# ``dph corpus licences``: documents whose licence allows it.
+# ``dph-corpus licences``: documents whose licence allows it.
 
 
 def licences(

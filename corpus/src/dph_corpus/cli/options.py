@@ -1,4 +1,4 @@
-"""The options that several verbs of ``dph corpus`` share."""
+"""The options that several verbs of ``dph-corpus`` share."""
 
 from dataclasses import MISSING, Field, fields
 from functools import wraps
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dph_corpus.settings import SettingOption
     from dph_corpus.shards import Corpus, Flow, Passage
 
+
+_PACKAGE = Path(__file__).parents[1]
+RECIPES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
+"""In a wheel, and in a checkout or an unpacked source distribution."""
 
 # What a stage did, for people or as JSON: the last thing that each verb prints.
 
@@ -183,7 +187,7 @@ AnyOutOption = Annotated[
         metavar="DIR|URL",
         parser=place_of,
         help=f"{_OUT[:-1]}. At a URL such as s3://bucket/code, other machines can help: "
-        "`dph corpus work`.",
+        "`dph-corpus work`.",
     ),
 ]
 ShardsOption = Annotated[

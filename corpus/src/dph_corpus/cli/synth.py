@@ -1,4 +1,4 @@
-"""``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
+"""``dph-corpus synth``: rows that a model writes and that are kept because they were executed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dph_corpus.instruct import InstructFile
 
 
-# ``dph corpus instruct``: the rows of one stage of fine-tuning.
+# ``dph-corpus instruct``: the rows of one stage of fine-tuning.
 
 
 def instruct(
@@ -55,7 +55,7 @@ def instruct(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows for `dph sft` from parts, without copies.
+    """Write rows for `dph-corpus sft` from parts, without copies.
 
     DIR/rows.jsonl has a uniform sample of each part, without rows of a test set. A shortfall is
     reported.

@@ -48,8 +48,8 @@ class ModelWriter:
         return [group[0].text for group in drawn]
 
 
-def open_generator(settings: SynthSettings) -> Generator:
-    """The generator that is named; a model of ours is loaded.
+def open_generator(settings: SynthSettings, modules: Sequence[Path] = ()) -> Generator:
+    """The generator that is named, a function in ``modules``; a model of ours is loaded.
 
     Raises:
         SettingsError: the function, the server's address or its key is none.
@@ -57,7 +57,7 @@ def open_generator(settings: SynthSettings) -> Generator:
     """
     max_tokens, temperature = settings.max_tokens, settings.temperature
     if settings.generator:
-        return OwnFunction(settings.generator)
+        return OwnFunction(settings.generator, modules)
     if not settings.server:
         return _own_model(settings.model, max_tokens, temperature)
     name = settings.key_env

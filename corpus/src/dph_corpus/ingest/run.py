@@ -243,5 +243,5 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
     found = ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)
     line, too_much = loss_of(found)
     if too_much:
-        raise StageError(f"{line}; to accept it: dph corpus ingest --allow-loss {path}")
+        raise StageError(f"{line}; to accept it: dph-corpus ingest --allow-loss {path}")
     return found

@@ -248,7 +248,7 @@ def with_thresholds(preset: Preset, thresholds: Mapping[str, str]) -> Preset:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise SettingsError(
                 f"the preset {preset.name} has no rule {name!r}{hint} "
-                f"(`dph corpus rules --preset {preset.name}` lists them)"
+                f"(`dph-corpus rules --preset {preset.name}` lists them)"
             )
         rules[name] = _changed(rules[name], preset.rules[name], kind, thresholds[key])
     return replace(preset, rules=rules)
@@ -366,7 +366,7 @@ _RELEASED = "opencoder"
 _HEAD = """\
 # Rules of the corpus filter
 
-`dph corpus filter --preset NAME` drops a file when a rule for its kind says so. A rule compares one
+`dph-corpus filter --preset NAME` drops a file when a rule for its kind says so. A rule compares one
 signal, a number about the text, with a threshold; a file without a value passes. Kinds are
 `text_en`, `text_zh`, the languages with their own thresholds (c, cpp, csharp, go, html, java,
 javascript, python, shell, sql), `data` and `others`; "text" and "code" below stand for all of
@@ -375,7 +375,7 @@ with probability 0.8, by a hash of its id and the rule's name, so the decision o
 the same.
 
 Every example is the content of a file (repeated where a number says so) on which its rule fires;
-a test holds them to it. This page is printed by `dph corpus rules --markdown`.
+a test holds them to it. This page is printed by `dph-corpus rules --markdown`.
 
 | preset | what it is |
 |---|---|

@@ -6,7 +6,7 @@ from pathlib import Path
 from dph._base.files import sha256
 from dph_corpus.rules.own import SUFFIX, fingerprints, open_preset
 from dph_corpus.shards import digest
-from dph_corpus.stage import READING, StageSpec, require
+from dph_corpus.stage import StageSpec
 
 _SECONDS = 300.0
 """For one document. Lexers and parsers take up to a minute for the largest."""
@@ -21,12 +21,10 @@ def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> Sta
         thresholds: conditions in the place of the preset's.
 
     Raises:
-        SettingsError: there is no such preset or rule, a condition cannot be read, or the extra
-            ``corpus`` is not installed.
+        SettingsError: there is no such preset or rule, or a condition cannot be read.
         DataError: the file cannot be read.
     """
     found = open_preset(preset, thresholds)
-    require(READING, "filter")
     settings = {"preset": found.name} | ({"thresholds": dict(thresholds)} if thresholds else {})
     entry, inputs, files = "dph_corpus.rules.stage:make_filter", {}, {}
     if preset.endswith(SUFFIX):

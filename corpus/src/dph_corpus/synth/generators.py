@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Protocol
 
 from dph._base.import_path import load_callable
@@ -41,16 +42,16 @@ class Generator(Protocol):
 
 
 class OwnFunction:
-    """``module:function``, called with prompts and seeds; returns as many texts.
+    """``module:function`` in ``directories``, called with prompts and seeds; returns as many texts.
 
     Raises:
         SettingsError: there is no such function.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, directories: Sequence[Path] = ()) -> None:
         self.identity: Mapping[str, Any] = {"function": path}
         self._function: Callable[[Sequence[str], Sequence[int]], Sequence[str]]
-        self._function = load_callable(path)
+        self._function = load_callable(path, directories)
 
     def __call__(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
         """As ``Generator``."""
