@@ -220,7 +220,7 @@ class Cookbook(Section):
     seed: Count = 0
     model_seed: Count | None = Field(None, description="seed of the models only [default: seed]")
     modules: Annotated[tuple[PlacedPath, ...], Field(strict=False)] = Field(
-        (), description="directories of your own functions [default: the working directory]"
+        (), description="directories of user-defined functions; default: the working directory"
     )
     world: WorldTable | None = None
     corpora: dict[Name, CorpusSettings] = Field(min_length=1)
