@@ -60,4 +60,4 @@ def test_verbs_of_the_corpus_say_where_they_are(dph, words, command):
     code, out, err = dph(*words)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"is `{command}` of the package dph-corpus" in err
-    assert "pip install ./corpus" in err
+    assert "pip install . ./corpus" in err

@@ -95,7 +95,7 @@ def moved(context: typer.Context) -> None:
     command = "dph-corpus" if name == "corpus" else f"dph-corpus {name}"
     raise SettingsError(
         f"`dph {name}` is `{command}` of the package dph-corpus: in a checkout of the repository, "
-        "pip install ./corpus"
+        "pip install . ./corpus"
     )
 
 
