@@ -60,10 +60,6 @@ def licence_spec(
         allow: kinds of licences (``permissive``, ``public-domain``, ...) or SPDX identifiers.
         aliases: what the documents' texts stand for, in addition to ``ALIASES``.
         keep_unstated: keep documents that state no licence.
-
-    Raises:
-        SettingsError: a name of ``allow`` or of ``aliases`` is neither a kind nor an SPDX
-            identifier.
     """
     if not allow:
         raise SettingsError("allow must name at least one kind of licence or SPDX identifier")

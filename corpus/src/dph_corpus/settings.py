@@ -56,9 +56,6 @@ class RecallSettings:
         characters: of the head of a page that are read.
         examples: the most pages of either kind that a round learns from.
         seed: of the classifier.
-
-    Raises:
-        SettingsError: a value is out of range.
     """
 
     rounds: int = option(3, "Maximum number of rounds.", "N")
@@ -189,9 +186,6 @@ class Nearness:
         least_jaccard: a candidate is dropped only if its exact similarity to a kept file is at
             least that. None: candidates of candidates are one group, and one file of it is kept.
         seed: of the hashes.
-
-    Raises:
-        SettingsError: a number is out of range.
     """
 
     bands: int
@@ -236,11 +230,7 @@ those below 0.7 are kept. ``exact`` drops copies alone."""
 
 
 def preset(name: str, least_jaccard: float | None = None) -> Nearness:
-    """The preset of that name, looking closer where ``least_jaccard`` is given.
-
-    Raises:
-        SettingsError: there is none, or the number is out of range.
-    """
+    """The preset of that name, looking closer where ``least_jaccard`` is given."""
     if name not in PRESETS:
         raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
     found = PRESETS[name]

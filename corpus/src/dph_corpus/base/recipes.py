@@ -38,9 +38,6 @@ class WarmupStableDecay:
         decay: steps of annealing; 0: none.
         final: share of the rate at the last step of annealing.
 
-    Raises:
-        SettingsError: a number of steps is negative, or ``final`` is not in (0, 1].
-
     >>> rates = WarmupStableDecay(warmup=2, stable=1, decay=2, final=0.01)
     >>> print(*(rates(step) for step in range(5)))
     0.5 1.0 1.0 0.1 0.01
@@ -245,11 +242,7 @@ KINDS: dict[str, type[BaseRecipe] | type[SFTRecipe]] = {"base": BaseRecipe, "sft
 
 
 def recipe_kind(path: Path) -> str:
-    """``kind`` of a file: base, sft, or '' where it says none, as recipes of RL do.
-
-    Raises:
-        SettingsError: it cannot be read.
-    """
+    """``kind`` of a file: base, sft, or '' where it says none, as recipes of RL do."""
     kind = read_table(path).get("kind", "")
     return kind if isinstance(kind, str) else repr(kind)
 

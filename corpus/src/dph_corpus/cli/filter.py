@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from dph_corpus.explaining import StageWord
 
 
-# ``dph-corpus show``: what a stage kept and dropped.
-
-
 def show(
     directory: Annotated[
         Path,
@@ -39,9 +36,6 @@ def show(
     from dph_corpus.cli.options import print_corpus
 
     print_corpus(open_corpus(directory), as_json=as_json)
-
-
-# ``dph-corpus explain``: every stage's verdict on one file.
 
 
 def explain(
@@ -181,9 +175,6 @@ def filter_documents(
     spec = filter_spec(preset, named_values(thresholds or (), "--threshold", empty=True))
     run = partial(run_stage, spec)
     run_over_shards("filter", source, out, run, engine=engine, workers=workers, as_json=as_json)
-
-
-# ``dph-corpus rules``: what the rules of a preset are.
 
 
 def rules(

@@ -17,8 +17,6 @@ from dph_corpus.cli.options import (
     run_over_shards,
 )
 
-# ``dph-corpus transform``: notices away, personal data and secrets to placeholders.
-
 
 def transform(
     source: AnyInputOption,
@@ -38,9 +36,6 @@ def transform(
 
     run = partial(run_stage, transform_spec())
     run_over_shards("transform", source, out, run, engine=engine, workers=workers, as_json=as_json)
-
-
-# ``dph-corpus licences``: documents whose licence allows it.
 
 
 def licences(

@@ -27,8 +27,6 @@ _PACKAGE = Path(__file__).parents[1]
 RECIPES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
 """In a wheel, and in a checkout or an unpacked source distribution."""
 
-# What a stage did, for people or as JSON: the last thing that each verb prints.
-
 _COUNTS, _NAME = 12, 80
 """Counts that are printed, and characters of their names."""
 _LANGUAGES = 12
@@ -233,11 +231,7 @@ def run_over_shards(
 
 
 def open_workers(engine: str, workers: int | None) -> "Workers":
-    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one.
-
-    Raises:
-        SettingsError: Ray is not installed.
-    """
+    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one."""
     if engine == "ray":
         from dph._processes.jobs.cores import RayJobs, connected_ray
         from dph_corpus.running import do_step
@@ -310,11 +304,7 @@ def _chooser(choices: "Sequence[str]") -> "Callable[[str], str]":
 
 
 def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> dict[str, str]:
-    """The values of an option that is given as NAME=VALUE, once for a name; ``empty`` ones too.
-
-    Raises:
-        SettingsError: one has another form, or its name is there already.
-    """
+    """The values of an option that is given as NAME=VALUE, once for a name; ``empty`` ones too."""
     from dph.errors import SettingsError
 
     found: dict[str, str] = {}

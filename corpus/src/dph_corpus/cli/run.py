@@ -51,9 +51,6 @@ def run(
     typer.echo(f"{report.read_text(encoding='utf-8')}\nreport: {report}")
 
 
-# ``dph-corpus work``: help with a stage that another machine runs.
-
-
 def work(
     directories: Annotated[
         list[Path],

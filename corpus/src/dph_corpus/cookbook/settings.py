@@ -96,11 +96,7 @@ class RecallTable(Section):
         return self
 
     def settings(self, seed: int) -> RecallSettings:
-        """As `dph-corpus recall` takes them.
-
-        Raises:
-            SettingsError: a value is out of range.
-        """
+        """As `dph-corpus recall` takes them."""
         return RecallSettings(
             rounds=self.rounds,
             threshold=self.threshold,
@@ -294,11 +290,7 @@ class Cookbook(Section):
         return self.seed if self.model_seed is None else self.model_seed
 
     def base_recipe(self, directory: Path) -> BaseRecipe:
-        """``[base]`` over the mixtures in ``directory``.
-
-        Raises:
-            SettingsError: there is none, or it is invalid.
-        """
+        """``[base]`` over the mixtures in ``directory``."""
         mixtures = {"corpus": "pretraining"} | (
             {"annealing": "annealing"} if "annealing" in self.mixtures else {}
         )
@@ -307,11 +299,7 @@ class Cookbook(Section):
         return checked(BaseRecipe, table, beside=directory, place="[base]")
 
     def sft_recipe(self, directory: Path) -> SFTRecipe:
-        """``[sft]`` over the base model and the rows in ``directory``.
-
-        Raises:
-            SettingsError: there is none, or it is invalid.
-        """
+        """``[sft]`` over the base model and the rows in ``directory``."""
         table: dict[str, Any] = {"kind": "sft", **self._named("sft")}
         table |= {"model": str(directory / "base" / "model"), **(self.sft or {})}
         table["stages"] = [
@@ -321,11 +309,7 @@ class Cookbook(Section):
         return checked(SFTRecipe, table, beside=directory, place="[sft]")
 
     def rl_recipes(self, model: Path, pool: Path, world: Mapping[str, Any]) -> dict[str, Recipe]:
-        """The recipe of each method of ``[rl]``, over tables of the world.
-
-        Raises:
-            SettingsError: a setting is invalid.
-        """
+        """The recipe of each method of ``[rl]``, over tables of the world."""
         rl = self.rl
         if rl is None:
             return {}

@@ -49,12 +49,7 @@ class ModelWriter:
 
 
 def open_generator(settings: SynthSettings, modules: Sequence[Path] = ()) -> Generator:
-    """The generator that is named, a function in ``modules``; a model of ours is loaded.
-
-    Raises:
-        SettingsError: the function, the server's address or its key is none.
-        ModelError: the model cannot be had.
-    """
+    """The generator that is named, a function in ``modules``; a model of ours is loaded."""
     max_tokens, temperature = settings.max_tokens, settings.temperature
     if settings.generator:
         return OwnFunction(settings.generator, modules)

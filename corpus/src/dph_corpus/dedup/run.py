@@ -56,12 +56,6 @@ def dedup(
         shards: how many to write [default: by the size of the input].
         workers: processes, or a cluster.
         on_progress: told of shards whose documents are marked.
-
-    Raises:
-        SettingsError: rensa is not installed, and near-copies are asked for.
-        DataError: a file cannot be read, or ``out`` is the source's directory or held by another
-            process.
-        StageError: a worker could not do its part.
     """
     settings = nearness.json() | ({"rensa": algorithm_version()} if nearness.bands else {})
     made_by = {"stage": "dedup", "version": VERSION, "settings": settings}

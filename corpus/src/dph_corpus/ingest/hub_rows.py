@@ -43,11 +43,7 @@ class HubRows:
 
     @classmethod
     def of(cls, text: str | Path) -> "HubRows":
-        """The rows that an input names.
-
-        Raises:
-            SettingsError: it has another form.
-        """
+        """The rows that an input names."""
         found = _INPUT.fullmatch(str(text))
         query = parse_qsl(found["query"] or "", keep_blank_values=True) if found else []
         chosen = dict(query)
@@ -68,11 +64,7 @@ class HubRows:
         return f"hf://datasets/{self.repository}@{revision}?{chosen}split={self.split}"
 
     def load(self, *, streaming: bool) -> Any:
-        """The rows as datasets has them.
-
-        Raises:
-            DataError: the Hub or the cache does not have them.
-        """
+        """The rows as datasets has them."""
         try:
             return import_module("datasets").load_dataset(
                 self.repository,
@@ -102,12 +94,7 @@ class HubPieces:
 
 
 def hub_pieces(text: str | Path) -> HubPieces:
-    """The pieces that an input names. Asks the Hub, or looks into the cache if it is not reached.
-
-    Raises:
-        SettingsError: the input has another form.
-        DataError: the Hub has no such data set, or it is not reached and the cache has none.
-    """
+    """The pieces that an input names, of the Hub or else of the cache."""
     of = HubRows.of(text)
     if (commit := _commit(of)) is None:
         files = sorted(each["filename"] for each in of.load(streaming=False).cache_files)
@@ -119,11 +106,7 @@ def hub_pieces(text: str | Path) -> HubPieces:
 
 
 def _commit(of: HubRows) -> str | None:
-    """The commit that the Hub is at; None where it is not reached.
-
-    Raises:
-        DataError: it is reached, and has no such data set or revision, or refuses.
-    """
+    """The commit that the Hub is at; None where it is not reached."""
     hub, errors = import_module("huggingface_hub"), import_module("huggingface_hub.errors")
     transport = errors.HfHubHTTPError.__mro__[1]  # of the HTTP library that it is built on
     try:
@@ -151,9 +134,6 @@ def hub_documents(
         label: the source's.
         facts: fields that a row without them gets.
         columns: the column of a field, where it is none of the usual ones.
-
-    Raises:
-        DataError: the Hub does not give them.
     """
     index, _, count = piece.partition("/")
     rows = HubRows.of(name).load(streaming=True)

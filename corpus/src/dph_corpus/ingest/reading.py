@@ -188,11 +188,7 @@ _NUMBERS = ("stars", "commit_time", "bytes")
 
 
 def column_choices(texts: Sequence[str]) -> dict[str, str]:
-    """Columns by field, of texts FIELD=COLUMN.
-
-    Raises:
-        SettingsError: a text has another form, or a field is unknown or there twice.
-    """
+    """Columns by field, of texts FIELD=COLUMN."""
     found: dict[str, str] = {}
     for text in texts:
         field, equals, column = text.partition("=")

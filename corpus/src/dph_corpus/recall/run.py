@@ -69,11 +69,6 @@ def recall(
             each round are measured on them.
         workers: processes, or a cluster.
         on_progress: told of shards that were scored or cut.
-
-    Raises:
-        DataError: a file cannot be read, there is nothing to learn from, ``out`` holds answers
-            of a person that are not given, is an input's directory or held by another process.
-        StageError: a worker could not do its part.
     """
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
@@ -123,11 +118,7 @@ def _made_by(
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
-    """Records of all rounds (``learnt.Round`` as JSON).
-
-    Raises:
-        DataError: recall has not been run there.
-    """
+    """Records of all rounds (``learnt.Round`` as JSON)."""
     found: Sequence[Mapping[str, Any]] = read_json(out / ROUNDS)["rounds"]
     return found
 

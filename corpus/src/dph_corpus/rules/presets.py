@@ -68,11 +68,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Read ``< 2 or > 10``.
-
-    Raises:
-        ValueError: it is written otherwise.
-    """
+    """Read ``< 2 or > 10``."""
     parts = []
     for part in text.split(" or "):
         sign, _, number = part.partition(" ")
@@ -180,11 +176,7 @@ PRESETS: Mapping[str, str | None] = {"opencoder": None, "fixed": "opencoder", "s
 
 @cache
 def load_preset(name: str) -> Preset:
-    """A preset by name.
-
-    Raises:
-        SettingsError: there is none of that name.
-    """
+    """A preset by name."""
     if name not in PRESETS:
         raise SettingsError(f"a preset of rules is one of {', '.join(PRESETS)}; got {name!r}")
     base = PRESETS[name]
@@ -204,11 +196,7 @@ def load_preset(name: str) -> Preset:
 
 
 def rule_of(row: Mapping[str, Any]) -> FilterRule:
-    """The rule of a row of a table of rules; its conditions are under ``drop``, by kinds.
-
-    Raises:
-        ValueError: a condition or a kind is not known.
-    """
+    """The rule of a row of a table of rules; its conditions are under ``drop``, by kinds."""
     drop = row["drop"]
     conditions = {}
     for family, members in KINDS.items():
@@ -235,10 +223,6 @@ def with_thresholds(preset: Preset, thresholds: Mapping[str, str]) -> Preset:
         thresholds: conditions (``"< 2 or > 10"``, or "" to leave the rule out) by ``RULE``, for all
             kinds that it has, or by ``RULE.KIND``, a kind or family of ``KINDS``. A kind wins over
             its family, and that over the rule alone, whatever their order.
-
-    Raises:
-        SettingsError: there is no such rule, it does not read such files, or a condition cannot
-            be read; the message says what is allowed.
     """
     rules = dict(preset.rules)
     for key in sorted(thresholds, key=_breadth):

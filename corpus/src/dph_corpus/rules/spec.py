@@ -19,10 +19,6 @@ def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> Sta
         preset: a name, or the path of a file of rules (``dph_corpus.rules.own``), which counts by
             its content and the code of its signals.
         thresholds: conditions in the place of the preset's.
-
-    Raises:
-        SettingsError: there is no such preset or rule, or a condition cannot be read.
-        DataError: the file cannot be read.
     """
     found = open_preset(preset, thresholds)
     settings = {"preset": found.name} | ({"thresholds": dict(thresholds)} if thresholds else {})

@@ -144,11 +144,7 @@ _SECONDS = 10.0
 
 
 def holds_encoded_data(text: str) -> bool:
-    """Whether a run of encoded data is longer than 1,024 characters, or all are over half.
-
-    Raises:
-        TimeoutError: the search takes too long.
-    """
+    """Whether a run of encoded data is longer than 1,024 characters, or all are over half."""
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     if not _may_hold_hexadecimal(data):
         hexadecimal = []

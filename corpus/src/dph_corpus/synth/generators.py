@@ -33,20 +33,12 @@ class Generator(Protocol):
         ...
 
     def __call__(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-        """The answers, in order.
-
-        Raises:
-            GeneratorError: there are none.
-        """
+        """The answers, in order."""
         ...
 
 
 class OwnFunction:
-    """``module:function`` in ``directories``, called with prompts and seeds; returns as many texts.
-
-    Raises:
-        SettingsError: there is no such function.
-    """
+    """``module:function`` in ``directories``: takes prompts and seeds, returns as many texts."""
 
     def __init__(self, path: str, directories: Sequence[Path] = ()) -> None:
         self.identity: Mapping[str, Any] = {"function": path}
@@ -75,9 +67,6 @@ class Server:
         key: sent as a bearer token, if there is one.
         together: requests at a time.
         timeout: seconds for one answer.
-
-    Raises:
-        SettingsError: the URL is none.
     """
 
     def __init__(

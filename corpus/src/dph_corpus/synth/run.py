@@ -62,10 +62,6 @@ def synthesise(
         out: the directory to write.
         generator: all that its answers depend on but prompts and seeds, as JSON.
         on_progress: told of answers that were judged.
-
-    Raises:
-        GeneratorError: the generator failed; chunks that are done stay.
-        DataError: ``out`` is held by another process.
     """
     kind = settings.kind
     made_by = {"stage": "synth", "version": VERSION, "settings": settings.json(generator)}

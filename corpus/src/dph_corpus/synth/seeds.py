@@ -113,10 +113,6 @@ def seeds_of(settings: SynthSettings, open_documents: Callable[[Path], Corpus]) 
     Args:
         settings: kind, the place that rows of it start from, and how many.
         open_documents: opens the corpus at ``settings.input``.
-
-    Raises:
-        SettingsError: a module is not one that programs may import.
-        DataError: a database or a corpus cannot be read.
     """
     if settings.kind == DOCUMENTATION:
         names = [name.strip() for name in settings.modules.split(",") if name.strip()]
@@ -142,11 +138,7 @@ def _document_seed(document: Document) -> Seed:
 
 
 def signature_seeds(modules: Sequence[str]) -> list[Seed]:
-    """The public functions of ``modules`` with their signatures and doc strings.
-
-    Raises:
-        SettingsError: a module is none that programs may import.
-    """
+    """The public functions of ``modules`` with their signatures and doc strings."""
     if strange := [name for name in modules if name not in PURE_MODULES]:
         raise SettingsError(
             f"{strange[0]!r} is not among the modules that kept programs may import: "
@@ -172,11 +164,7 @@ def _functions(name: str) -> Iterator[Seed]:
 
 
 def database_seeds(databases: Path) -> list[Seed]:
-    """The SQLite databases ``<name>/<name>.sqlite`` of a directory, by schemas with example values.
-
-    Raises:
-        DataError: there is none, or one cannot be read.
-    """
+    """The databases ``<name>/<name>.sqlite`` of a directory, by schemas with example values."""
     if not databases.is_dir():
         raise DataError(f"there is no directory of databases {databases}")
     names = sorted(path.name for path in databases.iterdir() if path.is_dir())
