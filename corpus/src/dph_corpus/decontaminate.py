@@ -310,16 +310,7 @@ def decontaminate(
     workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
-    """Drop the documents of ``source`` that share something with a test set.
-
-    Args:
-        source: what is read.
-        out: the directory to write.
-        sets: files of tests by the names that the report uses (``test_sets.write_index``).
-        checks: of ``CHECKS``, those to be made.
-        workers: processes, or a cluster.
-        on_progress: told of finished shards.
-    """
+    """Drop the documents of ``source`` that share something with a test set."""
     if unknown := [check for check in checks if check not in CHECKS]:
         raise SettingsError(f"a check is one of {', '.join(CHECKS)}, got {unknown[0]!r}")
     if not sets or not checks:

@@ -192,14 +192,6 @@ def instruct(
     Rows are taken and written in the order of a hash of what they say: a uniform sample of each
     part, mixed, that does not depend on the order of the files. A part with too few rows leaves a
     shortfall, which the manifest tells; no other part fills it.
-
-    Args:
-        parts: files of rows, by name.
-        out: directory that is written.
-        quotas: rows of each part, by its name.
-        sets: test sets by name; a row that shares something with one is left out.
-        checks: by what rows are compared with them.
-        on_progress: told of every part that is read.
     """
     _require_quotas(parts, quotas)
     sets = sets or {}

@@ -198,14 +198,6 @@ def mix(
 
     A part that has less than its share is told in the manifest's counts (``short <part>``, bytes)
     and never made up for by another; ``taken <language>`` has the bytes of one with a cap.
-
-    Args:
-        parts: corpora by the names of the shares.
-        out: the directory to write.
-        mixture: what is wanted.
-        shards: how many to write [default: by the budget].
-        workers: processes, or a cluster.
-        on_progress: told of finished shards.
     """
     _check(parts, mixture)
     names = sorted(parts)

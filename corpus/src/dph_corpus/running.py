@@ -132,13 +132,7 @@ BOARDS = (".done", ".work/done", ".spills/.done")
 
 
 class Board:
-    """The board below ``directory``: a step, a claim of who does it and an answer, a file each.
-
-    Args:
-        directory: next to the notes.
-        claims: of this process.
-        title: the name of the stage, told with the progress.
-    """
+    """The board below ``directory``: a step, a claim of who does it and an answer, a file each."""
 
     def __init__(self, directory: Path, claims: remote.Claims, title: str = "") -> None:
         self.directory, self._claims, self.title = directory, claims, title
@@ -257,14 +251,7 @@ def help_with(
     idle: float,
     on_progress: Callable[[int, str], object] = lambda _amount, _note: None,
 ) -> int:
-    """Do steps of stages that other machines run, and return how many were done.
-
-    Args:
-        directories: what those stages write, in a store.
-        workers: processes.
-        idle: seconds without a step to do after which this ends.
-        on_progress: told of steps done.
-    """
+    """Do steps of stages that other machines run, and return how many were done."""
     for directory in directories:
         if remote.url_of(directory) is None:
             raise DataError(

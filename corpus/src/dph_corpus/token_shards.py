@@ -199,15 +199,6 @@ def tokenize(
     The same documents and tokenizer make the same bytes, whatever the workers and however often it
     was killed. Documents are in the order of the corpus, which is by hash: they need no shuffling.
 
-    Args:
-        source: what is read.
-        out: the directory to write.
-        tokenizer: a directory with ``tokenizer.json``.
-        form: one of FORMATS.
-        end: the token after each document [default: the tokenizer's eos_token].
-        workers: processes, or a cluster.
-        on_progress: told of shards that are written.
-
     Returns:
         The content of ``manifest.json``.
     """

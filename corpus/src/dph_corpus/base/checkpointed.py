@@ -170,13 +170,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
 
 
 def lm_card(recipe: LMRecipe, facts: Mapping[str, Any], *, tags: Sequence[str] = ()) -> str:
-    """The card as markdown, with the Hub's metadata before it.
-
-    Args:
-        recipe: what the model was made by; paths lose their directories.
-        facts: what to say of data and result, by name.
-        tags: more tags of the Hub.
-    """
+    """The card as markdown, with the Hub's metadata before it."""
     metadata = ModelCardData(
         library_name="transformers", pipeline_tag="text-generation", tags=["dph", *tags]
     ).to_yaml()
@@ -204,13 +198,7 @@ MODEL, MADE_FROM, METRICS, CHECKPOINTS = "model", "made_from.json", "metrics.jso
 
 
 def begin(directory: Path, made_from: Mapping[str, Any], *, replace: bool) -> bool:
-    """Prepare ``directory`` for a training made from ``made_from``; True if it is finished.
-
-    Args:
-        directory: of the training.
-        made_from: all that the weights depend on, as JSON.
-        replace: remove what was made from something else.
-    """
+    """Prepare ``directory`` for a training made from ``made_from``; True if it is finished."""
     marker = make_directory(directory) / MADE_FROM
     found = read_json(marker) if marker.is_file() else None
     if found is not None and found != made_from:

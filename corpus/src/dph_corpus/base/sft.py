@@ -183,12 +183,6 @@ def train_sft(
     A stage leaves ``directory/<stage>/model``. Finished stages that were made from the same are
     kept; one that was killed goes on from its newest checkpoint.
 
-    Args:
-        recipe: what is trained.
-        directory: where the stages write.
-        progress: told of the steps.
-        replace: remove a stage that was made from something else.
-
     Raises:
         SettingsError: TRL is not installed, or the device is not there.
         DataError: rows are missing or malformed, or another process writes there.

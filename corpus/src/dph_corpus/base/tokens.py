@@ -93,12 +93,6 @@ class Blocks:
 
     A block may hold the end of one document and the beginning of the next, which see each other, as
     is usual in pre-training. The last tokens of a shard that fill no block are left out.
-
-    Args:
-        shards: token ids.
-        length: tokens of a block.
-        seed: of the order.
-        name: of the mixture; two mixtures have orders of their own.
     """
 
     shards: Sequence[NDArray[np.uint32]]

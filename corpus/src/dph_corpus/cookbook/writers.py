@@ -14,14 +14,7 @@ from dph_corpus.synth.generators import Generator, OwnFunction, Server
 
 
 class ModelWriter:
-    """Draws one answer to each prompt, decided by its seed, whatever the batch.
-
-    Args:
-        sampler: what draws.
-        encode: a prompt's tokens.
-        parameters: how to draw.
-        identity: what tells this model from others, as JSON.
-    """
+    """Draws one answer to each prompt, decided by its seed, whatever the batch."""
 
     def __init__(
         self,

@@ -80,13 +80,7 @@ class HubRows:
 
 @dataclass(frozen=True, slots=True)
 class HubPieces:
-    """Pieces of a data set that are read one at a time.
-
-    Args:
-        version: the commit, configuration and split; "" for files of the cache.
-        pinned: the name at that commit.
-        pieces: of the stream, "0/12" and so on, or files of the cache.
-    """
+    """Pieces of a data set that are read one at a time."""
 
     version: str
     pinned: str
@@ -126,15 +120,7 @@ def hub_documents(
     facts: Mapping[str, Any],
     columns: Mapping[str, str],
 ) -> Iterator[Document | Skip]:
-    """The documents of one piece of a stream; only columns that documents have are read.
-
-    Args:
-        name: the rows at a commit.
-        piece: "0/12" and so on.
-        label: the source's.
-        facts: fields that a row without them gets.
-        columns: the column of a field, where it is none of the usual ones.
-    """
+    """The documents of one piece of a stream; only columns that documents have are read."""
     index, _, count = piece.partition("/")
     rows = HubRows.of(name).load(streaming=True)
     if fit := [each for each in rows.column_names or () if each in row_columns(columns)]:

@@ -206,14 +206,7 @@ def column_choices(texts: Sequence[str]) -> dict[str, str]:
 def row_documents(
     path: Path, label: str, facts: Mapping[str, Any], columns: Mapping[str, str]
 ) -> Iterator[Document | Skip]:
-    """The documents of a file of rows.
-
-    Args:
-        path: the file.
-        label: the source's.
-        facts: fields that a row without them gets.
-        columns: the column of a field, where it is none of the usual ones.
-    """
+    """The documents of a file of rows."""
     place = "the beginning"
     try:
         rows = _TABLES.get(path.suffix, _json_rows)(path)

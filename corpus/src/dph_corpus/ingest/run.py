@@ -52,13 +52,6 @@ def ingest(
 
     The same inputs make the same bytes, whatever their order, the workers, and however often it
     was killed. What cannot become a document is counted by reason (``skipped.parquet``).
-
-    Args:
-        units: what to read.
-        out: the directory to write.
-        shards: how many there are to be [default: one for every 128 MB].
-        workers: processes, or a cluster.
-        on_progress: told of units that were read; the shards are not counted.
     """
     if shards is not None and not 1 <= shards <= MOST_SHARDS:
         raise SettingsError(f"shards must lie in 1..{MOST_SHARDS}, got {shards}")

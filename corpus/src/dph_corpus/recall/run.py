@@ -56,20 +56,7 @@ def recall(
     workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
-    """Keep the pages that are like the seeds, after rounds of learning.
-
-    Args:
-        pages: what is searched.
-        seeds: documents that are what is looked for.
-        out: the directory to write.
-        settings: how.
-        patterns: a reviewed ``url_patterns.csv``; without one nothing joins the seed, and the first
-            round is the last.
-        labelled: pages (``id``) with the truth about them (``relevant``): recall and precision of
-            each round are measured on them.
-        workers: processes, or a cluster.
-        on_progress: told of shards that were scored or cut.
-    """
+    """Keep the pages that are like the seeds, after rounds of learning."""
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
     made_by = _made_by(pages, seeds, settings, accepted(answers), labels)

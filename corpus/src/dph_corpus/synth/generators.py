@@ -57,17 +57,7 @@ class OwnFunction:
 
 
 class Server:
-    """A server with OpenAI's ``/v1/chat/completions``, such as vLLM's, llama.cpp's or Ollama's.
-
-    Args:
-        url: up to ``/v1``.
-        model: the model's name there.
-        max_tokens: of an answer.
-        temperature: of sampling.
-        key: sent as a bearer token, if there is one.
-        together: requests at a time.
-        timeout: seconds for one answer.
-    """
+    """A server with OpenAI's ``/v1/chat/completions``, such as vLLM's, llama.cpp's or Ollama's."""
 
     def __init__(
         self,

@@ -108,12 +108,7 @@ class Seed:
 
 
 def seeds_of(settings: SynthSettings, open_documents: Callable[[Path], Corpus]) -> list[Seed]:
-    """Subjects of rows, at most ``settings.most``.
-
-    Args:
-        settings: kind, the place that rows of it start from, and how many.
-        open_documents: opens the corpus at ``settings.input``.
-    """
+    """Subjects of rows, at most ``settings.most``."""
     if settings.kind == DOCUMENTATION:
         names = [name.strip() for name in settings.modules.split(",") if name.strip()]
         return signature_seeds(names)[: settings.most]
