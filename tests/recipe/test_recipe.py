@@ -269,7 +269,7 @@ def test_no_key_is_listed_twice():
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
-OF_RUNS = [path for path in sorted(RECIPES.rglob("*.toml"))]
+OF_RUNS = sorted(RECIPES.rglob("*.toml"))
 
 
 @pytest.mark.parametrize("path", OF_RUNS, ids=lambda path: path.stem)
