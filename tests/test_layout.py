@@ -1,4 +1,4 @@
-"""What holds for every file of the package: no cycle of imports, nothing longer than a screen."""
+"""What holds for every file of the packages: no cycle of imports, nothing longer than a screen."""
 
 import ast
 import re
@@ -6,14 +6,23 @@ import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import dph
 from dph.recipe import Recipe
 
+ROOT = Path(__file__).parents[1]
 PACKAGE = Path(dph.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
-SETTINGS = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["tool"]
+PACKAGES = {place.name: place for place in (PACKAGE, ROOT / "corpus/src/dph_corpus", ROOT / "lab")}
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+of_every_package = pytest.mark.parametrize("package", PACKAGES.values(), ids=PACKAGES)
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 500
+
+
+def files_of(package):
+    """The files of a package but its tests."""
+    return sorted(path for path in package.rglob("*.py") if package / "tests" not in path.parents)
 
 
 def module_of(path, package):
@@ -40,7 +49,7 @@ def imported(tree, package_of_file, paths):
 
 def import_graph(package):
     """The files that each file imports, by their dotted names."""
-    paths = {module_of(path, package): path for path in sorted(package.rglob("*.py"))}
+    paths = {module_of(path, package): path for path in files_of(package)}
     graph = {}
     for module, path in paths.items():
         parts = module.split(".")
@@ -58,8 +67,9 @@ def cycle_of(graph):
     return []
 
 
-def test_no_file_imports_itself_through_others():
-    assert cycle_of(import_graph(PACKAGE)) == []
+@of_every_package
+def test_no_file_imports_itself_through_others(package):
+    assert cycle_of(import_graph(package)) == []
 
 
 def test_a_cycle_is_found_whatever_kind_of_import_closes_it(tmp_path):
@@ -95,14 +105,14 @@ def test_a_package_that_gives_names_of_its_modules_closes_no_cycle_by_itself(tmp
     assert set(cycle_of(import_graph(package))) == {"app", "app.one", "app.two"}
 
 
-def arrows_by_strings():
+def arrows_by_strings(package):
     """Every ``"dph.module:name"`` in a file of the package, with the file's dotted name."""
-    path = re.compile(r"dph(\.\w+)+:\w+")
-    for file in FILES:
+    path = re.compile(rf"({'|'.join(PACKAGES)})(\.\w+)+:\w+")
+    for file in files_of(package):
         for node in ast.walk(ast.parse(file.read_text())):
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and path.fullmatch(text):
-                yield module_of(file, PACKAGE), text
+                yield module_of(file, package), text
 
 
 def floor_of(module):
@@ -115,7 +125,7 @@ def floor_of(module):
 
 def test_arrows_against_the_order_of_the_wings_are_declared_where_the_linter_reads_them():
     found = {}
-    for module, path in arrows_by_strings():
+    for module, path in arrows_by_strings(PACKAGE):
         target = path.partition(":")[0]
         if floor_of(target) > floor_of(module):
             found.setdefault(module, set()).add(".".join(target.split(".")[:2]))
@@ -125,7 +135,8 @@ def test_arrows_against_the_order_of_the_wings_are_declared_where_the_linter_rea
 
 def names_at_the_top(module):
     """What a file defines or imports at its top level."""
-    file = PACKAGE.parent.joinpath(*module.split("."))
+    top, *rest = module.split(".")
+    file = PACKAGES[top].joinpath(*rest)
     file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -137,44 +148,46 @@ def names_at_the_top(module):
             yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def test_an_arrow_by_string_leads_to_something():
-    for module, path in arrows_by_strings():
+@of_every_package
+def test_an_arrow_by_string_leads_to_something(package):
+    for module, path in arrows_by_strings(package):
         target, _, name = path.partition(":")
         assert name in set(names_at_the_top(target)), f"{module} names {path}"
 
 
-def test_no_file_is_longer_than_five_hundred_lines():
-    lengths = {module_of(path, PACKAGE): len(path.read_text().splitlines()) for path in FILES}
+@of_every_package
+def test_no_file_is_longer_than_five_hundred_lines(package):
+    lengths = {path: len(path.read_text().splitlines()) for path in files_of(package)}
     assert {name: n for name, n in lengths.items() if n > LONGEST_FILE} == {}
 
 
-def test_no_function_is_longer_than_sixty_lines():
+@of_every_package
+def test_no_function_is_longer_than_sixty_lines(package):
     lengths = {
-        f"{module_of(path, PACKAGE)}.{node.name}": node.end_lineno - node.lineno + 1
-        for path in FILES
+        f"{module_of(path, package)}.{node.name}": node.end_lineno - node.lineno + 1
+        for path in files_of(package)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: n for name, n in lengths.items() if n > LONGEST_FUNCTION} == {}
 
 
-def test_public_names_of_classes_are_unique():
+@pytest.mark.parametrize("package", [PACKAGES["dph"], PACKAGES["dph_corpus"]], ids=str)
+def test_public_names_of_classes_are_unique(package):
     places = {}
-    for path in FILES:
+    for path in files_of(package):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(module_of(path, PACKAGE))
+                places.setdefault(node.name, []).append(module_of(path, package))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_the_package_has_twelve_wings():
+def test_the_package_has_its_wings():
     wings = [
         "_base",
         "_processes",
         "cli",
-        "corpus",
         "engines",
-        "lab",
         "loss",
         "model",
         "recipe",
@@ -190,26 +203,39 @@ def test_the_package_has_twelve_wings():
 
 
 def _dotted_names(text):
-    return {found[1] for found in re.finditer(r"(?<![\w/.])(dph(?:\.[a-z_]\w*){2,})", text)}
+    names = rf"(?<![\w/.])((?:{'|'.join(PACKAGES)})(?:\.[a-z_]\w*){{2,}})"
+    return {found[1] for found in re.finditer(names, text)}
+
+
+def _leads_to_a_module(package, name):
+    place = PACKAGES[package] / name
+    return place.is_dir() or place.with_suffix(".py").is_file()
 
 
 def test_a_dotted_name_in_any_text_begins_with_a_module_that_exists():
     """Strings, comments, pages and settings that name a module follow it when it moves."""
-    root = PACKAGE.parents[1]
     suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".mplstyle", ".j2", ".html"}
-    places = ("src", "docs", "recipes", "website", "examples", "README.md", "CONTRIBUTING.md")
+    places = (
+        "src",
+        "docs",
+        "recipes",
+        "website",
+        "examples",
+        "corpus",
+        "README.md",
+        "CONTRIBUTING.md",
+    )
     files = [
         f
         for place in places
-        for f in ((root / place).rglob("*"), [root / place])[place.endswith("md")]
+        for f in ((ROOT / place).rglob("*"), [ROOT / place])[place.endswith("md")]
     ]
     wrong = {
-        (str(path.relative_to(root)), name)
+        (str(path.relative_to(ROOT)), name)
         for path in files
         if path.suffix in suffixes
         for name in _dotted_names(path.read_text("utf-8"))
         if name.split(".")[1] not in {*Recipe.model_fields, *dir(dph)}  # settings of verl's
-        and not (PACKAGE / name.split(".")[1]).is_dir()
-        and not (PACKAGE / f"{name.split('.')[1]}.py").is_file()
+        and not _leads_to_a_module(*name.split(".")[:2])
     }
     assert not wrong

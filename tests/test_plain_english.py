@@ -8,7 +8,7 @@ import pytest
 
 import dph
 
-PACKAGE = Path(dph.__file__).parent
+PACKAGES = [Path(dph.__file__).parent, Path(__file__).parents[1] / "corpus/src/dph_corpus"]
 TEXTS = (".html", ".js", ".toml", ".yaml")
 
 PHRASES = {
@@ -115,14 +115,16 @@ def test_a_phrase_is_found_and_its_replacement_named(text, better):
     assert phrases_of(text) == ([better] if better else [])
 
 
-def test_no_message_has_a_phrase_that_reads_as_translated():
-    files = [p for p in sorted(PACKAGE.rglob("*")) if p.suffix in (".py", *TEXTS)]
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_no_message_has_a_phrase_that_reads_as_translated(package):
+    files = [p for p in sorted(package.rglob("*")) if p.suffix in (".py", *TEXTS)]
     assert [fault for path in files for fault in faults(path)] == []
 
 
-def test_no_docstring_begins_with_a_headless_clause():
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_no_docstring_begins_with_a_headless_clause(package):
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(package.rglob("*.py")):
         for text in docstrings(ast.parse(path.read_text())):
             first = text.value.strip().partition("\n")[0] if isinstance(text.value, str) else ""
             if HEADLESS.search(first):

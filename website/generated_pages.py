@@ -51,10 +51,6 @@ PACKAGES = (
     "dph.results.publish",
     "lab.worlds",
     "lab.quickstart",
-    "dph_corpus",
-    "dph_corpus.base",
-    "dph_corpus.ablation",
-    "dph_corpus.cookbook",
 )
 """What a user may import."""
 ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.css")]

@@ -18,7 +18,7 @@ def code_corpus(directory, count=60):
 
 
 def base_recipe(corpus, annealing=None, **train):
-    """A recipe of ``dph base`` over a corpus; ``train`` wins over what stands here."""
+    """A recipe of ``dph-corpus base`` over a corpus; ``train`` wins over what stands here."""
     usual = {
         "steps": 6,
         "warmup_steps": 2,
@@ -41,7 +41,7 @@ def base_recipe(corpus, annealing=None, **train):
 
 
 def sft_recipe(model, rows, *, names=("broad", "narrow"), **stage):
-    """A recipe of ``dph sft`` with a stage for each name, all over the same rows."""
+    """A recipe of ``dph-corpus sft`` with a stage for each name, all over the same rows."""
     usual = {
         "rows": [str(rows)],
         "max_tokens": 48,

@@ -253,7 +253,7 @@ def test_somebody_who_writes_there_is_not_disturbed(tmp_path, store):
     out = remote.placed(f"{url}/out")
     with remote.Claims(0.05) as other:
         assert other.take(out / ".writer")
-        refused = f"writing into {url}/out; help it with `dph corpus work"
+        refused = f"writing into {url}/out; help it with `dph-corpus work"
         with pytest.raises(DataError, match=refused):
             run_stage(spec, source, out)
 

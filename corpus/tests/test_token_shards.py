@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from dph.cli import main
 from dph.errors import DataError, SettingsError
+from dph_corpus.cli import main
 from dph_corpus.documents import Document
 from dph_corpus.token_shards import tokenize
 from small_corpora import numbered, small_corpus
@@ -144,7 +144,7 @@ def test_what_cannot_be_used_is_told(tmp_path):
 def test_the_verb_says_what_it_wrote(tmp_path, capsys):
     corpus_of(tmp_path / "in")
     tokenizer_in(tmp_path / "tokens")
-    words = ["corpus", "tokenize", "--input", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
+    words = ["tokenize", "--input", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
     assert main([*words, "--tokenizer", str(tmp_path / "tokens"), "--workers", "1"]) == 0
     assert "tokenize: 104 documents, " in capsys.readouterr().out
 

@@ -44,4 +44,20 @@ def test_set_overrides_a_setting_in_every_verb_that_has_it():
         if "--set" in option.opts
     }
     assert all(option.metavar == "KEY=VALUE" and option.multiple for option in options.values())
-    assert options.keys() >= {"dph run", "dph base", "dph sft", "dph interpolate", "dph corpus run"}
+    assert options.keys() >= {"dph run", "dph interpolate"}
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["corpus", "dedup", "--input", "a"], "dph-corpus"),
+        (["corpus"], "dph-corpus"),
+        (["base", "b.toml"], "dph-corpus base"),
+        (["sft", "--help"], "dph-corpus sft"),
+    ],
+)
+def test_verbs_of_the_corpus_say_where_they_are(dph, words, command):
+    code, out, err = dph(*words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert f"is `{command}` of the package dph-corpus" in err
+    assert "pip install . ./corpus" in err

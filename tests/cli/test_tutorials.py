@@ -10,12 +10,10 @@ import doctest
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-import dph as package
 from lab.worlds.lookup.base_model import train_base_model
 from lab.worlds.lookup.kind import build_world
 from report_runs import make_runs
@@ -116,28 +114,6 @@ def test_a_recipe_for_one_gpu_is_checked(follow):
     *_, checked = follow("gpu")
     assert "valid, method dph_f" in checked
     assert "a run would fetch" in checked
-
-
-def test_a_corpus_is_made_of_two_repositories(follow, tmp_path):
-    write_repositories(tmp_path)
-    *_, explained, _, mixed = follow("corpus")
-    assert explained.startswith("ingest (work/raw): kept (code, python")
-    assert "mix: kept" in mixed
-
-
-def write_repositories(place):
-    """A git repository and a plain directory, and a test set."""
-    source = Path(package.__file__).parent
-    app, tools = place / "repositories/app", place / "repositories/tools"
-    (app / "app").mkdir(parents=True)
-    tools.mkdir()
-    shutil.copy(source / "records.py", app / "app/inventory.py")
-    shutil.copy(source / "errors.py", tools / "errors.py")
-    shutil.copy(source / "errors.py", tools / "copy.py")
-    git = ["git", "-C", str(app), "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *words], check=True)
-    (place / "problems.jsonl").write_text('{"problem_id": "1", "prompt": "Add 1 and 2."}\n')
 
 
 def test_a_pool_is_made_before_the_script_changes(follow, tmp_path, speller):

@@ -13,7 +13,6 @@ from dph.recipe import (
 )
 from dph.recipe.keys import NAMES_ELSEWHERE, known_keys
 from dph.recipe.objective import SHORTHAND
-from dph_corpus.base.recipes import recipe_kind
 
 TEXT = """
 method = "dph_js"
@@ -270,7 +269,7 @@ def test_no_key_is_listed_twice():
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
-OF_RUNS = [path for path in sorted(RECIPES.rglob("*.toml")) if not recipe_kind(path)]
+OF_RUNS = sorted(RECIPES.rglob("*.toml"))
 
 
 @pytest.mark.parametrize("path", OF_RUNS, ids=lambda path: path.stem)

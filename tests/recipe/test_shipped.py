@@ -4,7 +4,6 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.recipe import load_recipe
-from dph.recipe import recipe as shipped
 from dph.recipe.recipe import copy_recipe, shipped_recipes
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -64,7 +63,6 @@ def test_what_is_there_stays(tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_an_installation_that_lacks_them_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(shipped, "_PLACES", (tmp_path / "none",))
+def test_an_installation_that_lacks_them_says_so(tmp_path):
     with pytest.raises(DataError, match="has no recipes"):
-        shipped_recipes()
+        shipped_recipes([tmp_path / "none"])

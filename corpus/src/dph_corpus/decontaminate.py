@@ -112,9 +112,6 @@ def write_index(sets: Mapping[str, Path], path: Path) -> dict[str, tuple[int, in
 
     Returns:
         For each set how many of its items are too short to be found, and how many it has.
-
-    Raises:
-        DataError: a file cannot be read, has no rows, or a row is not an object.
     """
     found: dict[tuple[str, str, int], str] = {}
     sizes: dict[str, tuple[int, int]] = {}
@@ -137,11 +134,7 @@ def write_index(sets: Mapping[str, Path], path: Path) -> dict[str, tuple[int, in
 
 
 def read_index(path: Path) -> TestSets:
-    """The index at ``path``.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """The index at ``path``."""
     grams: list[tuple[int, str]] = []
     named: dict[str, dict[str, str]] = {kind: {} for kind in (ENTRY_POINT, QUERY, DATABASE)}
     for row in read_table(path, tuple(INDEX.names)):
@@ -317,21 +310,7 @@ def decontaminate(
     workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
-    """Drop the documents of ``source`` that share something with a test set.
-
-    Args:
-        source: what is read.
-        out: the directory to write.
-        sets: files of tests by the names that the report uses (``test_sets.write_index``).
-        checks: of ``CHECKS``, those to be made.
-        workers: processes, or a cluster.
-        on_progress: told of finished shards.
-
-    Raises:
-        SettingsError: there is no set, or a check is unknown.
-        DataError: a file cannot be read, or ``out`` is the source's directory, holds a set where
-            the index goes, or is held by another process.
-    """
+    """Drop the documents of ``source`` that share something with a test set."""
     if unknown := [check for check in checks if check not in CHECKS]:
         raise SettingsError(f"a check is one of {', '.join(CHECKS)}, got {unknown[0]!r}")
     if not sets or not checks:

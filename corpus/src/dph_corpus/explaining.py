@@ -41,9 +41,6 @@ def explain(document_id: str, directories: Sequence[Path]) -> list[StageWord]:
     """The verdicts of the stages in ``directories`` on a document, in the order in which they ran.
 
     A directory is a stage's own, or one that holds those of several stages.
-
-    Raises:
-        DataError: a directory holds no stage, or none of them saw the document.
     """
     corpora = [corpus for directory in directories for corpus in _stages(directory)]
     corpora.sort(key=lambda corpus: len(corpus.manifest.history))

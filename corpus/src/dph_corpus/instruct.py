@@ -65,11 +65,7 @@ class InstructRow:
 
 
 def instruct_row(part: str, value: Any, place: str) -> InstructRow:
-    """Check a row.
-
-    Raises:
-        DataError: it has neither messages nor a prompt and a response, or it is no JSON in UTF-8.
-    """
+    """Check a row."""
     if not isinstance(value, Mapping) or len(texts := [*row_texts(value)]) < 2:
         raise DataError(
             f"{place}: a row must have a prompt and a response, or messages; got {value!r:.80}"
@@ -117,10 +113,6 @@ class Contamination:
         checks: of ``CHECKS``. Tasks whose prompts all begin with the same schema share ten words
             by nature and are told apart by the whole prompt.
         index: where the index of the sets is written.
-
-    Raises:
-        SettingsError: a check is unknown.
-        DataError: a set cannot be read, or is empty.
     """
 
     def __init__(self, sets: Mapping[str, Path], checks: Sequence[str], index: Path) -> None:
@@ -200,18 +192,6 @@ def instruct(
     Rows are taken and written in the order of a hash of what they say: a uniform sample of each
     part, mixed, that does not depend on the order of the files. A part with too few rows leaves a
     shortfall, which the manifest tells; no other part fills it.
-
-    Args:
-        parts: files of rows, by name.
-        out: directory that is written.
-        quotas: rows of each part, by its name.
-        sets: test sets by name; a row that shares something with one is left out.
-        checks: by what rows are compared with them.
-        on_progress: told of every part that is read.
-
-    Raises:
-        SettingsError: quotas are not those of the parts, or a check is unknown.
-        DataError: a file cannot be read, a row is malformed, or no row is left.
     """
     _require_quotas(parts, quotas)
     sets = sets or {}

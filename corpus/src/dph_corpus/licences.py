@@ -13,10 +13,8 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph_corpus.documents import Document
-from dph_corpus.stage import DocumentOutcome, DocumentStage, Drop, StageSpec, require
+from dph_corpus.stage import DocumentOutcome, DocumentStage, Drop, StageSpec
 
-READING_LICENCES = {"license_expression": "license-expression"}
-"""Packages that read SPDX expressions, by module."""
 UNSTATED, UNKNOWN, LICENCE = "unstated", "unknown", "licence"
 """Reasons: no licence is stated, what is stated is not one, or it is not allowed."""
 _LONGEST = 300
@@ -62,12 +60,7 @@ def licence_spec(
         allow: kinds of licences (``permissive``, ``public-domain``, ...) or SPDX identifiers.
         aliases: what the documents' texts stand for, in addition to ``ALIASES``.
         keep_unstated: keep documents that state no licence.
-
-    Raises:
-        SettingsError: license-expression is not installed, or a name of ``allow`` or of ``aliases``
-            is neither a kind nor an SPDX identifier.
     """
-    require(READING_LICENCES, "licences")
     if not allow:
         raise SettingsError("allow must name at least one kind of licence or SPDX identifier")
     if wrong := [name for name in allow if name not in kinds() and name not in known_licences()]:

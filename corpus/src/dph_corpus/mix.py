@@ -46,9 +46,6 @@ class Mixture:
         budget: bytes of text in all.
         shares: weight of each part, by its name; only their ratios count.
         caps: the most bytes of a language, by its name in lower case, over all parts.
-
-    Raises:
-        SettingsError: a number is out of range.
     """
 
     budget: int
@@ -201,20 +198,6 @@ def mix(
 
     A part that has less than its share is told in the manifest's counts (``short <part>``, bytes)
     and never made up for by another; ``taken <language>`` has the bytes of one with a cap.
-
-    Args:
-        parts: corpora by the names of the shares.
-        out: the directory to write.
-        mixture: what is wanted.
-        shards: how many to write [default: by the budget].
-        workers: processes, or a cluster.
-        on_progress: told of finished shards.
-
-    Raises:
-        SettingsError: the shares are not those of the parts.
-        DataError: a file cannot be read, or ``out`` is a part's directory or held by another
-            process.
-        StageError: a worker could not do its part.
     """
     _check(parts, mixture)
     names = sorted(parts)

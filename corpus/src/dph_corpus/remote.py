@@ -51,9 +51,6 @@ def placed(text: str) -> Path:
 
     >>> placed("code/raw")
     PosixPath('code/raw')
-
-    Raises:
-        SettingsError: a URL names a file system that is not known or not installed, or has ``..``.
     """
     found = _URL.match(text)
     if found is None:
@@ -122,11 +119,7 @@ def own_scratch() -> Iterator[None]:
 
 
 def fetched(path: Path) -> Path:
-    """``path``, whose object has been fetched if it stands for one and there is one.
-
-    Raises:
-        DataError: the store does not give it.
-    """
+    """``path``, whose object has been fetched if it stands for one and there is one."""
     url = url_of(path)
     if url is None or path.exists():
         return path
@@ -139,11 +132,7 @@ def fetched(path: Path) -> Path:
 
 
 def sent(path: Path) -> Path:
-    """``path``, which has been sent to its store if it stands for an object.
-
-    Raises:
-        DataError: the store does not take it.
-    """
+    """``path``, which has been sent to its store if it stands for an object."""
     if url := url_of(path):
         _asked(url, lambda files, place: _put(files, path, place), writes=True)
     return path
@@ -235,7 +224,7 @@ def _opened(scheme: str, example: str) -> Any:
         core = import_module("fsspec.core")  # takes half a second: only where there is a URL
         return core.url_to_fs(example, use_listings_cache=False, **options)[0]
     except ImportError as error:
-        package = "s3fs (pip install 'dph-rl[s3]')" if scheme in ("s3", "s3a") else str(error)
+        package = "s3fs (pip install 'dph-corpus[s3]')" if scheme in ("s3", "s3a") else str(error)
         raise SettingsError(f"{scheme}:// needs {package}") from error
     except ValueError as error:
         raise SettingsError(

@@ -49,11 +49,7 @@ def _run_as_jobs(
 
 
 def do_step(payload: Mapping[str, Any]) -> None:
-    """Do a step, in a process that may be killed, and write its note: on a machine of the cluster.
-
-    Raises:
-        StageError: it failed.
-    """
+    """Do a step in a killable process of a machine of the cluster, and write its note."""
     request = payload["request"]
     name, key = request["step"]["name"], request["step"]["key"]
     with open_pool(1) as pool:
@@ -84,9 +80,6 @@ def run_steps(
             over its time with them. The step is done again without each.
         on_begin: called before the first step, if any has to be done.
         on_progress: told of finished steps.
-
-    Raises:
-        StageError: a step failed; its others are left undone.
     """
     noted = Notes(notes)
     answers = {step.name: noted.read(step) for step in steps}
@@ -139,13 +132,7 @@ BOARDS = (".done", ".work/done", ".spills/.done")
 
 
 class Board:
-    """The board below ``directory``: a step, a claim of who does it and an answer, a file each.
-
-    Args:
-        directory: next to the notes.
-        claims: of this process.
-        title: the name of the stage, told with the progress.
-    """
+    """The board below ``directory``: a step, a claim of who does it and an answer, a file each."""
 
     def __init__(self, directory: Path, claims: remote.Claims, title: str = "") -> None:
         self.directory, self._claims, self.title = directory, claims, title
@@ -264,18 +251,7 @@ def help_with(
     idle: float,
     on_progress: Callable[[int, str], object] = lambda _amount, _note: None,
 ) -> int:
-    """Do steps of stages that other machines run, and return how many were done.
-
-    Args:
-        directories: what those stages write, in a store.
-        workers: processes.
-        idle: seconds without a step to do after which this ends.
-        on_progress: told of steps done.
-
-    Raises:
-        DataError: a directory is not in a store.
-        StageError: a step failed; the machine that put it up does it then.
-    """
+    """Do steps of stages that other machines run, and return how many were done."""
     for directory in directories:
         if remote.url_of(directory) is None:
             raise DataError(

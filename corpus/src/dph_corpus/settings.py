@@ -42,24 +42,7 @@ CLASSIFIERS = (FASTTEXT, LINEAR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSettings:
-    """All that the outcome of recall depends on but the documents and the reviewed patterns.
-
-    Args:
-        rounds: at most so many; a round is the last if it brings nothing to the seed.
-        threshold: a page is recalled from this score on, in (0, 1).
-        divide: in each round, the score that divides the pages best takes its place
-            (``recall.rounds.division``).
-        domain_share: a domain is related if more than this share of its pages is recalled, in
-            [0, 1).
-        classifier: of ``CLASSIFIERS``.
-        vocabulary: tokens of the byte-level BPE that a round learns.
-        characters: of the head of a page that are read.
-        examples: the most pages of either kind that a round learns from.
-        seed: of the classifier.
-
-    Raises:
-        SettingsError: a value is out of range.
-    """
+    """All that the outcome of recall depends on but the documents and the reviewed patterns."""
 
     rounds: int = option(3, "Maximum number of rounds.", "N")
     threshold: float = option(0.5, "Lowest score at which a page is recalled.", "P")
@@ -80,7 +63,9 @@ class RecallSettings:
     )
     vocabulary: int = option(32_000, "Vocabulary size of the BPE to train.", "N")
     characters: int = 10_000
+    """Of the head of a page that are read."""
     examples: int = 500_000
+    """Maximum number of pages of either kind that a round learns from."""
     seed: int = option(0, "Seed of the classifier.", "N")
 
     def __post_init__(self) -> None:
@@ -189,9 +174,6 @@ class Nearness:
         least_jaccard: a candidate is dropped only if its exact similarity to a kept file is at
             least that. None: candidates of candidates are one group, and one file of it is kept.
         seed: of the hashes.
-
-    Raises:
-        SettingsError: a number is out of range.
     """
 
     bands: int
@@ -236,11 +218,7 @@ those below 0.7 are kept. ``exact`` drops copies alone."""
 
 
 def preset(name: str, least_jaccard: float | None = None) -> Nearness:
-    """The preset of that name, looking closer where ``least_jaccard`` is given.
-
-    Raises:
-        SettingsError: there is none, or the number is out of range.
-    """
+    """The preset of that name, looking closer where ``least_jaccard`` is given."""
     if name not in PRESETS:
         raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
     found = PRESETS[name]

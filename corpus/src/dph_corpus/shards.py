@@ -295,7 +295,7 @@ def open_corpus(directory: Path) -> Corpus:
     if not is_corpus(directory):
         raise DataError(
             f"{remote.shown(directory)} is not a corpus: it has no {MANIFEST}, which is written "
-            "last; make one with `dph corpus ingest`, or run its stage to the end"
+            "last; make one with `dph-corpus ingest`, or run its stage to the end"
         )
     corpus = Corpus(directory, _manifest(remote.fetched(directory / MANIFEST)))
     found = remote.names(directory / KEPT)

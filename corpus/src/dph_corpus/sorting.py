@@ -27,13 +27,7 @@ _TOGETHER = 32
 
 
 class SortedColumns:
-    """Rows in the order of ``keys``, and of their arrival where keys are equal.
-
-    Args:
-        directory: of the runs, which are this object's.
-        keys: columns, the first of which decides which rows are in one block.
-        run_bytes: of rows that are sorted in memory.
-    """
+    """Rows in the order of ``keys``, and of their arrival where keys are equal."""
 
     def __init__(self, directory: Path, keys: Sequence[str], *, run_bytes: int = RUN_BYTES) -> None:
         self._directory, self._keys = directory, keys

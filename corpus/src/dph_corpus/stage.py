@@ -19,24 +19,9 @@ import pyarrow as pa
 from dph.errors import SettingsError
 from dph_corpus.documents import Document
 
-# The packages of the extra ``corpus``, asked for before a stage begins.
 
-READING = {
-    "pygments": "pygments",
-    "regex": "regex",
-    "bs4": "beautifulsoup4",
-    "esprima": "esprima",
-    "jieba": "jieba",
-    "zhconv": "zhconv",
-    "sqlglot": "sqlglot",
-}
-"""Packages that signals read code and text with, by module."""
-FINDING = {"detect_secrets": "detect-secrets"}
-"""Packages that find secrets, by module."""
-
-
-def require(packages: Mapping[str, str], verb: str, *, extra: str = "corpus") -> None:
-    """Make sure that ``packages``, of the extra of that name, are installed.
+def require(packages: Mapping[str, str], verb: str, *, extra: str) -> None:
+    """Make sure that ``packages``, by module, of the extra of that name are installed.
 
     Raises:
         SettingsError: some are not.
@@ -44,7 +29,7 @@ def require(packages: Mapping[str, str], verb: str, *, extra: str = "corpus") ->
     missing = [name for module, name in packages.items() if find_spec(module) is None]
     if missing:
         raise SettingsError(
-            f"dph corpus {verb} needs {', '.join(missing)}: pip install 'dph-rl[{extra}]'"
+            f"dph-corpus {verb} needs {', '.join(missing)}: pip install 'dph-corpus[{extra}]'"
         )
 
 

@@ -118,7 +118,7 @@ def sole_writer(out: Path) -> Iterator[None]:
             if not claims.wait_for(out / ".writer"):
                 raise DataError(
                     f"another dph process is writing into {remote.shown(out)}; help it with "
-                    f"`dph corpus work {remote.shown(out)}`, or choose another directory"
+                    f"`dph-corpus work {remote.shown(out)}`, or choose another directory"
                 )
             yield
 
@@ -161,17 +161,7 @@ def finish_stage(
     tables: Mapping[str, pa.Schema] = MappingProxyType({}),
     before: Sequence[Flow] = (),
 ) -> Corpus:
-    """Put together what the shards of a stage left, and write its manifest.
-
-    Args:
-        out: the stage's directory, which this process holds.
-        stage: its name.
-        names: of its shards, in order.
-        summaries: what ``write_shard`` returned for each.
-        history: the steps that led here, this one last.
-        tables: the stage's own tables, whose parts are joined.
-        before: flows of what was done before documents were cut into these shards.
-    """
+    """Put together what the shards of a stage left, and write its manifest."""
     made_now = not remote.is_there(out / MANIFEST)
     for table, schema in tables.items():
         target = out / f"{table}.parquet"

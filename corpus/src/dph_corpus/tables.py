@@ -90,11 +90,7 @@ class DocumentWriter(Ending):
         return self._table.rows
 
     def write(self, document: Document) -> None:
-        """Add a document.
-
-        Raises:
-            DataError: it does not come after the one before.
-        """
+        """Add a document."""
         place = (position(document.id), document.id)
         if place <= self._last:
             raise DataError(f"the document {document.id!r} does not come after {self._last[1]!r}")
@@ -108,21 +104,13 @@ class DocumentWriter(Ending):
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """The documents of a shard, in order; a row group is in memory at a time.
-
-    Raises:
-        DataError: it cannot be read, or has other columns.
-    """
+    """The documents of a shard, in order; a row group is in memory at a time."""
     for row in read_table(path, FIELDS):
         yield Document(**row | {"doc_type": DocType(row["doc_type"])})
 
 
 def read_table(path: Path, columns: tuple[str, ...] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a parquet file by row group.
-
-    Raises:
-        DataError: it cannot be read, or lacks one of ``columns``.
-    """
+    """The rows of a parquet file by row group."""
     with open_parquet(path) as file:
         names = file.schema_arrow.names
         if missing := [name for name in columns or () if name not in names]:

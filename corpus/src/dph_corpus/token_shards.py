@@ -82,11 +82,7 @@ FORMATS: Mapping[str, TokenFormat] = {
 
 
 def _end_token(directory: Path) -> str:
-    """The end-of-sequence token that a saved tokenizer names.
-
-    Raises:
-        DataError: it names none.
-    """
+    """The end-of-sequence token that a saved tokenizer names."""
     config = directory / "tokenizer_config.json"
     found = read_json(config).get("eos_token") if config.is_file() else None
     found = found.get("content") if isinstance(found, dict) else found
@@ -97,11 +93,7 @@ def _end_token(directory: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a file. Special tokens that a text spells out are encoded as text.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The tokenizer of a file. Special tokens that a text spells out are encoded as text."""
     try:
         found = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises this very class
@@ -123,12 +115,7 @@ class Encoding:
 
     @classmethod
     def of(cls, directory: Path, form: str, end: str | None) -> "Encoding":
-        """The encoding by the tokenizer in ``directory``; ``end`` is by default its eos_token.
-
-        Raises:
-            SettingsError: there is no such format.
-            DataError: the tokenizer cannot be read or has no such token.
-        """
+        """The encoding by the tokenizer in ``directory``; ``end`` is by default its eos_token."""
         if form not in FORMATS:
             raise SettingsError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
         place = directory / "tokenizer.json"
@@ -212,23 +199,8 @@ def tokenize(
     The same documents and tokenizer make the same bytes, whatever the workers and however often it
     was killed. Documents are in the order of the corpus, which is by hash: they need no shuffling.
 
-    Args:
-        source: what is read.
-        out: the directory to write.
-        tokenizer: a directory with ``tokenizer.json``.
-        form: one of FORMATS.
-        end: the token after each document [default: the tokenizer's eos_token].
-        workers: processes, or a cluster.
-        on_progress: told of shards that are written.
-
     Returns:
         The content of ``manifest.json``.
-
-    Raises:
-        DataError: the tokenizer cannot be read or has no such token, or ``out`` is the source's
-            directory or held by another process.
-        SettingsError: there is no such format.
-        StageError: a worker could not do its part.
     """
     encoding = Encoding.of(tokenizer, form, end)
     require_other_directory(out, source)

@@ -17,7 +17,7 @@ from dph_corpus.base.recipes import load_lm_recipe
 from small_lm import base_recipe, code_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-RECIPES = Path(__file__).parents[3] / "recipes"
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +67,12 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_weights(corpora,
         "from dph_corpus.base.base import train_base\n"
         "from dph.runs.progress import Silent\n"
         "from small_lm import base_recipe\n"
-        "mark = checkpointed._Mark.on_save\n"
+        "mark = checkpointed._Watch.on_save\n"
         "def killed(self, args, state, control, **kwargs):\n"
         "    if state.global_step == 6:\n"
         "        os.kill(os.getpid(), 9)  # the checkpoint is written and not marked\n"
         "    return mark(self, args, state, control, **kwargs)\n"
-        "checkpointed._Mark.on_save = killed\n"
+        "checkpointed._Watch.on_save = killed\n"
         "train_base(base_recipe(*sys.argv[1:3]), Path(sys.argv[3]), Silent())\n"
     )
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])

@@ -12,7 +12,7 @@ from dph_corpus.base.checkpointed import METRICS, MODEL
 from dph_corpus.base.sft import IGNORED, read_sft_rows
 from small_lm import base_recipe, code_corpus, sft_recipe
 
-pytest.importorskip("trl", reason="needs dph-rl[sft]")
+pytest.importorskip("trl", reason="needs dph-corpus[sft]")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 
 

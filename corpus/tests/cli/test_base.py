@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dph.cli.app import main
+from dph_corpus.cli import main
 from small_lm import code_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
@@ -72,5 +72,5 @@ def test_a_corpus_that_is_none_is_an_error(recipes, capsys):
 
 def test_a_recipe_of_the_other_kind_is_refused_with_the_right_verb(recipes, capsys):
     assert main(["sft", f"{recipes}/base.toml", "--out", f"{recipes}/out"]) == 2
-    assert 'has kind = "base": run `dph base`' in capsys.readouterr().err
+    assert 'has kind = "base": run `dph-corpus base`' in capsys.readouterr().err
     assert not (recipes / "out").exists()

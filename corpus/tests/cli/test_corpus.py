@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dph.cli import main
+from dph_corpus.cli import main
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def rows(tmp_path):
 
 
 def test_from_a_file_of_rows_to_a_corpus_without_copies(rows, tmp_path, capsys):
-    assert main(["corpus", "ingest", str(rows), "--out", str(tmp_path / "raw"), "--json"]) == 0
+    assert main(["ingest", str(rows), "--out", str(tmp_path / "raw"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["documents"], told["flow"]["skipped"]) == (3, {"no_text": 1})
     words = ["--input", str(tmp_path / "raw"), "--out", str(tmp_path / "one")]
-    assert main(["corpus", "dedup", *words]) == 0
+    assert main(["dedup", *words]) == 0
     printed = capsys.readouterr().out
     assert "dedup: kept 2 of 3 documents" in printed
-    assert main(["corpus", "show", str(tmp_path / "one"), "--json"]) == 0
+    assert main(["show", str(tmp_path / "one"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["flow"]["reasons"]["exact"]["examples"] == ["a"]
     assert [step["stage"] for step in told["history"]] == ["ingest", "dedup"]
@@ -36,7 +36,7 @@ def test_a_stage_reads_a_file_of_documents_itself(rows, tmp_path, capsys):
     tests = tmp_path / "tests.jsonl"
     tests.write_text(json.dumps({"prompt": "c d e f g h i j k l"}) + "\n")
     words = ["--input", str(rows), "--out", str(tmp_path / "out"), "--tests", f"mine={tests}"]
-    assert main(["corpus", "decontaminate", *words]) == 0
+    assert main(["decontaminate", *words]) == 0
     assert "kept 3 of 3" in capsys.readouterr().out
 
 
@@ -50,17 +50,13 @@ def test_a_stage_reads_a_file_of_documents_itself(rows, tmp_path, capsys):
         (["ingest", "{rows}", "--out", "{rows}"], "cannot write into"),
         (["show", "{out}"], "is not a corpus"),
         (["decontaminate", "--input", "{rows}", "--out", "{out}", "--tests", "x"], "NAME=VALUE"),
-        (["ablate", "--input", "x", "--heldout", "y", "--out", "{out}", "--seeds", "1"], "got 1"),
-        (
-            ["ablate", "--input", "x", "--heldout", "y", "--out", "{out}", "--models", "lstm"],
-            "got 'lstm'",
-        ),
-        (["ablate", "--input", "x", "--heldout", "y", "--out", "{out}"], "there is no file"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words, message, rows, tmp_path, capsys):
     given = [word.format(rows=rows, out=tmp_path / "out") for word in words]
-    assert main(["corpus", *given]) == 2
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("dph:")]
+    assert main(given) == 2
+    lines = [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("dph-corpus:")
+    ]
     assert len(lines) == 1
     assert message in lines[0]

@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from dph.cli import main
+from dph_corpus.cli import main
 from dph_corpus.rules.presets import rules_document
 
 GOOD = """\
@@ -50,7 +50,7 @@ def ids(directory):
 
 def test_filter_writes_verdicts_and_parts_of_what_was_kept_and_dropped(rows, tmp_path, capsys):
     out = tmp_path / "out"
-    words = ["corpus", "filter", "--input", str(rows), "--preset", "opencoder", "--out", str(out)]
+    words = ["filter", "--input", str(rows), "--preset", "opencoder", "--out", str(out)]
     assert main([*words, "--workers", "1"]) == 0
     assert "kept 1 of 3 documents" in capsys.readouterr().out
     assert (ids(out / "kept"), ids(out / "dropped")) == ({"good"}, {"bad", "drawing"})
@@ -58,7 +58,7 @@ def test_filter_writes_verdicts_and_parts_of_what_was_kept_and_dropped(rows, tmp
     assert {"id", "rule", "value", "fires"} <= set(verdicts[0])
     fired = {row["rule"] for row in verdicts if row["id"] == "bad" and row["fires"]}
     assert "qsc_codepython_cate_ast" in fired
-    assert main(["corpus", "explain", "bad", str(out)]) == 0
+    assert main(["explain", "bad", str(out)]) == 0
     told = capsys.readouterr().out
     assert "filter" in told
     assert "dropped for qsc_code_num_words (value 2.0; threshold < 30" in told
@@ -66,16 +66,16 @@ def test_filter_writes_verdicts_and_parts_of_what_was_kept_and_dropped(rows, tmp
 
 def test_explain_follows_a_document_through_the_stages(rows, tmp_path, capsys):
     stages = tmp_path / "stages"
-    assert main(["corpus", "ingest", str(rows), "--out", str(stages / "a"), "--workers", "1"]) == 0
+    assert main(["ingest", str(rows), "--out", str(stages / "a"), "--workers", "1"]) == 0
     for verb, source, out in (("transform", "a", "b"), ("filter", "b", "c")):
-        words = ["corpus", verb, "--input", str(stages / source), "--out", str(stages / out)]
+        words = [verb, "--input", str(stages / source), "--out", str(stages / out)]
         assert main([*words, "--workers", "1"]) == 0
     turns = tmp_path / "turns.jsonl"
     turns.write_text('{"prompt": "a", "response": "b"}\n')
     beside = ["--part", f"a={turns}", "--rows", "a=1", "--out", str(stages / "d")]
-    assert main(["corpus", "instruct", *beside]) == 0
+    assert main(["instruct", *beside]) == 0
     capsys.readouterr()
-    assert main(["corpus", "explain", "good", str(stages), "--json"]) == 0
+    assert main(["explain", "good", str(stages), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["stages"]
     assert [word["stage"] for word in told] == ["ingest", "transform", "filter"]
     assert all(word["kept"] for word in told)
@@ -88,18 +88,18 @@ def test_explain_follows_a_document_through_the_stages(rows, tmp_path, capsys):
 
 
 def test_bad_input_is_told_and_exits_with_2(rows, tmp_path, capsys):
-    words = ["corpus", "filter", "--input", str(rows), "--out", str(tmp_path / "out")]
+    words = ["filter", "--input", str(rows), "--out", str(tmp_path / "out")]
     assert main([*words, "--preset", "paper"]) == 2
     assert "'paper' is not one of opencoder, fixed, sql" in capsys.readouterr().err
-    assert main(["corpus", "explain", "x", str(tmp_path / "nowhere")]) == 2
+    assert main(["explain", "x", str(tmp_path / "nowhere")]) == 2
     assert "has no finished stage on documents" in capsys.readouterr().err
 
 
 def test_rules_are_listed_with_those_that_never_fire(capsys):
-    assert main(["corpus", "rules", "--preset", "opencoder"]) == 0
+    assert main(["rules", "--preset", "opencoder"]) == 0
     assert capsys.readouterr().out.count("never fires: ") == 3
-    assert main(["corpus", "rules", "--preset", "fixed", "--json"]) == 0
+    assert main(["rules", "--preset", "fixed", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert "qsc_codejavascript_cate_ast" in listed["left_out"]
-    assert main(["corpus", "rules", "--markdown"]) == 0
+    assert main(["rules", "--markdown"]) == 0
     assert capsys.readouterr().out == rules_document()

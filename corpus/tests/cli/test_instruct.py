@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dph.cli.app import main
+from dph_corpus.cli import main
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def part(tmp_path):
 
 def test_it_says_what_was_taken_and_left_out(part, tmp_path, capsys):
     out = tmp_path / "out"
-    asked = ["corpus", "instruct", "--part", f"a={part}", "--rows", "a=4", "--out", str(out)]
+    asked = ["instruct", "--part", f"a={part}", "--rows", "a=4", "--out", str(out)]
     assert main(asked) == 0
     said = capsys.readouterr().out
     assert said == f"a: 4 of 6 rows\nleft out for quota: 2\n4 rows -> {out}/rows.jsonl\n"
@@ -35,14 +35,14 @@ def test_it_says_what_was_taken_and_left_out(part, tmp_path, capsys):
 )
 def test_what_does_not_fit_ends_with_code_2(part, tmp_path, capsys, options, said):
     out = tmp_path / "out"
-    assert main(["corpus", "instruct", "--part", f"a={part}", "--out", str(out), *options]) == 2
+    assert main(["instruct", "--part", f"a={part}", "--out", str(out), *options]) == 2
     assert said in capsys.readouterr().err
     assert not out.exists()
 
 
 def test_an_input_is_never_written_over(part, tmp_path, capsys):
     before = part.read_bytes()
-    asked = ["corpus", "instruct", "--part", f"a={part}", "--rows", "a=4", "--out", str(tmp_path)]
+    asked = ["instruct", "--part", f"a={part}", "--rows", "a=4", "--out", str(tmp_path)]
     assert main(asked) == 2
     assert "is an input and would be overwritten" in capsys.readouterr().err
     assert part.read_bytes() == before

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dph.cli.app import main
+from dph_corpus.cli import main
 from dph_corpus.documents import Document
 from dph_corpus.ingest.run import loss_of
 from dph_corpus.shards import open_corpus
@@ -25,7 +25,7 @@ def run(tmp_path, capsys):
         given = (
             [f"{tmp_path}/in.jsonl"] if verb == "ingest" else ["--input", f"{tmp_path}/in.jsonl"]
         )
-        code = main(["corpus", verb, *given, "--out", f"{tmp_path}/out", "--workers", "1", *more])
+        code = main([verb, *given, "--out", f"{tmp_path}/out", "--workers", "1", *more])
         said = capsys.readouterr()
         return code, (said.out or said.err).strip().splitlines()[-1]
 

@@ -1,11 +1,11 @@
-"""``dph corpus recall``, as a user calls it: once, then with the answers."""
+"""``dph-corpus recall``, as a user calls it: once, then with the answers."""
 
 import json
 
 import pytest
 
 from corpus.tests.recall.planted_pages import pages, seeds
-from dph.cli import main
+from dph_corpus.cli import main
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def words(tmp_path):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     places = ["--input", str(tmp_path / "pages.jsonl"), "--seeds", str(tmp_path / "seeds.jsonl")]
     numbers = ["--workers", "1", "--vocabulary", "600"]
-    return ["corpus", "recall", *places, "--out", str(tmp_path / "out"), *numbers]
+    return ["recall", *places, "--out", str(tmp_path / "out"), *numbers]
 
 
 def test_the_first_run_asks_and_the_second_goes_on_with_the_answers(words, tmp_path, capsys):

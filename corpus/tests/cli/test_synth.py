@@ -1,11 +1,11 @@
-"""``dph corpus synth``, as a user calls it."""
+"""``dph-corpus synth``, as a user calls it."""
 
 import json
 import sqlite3
 
 import pytest
 
-from dph.cli import main
+from dph_corpus.cli import main
 
 QUERY = "SELECT name FROM pet WHERE kind = 'cat' AND age > 3"
 
@@ -29,10 +29,10 @@ def databases(tmp_path):
 
 def test_queries_over_databases_become_rows_and_problems(databases, tmp_path, capsys):
     out = tmp_path / "out"
-    words = ["corpus", "synth", "--kind", "sql", "--databases", str(databases), "--out", str(out)]
+    words = ["synth", "--kind", "sql", "--databases", str(databases), "--out", str(out)]
     words += [
         "--generator",
-        "cli.corpus.test_synth:write_queries",
+        "corpus.tests.cli.test_synth:write_queries",
         "--samples",
         "2",
         "--workers",
@@ -50,8 +50,8 @@ def test_queries_over_databases_become_rows_and_problems(databases, tmp_path, ca
 def test_functions_from_documents_are_judged_and_counted(tmp_path, capsys):
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "a.py").write_text("def f(x):\n    return x\n")
-    words = ["corpus", "synth", "--kind", "functions", "--input", str(tmp_path / "code")]
-    words += ["--generator", "corpus.synth.small_generators:honest", "--workers", "1"]
+    words = ["synth", "--kind", "functions", "--input", str(tmp_path / "code")]
+    words += ["--generator", "corpus.tests.synth.small_generators:honest", "--workers", "1"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     assert "synth: kept 1 of 1 documents" in capsys.readouterr().out
 
@@ -74,5 +74,5 @@ DOCUMENTATION = ["--kind", "documentation", "--modules", "math"]
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, words, message):
-    assert main(["corpus", "synth", *words, "--out", str(tmp_path / "out")]) == 2
+    assert main(["synth", *words, "--out", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err

@@ -5,9 +5,10 @@ import pytest
 from dph.errors import SettingsError
 from dph_corpus.cookbook.settings import load_cookbook
 
-REPOSITORY = Path(__file__).parents[3]
+RECIPES = Path(__file__).parents[2] / "recipes"
 SMALL = """
 [world]
+make = "mine:make"
 [corpora.sql]
 inputs = ["world:sql", "more=a/b.jsonl", "c/*.tar.gz"]
 filter = "sql"
@@ -45,14 +46,10 @@ def test_inputs_start_at_the_file_and_what_the_world_writes_is_left(tmp_path):
     assert cookbook.instruct["only"].parts["own"] == f"{tmp_path}/own.jsonl"
 
 
-def test_rules_of_a_file_start_at_the_cookbook_wherever_rules_are_named(tmp_path):
+def test_rules_of_a_file_start_at_the_cookbook(tmp_path):
     (tmp_path / "mine.toml").write_text('base = "sql"\n')
-    text = SMALL.replace('filter = "sql"', 'filter = "mine.toml"') + "[corpora.code]\n"
-    text += 'inputs = ["c"]\n[ablation]\ncorpus = "sql"\nheldout = "code"\nfilter = "mine.toml"\n'
-    cookbook = load(tmp_path, text)
-    assert cookbook.ablation is not None
-    place = str(tmp_path / "mine.toml")
-    assert [cookbook.corpora["sql"].filter, cookbook.ablation.filter] == [place, place]
+    cookbook = load(tmp_path, SMALL.replace('filter = "sql"', 'filter = "mine.toml"'))
+    assert cookbook.corpora["sql"].filter == str(tmp_path / "mine.toml")
 
 
 def test_recipes_read_what_earlier_stages_write(tmp_path):
@@ -76,11 +73,13 @@ def test_a_seed_of_models_is_that_of_their_recipes_and_leaves_the_data(tmp_path)
     [
         ("mixtures.pretraining.shares={code=1}", "names 'code'; there is sql"),
         ("instruct.only.rows={own=3}", "parts annotators, own; rows own"),
-        ("instruct.only.parts.own='world:recipes'", "world:recipes needs .world. and is one of"),
+        ("rl.methods=['grpo','none']", "rl.methods names 'none'; there is "),
+        ("rl.methods=['grpo','grpo']", "name each method only once, got grpo, grpo"),
+        ("rl.of_method.rkl={seed=1}", "rl.of_method names 'rkl'; there is grpo, dph_f"),
+        ("rl.settings.train.stepz=1", "unknown setting train.stepz; did you mean train.steps"),
         ("sft.stages=[{name='other'}]", "the stage 'other' of .sft. needs .instruct.other."),
         ("corpora.sql.recall={seeds='sql'}", "recall.seeds names 'sql'; there is none"),
         ("corpora.sql.recall={seeds='x',threshold=2.0}", "threshold must lie in .0, 1., got 2.0"),
-        ("ablation={corpus='sql',heldout='sql'}", "ablation.heldout names 'sql'; there is none"),
         ("synth.q={kind='sql',generator='a:b'}", "kind sql takes only databases"),
         ("synth.q={kind='sql',databases='d'}", "name a writer: generator, model, or server with"),
         ("synth.q={kind='functions',corpus='x',model='m'}", "synth.q.corpus names 'x'; there is"),
@@ -101,7 +100,26 @@ def test_a_stage_needs_the_one_before(tmp_path):
         load(tmp_path, SMALL.replace("[sft]", "[other]").split("[other]")[0] + "[rl]\n")
 
 
+def test_files_of_your_own_stand_for_a_world(tmp_path):
+    text = SMALL.replace('[world]\nmake = "mine:make"\n', "").replace("world:", "")
+    text += '[rl.settings.data]\ntrain = "a.jsonl"\nsets.dev = "b.jsonl"\nverifier = "math"\n'
+    recipes = load(tmp_path, text).rl_recipes(tmp_path / "model", tmp_path / "pool", {})
+    assert [recipe.data.train for recipe in recipes.values()] == [tmp_path / "a.jsonl"] * 2
+    assert recipes["grpo"].data.sets["dev"].path == tmp_path / "b.jsonl"
+    with pytest.raises(SettingsError, match=r"world:sql needs \[world\]"):
+        load(tmp_path, SMALL.replace('[world]\nmake = "mine:make"\n', ""))
+
+
+def test_settings_of_a_method_are_laid_over_those_of_all(tmp_path):
+    text = f"{SMALL}settings = {{ train = {{ epochs = 2 }} }}\nof_method.dph_f.train.epochs = 3\n"
+    recipes = load(tmp_path, text).rl_recipes(Path("m"), Path("p"), {"data": {"train": "t.jsonl"}})
+    assert {name: recipe.train.epochs for name, recipe in recipes.items()} == {
+        "grpo": 2,
+        "dph_f": 3,
+    }
+
+
 def test_the_shipped_cookbook_is_valid():
-    cookbook = load_cookbook(REPOSITORY / "recipes" / "cookbook" / "cookbook.toml")
+    cookbook = load_cookbook(RECIPES / "cookbook" / "cookbook.toml")
     assert set(cookbook.corpora) == {"code", "sql"}
     assert cookbook.rl.methods == ("grpo", "dph_f")

@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from corpus.tests.cookbook.test_table_queries import SCHEMA
 from corpus.tests.recall.planted_pages import pages, seeds
+from corpus.tests.synth.small_generators import SHIPS
 from dph._base.files import read_json
 from dph._base.files.rows import read_rows
 from dph.runs.progress import Silent
@@ -23,7 +23,7 @@ recall = { seeds = "known", classifier = "sklearn", vocabulary = 400 }
 [synth.queries]
 kind = "sql"
 databases = "databases"
-generator = "dph_corpus.cookbook.table_queries:write"
+generator = "corpus.tests.synth.small_generators:averages"
 samples = 12
 [mixtures.pretraining]
 budget = 9000
@@ -40,13 +40,13 @@ def lines(path, documents):
 
 
 def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path):
-    pytest.importorskip("sklearn", reason="needs dph-rl[corpus]")
+    pytest.importorskip("sklearn", reason="needs dph-corpus")
     found, _ = pages(each=12)
     lines(tmp_path / "known.jsonl", seeds(30))
     lines(tmp_path / "web.jsonl", found)
     (tmp_path / "databases" / "navy").mkdir(parents=True)
     with sqlite3.connect(tmp_path / "databases" / "navy" / "navy.sqlite") as connection:
-        connection.executescript(SCHEMA)
+        connection.executescript(SHIPS)
     connection.close()
     (tmp_path / "cookbook.toml").write_text(TOML)
     cookbook, out = load_cookbook(tmp_path / "cookbook.toml"), tmp_path / "out"

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("trl", reason="needs dph-rl[sft]")
+pytest.importorskip("trl", reason="needs dph-corpus[sft]")
 
 TOML = """
 name = "tiny"
 seed = 3
+modules = ["ROOT"]
 
 [world]
-sizes = { train = 16, in_domain = 8, cross_domain = 1, arithmetic = 1, unlabelled = 1 }
-files = 30
-queries_per_file = 4
-questions = 40
-answers = 2
+make = "corpus.tests.cookbook.small_world:make"
+settings = { files = 40 }
 
 [corpora.sql]
 inputs = ["world:sql"]
@@ -52,10 +50,10 @@ checkpoint_every = 2
 device = { device = "cpu", threads = 1 }
 [[sft.stages]]
 name = "only"
-epochs = 3
-learning_rate = 1e-2
+epochs = 8
+learning_rate = 3e-2
 max_tokens = 256
-sequences_per_step = 2
+sequences_per_step = 1
 warmup_steps = 1
 checkpoint_every = 2
 
@@ -67,14 +65,15 @@ max_tokens = 24
 checkpoint_every = 1
 
 [rl.settings]
+model = { device = "cpu", threads = 1 }
 data = { verifier = "length_grader:grade", modules = ["MODULES"] }
 presample = { samples = 4, threshold = 1 }
 """
-PROGRAM = "import sys; from dph.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from dph_corpus.cli import main; sys.exit(main())"
 AFTER = (
     "base/checkpoints/checkpoint-2/whole",
     "sft/only/checkpoints/checkpoint-2/whole",
-    "rl/base",
+    "rl/base/base",
 )
 """What is there when the run is killed, each time."""
 
@@ -83,11 +82,11 @@ AFTER = (
 def begin(fork_program, tmp_path_factory):
     """``begin(name)``: the program that makes the cookbook in ``begin.place / name``."""
     place = tmp_path_factory.mktemp("cookbook")
-    text = TOML.replace("MODULES", str(Path(__file__).parents[2]))
-    (place / "cookbook.toml").write_text(text)
+    text = TOML.replace("MODULES", str(Path(__file__).parents[3] / "tests"))
+    (place / "cookbook.toml").write_text(text.replace("ROOT", str(Path(__file__).parents[3])))
 
     def start(name):
-        words = ("corpus", "run", place / "cookbook.toml", "--out", place / name)
+        words = ("run", place / "cookbook.toml", "--out", place / name)
         return fork_program(PROGRAM, *words, "--workers", 1, "--json")
 
     start.place = place

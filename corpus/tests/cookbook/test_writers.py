@@ -10,9 +10,9 @@ SERVER = {"kind": "functions", "model": "m", "server": "http://127.0.0.1:1", "ke
 def test_a_function_or_a_server_writes_as_it_is_named(monkeypatch):
     monkeypatch.setenv("THE_KEY", "secret")
     function = open_generator(
-        SynthSettings(kind="functions", generator="dph_corpus.cookbook.table_queries:write")
+        SynthSettings(kind="functions", generator="corpus.tests.synth.small_generators:averages")
     )
-    assert function.identity == {"function": "dph_corpus.cookbook.table_queries:write"}
+    assert function.identity == {"function": "corpus.tests.synth.small_generators:averages"}
     server = open_generator(SynthSettings(**SERVER, max_tokens=9))
     assert server.identity == {"server": "m", "max_tokens": 9, "temperature": 1.0}
 

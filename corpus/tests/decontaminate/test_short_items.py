@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dph.cli.app import main
+from dph_corpus.cli import main
 from dph_corpus.decontaminate import LENGTHS, decontaminate
 from dph_corpus.documents import Document
 from dph_corpus.tables import read_table
@@ -109,6 +109,6 @@ def test_the_command_says_how_many_items_are_too_short(tmp_path, capsys):
             "".join(json.dumps({"text": text}) + "\n" for text in texts)
         )
     given = ["--input", f"{tmp_path}/in.jsonl", "--out", f"{tmp_path}/out", "--workers", "1"]
-    assert main(["corpus", "decontaminate", *given, "--tests", f"s={tmp_path}/set.jsonl"]) == 0
+    assert main(["decontaminate", *given, "--tests", f"s={tmp_path}/set.jsonl"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "s: 1 of 2 items are too short to be found by their text"

@@ -76,7 +76,7 @@ def dph(words, home, **environment):
     """The command in a process of its own: huggingface_hub reads its environment once."""
     own = _OWN | {"HF_HOME": str(home), **environment}
     return subprocess.run(
-        [sys.executable, "-m", "dph", "corpus", *words, "--workers", "1"],
+        [sys.executable, "-m", "dph_corpus", *words, "--workers", "1"],
         env=os.environ | own,
         capture_output=True,
         text=True,

@@ -301,6 +301,6 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatc
     path = archive(tmp_path / "a.warc", record("https://a.org/", PAGE.encode()))
     monkeypatch.setattr("dph_corpus.stage.find_spec", lambda _name: None)
     with pytest.raises(
-        SettingsError, match=r"needs fastwarc, resiliparse: pip install 'dph-rl\[web\]'"
+        SettingsError, match=r"needs fastwarc, resiliparse: pip install 'dph-corpus\[web\]'"
     ):
         plan([str(path)])

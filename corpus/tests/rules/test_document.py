@@ -2,7 +2,7 @@ from pathlib import Path
 
 from dph_corpus.rules.presets import PRESETS, load_preset, rules_document
 
-PAGE = Path(__file__).parents[3] / "docs" / "corpus-rules.md"
+PAGE = Path(__file__).parents[2] / "docs" / "corpus-rules.md"
 
 
 def test_the_page_is_what_dph_corpus_rules_markdown_prints():

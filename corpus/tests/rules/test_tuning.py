@@ -4,8 +4,8 @@ import random
 import numpy as np
 import pytest
 
-from dph.cli import main
 from dph.errors import DataError
+from dph_corpus.cli import main
 from dph_corpus.documents import DocType, Document
 from dph_corpus.rules.own import open_preset
 from dph_corpus.rules.presets import load_preset
@@ -52,7 +52,7 @@ def test_a_file_that_no_rule_of_the_preset_reads_is_left_out(tmp_path):
         'catches = "nothing"\n'
     )
     files = ["--input", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
-    assert main(["corpus", "filter", *files, "--preset", str(own)]) == 0
+    assert main(["filter", *files, "--preset", str(own)]) == 0
     assert list(read_signals(tmp_path / "out").ids) == ["d003.lua"]
 
 
@@ -100,7 +100,7 @@ def test_the_page_has_each_rule_that_reads_a_document_and_no_script(filtered):
 
 
 def test_tune_shows_what_changes_and_saves_it_for_the_filter(corpus, filtered, tmp_path, capsys):
-    words = ["corpus", "tune", str(filtered), "--threshold", f"{LINES}=< 30"]
+    words = ["tune", str(filtered), "--threshold", f"{LINES}=< 30"]
     files = ["--page", str(tmp_path / "a.html"), "--save", str(tmp_path / "mine.toml")]
     assert main([*words, *files, "--input", str(corpus.directory)]) == 0
     told = capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_tune_shows_what_changes_and_saves_it_for_the_filter(corpus, filtered, t
 
 
 def test_without_a_threshold_tune_shows_what_a_rule_drops(filtered, capsys):
-    assert main(["corpus", "tune", str(filtered), "--rule", LINES, "--examples", "2"]) == 0
+    assert main(["tune", str(filtered), "--rule", LINES, "--examples", "2"]) == 0
     told = capsys.readouterr().out
     assert "dropped: 10 documents (by qsc_code_num_lines)" in told
     assert told.count("-- d0") == 2
@@ -130,15 +130,15 @@ def test_what_cannot_be_tuned_is_bad_input(corpus, filtered, tmp_path, capsys):
         (["--rule", "none"], "has no rule 'none'"),
         (["--threshold", "none=> 1"], "has no rule 'none'"),
     ):
-        assert main(["corpus", "tune", str(filtered), *words]) == 2
+        assert main(["tune", str(filtered), *words]) == 2
         assert message in capsys.readouterr().err
     (tmp_path / "own.toml").write_text('base = "fixed"\n')
     run_stage(filter_spec(str(tmp_path / "own.toml")), corpus, tmp_path / "own")
-    assert main(["corpus", "tune", str(tmp_path / "own")]) == 2
+    assert main(["tune", str(tmp_path / "own")]) == 2
     assert "was filtered by the file own.toml: pass it as --preset" in capsys.readouterr().err
     words = ["--preset", str(tmp_path / "own.toml"), "--save", str(tmp_path / "b.toml")]
     words += ["--page", str(tmp_path / "b.html")]
-    assert main(["corpus", "tune", str(tmp_path / "own"), *words]) == 2
+    assert main(["tune", str(tmp_path / "own"), *words]) == 2
     assert "thresholds are saved over a named preset" in capsys.readouterr().err
     assert not (tmp_path / "b.toml").exists()
     assert not (tmp_path / "b.html").exists()
@@ -149,7 +149,7 @@ def test_another_preset_is_looked_at_without_the_thresholds_of_the_filter(corpus
     (tmp_path / "mine.toml").write_text('base = "fixed"\n')
 
     def dropped(*words):
-        assert main(["corpus", "tune", str(tmp_path / "out"), "--json", *words]) == 0
+        assert main(["tune", str(tmp_path / "out"), "--json", *words]) == 0
         return json.loads(capsys.readouterr().out)["dropped"]["after"]
 
     plain = int(outcome_of(load_preset("fixed"), read_signals(tmp_path / "out")).dropped.sum())

@@ -61,3 +61,18 @@ def wrong_number(prompts, _seeds):
 def halves(prompts, seeds):
     """Half of a surrogate pair before honest answers, as JSON of a server may hold."""
     return ["\ud800\n" + answer for answer in honest(prompts, seeds)]
+
+
+def averages(_prompts, seeds):
+    """A question about ships of `SHIPS`, by the seed."""
+    return [
+        f"Question: What is the average guns of a ship above {seed % 7}?\n\n"
+        f"```sql\nSELECT AVG(guns) FROM ship WHERE guns > {seed % 7}\n```"
+        for seed in seeds
+    ]
+
+
+SHIPS = """
+CREATE TABLE ship ("key" INTEGER PRIMARY KEY, guns INTEGER);
+INSERT INTO ship VALUES (1, 3), (2, 5), (3, 8), (4, 11);
+"""

@@ -29,7 +29,7 @@ def made(verifier, tmp_path):
     """Makes rows by a generator of ``small_generators``, in chunks of 8."""
 
     def make(name, seeds=SEEDS, out="out", samples=1, second=True):
-        generator = OwnFunction(f"corpus.synth.small_generators:{name}")
+        generator = OwnFunction(f"corpus.tests.synth.small_generators:{name}")
         write = FunctionWriter(
             "functions", generator, FunctionJudge(verifier), verifier if second else None
         )

@@ -5,20 +5,19 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
-from typer.main import get_command
 
 from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.lab import base, quickstart, sft, study
-from dph.cli.options import INTERRUPTED, JsonOption, add_verbs, exit_code, group, say_interrupted
+from dph.cli.lab import quickstart, study
+from dph.cli.options import JsonOption, add_verbs, group, run_app
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train
 from dph.cli.show import show
 from dph.cli.tasks import convert, tasks_app
-from dph_corpus.cli import corpus_app
+from dph.errors import SettingsError
 
 # ``dph doctor``: what is installed here, and what each engine lacks.
 
@@ -76,11 +75,10 @@ def doctor(
 app = group("dph", context_settings={"help_option_names": ["-h", "--help"]})
 SECTIONS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Start": (quickstart, doctor, recipe_app, tasks_app),
-    "Train": (run, presample, train, base, sft, study),
+    "Train": (run, presample, train, study),
     "Measure": (evaluate, grade_app, passk, compare, diagnose),
     "Look": (report, view, show, table, figure),
     "Publish": (export, interpolate, convert, card, push),
-    "Data": (corpus_app,),
 }
 for section, verbs in SECTIONS.items():
     for verb in verbs:
@@ -88,6 +86,21 @@ for section, verbs in SECTIONS.items():
             app.add_typer(verb, rich_help_panel=section)
         else:
             add_verbs(app, {verb.__name__: verb}, section=section)
+
+
+def moved(context: typer.Context) -> None:
+    """Say where a verb has gone."""
+    name = context.info_name
+    command = "dph-corpus" if name == "corpus" else f"dph-corpus {name}"
+    raise SettingsError(
+        f"`dph {name}` is `{command}` of the package dph-corpus: in a checkout of the repository, "
+        "pip install . ./corpus"
+    )
+
+
+_ANY = {"allow_extra_args": True, "ignore_unknown_options": True}
+for name in ("corpus", "base", "sft"):
+    app.command(name, hidden=True, add_help_option=False, context_settings=_ANY)(moved)
 
 
 def _print_version(wanted: bool) -> None:
@@ -113,11 +126,4 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` default to the process's."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        code = get_command(app).main(words, prog_name="dph", standalone_mode=False)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error becomes an exit code
-        return exit_code(error)
-    if code == INTERRUPTED:  # by Ctrl-C, or stopped by a verb at a checkpoint
-        return say_interrupted()
-    return code if isinstance(code, int) else 0
+    return run_app(app, "dph", list(sys.argv[1:] if arguments is None else arguments))

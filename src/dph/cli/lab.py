@@ -6,87 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dph.cli.options import JsonOption, SetOption
+from dph.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from dph._processes.jobs.processes import Jobs
-    from dph_corpus.base.recipes import LMRecipe
     from lab.study.rows import Places
     from lab.study.settings import StudySettings
-
-
-# ``dph base`` and ``dph sft``: models by maximum likelihood, before RL.
-
-RecipeArgument = Annotated[
-    Path, typer.Argument(metavar="RECIPE", help='Recipe with kind = "base" or "sft".')
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Directory [default: runs/<name>].")
-]
-
-
-def base(
-    recipe: RecipeArgument,
-    overrides: SetOption = None,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Train a base model on corpora, or continue one.
-
-    The learning rate warms up, stays constant and anneals. Training continues from the newest
-    checkpoint. DIR/model has the model and its card; checkpoints are removed at the end.
-    """
-    settings, directory = _prepared(recipe, "base", overrides, out)
-    from dph.cli.display.output import open_progress
-    from dph_corpus.base.base import train_base
-    from dph_corpus.base.recipes import BaseRecipe
-
-    assert isinstance(settings, BaseRecipe)
-    _say(train_base(settings, directory, open_progress()), as_json)
-
-
-def sft(
-    recipe: RecipeArgument,
-    overrides: SetOption = None,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Fine-tune a model on responses, in stages.
-
-    Only responses are learnt, in packed rows. Training continues from the newest checkpoint of its
-    stage and writes DIR/<stage>/model. Needs dph-rl[sft].
-    """
-    settings, directory = _prepared(recipe, "sft", overrides, out)
-    from dph.cli.display.output import open_progress
-    from dph_corpus.base.recipes import SFTRecipe
-    from dph_corpus.base.sft import train_sft
-
-    assert isinstance(settings, SFTRecipe)
-    _say(train_sft(settings, directory, open_progress()), as_json)
-
-
-def _prepared(
-    path: Path, kind: str, overrides: list[str] | None, out: Path | None
-) -> tuple["LMRecipe", Path]:
-    """The recipe, checked, and the directory."""
-    from dph.cli.display.output import quiet_libraries
-    from dph.cli.request import require_writable
-    from dph.errors import SettingsError
-    from dph_corpus.base.recipes import load_lm_recipe
-
-    settings = load_lm_recipe(path, overrides or ())
-    if settings.kind != kind:
-        raise SettingsError(f'{path} has kind = "{settings.kind}": run `dph {settings.kind}`')
-    directory = out or Path("runs") / settings.name
-    require_writable(directory)
-    quiet_libraries()
-    return settings, directory
-
-
-def _say(model: Path, as_json: bool) -> None:
-    from dph.cli.display.output import json_text
-
-    typer.echo(json_text({"model": str(model)}) if as_json else f"model: {model}")
 
 
 # ``dph quickstart``: see the collapse, and what prevents it, in minutes on a CPU.

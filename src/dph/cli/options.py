@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from dph.errors import DphError, is_bad_input
 
@@ -29,53 +30,64 @@ _USAGE_ERROR = typer.BadParameter.__mro__[1]
 """click's UsageError, wherever this version of typer keeps it."""
 
 
-def exit_code(error: BaseException) -> int:
+def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
+    """Run a command line of this name and return its exit code."""
+    try:
+        code = get_command(app).main(words, prog_name=name, standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - every error becomes an exit code
+        return exit_code(error, name)
+    if code == INTERRUPTED:  # by Ctrl-C, or stopped by a verb at a checkpoint
+        return say_interrupted(name)
+    return code if isinstance(code, int) else 0
+
+
+def exit_code(error: BaseException, name: str = "dph") -> int:
     """Say what went wrong and return the exit code: 2 bad input, 1 failed, 130 interrupted.
 
     Only an error that nobody foresaw is shown with its traceback.
     """
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return say_interrupted()
+        return say_interrupted(name)
     if isinstance(error, _USAGE_ERROR):
-        return _usage(error)
+        return _usage(error, name)
     if isinstance(error, DphError):
-        _say(str(error))
+        _say(str(error), name)
         return BAD_INPUT if is_bad_input(error) else FAILED
     if isinstance(error, OSError) and error.errno in _OUTSIDE:
         place = f": {error.filename}" if error.filename else ""
-        _say(f"{os.strerror(error.errno)}{place}; finished work is kept")
+        _say(f"{os.strerror(error.errno)}{place}; finished work is kept", name)
         return FAILED
     traceback.print_exception(error, file=sys.stderr)
-    _say(f"unexpected {type(error).__name__}: {error}; the traceback is above")
+    _say(f"unexpected {type(error).__name__}: {error}; the traceback is above", name)
     return FAILED
 
 
-def say_interrupted() -> int:
+def say_interrupted(name: str = "dph") -> int:
     """Say how to continue, and return the exit code."""
     where = "the same command continues where it stopped (grade: with --resume)"
-    print(f"dph: interrupted; {where}", file=sys.stderr)  # noqa: T201
+    print(f"{name}: interrupted; {where}", file=sys.stderr)  # noqa: T201
     return INTERRUPTED
 
 
-def say_errors(messages: Sequence[str]) -> None:
+def say_errors(messages: Sequence[str], name: str = "dph") -> None:
     """Say everything that is wrong, a line each."""
     for message in messages:
-        _say(message)
+        _say(message, name)
 
 
-def _usage(error: BaseException) -> int:
+def _usage(error: BaseException, name: str) -> int:
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":  # `dph` alone: its message is the help itself
         print(context.get_help() if context else error, file=sys.stderr)  # noqa: T201
         return BAD_INPUT
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     hint = f" (see `{context.command_path} --help`)" if context else ""
-    _say(f"{message}{hint}")
+    _say(f"{message}{hint}", name)
     return BAD_INPUT
 
 
-def _say(message: str) -> None:
-    print("dph: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
+def _say(message: str, name: str) -> None:
+    print(f"{name}: error:", " ".join(message.split()), file=sys.stderr)  # noqa: T201
 
 
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"

@@ -8,6 +8,8 @@ import typer
 from dph.cli.options import JsonOption, RecipeArgument, SetOption, Verb, group
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dph.runs.preflight.data import Findings
 
 recipe_app = group("recipe", "Check, show, list and copy recipes.")
@@ -32,11 +34,31 @@ def check(
     Everything that the recipe names is opened, except the weights: data, verifier, model and so on.
     Files that a run will make first are listed as notes.
     """
+    from dph.cli.display.recipe_plan import stages
+    from dph.recipe import load_recipe
+    from dph.runs.memory import device_of
+    from dph.runs.preflight import preflight
+
+    settings = load_recipe(recipe, overrides=overrides or ())
+    device = None if memory is None else device_of(memory, settings.model.device)
+    found = preflight(settings, device=device)
+    say_check(recipe, f"method {settings.method}", stages(settings), found, as_json=as_json)
+
+
+def say_check(
+    recipe: Path,
+    described: str,
+    plan: list[str],
+    found: "Findings",
+    *,
+    as_json: bool,
+    program: str = "dph",
+) -> None:
+    """Print the plan and the findings of a check; exit if something is wrong."""
     from dph.cli.display.machine import memory_lines
     from dph.cli.options import BAD_INPUT, say_errors
 
-    described, plan, found = _looked_at(recipe, overrides or [], memory)
-    say_errors(found.errors)
+    say_errors(found.errors, program)
     if as_json:
         _print_json(recipe, plan, found)
     elif not found.errors:
@@ -51,45 +73,6 @@ def check(
             typer.echo(f"  not checked: {line}")
     if found.errors:
         raise typer.Exit(BAD_INPUT)
-
-
-def _looked_at(
-    recipe: Path, overrides: list[str], memory: float | None
-) -> tuple[str, list[str], "Findings"]:
-    """Description of a recipe of any kind, its plan, and the findings."""
-    from dph.errors import SettingsError
-    from dph_corpus.base.recipes import load_lm_recipe, recipe_kind
-
-    kind = recipe_kind(recipe)
-    if kind and memory is not None:
-        raise SettingsError(
-            f"--device-memory is for recipes of runs: memory is not estimated for kind {kind}"
-        )
-    if kind == "cookbook":
-        return f"kind {kind}", *_cookbook(recipe, overrides)
-    if kind:
-        from dph_corpus.base.base import plan, preflight
-
-        of_model = load_lm_recipe(recipe, overrides)
-        return f"kind {of_model.kind}", plan(of_model), preflight(of_model)
-    from dph.cli.display.recipe_plan import stages
-    from dph.recipe import load_recipe
-    from dph.runs.memory import device_of
-    from dph.runs.preflight import preflight as preflight_run
-
-    settings = load_recipe(recipe, overrides=overrides)
-    device = None if memory is None else device_of(memory, settings.model.device)
-    return f"method {settings.method}", stages(settings), preflight_run(settings, device=device)
-
-
-def _cookbook(recipe: Path, overrides: list[str]) -> tuple[list[str], "Findings"]:
-    """The stages of a cookbook; those without a table do nothing."""
-    from dph.runs.preflight.data import Findings
-    from dph_corpus.cookbook.settings import load_cookbook
-    from dph_corpus.cookbook.stages import STAGES
-
-    load_cookbook(recipe, overrides)
-    return [f"{stage.name}: {stage.summary}" for stage in STAGES], Findings()
 
 
 def _print_json(recipe: Path, plan: list[str], found: "Findings") -> None:
@@ -121,17 +104,11 @@ def show(
     from dph.cli.display.recipe_plan import all_keys, keys_of
     from dph.errors import SettingsError
     from dph.recipe import load_recipe
-    from dph_corpus.base.recipes import recipe_kind
 
     if recipe is None:
         if overrides:
             raise SettingsError("--set needs a recipe to override")
         keys = all_keys()
-    elif kind := recipe_kind(recipe):
-        raise SettingsError(
-            f'{recipe} has kind = "{kind}", and `dph recipe show` lists only the settings of '
-            "runs; use `dph recipe check`"
-        )
     else:
         keys = keys_of(load_recipe(recipe, overrides=overrides or ()))
     if as_json:
@@ -146,10 +123,17 @@ def show(
 @recipe_app.command("list", cls=Verb)
 def list_recipes(as_json: JsonOption = False) -> None:
     """List the recipes that come with the package."""
+    from dph.recipe.recipe import RECIPE_PLACES
+
+    say_recipes(RECIPE_PLACES, as_json=as_json)
+
+
+def say_recipes(places: "Sequence[Path]", *, as_json: bool) -> None:
+    """Print the recipes of a package."""
     from dph.cli.display.output import json_text
     from dph.recipe.recipe import shipped_recipes
 
-    found = shipped_recipes()
+    found = shipped_recipes(places)
     if as_json:
         typer.echo(json_text({recipe.name: recipe.summary for recipe in found}))
         return
@@ -176,10 +160,17 @@ def copy(
 
     `dph recipe copy example-own-task` is your own task in three small files.
     """
+    from dph.recipe.recipe import RECIPE_PLACES
+
+    say_copied(RECIPE_PLACES, name, out, as_json=as_json)
+
+
+def say_copied(places: "Sequence[Path]", name: str, out: Path | None, *, as_json: bool) -> None:
+    """Copy a recipe or a folder of a package, and print the copies."""
     from dph.cli.display.output import json_text
     from dph.recipe.recipe import copy_recipe
 
-    written = copy_recipe(name, out)
+    written = copy_recipe(name, out, places)
     if as_json:
         typer.echo(json_text({"recipes": [str(path) for path in written]}))
         return

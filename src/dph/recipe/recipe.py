@@ -39,8 +39,10 @@ from dph.recipe.section import Override, faults_of, put, read_override, read_tab
 # The recipes that come with the package: inside it when installed, beside it in a checkout.
 
 _PACKAGE = Path(__file__).parents[1]
-_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
+RECIPE_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
 """In a wheel, and in a checkout or an unpacked source distribution."""
+ELSEWHERE = ("base", "sft", "cookbook")
+"""Kinds of recipes of the package dph-corpus."""
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
@@ -57,13 +59,13 @@ class ShippedRecipe:
     summary: str
 
 
-def shipped_recipes() -> list[ShippedRecipe]:
-    """All of them, by name.
+def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> list[ShippedRecipe]:
+    """All of them, by name; those of another package lie in the first of ``places`` that exists.
 
     Raises:
         DataError: this installation has none.
     """
-    place = _place()
+    place = _place(places)
     return [
         ShippedRecipe(
             name=path.relative_to(place).with_suffix("").as_posix(), summary=_first_line(path)
@@ -72,12 +74,15 @@ def shipped_recipes() -> list[ShippedRecipe]:
     ]
 
 
-def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
+def copy_recipe(
+    name: str, out: Path | None = None, places: Sequence[Path] = RECIPE_PLACES
+) -> list[Path]:
     """Copy a recipe, or a folder of them with all files next to it.
 
     Args:
         name: of a recipe or of a folder.
         out: where the copy comes to lie, not there yet [default: its own last name, here].
+        places: as of ``shipped_recipes``.
 
     Returns:
         The recipes that were written.
@@ -86,7 +91,7 @@ def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
         SettingsError: there is no such recipe, or something lies at ``out``.
         DataError: this installation has no recipes.
     """
-    source = _source(name)
+    source = _source(name, places)
     out = Path(source.name) if out is None else out
     if out.exists():
         raise SettingsError(f"{out} already exists: name another place (--out)")
@@ -99,17 +104,17 @@ def copy_recipe(name: str, out: Path | None = None) -> list[Path]:
     return sorted(out.rglob("*.toml")) if out.is_dir() else [out]
 
 
-def _place() -> Path:
-    for place in _PLACES:
+def _place(places: Sequence[Path]) -> Path:
+    for place in places:
         if place.is_dir():
             return place
-    raise DataError(f"this installation has no recipes: {_PLACES[0]} is missing")
+    raise DataError(f"this installation has no recipes: {places[0]} is missing")
 
 
-def _source(name: str) -> Path:
-    place = _place()
+def _source(name: str, places: Sequence[Path]) -> Path:
+    place = _place(places)
     known: dict[str, Path] = {}
-    for recipe in shipped_recipes():
+    for recipe in shipped_recipes(places):
         path = place / f"{recipe.name}.toml"
         known[recipe.name] = path
         if path.parent != place:
@@ -140,8 +145,10 @@ def load_recipe(
             are named), or a value has the wrong type or is out of range.
     """
     path = Path(path)
-    beside = path.resolve().parent
-    return recipe_of(read_table(path), beside=beside, overrides=overrides, seed=seed)
+    beside, table = path.resolve().parent, read_table(path)
+    if (kind := table.get("kind")) in ELSEWHERE:
+        raise SettingsError(f'{path} has kind = "{kind}": it is a recipe of dph-corpus')
+    return recipe_of(table, beside=beside, overrides=overrides, seed=seed)
 
 
 def recipe_of(

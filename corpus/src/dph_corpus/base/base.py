@@ -1,4 +1,4 @@
-"""``dph base``: a causal language model from a corpus, by transformers' Trainer."""
+"""``dph-corpus base``: a causal language model from a corpus, by transformers' Trainer."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -239,7 +239,7 @@ def _facts(
     return facts
 
 
-# The plan of a recipe of ``dph base`` or ``dph sft``, and faults in what it names.
+# The plan of a recipe of ``dph-corpus base`` or ``dph-corpus sft``, and faults in what it names.
 
 
 def plan(recipe: LMRecipe) -> list[str]:

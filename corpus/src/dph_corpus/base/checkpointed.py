@@ -5,7 +5,7 @@ each is marked when it is whole, and only marked ones are gone on from.
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd, inf, isfinite
 from pathlib import Path, PurePath
 from typing import Any
@@ -21,8 +21,6 @@ from transformers import (
     PrinterCallback,
     Trainer,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
     TrainingArguments,
 )
 
@@ -58,11 +56,7 @@ def trainer_settings(
     sequences_at_once: int,
     checkpoint_every: int,
 ) -> dict[str, Any]:
-    """Arguments that every trainer gets; checkpoints lie in ``directory``.
-
-    Raises:
-        SettingsError: the device is not there.
-    """
+    """Arguments that every trainer gets; checkpoints lie in ``directory``."""
     if device.device == "cuda" and not torch.cuda.is_available():
         raise SettingsError('device is "cuda", but there is no CUDA device; use "cpu" or "auto"')
     processes = 1 if device.device == "cpu" else max(1, torch.cuda.device_count())
@@ -105,18 +99,11 @@ _WHOLE = "whole"
 
 
 def train_on(trainer: Trainer, directory: Path, progress: ProgressDisplay, *, title: str) -> None:
-    """Train from the newest whole checkpoint in ``directory``, or from the beginning, to the end.
-
-    Raises:
-        TrainingError: the loss, its gradient or the weights are not finite. Nothing of that step is
-            saved; the newest checkpoint is of finite weights.
-    """
+    """Train to the end, from the newest whole checkpoint in ``directory`` if there is one."""
     newest = newest_checkpoint(directory)
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(_Finite(directory))
-    trainer.add_callback(_Mark())
     with progress.task(title, _steps(trainer), "steps") as advance:
-        trainer.add_callback(_Tell(advance))
+        trainer.add_callback(_Watch(directory, advance))
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
 
 
@@ -136,62 +123,37 @@ def newest_checkpoint(directory: Path) -> Path | None:
     return whole[-1] if whole else None
 
 
-class _Mark(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
-    """Marks a checkpoint once all its files are written."""
-
-    def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        write_text(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _WHOLE, "")
-
-
-class _Finite(TrainerCallback):  # type: ignore[misc]  # likewise
-    """Ends a run that has lost its numbers, before it steps with them or saves them.
+class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
+    """Marks whole checkpoints, reports progress, and ends a run that has lost its numbers.
 
     Of the loss the trainer keeps a sum on the device until it is logged. Its gradient is there in
-    every step, and is not finite where the loss is not.
+    every step, and is not finite if the loss is not.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, advance: Callable[[int, str], object]) -> None:
+        self._directory, self._advance, self._told = directory, advance, 0
 
-    def on_pre_optimizer_step(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **seen: Any,
-    ) -> None:
+    def on_pre_optimizer_step(self, _args: Any, state: Any, _control: Any, **seen: Any) -> None:
         gradients = [p.grad for p in seen["model"].parameters() if p.grad is not None]
         step = state.global_step + 1  # counted once the optimizer has stepped
         self._require(gradients, f"the loss or its gradient is not finite in step {step}")
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,
-        **seen: Any,
-    ) -> None:
+    def on_step_end(self, _args: Any, state: Any, control: Any, **seen: Any) -> None:
         if control.should_save or state.global_step >= state.max_steps:
             weights = [p.detach() for p in seen["model"].parameters()]
             self._require(weights, f"weights are not finite after step {state.global_step}")
+        self._advance(state.global_step - self._told, "")
+        self._told = state.global_step
 
-    def on_log(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        logs: dict[str, float] | None = None,
-        **_: Any,
-    ) -> None:
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         for name in {"loss", "grad_norm"} & set(logs or {}):
-            if not isfinite((logs or {})[name]):
-                raise self._lost(f"{name} is {(logs or {})[name]} up to step {state.global_step}")
+            if not isfinite(logs[name]):
+                raise self._lost(f"{name} is {logs[name]} up to step {state.global_step}")
+        if "loss" in (logs or {}):
+            self._advance(0, f"loss {logs['loss']:.3f}")
+
+    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        write_text(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _WHOLE, "")
 
     def _require(self, tensors: Sequence[Tensor], otherwise: str) -> None:
         # The largest magnitude: NaN where one is, and nothing finite overflows.
@@ -204,49 +166,11 @@ class _Finite(TrainerCallback):  # type: ignore[misc]  # likewise
         return TrainingError(f"{what}: {kept}; try a lower learning rate, in another directory")
 
 
-class _Tell(TrainerCallback):  # type: ignore[misc]  # likewise
-    """Tells progress and the loss."""
-
-    def __init__(self, advance: Any) -> None:
-        self._advance, self._told = advance, 0
-
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        self._advance(state.global_step - self._told, "")
-        self._told = state.global_step
-
-    def on_log(
-        self,
-        args: TrainingArguments,  # noqa: ARG002
-        state: TrainerState,  # noqa: ARG002
-        control: TrainerControl,  # noqa: ARG002
-        logs: dict[str, float] | None = None,
-        **_: Any,
-    ) -> None:
-        loss = (logs or {}).get("loss")
-        if loss is not None:
-            self._advance(0, f"loss {loss:.3f}")
-
-
-# Results of a training: a model directory with its provenance, and the log.
-
-
-# The model card of a base model or a fine-tuned one.
+# Results of a training: a model directory with its card and its provenance, and the log.
 
 
 def lm_card(recipe: LMRecipe, facts: Mapping[str, Any], *, tags: Sequence[str] = ()) -> str:
-    """The card as markdown, with the Hub's metadata before it.
-
-    Args:
-        recipe: what the model was made by; paths lose their directories.
-        facts: what to say of data and result, by name.
-        tags: more tags of the Hub.
-    """
+    """The card as markdown, with the Hub's metadata before it."""
     metadata = ModelCardData(
         library_name="transformers", pipeline_tag="text-generation", tags=["dph", *tags]
     ).to_yaml()
@@ -274,16 +198,7 @@ MODEL, MADE_FROM, METRICS, CHECKPOINTS = "model", "made_from.json", "metrics.jso
 
 
 def begin(directory: Path, made_from: Mapping[str, Any], *, replace: bool) -> bool:
-    """Prepare ``directory`` for a training made from ``made_from``; True if it is finished.
-
-    Args:
-        directory: of the training.
-        made_from: all that the weights depend on, as JSON.
-        replace: remove what was made from something else.
-
-    Raises:
-        ModelError: something else lies there, and ``replace`` is False.
-    """
+    """Prepare ``directory`` for a training made from ``made_from``; True if it is finished."""
     marker = make_directory(directory) / MADE_FROM
     found = read_json(marker) if marker.is_file() else None
     if found is not None and found != made_from:

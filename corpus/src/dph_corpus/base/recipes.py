@@ -1,4 +1,4 @@
-"""Recipes of ``dph base`` and ``dph sft``: one TOML file each, checked without torch."""
+"""Recipes of ``dph-corpus base`` and ``sft``: one TOML file each, checked without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,9 +37,6 @@ class WarmupStableDecay:
         stable: steps at the full rate.
         decay: steps of annealing; 0: none.
         final: share of the rate at the last step of annealing.
-
-    Raises:
-        SettingsError: a number of steps is negative, or ``final`` is not in (0, 1].
 
     >>> rates = WarmupStableDecay(warmup=2, stable=1, decay=2, final=0.01)
     >>> print(*(rates(step) for step in range(5)))
@@ -131,7 +128,7 @@ class AdamSettings(Section):
 
 
 class BaseDataSettings(Section):
-    """``[data]``: corpora, as stages of `dph corpus` leave them."""
+    """``[data]``: corpora, as stages of `dph-corpus` leave them."""
 
     corpus: PlacedPath = Field(description="corpus for warm-up and the constant rate")
     annealing: PlacedPath | None = Field(
@@ -203,7 +200,7 @@ class SFTStageSettings(AdamSettings):
 
     name: Name
     rows: Annotated[tuple[PlacedPath, ...], Field(strict=False, min_length=1)] = Field(
-        description="files of rows, as `dph corpus instruct` writes them"
+        description="files of rows, as `dph-corpus instruct` writes them"
     )
     epochs: Positive = 1
     max_tokens: Positive = Field(description="maximum tokens of a row and of a packed sequence")
@@ -245,11 +242,7 @@ KINDS: dict[str, type[BaseRecipe] | type[SFTRecipe]] = {"base": BaseRecipe, "sft
 
 
 def recipe_kind(path: Path) -> str:
-    """``kind`` of a file: base, sft, or '' where it says none, as recipes of RL do.
-
-    Raises:
-        SettingsError: it cannot be read.
-    """
+    """``kind`` of a file: base, sft, or '' where it says none, as recipes of RL do."""
     kind = read_table(path).get("kind", "")
     return kind if isinstance(kind, str) else repr(kind)
 

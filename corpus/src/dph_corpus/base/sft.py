@@ -1,4 +1,4 @@
-"""``dph sft``: supervised fine-tuning in stages, by TRL's SFTTrainer, on responses alone."""
+"""``dph-corpus sft``: supervised fine-tuning in stages, by TRL's SFTTrainer, on responses alone."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -67,10 +67,6 @@ def read_sft_rows(
 
     A row over ``max_tokens`` is left out and counted as ``too_long``: cut off, it would teach an
     answer without its end.
-
-    Raises:
-        DataError: a file cannot be read, a row is malformed, or none is left.
-        ModelError: a chat, but the tokenizer has no chat template.
     """
     kept: list[EncodedRow] = []
     left_out: Counter[str] = Counter()
@@ -96,10 +92,6 @@ def encode_row(
 
     The prompt is encoded as in reinforcement learning and the response apart from it, so that RL
     begins with the very tokens that were learnt.
-
-    Raises:
-        DataError: the row is malformed.
-        ModelError: a chat, but the tokenizer has no chat template or its template refuses it.
     """
     if not isinstance(row, Mapping):
         raise DataError(f"{place}: a row must be an object, got {row!r:.80}")
@@ -191,12 +183,6 @@ def train_sft(
     A stage leaves ``directory/<stage>/model``. Finished stages that were made from the same are
     kept; one that was killed goes on from its newest checkpoint.
 
-    Args:
-        recipe: what is trained.
-        directory: where the stages write.
-        progress: told of the steps.
-        replace: remove a stage that was made from something else.
-
     Raises:
         SettingsError: TRL is not installed, or the device is not there.
         DataError: rows are missing or malformed, or another process writes there.
@@ -212,16 +198,12 @@ def train_sft(
 
 
 def require_trl() -> None:
-    """Find out before anything is written.
-
-    Raises:
-        SettingsError: TRL is not installed.
-    """
+    """Find out before anything is written."""
     try:
         import trl  # noqa: F401, PLC0415  # slow to load, and an extra
     except ImportError as error:
         raise SettingsError(
-            "supervised fine-tuning needs TRL: pip install 'dph-rl[sft]'"
+            "supervised fine-tuning needs TRL: pip install 'dph-corpus[sft]'"
         ) from error
 
 

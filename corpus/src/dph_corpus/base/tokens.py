@@ -30,12 +30,7 @@ PAD, BEGIN, END = "<|pad|>", "<|begin|>", "<|end|>"
 def tokenizer_for(
     settings: TokenizerSettings, corpora: Sequence[Corpus], directory: Path
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of ``settings``; one that is trained is kept in ``directory``.
-
-    Raises:
-        ModelError: the one that is named is missing or damaged.
-        DataError: the corpora have no text to train one on.
-    """
+    """The tokenizer of ``settings``; one that is trained is kept in ``directory``."""
     if settings.path is not None:
         return load_tokenizer(settings.path)
     if not directory.exists():
@@ -51,9 +46,6 @@ def train_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrainedToken
     """A byte-level BPE of at most ``vocabulary`` tokens: every text is decoded unchanged.
 
     Digits stand alone, as in most models of code. The same texts give the same tokenizer.
-
-    Raises:
-        DataError: there is no text.
     """
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence(
@@ -101,15 +93,6 @@ class Blocks:
 
     A block may hold the end of one document and the beginning of the next, which see each other, as
     is usual in pre-training. The last tokens of a shard that fill no block are left out.
-
-    Args:
-        shards: token ids.
-        length: tokens of a block.
-        seed: of the order.
-        name: of the mixture; two mixtures have orders of their own.
-
-    Raises:
-        DataError: no shard fills a block.
     """
 
     shards: Sequence[NDArray[np.uint32]]
@@ -188,9 +171,6 @@ def corpus_tokens(
 
     Shards are taken in order until they have ``most`` tokens. A file names the shard and the
     tokenizer that it was made from, so a kill costs one shard and no file is taken for another.
-
-    Raises:
-        DataError: a shard cannot be read, or there is no document.
     """
     make_directory(directory)
     made_with = tokenizer_fingerprint(tokenizer)

@@ -1,15 +1,23 @@
-"""``dph corpus``: from raw files to a training corpus, one file a verb."""
+"""``dph-corpus``: from raw files to a training corpus, a base model and Pass@k."""
 
-from dph.cli.options import add_verbs, group
+import sys
+from collections.abc import Sequence
+
+from dph.cli.options import add_verbs, group, run_app
 from dph_corpus.cli.dedup import decontaminate, dedup, mix, tokenize
 from dph_corpus.cli.filter import explain, filter_documents, rules, show
 from dph_corpus.cli.ingest import ingest, licences, transform
 from dph_corpus.cli.recall import recall
-from dph_corpus.cli.run import ablate, run, work
+from dph_corpus.cli.recipe import base, recipe_app, sft
+from dph_corpus.cli.run import run, work
 from dph_corpus.cli.synth import instruct, synth
 from dph_corpus.cli.tune import tune
 
-corpus_app = group("corpus", "Turn raw files into a training corpus. Needs dph-rl[corpus].")
+app = group(
+    "dph-corpus",
+    "Turn raw files into a training corpus, and a corpus into a model. Exit codes as of dph.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 _STAGES = (
     ingest,
     licences,
@@ -22,9 +30,13 @@ _STAGES = (
     tokenize,
     instruct,
 )
-add_verbs(corpus_app, {verb.__name__: verb for verb in _STAGES}, section="Stages")
-add_verbs(corpus_app, {"filter": filter_documents}, section="Stages")
-add_verbs(corpus_app, {"run": run, "work": work, "ablate": ablate}, section="Run")
-add_verbs(
-    corpus_app, {"show": show, "explain": explain, "rules": rules, "tune": tune}, section="Look"
-)
+add_verbs(app, {verb.__name__: verb for verb in _STAGES}, section="Stages")
+add_verbs(app, {"filter": filter_documents}, section="Stages")
+add_verbs(app, {"run": run, "work": work, "base": base, "sft": sft}, section="Run")
+add_verbs(app, {"show": show, "explain": explain, "rules": rules, "tune": tune}, section="Look")
+app.add_typer(recipe_app, rich_help_panel="Look")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; ``arguments`` default to the process's."""
+    return run_app(app, "dph-corpus", list(sys.argv[1:] if arguments is None else arguments))

@@ -1,4 +1,4 @@
-"""``dph corpus dedup``: copies and near-copies go, the best file of a group stays."""
+"""``dph-corpus dedup``: copies and near-copies go, the best file of a group stays."""
 
 import math
 from functools import partial
@@ -18,8 +18,6 @@ from dph_corpus.cli.options import (
     place_of,
     run_over_shards,
 )
-
-# ``dph corpus tokenize``: a corpus as token ids, for other trainers.
 
 
 def tokenize(
@@ -80,8 +78,6 @@ def tokenize(
         f"{made['bytes_per_token']} bytes in {len(made['shards'])} shards -> {shown(out)}"
     )
 
-
-# ``dph corpus mix``: so many bytes of each of several corpora.
 
 _TOLD = 0.01
 """A part that is short of more than this share of what it was to have is told of in a line."""
@@ -157,9 +153,6 @@ def _numbers(texts: list[str], flag: str) -> dict[str, float]:
         except ValueError as error:
             raise SettingsError(f"{flag} {name} must be a number, got {value!r}") from error
     return found
-
-
-# ``dph corpus decontaminate``: documents that hold parts of a test set go.
 
 
 def decontaminate(

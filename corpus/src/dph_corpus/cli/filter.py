@@ -1,4 +1,4 @@
-"""``dph corpus filter``: drop documents by the rules of a preset."""
+"""``dph-corpus filter``: drop documents by the rules of a preset."""
 
 from dataclasses import asdict
 from functools import partial
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from dph_corpus.explaining import StageWord
 
 
-# ``dph corpus show``: what a stage kept and dropped.
-
-
 def show(
     directory: Annotated[
         Path,
@@ -39,9 +36,6 @@ def show(
     from dph_corpus.cli.options import print_corpus
 
     print_corpus(open_corpus(directory), as_json=as_json)
-
-
-# ``dph corpus explain``: every stage's verdict on one file.
 
 
 def explain(
@@ -146,7 +140,7 @@ PresetOption = Annotated[
         metavar="NAME|FILE",
         parser=_preset,
         help="opencoder (as released), fixed (with its errors corrected), sql (fixed, plus rules "
-        "for SQL), or a file of your thresholds and rules that ends in .toml; `dph corpus rules` "
+        "for SQL), or a file of your thresholds and rules that ends in .toml; `dph-corpus rules` "
         "lists them.",
     ),
 ]
@@ -173,7 +167,7 @@ def filter_documents(
 
     Every rule's verdict and every signal is written: verdicts.parquet has a row for each rule that
     applies to a document (id, kind, rule, value, threshold, fires, thinned, drops), and
-    signals.parquet has the values of each document. `dph corpus tune` shows both.
+    signals.parquet has the values of each document. `dph-corpus tune` shows both.
     """
     from dph_corpus.rules.spec import filter_spec
     from dph_corpus.stage_run import run_stage
@@ -181,9 +175,6 @@ def filter_documents(
     spec = filter_spec(preset, named_values(thresholds or (), "--threshold", empty=True))
     run = partial(run_stage, spec)
     run_over_shards("filter", source, out, run, engine=engine, workers=workers, as_json=as_json)
-
-
-# ``dph corpus rules``: what the rules of a preset are.
 
 
 def rules(

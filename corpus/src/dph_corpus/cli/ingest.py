@@ -1,4 +1,4 @@
-"""``dph corpus ingest``: files, wherever they lie, to documents."""
+"""``dph-corpus ingest``: files, wherever they lie, to documents."""
 
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,6 @@ from dph_corpus.cli.options import (
     open_workers,
     run_over_shards,
 )
-
-# ``dph corpus transform``: notices away, personal data and secrets to placeholders.
 
 
 def transform(
@@ -38,9 +36,6 @@ def transform(
 
     run = partial(run_stage, transform_spec())
     run_over_shards("transform", source, out, run, engine=engine, workers=workers, as_json=as_json)
-
-
-# ``dph corpus licences``: documents whose licence allows it.
 
 
 def licences(

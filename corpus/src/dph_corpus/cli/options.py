@@ -1,4 +1,4 @@
-"""The options that several verbs of ``dph corpus`` share."""
+"""The options that several verbs of ``dph-corpus`` share."""
 
 from dataclasses import MISSING, Field, fields
 from functools import wraps
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from dph_corpus.shards import Corpus, Flow, Passage
 
 
-# What a stage did, for people or as JSON: the last thing that each verb prints.
+_PACKAGE = Path(__file__).parents[1]
+RECIPES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
+"""In a wheel, and in a checkout or an unpacked source distribution."""
 
 _COUNTS, _NAME = 12, 80
 """Counts that are printed, and characters of their names."""
@@ -183,7 +185,7 @@ AnyOutOption = Annotated[
         metavar="DIR|URL",
         parser=place_of,
         help=f"{_OUT[:-1]}. At a URL such as s3://bucket/code, other machines can help: "
-        "`dph corpus work`.",
+        "`dph-corpus work`.",
     ),
 ]
 ShardsOption = Annotated[
@@ -229,11 +231,7 @@ def run_over_shards(
 
 
 def open_workers(engine: str, workers: int | None) -> "Workers":
-    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one.
-
-    Raises:
-        SettingsError: Ray is not installed.
-    """
+    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one."""
     if engine == "ray":
         from dph._processes.jobs.cores import RayJobs, connected_ray
         from dph_corpus.running import do_step
@@ -306,11 +304,7 @@ def _chooser(choices: "Sequence[str]") -> "Callable[[str], str]":
 
 
 def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> dict[str, str]:
-    """The values of an option that is given as NAME=VALUE, once for a name; ``empty`` ones too.
-
-    Raises:
-        SettingsError: one has another form, or its name is there already.
-    """
+    """The values of an option that is given as NAME=VALUE, once for a name; ``empty`` ones too."""
     from dph.errors import SettingsError
 
     found: dict[str, str] = {}

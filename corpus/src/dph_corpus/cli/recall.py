@@ -1,4 +1,4 @@
-"""``dph corpus recall``: pages of a web corpus that are like a seed."""
+"""``dph-corpus recall``: pages of a web corpus that are like a seed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

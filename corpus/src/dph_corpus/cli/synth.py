@@ -1,4 +1,4 @@
-"""``dph corpus synth``: rows that a model writes and that are kept because they were executed."""
+"""``dph-corpus synth``: rows that a model writes and that are kept because they were executed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +11,6 @@ from dph_corpus.settings import DOCUMENTATION, SQL, SynthSettings
 
 if TYPE_CHECKING:
     from dph_corpus.instruct import InstructFile
-
-
-# ``dph corpus instruct``: the rows of one stage of fine-tuning.
 
 
 def instruct(
@@ -55,7 +52,7 @@ def instruct(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows for `dph sft` from parts, without copies.
+    """Write rows for `dph-corpus sft` from parts, without copies.
 
     DIR/rows.jsonl has a uniform sample of each part, without rows of a test set. A shortfall is
     reported.
@@ -132,9 +129,8 @@ def synth(
     from dph_corpus.synth.writing import open_writer
 
     count = workers or default_workers()
-    _require_one_source(settings)
+    _require_a_source_and_a_writer(settings)
     seeds = seeds_of(settings, lambda path: open_input(path, out, workers=count))
-    _require_a_generator(settings)
     generator = open_generator(settings)
     with (
         open_writer(settings, generator, workers=count) as write,
@@ -146,18 +142,13 @@ def synth(
     print_corpus(made, as_json=as_json)
 
 
-def _require_one_source(settings: SynthSettings) -> None:
+def _require_a_source_and_a_writer(settings: SynthSettings) -> None:
     from dph.errors import SettingsError
 
     given = [f"--{name}" for name in ("input", "modules", "databases") if getattr(settings, name)]
     wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(settings.kind, "--input")
     if given != [wanted]:
         raise SettingsError(f"--kind {settings.kind} takes only {wanted} as its input")
-
-
-def _require_a_generator(settings: SynthSettings) -> None:
-    from dph.errors import SettingsError
-
     model = settings.model
     if bool(settings.generator) == bool(model) or (settings.server and not model):
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""``dph corpus tune``: look at what thresholds drop, change them, and look again."""
+"""``dph-corpus tune``: look at what thresholds drop, change them, and look again."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ _HEAD = 300
 
 
 DirectoryArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Directory written by dph corpus filter.")
+    Path, typer.Argument(metavar="DIR", help="Directory written by dph-corpus filter.")
 ]
 PresetOption = Annotated[
     str | None,
@@ -37,7 +37,7 @@ ThresholdsOption = Annotated[
     typer.Option(
         "--threshold",
         metavar="RULE[.KIND]=CONDITION",
-        help="Another condition, as for dph corpus filter; may be repeated.",
+        help="Another condition, as for dph-corpus filter; may be repeated.",
     ),
 ]
 SourceOption = Annotated[

@@ -2,13 +2,13 @@
 
 import glob
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from dph.errors import DataError
 from dph_corpus import Corpus, open_corpus, run_stage
-from dph_corpus.ablation.run import ablate
 from dph_corpus.cookbook.settings import HUB, WORLD, SynthTable
-from dph_corpus.cookbook.stages import Digests, Kitchen
+from dph_corpus.cookbook.stages import Digests, Pipeline
 from dph_corpus.cookbook.writers import open_generator
 from dph_corpus.decontaminate import decontaminate
 from dph_corpus.dedup.run import dedup
@@ -19,196 +19,163 @@ from dph_corpus.mix import Mixture, mix
 from dph_corpus.recall.run import recall
 from dph_corpus.rules.spec import filter_spec
 from dph_corpus.settings import SynthSettings, preset
-from dph_corpus.shards import digest
-from dph_corpus.stage_run import OnProgress
 from dph_corpus.synth.run import synthesise
 from dph_corpus.synth.seeds import seeds_of
 from dph_corpus.synth.writing import open_writer
 from dph_corpus.transform.cleaning import transform_spec
 
-# The stage ``synth``: rows that a model writes and that are kept because they were executed.
 
-# The stage ``ablate``: whether the cleaning of one of the corpora pays.
-
-
-def ablation_stage(kitchen: Kitchen) -> Digests:
-    """``[ablation]``: raw, dedup, filter and both of a corpus as it came in."""
-    if (table := kitchen.cookbook.ablation) is None:
-        return {}
-    found = ablate(
-        open_corpus(kitchen.corpus_stage("ingest", table.corpus)),
-        open_corpus(kitchen.corpus_stage("ingest", table.heldout)),
-        kitchen.directory / "ablation",
-        table,
-        kitchen.progress,
-        workers=kitchen.shards_by,
-    )
-    return {"ablation": digest(dict(found))}
-
-
-def synth_stage(kitchen: Kitchen) -> Digests:
+def synth_stage(pipeline: Pipeline) -> Digests:
     """Each ``[synth.<name>]``; the digests are of the texts that were kept."""
     made = {}
-    for name, table in kitchen.cookbook.synth.items():
-        made[name] = _synthesise(kitchen, name, table).manifest.content
+    for name, table in pipeline.cookbook.synth.items():
+        made[name] = _synthesise(pipeline, name, table).manifest.content
     return made
 
 
-def _synthesise(kitchen: Kitchen, name: str, table: SynthTable) -> Corpus:
+def _synthesise(pipeline: Pipeline, name: str, table: SynthTable) -> Corpus:
     settings = SynthSettings(
         **table.model_dump(exclude={"corpus", "modules", "databases"}),
-        input=kitchen.corpus_stage("filter", table.corpus) if table.corpus else None,
+        input=pipeline.corpus_stage("filter", table.corpus) if table.corpus else None,
         modules=",".join(table.modules),
-        databases=Path(kitchen.place(table.databases)) if table.databases else None,
-        seed=kitchen.cookbook.seed,
+        databases=Path(pipeline.place(table.databases)) if table.databases else None,
+        seed=pipeline.cookbook.seed,
     )
-    seeds, generator = seeds_of(settings, open_corpus), open_generator(settings)
+    seeds = seeds_of(settings, open_corpus)
+    generator = open_generator(settings, pipeline.cookbook.modules)
     title, total = f"synth {name}", len(seeds) * settings.samples
     with (
-        open_writer(settings, generator, workers=kitchen.workers) as write,
-        kitchen.progress.task(title, total, "answers") as advance,
+        open_writer(settings, generator, workers=pipeline.workers) as write,
+        pipeline.progress.task(title, total, "answers") as advance,
     ):
         return synthesise(
             settings,
             seeds,
             write,
-            kitchen.corpus_stage("synth", name),
+            pipeline.corpus_stage("synth", name),
             generator=generator.identity,
             on_progress=advance,
         )
 
 
-def ingest_stage(kitchen: Kitchen) -> Digests:
+def ingest_stage(pipeline: Pipeline) -> Digests:
     """Files to documents."""
     made = {}
-    for name, settings in kitchen.cookbook.corpora.items():
-        out = kitchen.corpus_stage("ingest", name)
-        units = plan([*_inputs(kitchen, settings.inputs)], about=settings.about, out=out)
-        with kitchen.progress.task(f"ingest {name}", len(units), "parts of inputs") as advance:
-            corpus = ingest(units, out, workers=kitchen.shards_by, on_progress=advance)
+    for name, settings in pipeline.cookbook.corpora.items():
+        out = pipeline.corpus_stage("ingest", name)
+        units = plan([*_inputs(pipeline, settings.inputs)], about=settings.about, out=out)
+        with pipeline.progress.task(f"ingest {name}", len(units), "parts of inputs") as advance:
+            corpus = ingest(units, out, workers=pipeline.shards_by, on_progress=advance)
         made[name] = corpus.manifest.content
     return made
 
 
-def recall_stage(kitchen: Kitchen) -> Digests:
-    """Of pages of the web those that are like another corpus."""
+def recall_stage(pipeline: Pipeline) -> Digests:
+    """Keep the pages that are like another corpus."""
     made = {}
-    for name, settings in kitchen.cookbook.corpora.items():
+    for name, settings in pipeline.cookbook.corpora.items():
         if (table := settings.recall) is None:
             continue
-        pages = kitchen.before("recall", name)
+        pages = pipeline.before("recall", name)
         total = len(pages.shards) * (table.rounds + 1)
-        with kitchen.progress.task(f"recall {name}", total, "shards") as advance:
+        with pipeline.progress.task(f"recall {name}", total, "shards") as advance:
             made[name] = recall(
                 pages,
-                open_corpus(kitchen.corpus_stage("ingest", table.seeds)),
-                kitchen.corpus_stage("recall", name),
-                settings=table.settings(kitchen.cookbook.seed),
+                open_corpus(pipeline.corpus_stage("ingest", table.seeds)),
+                pipeline.corpus_stage("recall", name),
+                settings=table.settings(pipeline.cookbook.seed),
                 patterns=table.patterns,
                 labelled=table.labelled,
-                workers=kitchen.shards_by,
+                workers=pipeline.shards_by,
                 on_progress=advance,
             ).manifest.content
     return made
 
 
-def dedup_stage(kitchen: Kitchen) -> Digests:
-    """Copies go."""
+def dedup_stage(pipeline: Pipeline) -> Digests:
+    """Remove copies."""
 
-    def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        nearness = preset(kitchen.cookbook.corpora[name].dedup, None)
-        return dedup(source, out, nearness=nearness, workers=kitchen.shards_by, on_progress=advance)
+    def run(name: str) -> RunOne:
+        return partial(dedup, nearness=preset(pipeline.cookbook.corpora[name].dedup, None))
 
-    return _each(kitchen, "dedup", run)
-
-
-def transform_stage(kitchen: Kitchen) -> Digests:
-    """Notices and secrets go."""
-
-    def run(_name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        spec = transform_spec()
-        return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
-
-    return _each(kitchen, "transform", run)
+    return _each(pipeline, "dedup", run)
 
 
-def filter_stage(kitchen: Kitchen) -> Digests:
-    """Documents of little worth go."""
-
-    def run(name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        settings = kitchen.cookbook.corpora[name]
-        spec = filter_spec(settings.filter, settings.thresholds)
-        return run_stage(spec, source, out, workers=kitchen.shards_by, on_progress=advance)
-
-    return _each(kitchen, "filter", run)
+def transform_stage(pipeline: Pipeline) -> Digests:
+    """Remove notices and secrets."""
+    return _each(pipeline, "transform", lambda _: partial(run_stage, transform_spec()))
 
 
-def decontaminate_stage(kitchen: Kitchen) -> Digests:
-    """Documents that hold parts of a test set go."""
-    sets = kitchen.tests()
-    if not sets:
-        return {}
+def filter_stage(pipeline: Pipeline) -> Digests:
+    """Remove documents of low quality."""
 
-    def run(_name: str, source: Corpus, out: Path, advance: OnProgress) -> Corpus:
-        return decontaminate(source, out, sets=sets, workers=kitchen.shards_by, on_progress=advance)
+    def run(name: str) -> RunOne:
+        settings = pipeline.cookbook.corpora[name]
+        return partial(run_stage, filter_spec(settings.filter, settings.thresholds))
 
-    return _each(kitchen, "decontaminate", run)
+    return _each(pipeline, "filter", run)
 
 
-def mix_stage(kitchen: Kitchen) -> Digests:
-    """So much of each corpus."""
+def decontaminate_stage(pipeline: Pipeline) -> Digests:
+    """Remove documents that hold parts of a test set."""
+    return _each(pipeline, "decontaminate", lambda _: partial(decontaminate, sets=pipeline.tests()))
+
+
+def mix_stage(pipeline: Pipeline) -> Digests:
+    """Mix the corpora by their shares."""
     made = {}
-    for name, settings in kitchen.cookbook.mixtures.items():
-        parts = {part: kitchen.cleaned(part) for part in settings.shares}
+    for name, settings in pipeline.cookbook.mixtures.items():
+        parts = {part: pipeline.cleaned(part) for part in settings.shares}
         mixture = Mixture(budget=settings.budget, shares=settings.shares, caps=settings.caps)
-        with kitchen.progress.task(f"mix {name}", len(parts), "parts") as advance:
-            out = kitchen.directory / "mixtures" / name
+        with pipeline.progress.task(f"mix {name}", len(parts), "parts") as advance:
+            out = pipeline.directory / "mixtures" / name
             made[name] = mix(
-                parts, out, mixture=mixture, workers=kitchen.shards_by
+                parts, out, mixture=mixture, workers=pipeline.shards_by
             ).manifest.content
             advance(len(parts), "")
     return made
 
 
-def instruct_stage(kitchen: Kitchen) -> Digests:
+def instruct_stage(pipeline: Pipeline) -> Digests:
     """The rows of every stage of fine-tuning."""
     made = {}
-    for name, settings in kitchen.cookbook.instruct.items():
-        parts = {part: Path(kitchen.place(text)) for part, text in settings.parts.items()}
-        with kitchen.progress.task(f"instruct {name}", len(parts), "parts") as advance:
+    for name, settings in pipeline.cookbook.instruct.items():
+        parts = {part: Path(pipeline.place(text)) for part, text in settings.parts.items()}
+        with pipeline.progress.task(f"instruct {name}", len(parts), "parts") as advance:
             made[name] = instruct(
                 parts,
-                kitchen.directory / "instruct" / name,
+                pipeline.directory / "instruct" / name,
                 quotas=settings.rows,
-                sets=kitchen.tests(),
+                sets=pipeline.tests(),
                 checks=settings.checks,
                 on_progress=advance,
             ).manifest["sha256"]
     return made
 
 
-RunOne = Callable[[str, Corpus, Path, OnProgress], Corpus]
+RunOne = Callable[..., Corpus]
+"""A stage of one corpus, with its settings."""
 
 
-def _each(kitchen: Kitchen, stage: str, run: RunOne) -> Digests:
+def _each(pipeline: Pipeline, stage: str, settled: Callable[[str], RunOne]) -> Digests:
+    """Run a stage of every corpus that goes through it."""
     made = {}
-    for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
-        if stage not in kitchen.corpus_stages(name):
+    for name in (*pipeline.cookbook.corpora, *pipeline.cookbook.synth):
+        if stage not in pipeline.corpus_stages(name):
             continue
-        source = kitchen.before(stage, name)
-        title = f"{stage} {name}"
-        with kitchen.progress.task(title, len(source.shards), "shards") as advance:
-            corpus = run(name, source, kitchen.corpus_stage(stage, name), advance)
+        source, out = pipeline.before(stage, name), pipeline.corpus_stage(stage, name)
+        with pipeline.progress.task(f"{stage} {name}", len(source.shards), "shards") as advance:
+            corpus = settled(name)(source, out, workers=pipeline.shards_by, on_progress=advance)
         made[name] = corpus.manifest.content
     return made
 
 
-def _inputs(kitchen: Kitchen, texts: tuple[str, ...]) -> list[str]:
+def _inputs(pipeline: Pipeline, texts: tuple[str, ...]) -> list[str]:
     """The inputs with patterns resolved."""
     found: list[str] = []
     for text in texts:
         if text.startswith(WORLD) or HUB in text or not glob.has_magic(text):
-            found.append(kitchen.place(text))
+            found.append(pipeline.place(text))
             continue
         matches = sorted(glob.glob(text))  # noqa: PTH207 - the pattern is a whole path
         if not matches:

@@ -15,9 +15,9 @@ from dph.results.charts.text_table import markdown_rows, percent
 from dph.results.vocabulary import interval_of, value_of
 from dph.runs.progress import ProgressDisplay
 from dph_corpus import open_corpus
-from dph_corpus.cookbook.model_stages import check_methods, evaluations
-from dph_corpus.cookbook.settings import SETS, Cookbook
-from dph_corpus.cookbook.stages import STAGES, Digests, Kitchen
+from dph_corpus.cookbook.model_stages import evaluations
+from dph_corpus.cookbook.settings import Cookbook
+from dph_corpus.cookbook.stages import STAGES, Digests, Pipeline
 from dph_corpus.running import Workers
 from dph_corpus.shards import Corpus
 
@@ -27,24 +27,24 @@ SCORES = "scores.json"
 SCHEMA = 1
 
 
-def write_scores(kitchen: Kitchen) -> None:
+def write_scores(pipeline: Pipeline) -> None:
     """Write ``scores.json`` into the cookbook's directory, if anything was measured.
 
     ``models`` has the ``sets`` of each ``evaluation.json``, by the name that the report has. Scores
     depend on the kernels that ``computed_by`` ends with: another processor's round otherwise.
     """
-    if kitchen.cookbook.rl is None:
+    if pipeline.cookbook.rl is None:
         return
-    found = evaluations(kitchen)
+    found = evaluations(pipeline)
     document = {
         "schema": SCHEMA,
-        "seed": kitchen.cookbook.seed,
-        "model_seed": kitchen.cookbook.seed_of_models,
+        "seed": pipeline.cookbook.seed,
+        "model_seed": pipeline.cookbook.seed_of_models,
         "computed_by": computed_by(),
         "samples": next(iter(found.values()))["samples"],
         "models": {name: evaluation["sets"] for name, evaluation in found.items()},
     }
-    write_json(kitchen.directory / SCORES, document)
+    write_json(pipeline.directory / SCORES, document)
 
 
 def computed_by() -> str:
@@ -58,19 +58,19 @@ _REASONS, _LANGUAGES, _EXAMPLES = 12, 6, 2
 
 
 def write_report(
-    kitchen: Kitchen, digests: Mapping[str, Digests], costs: Mapping[str, Mapping[str, float]]
+    pipeline: Pipeline, digests: Mapping[str, Digests], costs: Mapping[str, Mapping[str, float]]
 ) -> None:
     """Write ``report.md`` into the cookbook's directory."""
-    seeds = f"Seed {kitchen.cookbook.seed}, of the models {kitchen.cookbook.seed_of_models}."
-    parts = [f"# {kitchen.cookbook.name}", seeds]
-    for name in (*kitchen.cookbook.corpora, *kitchen.cookbook.synth):
-        stages = kitchen.corpus_stages(name)
-        corpora = {s: open_corpus(kitchen.corpus_stage(s, name)) for s in stages}
+    seeds = f"Seed {pipeline.cookbook.seed}, of the models {pipeline.cookbook.seed_of_models}."
+    parts = [f"# {pipeline.cookbook.name}", seeds]
+    for name in (*pipeline.cookbook.corpora, *pipeline.cookbook.synth):
+        stages = pipeline.corpus_stages(name)
+        corpora = {s: open_corpus(pipeline.corpus_stage(s, name)) for s in stages}
         parts += [f"## The corpus {name}", *_funnel(corpora), *_dropped(corpora)]
-    parts += [*_mixtures(kitchen), *_rows(kitchen), *_ablation(kitchen), *_models(kitchen)]
+    parts += [*_mixtures(pipeline), *_rows(pipeline), *_models(pipeline)]
     parts += ["## Costs", _table(("stage", "s", "CPU s"), _cost_rows(costs))]
     parts += ["## Digests", _table(("stage", "what", "digest"), _digest_rows(digests))]
-    write_text(kitchen.directory / "report.md", "\n\n".join(parts) + "\n")
+    write_text(pipeline.directory / "report.md", "\n\n".join(parts) + "\n")
 
 
 def _funnel(corpora: Mapping[str, Corpus]) -> Iterator[str]:
@@ -106,10 +106,10 @@ def _dropped(corpora: Mapping[str, Corpus]) -> Iterator[str]:
         yield _table(("stage", "reason", "documents", "alone", "for example"), rows)
 
 
-def _mixtures(kitchen: Kitchen) -> Iterator[str]:
+def _mixtures(pipeline: Pipeline) -> Iterator[str]:
     rows = []
-    for name, settings in kitchen.cookbook.mixtures.items():
-        counts = open_corpus(kitchen.directory / "mixtures" / name).manifest.flow.counts
+    for name, settings in pipeline.cookbook.mixtures.items():
+        counts = open_corpus(pipeline.directory / "mixtures" / name).manifest.flow.counts
         for part in settings.shares:
             taken, short = counts[f"bytes {part}"], counts[f"short {part}"]
             rows.append((name, part, _megabytes(taken), _megabytes(short)))
@@ -118,10 +118,10 @@ def _mixtures(kitchen: Kitchen) -> Iterator[str]:
         yield _table(("mixture", "part", "MB", "short by, MB"), rows)
 
 
-def _rows(kitchen: Kitchen) -> Iterator[str]:
+def _rows(pipeline: Pipeline) -> Iterator[str]:
     rows = []
-    for name in kitchen.cookbook.instruct:
-        manifest = read_json(kitchen.directory / "instruct" / name / "manifest.json")
+    for name in pipeline.cookbook.instruct:
+        manifest = read_json(pipeline.directory / "instruct" / name / "manifest.json")
         left = ", ".join(f"{reason} {count}" for reason, count in manifest["left_out"].items())
         for part, taken in manifest["taken"].items():
             read, short = manifest["read"].get(part, 0), manifest["short"][part]
@@ -131,23 +131,11 @@ def _rows(kitchen: Kitchen) -> Iterator[str]:
         yield _table(("stage", "part", "read", "taken", "short by", "left out"), rows)
 
 
-def _ablation(kitchen: Kitchen) -> Iterator[str]:
-    if (table := kitchen.cookbook.ablation) is None:
+def _models(pipeline: Pipeline) -> Iterator[str]:
+    if pipeline.cookbook.rl is None:
         return
-    place = kitchen.directory / "ablation" / "ablation.md"
-    yield f"## Ablation: {table.corpus} at equal tokens"
-    yield (
-        f"Bits a byte of code in {table.heldout}, means of {table.seeds} seeds of {table.tokens} "
-        "tokens; differences from raw are paired by seed; below 0, the arm is better."
-    )
-    yield place.read_text(encoding="utf-8").rstrip()
-
-
-def _models(kitchen: Kitchen) -> Iterator[str]:
-    if kitchen.cookbook.rl is None:
-        return
-    found = evaluations(kitchen)
-    for set_name in SETS:
+    found = evaluations(pipeline)
+    for set_name in next(iter(found.values()))["sets"]:
         summaries = {name: document["sets"][set_name] for name, document in found.items()}
         first = next(iter(summaries.values()))
         metrics = ("greedy", *(f"pass_at_{k}" for k in sorted(first["pass_at_k"], key=int)))
@@ -251,24 +239,22 @@ def run_cookbook(
     Raises:
         DphError: a stage failed.
     """
-    kitchen = Kitchen(
+    pipeline = Pipeline(
         cookbook=cookbook,
         directory=directory.resolve(),
         progress=progress,
         workers=workers,
         shards_by=shards_by or workers,
     )
-    if cookbook.rl is not None:
-        check_methods(cookbook.rl)
     made: dict[str, Any] = {}
     with only_writer(make_directory(directory)):
         costs = StageCosts(directory / COSTS)
         for stage in STAGES:
             with costs.stage(stage.name):
-                if digests := dict(stage.run(kitchen)):
+                if digests := dict(stage.run(pipeline)):
                     made[stage.name] = digests
         write_json(directory / DIGESTS, made)
         if cookbook.rl is not None:
-            write_scores(kitchen)
-        write_report(kitchen, made, costs.read())
+            write_scores(pipeline)
+        write_report(pipeline, made, costs.read())
     return made

@@ -1,12 +1,14 @@
 """Settings of a cookbook.toml: one table a stage, all checked before anything runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dph.errors import SettingsError
+from dph.recipe import METHODS, Recipe, merged, resolve_recipe
+from dph.recipe.hub_names import place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.section import (
     Count,
     Fraction,
@@ -18,17 +20,13 @@ from dph.recipe.section import (
     load_file,
     start_of_paths,
 )
-from dph_corpus.ablation.settings import AblationSettings, FilterRules
 from dph_corpus.base.recipes import BaseRecipe, SFTRecipe
 from dph_corpus.settings import DOCUMENTATION, SQL, RecallSettings
 
 # Where the files of a cookbook come from: paths, and what its own stages write.
 
 WORLD = "world:"
-"""Beginning of a path that the stage ``world`` writes: ``world:sql``, ``world:annotators``."""
-SOURCES = ("sql", "annotators", "executed")
-DATABASES = f"{WORLD}databases"
-"""The world's databases, for rows of SQL."""
+"""Beginning of the name of a file or directory that the function of ``[world]`` makes."""
 SYNTH = "synth:"
 """Beginning of the name of a file of rows that ``[synth.<name>]`` writes."""
 HUB = "hf://"
@@ -51,14 +49,30 @@ Source = Annotated[str, BeforeValidator(_placed)]
 # The tables of a cookbook.toml, one class each.
 
 
-class CookbookWorld(Section):
-    """``[world]``: databases and questions; SQL files, rows and problems are made of them."""
+_RULES = ("fixed", "opencoder", "sql")
 
-    sizes: dict[str, Positive] = Field({}, description="problems a set, by the set's name")
-    files: Positive = Field(200, description="SQL files")
-    queries_per_file: Positive = Field(8, description="queries in each")
-    questions: Positive = Field(2000, description="that annotators answer")
-    answers: Positive = Field(2, description="annotators that answer a question")
+
+def _rules(value: object, info: ValidationInfo) -> object:
+    """The name of a preset, or a file of rules, placed as every other path."""
+    if value in _RULES or not isinstance(value, str):
+        return value
+    if not value.endswith(".toml"):
+        names = ", ".join(_RULES)
+        raise ValueError(f"must be {names} or a file that ends in .toml, got {value!r}")
+    place = (start_of_paths(value, info) or Path()) / value
+    if not place.is_file():
+        raise ValueError(f"there is no file {place}")
+    return str(place)
+
+
+class WorldTable(Section):
+    """``[world]``: a function that makes sources, test sets and problems for RL."""
+
+    make: str = Field(
+        description="module:function; called with settings and a directory, it returns a "
+        "dph_corpus.cookbook.stages.MadeWorld"
+    )
+    settings: dict[str, Any] = Field({}, description="passed to the function")
 
 
 class RecallTable(Section):
@@ -82,11 +96,7 @@ class RecallTable(Section):
         return self
 
     def settings(self, seed: int) -> RecallSettings:
-        """As `dph corpus recall` takes them.
-
-        Raises:
-            SettingsError: a value is out of range.
-        """
+        """As `dph-corpus recall` takes them."""
         return RecallSettings(
             rounds=self.rounds,
             threshold=self.threshold,
@@ -102,12 +112,14 @@ class CorpusSettings(Section):
     """``[corpora.<name>]``: raw files and how they are cleaned."""
 
     inputs: Annotated[tuple[Source, ...], Field(strict=False, min_length=1)] = Field(
-        description="inputs as for `dph corpus ingest`; * and ? match names; or world:sql"
+        description="inputs as for `dph-corpus ingest`; * and ? match names; or world:NAME"
     )
     about: PlacedPath | None = Field(None, description="facts on the inputs")
     recall: RecallTable | None = None
     dedup: Literal["opencoder", "loose", "exact"] = "opencoder"
-    filter: FilterRules = Field("fixed", description="preset, or a file of rules (.toml)")
+    filter: Annotated[str, BeforeValidator(_rules)] = Field(
+        "fixed", description="preset, or a file of rules (.toml)"
+    )
     thresholds: dict[str, str] = Field(
         {}, description='your conditions, by RULE or RULE.KIND: "> 0.5", or "" for none'
     )
@@ -124,7 +136,7 @@ class SynthTable(Section):
         (), description="documentation: modules with the documented functions"
     )
     databases: Source | None = Field(
-        None, description="sql: directory of <name>/<name>.sqlite; or world:databases"
+        None, description="sql: directory of <name>/<name>.sqlite; or world:NAME"
     )
     generator: str = Field("", description="writer: your own module:function")
     model: str = Field(
@@ -153,13 +165,6 @@ class SynthTable(Section):
         return self
 
 
-class AblationTable(AblationSettings):
-    """``[ablation]``: whether cleaning pays, as `dph corpus ablate` asks."""
-
-    corpus: Name = Field(description="corpus, as ingested, for the ablation of cleaning")
-    heldout: Name = Field(description="a different corpus of code to measure the models on")
-
-
 class MixtureSettings(Section):
     """``[mixtures.<name>]``: a number of bytes of each corpus."""
 
@@ -173,7 +178,9 @@ class MixtureSettings(Section):
 class InstructSettings(Section):
     """``[instruct.<name>]``: the rows of a stage of fine-tuning."""
 
-    parts: dict[str, Source] = Field(min_length=1, description="files of rows, or world:annotators")
+    parts: dict[str, Source] = Field(
+        min_length=1, description="files of rows, world:NAME or synth:NAME"
+    )
     rows: dict[str, Positive] = Field(description="number of rows of each part")
     checks: Annotated[
         tuple[Literal["words", "entry_point", "prompt"], ...], Field(strict=False)
@@ -181,7 +188,7 @@ class InstructSettings(Section):
 
 
 class RLSettings(Section):
-    """``[rl]``: pool, methods side by side, and their evaluation."""
+    """``[rl]``: a run of each method from the same model and pool, and its evaluation."""
 
     methods: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = ("grpo", "dph_f")
     steps: Positive = 20
@@ -190,10 +197,15 @@ class RLSettings(Section):
     max_tokens: Positive = Field(64, description="longest answer")
     checkpoint_every: Positive = 5
     settings: dict[str, Any] = Field({}, description="more settings of every method's recipe")
+    of_method: dict[Name, dict[str, Any]] = Field({}, description="settings of one, by its name")
 
-
-SETS = ("in_domain",)
-"""The evaluation sets of the world that fine-tuning and RL are about."""
+    @model_validator(mode="after")
+    def _methods_exist(self) -> Self:
+        if len(set(self.methods)) < len(self.methods):
+            raise ValueError(f"name each method only once, got {', '.join(self.methods)}")
+        _require_known("rl.methods", self.methods, METHODS)
+        _require_known("rl.of_method", self.of_method, self.methods)
+        return self
 
 
 class Cookbook(Section):
@@ -203,7 +215,10 @@ class Cookbook(Section):
     name: Name = "cookbook"
     seed: Count = 0
     model_seed: Count | None = Field(None, description="seed of the models only [default: seed]")
-    world: CookbookWorld | None = None
+    modules: Annotated[tuple[PlacedPath, ...], Field(strict=False)] = Field(
+        (), description="directories of user-defined functions; default: the working directory"
+    )
+    world: WorldTable | None = None
     corpora: dict[Name, CorpusSettings] = Field(min_length=1)
     tests: dict[Name, PlacedPath] = Field(
         {},
@@ -211,11 +226,10 @@ class Cookbook(Section):
         "always included",
     )
     synth: dict[Name, SynthTable] = Field({}, description="corpora of synthetic rows to write")
-    ablation: AblationTable | None = Field(None, description="ablation of cleaning")
     mixtures: dict[Name, MixtureSettings] = Field({})
     instruct: dict[Name, InstructSettings] = Field({})
-    base: dict[str, Any] | None = Field(None, description="a recipe of `dph base`")
-    sft: dict[str, Any] | None = Field(None, description="a recipe of `dph sft`")
+    base: dict[str, Any] | None = Field(None, description="a recipe of `dph-corpus base`")
+    sft: dict[str, Any] | None = Field(None, description="a recipe of `dph-corpus sft`")
     rl: RLSettings | None = None
 
     @model_validator(mode="after")
@@ -230,12 +244,8 @@ class Cookbook(Section):
                     f"{', '.join(sorted(part.parts))}; rows {', '.join(sorted(part.rows))}"
                 )
         for place in self._places():
-            source = place.removeprefix(WORLD)
-            if place.startswith(WORLD) and (self.world is None or source not in SOURCES):
-                raise ValueError(
-                    f"{place} needs [world] and is one of "
-                    f"{', '.join(WORLD + source for source in SOURCES)}"
-                )
+            if place.startswith(WORLD) and self.world is None:
+                raise ValueError(f"{place} needs [world]")
             if place.startswith(SYNTH):
                 _require_known(place, [place.removeprefix(SYNTH)], self.synth)
         return self
@@ -246,24 +256,16 @@ class Cookbook(Section):
             if corpus.recall is not None:
                 others = [other for other in self.corpora if other != name]
                 _require_known(f"corpora.{name}.recall.seeds", [corpus.recall.seeds], others)
-        if self.ablation is not None:
-            _require_known("ablation.corpus", [self.ablation.corpus], self.corpora)
-            others = [name for name in self.corpora if name != self.ablation.corpus]
-            _require_known("ablation.heldout", [self.ablation.heldout], others)
         for name, table in self.synth.items():
             if name in self.corpora:
                 raise ValueError(f"synth.{name} and corpora.{name} have one name")
             if table.corpus is not None:
                 _require_known(f"synth.{name}.corpus", [table.corpus], self.corpora)
-            if (table.databases or "").startswith(WORLD) and (
-                self.world is None or table.databases != DATABASES
-            ):
-                raise ValueError(f"{table.databases} needs [world] and is {DATABASES}")
         return self
 
     @model_validator(mode="after")
     def _stages_have_what_they_need(self) -> Self:
-        for stage, needs in (("sft", "base"), ("rl", "sft"), ("rl", "world")):
+        for stage, needs in (("sft", "base"), ("rl", "sft")):
             if getattr(self, stage) is not None and getattr(self, needs) is None:
                 raise ValueError(f"[{stage}] needs [{needs}]")
         if self.base is not None and "pretraining" not in self.mixtures:
@@ -279,6 +281,7 @@ class Cookbook(Section):
 
     def _places(self) -> list[str]:
         inputs = [place for corpus in self.corpora.values() for place in corpus.inputs]
+        inputs += [table.databases for table in self.synth.values() if table.databases]
         return inputs + [place for part in self.instruct.values() for place in part.parts.values()]
 
     @property
@@ -287,11 +290,7 @@ class Cookbook(Section):
         return self.seed if self.model_seed is None else self.model_seed
 
     def base_recipe(self, directory: Path) -> BaseRecipe:
-        """``[base]`` over the mixtures in ``directory``.
-
-        Raises:
-            SettingsError: there is none, or it is invalid.
-        """
+        """``[base]`` over the mixtures in ``directory``."""
         mixtures = {"corpus": "pretraining"} | (
             {"annealing": "annealing"} if "annealing" in self.mixtures else {}
         )
@@ -300,11 +299,7 @@ class Cookbook(Section):
         return checked(BaseRecipe, table, beside=directory, place="[base]")
 
     def sft_recipe(self, directory: Path) -> SFTRecipe:
-        """``[sft]`` over the base model and the rows in ``directory``.
-
-        Raises:
-            SettingsError: there is none, or it is invalid.
-        """
+        """``[sft]`` over the base model and the rows in ``directory``."""
         table: dict[str, Any] = {"kind": "sft", **self._named("sft")}
         table |= {"model": str(directory / "base" / "model"), **(self.sft or {})}
         table["stages"] = [
@@ -313,6 +308,36 @@ class Cookbook(Section):
         ]
         return checked(SFTRecipe, table, beside=directory, place="[sft]")
 
+    def rl_recipes(self, model: Path, pool: Path, world: Mapping[str, Any]) -> dict[str, Recipe]:
+        """The recipe of each method of ``[rl]``, over tables of the world."""
+        rl = self.rl
+        if rl is None:
+            return {}
+        table: dict[str, Any] = {
+            "seed": self.seed_of_models,
+            "model": {"path": str(model)},
+            "presample": {"pool": str(pool)},
+            "sampling": {"max_tokens": rl.max_tokens},
+            "train": {
+                "steps": rl.steps,
+                "problems_per_step": rl.problems_per_step,
+                "rehearsal_per_step": rl.problems_per_step,
+                "checkpoint_every": rl.checkpoint_every,
+            },
+            "evaluate": {
+                "seed": self.seed_of_models,
+                "samples": rl.samples,
+                "k": [k for k in (1, 2, 4, 8, 16, 32) if k <= rl.samples],
+            },
+        }
+        shared = merged(merged(world, table), rl.settings)
+        return {
+            name: resolve_recipe(
+                merged(shared, {**rl.of_method.get(name, {}), "name": name, "method": name})
+            )
+            for name in rl.methods
+        }
+
 
 def load_cookbook(path: Path, overrides: Sequence[str] = ()) -> Cookbook:
     """Read a cookbook; inputs start at its directory.
@@ -320,15 +345,21 @@ def load_cookbook(path: Path, overrides: Sequence[str] = ()) -> Cookbook:
     Raises:
         SettingsError: it, or a recipe in it, is invalid.
     """
-    cookbook = load_file(Cookbook, path, overrides)
+    cookbook, beside = load_file(Cookbook, path, overrides), path.resolve().parent
     if cookbook.base is not None:
         cookbook.base_recipe(Path())
     if cookbook.sft is not None:
         cookbook.sft_recipe(Path())
+    for table in (cookbook.rl.settings, *cookbook.rl.of_method.values()) if cookbook.rl else ():
+        spell_out_sets(table)
+        start_paths_at(table, beside)
+        place_own_code(table, beside=beside, overridden=False)
+    unknown = {"data": {"train": "train.jsonl"}} if cookbook.world else {}
+    cookbook.rl_recipes(Path(), Path("pool"), unknown)
     return cookbook
 
 
-def _require_known(key: str, names: Sequence[str] | dict[str, Any], known: Any) -> None:
+def _require_known(key: str, names: Iterable[str], known: Iterable[str]) -> None:
     if unknown := sorted(set(names) - set(known)):
         there = ", ".join(known) or "none"
         raise SettingsError(f"{key} names {unknown[0]!r}; there is {there}")

@@ -14,14 +14,7 @@ from dph_corpus.synth.generators import Generator, OwnFunction, Server
 
 
 class ModelWriter:
-    """Draws one answer to each prompt, decided by its seed, whatever the batch.
-
-    Args:
-        sampler: what draws.
-        encode: a prompt's tokens.
-        parameters: how to draw.
-        identity: what tells this model from others, as JSON.
-    """
+    """Draws one answer to each prompt, decided by its seed, whatever the batch."""
 
     def __init__(
         self,
@@ -48,16 +41,11 @@ class ModelWriter:
         return [group[0].text for group in drawn]
 
 
-def open_generator(settings: SynthSettings) -> Generator:
-    """The generator that is named; a model of ours is loaded.
-
-    Raises:
-        SettingsError: the function, the server's address or its key is none.
-        ModelError: the model cannot be had.
-    """
+def open_generator(settings: SynthSettings, modules: Sequence[Path] = ()) -> Generator:
+    """The generator that is named, a function in ``modules``; a model of ours is loaded."""
     max_tokens, temperature = settings.max_tokens, settings.temperature
     if settings.generator:
-        return OwnFunction(settings.generator)
+        return OwnFunction(settings.generator, modules)
     if not settings.server:
         return _own_model(settings.model, max_tokens, temperature)
     name = settings.key_env

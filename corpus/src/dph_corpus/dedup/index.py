@@ -84,15 +84,7 @@ def roots(parents: Numbers, numbers: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass
 class CopyIndex:
-    """The copies among documents, by the marks of their shards.
-
-    Args:
-        marks: files of ``work.MARKS``, each in the order of preference.
-        documents: how many they are.
-        nearness: how near a near-copy is.
-        directory: of the files on the way, which are this object's.
-        run_bytes: of rows that are sorted in memory.
-    """
+    """The copies among documents, by the marks of their shards."""
 
     marks: Sequence[Path]
     documents: int

@@ -48,20 +48,6 @@ def dedup(
 
     The file of a group with the most stars is kept, then the last committed, then the smallest id.
     The same documents make the same bytes, however they were cut into shards.
-
-    Args:
-        source: what is read.
-        out: the directory to write.
-        nearness: how near a near-copy is.
-        shards: how many to write [default: by the size of the input].
-        workers: processes, or a cluster.
-        on_progress: told of shards whose documents are marked.
-
-    Raises:
-        SettingsError: rensa is not installed, and near-copies are asked for.
-        DataError: a file cannot be read, or ``out`` is the source's directory or held by another
-            process.
-        StageError: a worker could not do its part.
     """
     settings = nearness.json() | ({"rensa": algorithm_version()} if nearness.bands else {})
     made_by = {"stage": "dedup", "version": VERSION, "settings": settings}

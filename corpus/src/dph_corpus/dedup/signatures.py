@@ -2,7 +2,7 @@
 
 The hashing is rensa's (Rust): at 2,048 hashes several times as fast as the next implementation
 (lab/benchmarks/corpus_peers.py). Its estimates follow the binomial law that the bands assume
-(tests/corpus/dedup/test_signatures.py).
+(corpus/tests/dedup/test_signatures.py).
 """
 
 import hashlib
@@ -10,13 +10,12 @@ import re
 from array import array
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rensa import RMinHash
 
-from dph.errors import SettingsError
 from dph_corpus.settings import Nearness
 
 # The words of a text as 64-bit hashes, all at once: a loop over words would be most of the time.
@@ -220,9 +219,6 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
     """For each text the digests of its bands, one after the other; b'' below 5 words.
 
     Digests of different bands agree with a probability of 2**-64 a pair.
-
-    Raises:
-        SettingsError: rensa is not installed.
     """
     found = [b""] * len(texts)
     if not nearness.bands:
@@ -240,14 +236,14 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
 
 def algorithm_version() -> int:
     """Version of the signatures that rensa makes: others must not be compared with these."""
-    return int(_rensa().ALGORITHM_VERSION)
+    return int(RMinHash.ALGORITHM_VERSION)
 
 
 def _signatures(
     hashes: NDArray[np.uint64], counts: NDArray[np.intp], nearness: Nearness
 ) -> list[list[int]]:
     ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
-    matrix = _rensa().digest_matrix_from_flat_token_hashes(
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(
         hashes, ends, nearness.hashes, nearness.seed
     )
     rows: list[list[int]] = matrix.to_rows()
@@ -261,13 +257,3 @@ def _bands(row: Sequence[int], nearness: Nearness) -> bytes:
         hashlib.blake2b(data[start : start + size], digest_size=BAND_BYTES).digest()
         for start in range(0, size * nearness.bands, size)
     )
-
-
-def _rensa() -> Any:
-    try:
-        return import_module("rensa").RMinHash
-    except ImportError as error:
-        raise SettingsError(
-            "finding near-copies needs rensa, which is not installed: `pip install "
-            "'dph-rl[corpus]'`, or use the preset exact"
-        ) from error

@@ -80,11 +80,6 @@ def near_copies(
 
     The best come first and are kept unless one before them is like them; nobody is dropped for a
     file that is dropped itself. Of several kept files the most similar counts, then the best.
-
-    Args:
-        group: documents that hang together by equal bands.
-        shingles: the ``shingle_set`` of an id.
-        least_jaccard: from which similarity on they are alike.
     """
     kept: dict[tuple[int, bytes], list[Member]] = {}
     found = []

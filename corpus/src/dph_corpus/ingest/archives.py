@@ -50,11 +50,7 @@ def is_repository(path: Path) -> bool:
 
 
 def newest_commit(path: Path) -> tuple[str, int]:
-    """The commit that is checked out, and when it was made (seconds since 1970).
-
-    Raises:
-        DataError: there is none, or git is not installed.
-    """
+    """The commit that is checked out, and when it was made (seconds since 1970)."""
     line = _git(path, "rev-list", "--timestamp", "--max-count=1", "HEAD").split()
     return line[1].decode(), int(line[0])
 

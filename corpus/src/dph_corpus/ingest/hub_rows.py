@@ -43,11 +43,7 @@ class HubRows:
 
     @classmethod
     def of(cls, text: str | Path) -> "HubRows":
-        """The rows that an input names.
-
-        Raises:
-            SettingsError: it has another form.
-        """
+        """The rows that an input names."""
         found = _INPUT.fullmatch(str(text))
         query = parse_qsl(found["query"] or "", keep_blank_values=True) if found else []
         chosen = dict(query)
@@ -68,11 +64,7 @@ class HubRows:
         return f"hf://datasets/{self.repository}@{revision}?{chosen}split={self.split}"
 
     def load(self, *, streaming: bool) -> Any:
-        """The rows as datasets has them.
-
-        Raises:
-            DataError: the Hub or the cache does not have them.
-        """
+        """The rows as datasets has them."""
         try:
             return import_module("datasets").load_dataset(
                 self.repository,
@@ -88,13 +80,7 @@ class HubRows:
 
 @dataclass(frozen=True, slots=True)
 class HubPieces:
-    """Pieces of a data set that are read one at a time.
-
-    Args:
-        version: the commit, configuration and split; "" for files of the cache.
-        pinned: the name at that commit.
-        pieces: of the stream, "0/12" and so on, or files of the cache.
-    """
+    """Pieces of a data set that are read one at a time."""
 
     version: str
     pinned: str
@@ -102,12 +88,7 @@ class HubPieces:
 
 
 def hub_pieces(text: str | Path) -> HubPieces:
-    """The pieces that an input names. Asks the Hub, or looks into the cache if it is not reached.
-
-    Raises:
-        SettingsError: the input has another form.
-        DataError: the Hub has no such data set, or it is not reached and the cache has none.
-    """
+    """The pieces that an input names, of the Hub or else of the cache."""
     of = HubRows.of(text)
     if (commit := _commit(of)) is None:
         files = sorted(each["filename"] for each in of.load(streaming=False).cache_files)
@@ -119,11 +100,7 @@ def hub_pieces(text: str | Path) -> HubPieces:
 
 
 def _commit(of: HubRows) -> str | None:
-    """The commit that the Hub is at; None where it is not reached.
-
-    Raises:
-        DataError: it is reached, and has no such data set or revision, or refuses.
-    """
+    """The commit that the Hub is at; None where it is not reached."""
     hub, errors = import_module("huggingface_hub"), import_module("huggingface_hub.errors")
     transport = errors.HfHubHTTPError.__mro__[1]  # of the HTTP library that it is built on
     try:
@@ -143,18 +120,7 @@ def hub_documents(
     facts: Mapping[str, Any],
     columns: Mapping[str, str],
 ) -> Iterator[Document | Skip]:
-    """The documents of one piece of a stream; only columns that documents have are read.
-
-    Args:
-        name: the rows at a commit.
-        piece: "0/12" and so on.
-        label: the source's.
-        facts: fields that a row without them gets.
-        columns: the column of a field, where it is none of the usual ones.
-
-    Raises:
-        DataError: the Hub does not give them.
-    """
+    """The documents of one piece of a stream; only columns that documents have are read."""
     index, _, count = piece.partition("/")
     rows = HubRows.of(name).load(streaming=True)
     if fit := [each for each in rows.column_names or () if each in row_columns(columns)]:

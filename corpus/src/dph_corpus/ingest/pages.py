@@ -29,11 +29,6 @@ def page_documents(path: Path, label: str, facts: Mapping[str, Any]) -> Iterator
 
     ``text`` is the page's main content, ``commit_time`` the time of the crawl. Of one URL that was
     crawled twice the later page stays. Where a record is damaged, reading continues at the next.
-
-    Args:
-        path: a WARC file, packed or not.
-        label: the source's.
-        facts: fields that all its documents share.
     """
     warc = import_module("fastwarc.warc")
     start, before, told = 0, "the beginning", False

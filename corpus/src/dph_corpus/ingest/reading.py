@@ -188,11 +188,7 @@ _NUMBERS = ("stars", "commit_time", "bytes")
 
 
 def column_choices(texts: Sequence[str]) -> dict[str, str]:
-    """Columns by field, of texts FIELD=COLUMN.
-
-    Raises:
-        SettingsError: a text has another form, or a field is unknown or there twice.
-    """
+    """Columns by field, of texts FIELD=COLUMN."""
     found: dict[str, str] = {}
     for text in texts:
         field, equals, column = text.partition("=")
@@ -210,14 +206,7 @@ def column_choices(texts: Sequence[str]) -> dict[str, str]:
 def row_documents(
     path: Path, label: str, facts: Mapping[str, Any], columns: Mapping[str, str]
 ) -> Iterator[Document | Skip]:
-    """The documents of a file of rows.
-
-    Args:
-        path: the file.
-        label: the source's.
-        facts: fields that a row without them gets.
-        columns: the column of a field, where it is none of the usual ones.
-    """
+    """The documents of a file of rows."""
     place = "the beginning"
     try:
         rows = _TABLES.get(path.suffix, _json_rows)(path)

@@ -52,18 +52,6 @@ def ingest(
 
     The same inputs make the same bytes, whatever their order, the workers, and however often it
     was killed. What cannot become a document is counted by reason (``skipped.parquet``).
-
-    Args:
-        units: what to read.
-        out: the directory to write.
-        shards: how many there are to be [default: one for every 128 MB].
-        workers: processes, or a cluster.
-        on_progress: told of units that were read; the shards are not counted.
-
-    Raises:
-        DataError: an input cannot be read, or ``out`` is held by another process.
-        SettingsError: ``shards`` is out of range, or too small for that many bytes.
-        StageError: a worker could not do its part.
     """
     if shards is not None and not 1 <= shards <= MOST_SHARDS:
         raise SettingsError(f"shards must lie in 1..{MOST_SHARDS}, got {shards}")
@@ -233,15 +221,11 @@ def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
 
     The source of what is ingested is called ``input``, so that documents do not depend on the names
     and the number of the files they come in.
-
-    Raises:
-        DataError: there is nothing to read, or ``path`` is a stage that has not finished.
-        StageError: more of it is damaged than can be read.
     """
     if is_corpus(path) or any(remote.names(path / board) for board in BOARDS):
         return open_corpus(path)
     found = ingest(plan([f"{_LABEL}={path}"], out=out), out / _OWN_INPUT, workers=workers)
     line, too_much = loss_of(found)
     if too_much:
-        raise StageError(f"{line}; to accept it: dph corpus ingest --allow-loss {path}")
+        raise StageError(f"{line}; to accept it: dph-corpus ingest --allow-loss {path}")
     return found

@@ -28,9 +28,6 @@ def list_files(directory: Path, *, without: Path | None = None) -> list[tuple[st
     """Path, size and time of change (ns) of each file and link below ``directory``, in order.
 
     Bookkeeping of version control is left out, and so is the directory ``without``.
-
-    Raises:
-        DataError: ``directory`` itself cannot be read.
     """
     found: list[tuple[str, int, int]] = []
     open_directories = [""]
@@ -89,11 +86,7 @@ _TEXTS, _NUMBERS = ("repo", "licence", "url", "natural_language"), ("stars", "co
 
 
 def about_sources(path: Path) -> dict[str, dict[str, Any]]:
-    """For each ``source`` (the label of an input) the fields that its documents share.
-
-    Raises:
-        DataError: the file cannot be read, or a row names no source, or a field that it cannot.
-    """
+    """For each ``source`` (the label of an input) the fields that its documents share."""
     found: dict[str, dict[str, Any]] = {}
     for place, row in read_rows(path):
         if not isinstance(row, dict) or not isinstance(row.get("source"), str):
@@ -184,10 +177,6 @@ def plan(
         about: a file of rows with facts on the sources (``about_sources``).
         columns: the columns of rows that fields come in, where their names are others.
         out: where the corpus will be written; it may lie inside an input, of which it is no part.
-
-    Raises:
-        DataError: ``out`` is an input, an input is missing or of no known kind, or two have the
-            same label.
     """
     facts = about_sources(about) if about else {}
     units: list[Unit] = []
@@ -213,12 +202,7 @@ def plan(
 
 
 def kind_of(path: Path, *, out: Path | None = None) -> SourceKind:
-    """Kind of an input; a directory ``out`` inside it does not count.
-
-    Raises:
-        DataError: there is nothing there, or nothing that could be read.
-        SettingsError: it is a WARC file, and the extra ``web`` is not installed.
-    """
+    """Kind of an input; a directory ``out`` inside it does not count."""
     if path.is_dir():
         if is_repository(path):
             return SourceKind.GIT

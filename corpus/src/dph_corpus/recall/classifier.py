@@ -176,12 +176,11 @@ class Classifier(Protocol):
 class _Kind(NamedTuple):
     learn: Callable[..., None]
     load: Callable[[Path], Classifier]
-    package: Mapping[str, str]
 
 
 _KINDS: Mapping[str, _Kind] = {
-    FASTTEXT: _Kind(learn_fasttext, FastText, {"floret": "floret"}),
-    LINEAR: _Kind(learn_linear, Linear, {"sklearn": "scikit-learn"}),
+    FASTTEXT: _Kind(learn_fasttext, FastText),
+    LINEAR: _Kind(learn_linear, Linear),
 }
 
 
@@ -195,8 +194,3 @@ def learn_classifier(
 def load_classifier(kind: str, path: Path) -> Classifier:
     """The classifier that ``learn_classifier`` wrote."""
     return _KINDS[kind].load(path)
-
-
-def packages_of(kind: str) -> Mapping[str, str]:
-    """Packages that it needs, by module."""
-    return _KINDS[kind].package

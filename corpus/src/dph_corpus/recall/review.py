@@ -148,11 +148,7 @@ def _rank(pattern: str, found: Mapping[str, UrlSection]) -> tuple[int, str]:
 
 
 def read_review(path: Path) -> dict[str, bool | None]:
-    """Answers of a person, by pattern: accepted, refused, or None.
-
-    Raises:
-        DataError: it cannot be read, a pattern is empty or there twice, or an answer is none.
-    """
+    """Answers of a person, by pattern: accepted, refused, or None."""
     answers: dict[str, bool | None] = {}
     for place, row in _rows_with(path, "pattern", "accept"):
         pattern, answer = (str(row[name] or "").strip() for name in ("pattern", "accept"))
@@ -167,11 +163,7 @@ def read_review(path: Path) -> dict[str, bool | None]:
 
 
 def _rows_with(path: Path, *columns: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Rows with all of the columns, and where each stands.
-
-    Raises:
-        DataError: a row lacks one.
-    """
+    """Rows with all of the columns, and where each stands."""
     for place, row in read_rows(path, columns=list(columns)):
         there = list(row) if isinstance(row, dict) else []
         if lacking := [name for name in columns if name not in there]:
@@ -201,11 +193,7 @@ class RecallScores(NamedTuple):
 
 
 def read_labels(path: Path) -> dict[str, bool]:
-    """The labels (``relevant``) of pages by their ``id``.
-
-    Raises:
-        DataError: it cannot be read, an id is there twice, or a label is neither true nor false.
-    """
+    """The labels (``relevant``) of pages by their ``id``."""
     labels: dict[str, bool] = {}
     for place, row in _rows_with(path, "id", "relevant"):
         label = _LABELS.get(str(row["relevant"]).strip().lower())

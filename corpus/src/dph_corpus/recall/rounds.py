@@ -141,12 +141,7 @@ class Rounds:
     on_progress: OnProgress = field(default=lambda _amount, _note: None)
 
     def run(self) -> Learnt:
-        """Do the rounds; finished parts of them are not done again.
-
-        Raises:
-            DataError: there are no seeds, or no pages to tell them from.
-            StageError: a worker could not do its part.
-        """
+        """Do the rounds; finished parts of them are not done again."""
         joined: frozenset[str] = frozenset()
         scores: Sequence[Path] = ()
         threshold = self.settings.threshold

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from dph._base.files import atomic_file, read_json, sha256, write_json
 from dph.errors import DataError
-from dph_corpus.recall.classifier import packages_of
 from dph_corpus.recall.review import (
     Learnt,
     Patterns,
@@ -28,7 +27,6 @@ from dph_corpus.recall.work import TABLE
 from dph_corpus.running import Workers
 from dph_corpus.settings import RecallSettings
 from dph_corpus.shards import Corpus, digest
-from dph_corpus.stage import require
 from dph_corpus.stage_run import OnProgress, finish_stage, made_once
 from dph_corpus.tables import TableWriter
 
@@ -58,27 +56,7 @@ def recall(
     workers: Workers = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
-    """Keep the pages that are like the seeds, after rounds of learning.
-
-    Args:
-        pages: what is searched.
-        seeds: documents that are what is looked for.
-        out: the directory to write.
-        settings: how.
-        patterns: a reviewed ``url_patterns.csv``; without one nothing joins the seed, and the first
-            round is the last.
-        labelled: pages (``id``) with the truth about them (``relevant``): recall and precision of
-            each round are measured on them.
-        workers: processes, or a cluster.
-        on_progress: told of shards that were scored or cut.
-
-    Raises:
-        SettingsError: the classifier's package is not installed.
-        DataError: a file cannot be read, there is nothing to learn from, ``out`` holds answers
-            of a person that are not given, is an input's directory or held by another process.
-        StageError: a worker could not do its part.
-    """
-    require(packages_of(settings.classifier), "recall")
+    """Keep the pages that are like the seeds, after rounds of learning."""
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
     made_by = _made_by(pages, seeds, settings, accepted(answers), labels)
@@ -127,11 +105,7 @@ def _made_by(
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
-    """Records of all rounds (``learnt.Round`` as JSON).
-
-    Raises:
-        DataError: recall has not been run there.
-    """
+    """Records of all rounds (``learnt.Round`` as JSON)."""
     found: Sequence[Mapping[str, Any]] = read_json(out / ROUNDS)["rounds"]
     return found
 

@@ -42,24 +42,13 @@ _RULE_KEYS = {"name": str, "signal": str, "drop": dict, "catches": str, "thinned
 
 
 def open_preset(name: str, thresholds: Mapping[str, str] | None = None) -> Preset:
-    """The preset ``name``, or the one of the file ``name``, with other ``thresholds``.
-
-    Raises:
-        SettingsError: there is no such preset, or the file or a threshold cannot be used; the
-            message says what is allowed.
-        DataError: the file cannot be read.
-    """
+    """The preset ``name``, or the one of the file ``name``, with other ``thresholds``."""
     found = read_preset(Path(name)) if name.endswith(SUFFIX) else load_preset(name)
     return with_thresholds(found, thresholds or {})
 
 
 def read_preset(path: Path) -> Preset:
-    """The preset that a file describes; its name is the file's without the suffix.
-
-    Raises:
-        SettingsError: a key, a rule or a threshold is not possible.
-        DataError: it cannot be read as TOML.
-    """
+    """The preset that a file describes; its name is the file's without the suffix."""
     table = _table(path)
     base = table.get("base")
     if base is not None and base not in PRESETS:
@@ -88,11 +77,7 @@ def read_preset(path: Path) -> Preset:
 
 
 def preset_text(base: str, thresholds: Mapping[str, str]) -> str:
-    """A file of rules: a named preset with other thresholds.
-
-    Raises:
-        SettingsError: ``base`` is itself a file.
-    """
+    """A file of rules: a named preset with other thresholds."""
     if base not in PRESETS:
         raise SettingsError(
             f"thresholds are saved over a named preset ({', '.join(PRESETS)}); write those of a "

@@ -68,11 +68,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Read ``< 2 or > 10``.
-
-    Raises:
-        ValueError: it is written otherwise.
-    """
+    """Read ``< 2 or > 10``."""
     parts = []
     for part in text.split(" or "):
         sign, _, number = part.partition(" ")
@@ -180,11 +176,7 @@ PRESETS: Mapping[str, str | None] = {"opencoder": None, "fixed": "opencoder", "s
 
 @cache
 def load_preset(name: str) -> Preset:
-    """A preset by name.
-
-    Raises:
-        SettingsError: there is none of that name.
-    """
+    """A preset by name."""
     if name not in PRESETS:
         raise SettingsError(f"a preset of rules is one of {', '.join(PRESETS)}; got {name!r}")
     base = PRESETS[name]
@@ -204,11 +196,7 @@ def load_preset(name: str) -> Preset:
 
 
 def rule_of(row: Mapping[str, Any]) -> FilterRule:
-    """The rule of a row of a table of rules; its conditions are under ``drop``, by kinds.
-
-    Raises:
-        ValueError: a condition or a kind is not known.
-    """
+    """The rule of a row of a table of rules; its conditions are under ``drop``, by kinds."""
     drop = row["drop"]
     conditions = {}
     for family, members in KINDS.items():
@@ -235,10 +223,6 @@ def with_thresholds(preset: Preset, thresholds: Mapping[str, str]) -> Preset:
         thresholds: conditions (``"< 2 or > 10"``, or "" to leave the rule out) by ``RULE``, for all
             kinds that it has, or by ``RULE.KIND``, a kind or family of ``KINDS``. A kind wins over
             its family, and that over the rule alone, whatever their order.
-
-    Raises:
-        SettingsError: there is no such rule, it does not read such files, or a condition cannot
-            be read; the message says what is allowed.
     """
     rules = dict(preset.rules)
     for key in sorted(thresholds, key=_breadth):
@@ -248,7 +232,7 @@ def with_thresholds(preset: Preset, thresholds: Mapping[str, str]) -> Preset:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise SettingsError(
                 f"the preset {preset.name} has no rule {name!r}{hint} "
-                f"(`dph corpus rules --preset {preset.name}` lists them)"
+                f"(`dph-corpus rules --preset {preset.name}` lists them)"
             )
         rules[name] = _changed(rules[name], preset.rules[name], kind, thresholds[key])
     return replace(preset, rules=rules)
@@ -366,7 +350,7 @@ _RELEASED = "opencoder"
 _HEAD = """\
 # Rules of the corpus filter
 
-`dph corpus filter --preset NAME` drops a file when a rule for its kind says so. A rule compares one
+`dph-corpus filter --preset NAME` drops a file when a rule for its kind says so. A rule compares one
 signal, a number about the text, with a threshold; a file without a value passes. Kinds are
 `text_en`, `text_zh`, the languages with their own thresholds (c, cpp, csharp, go, html, java,
 javascript, python, shell, sql), `data` and `others`; "text" and "code" below stand for all of
@@ -375,7 +359,7 @@ with probability 0.8, by a hash of its id and the rule's name, so the decision o
 the same.
 
 Every example is the content of a file (repeated where a number says so) on which its rule fires;
-a test holds them to it. This page is printed by `dph corpus rules --markdown`.
+a test holds them to it. This page is printed by `dph-corpus rules --markdown`.
 
 | preset | what it is |
 |---|---|

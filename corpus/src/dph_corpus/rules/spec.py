@@ -6,7 +6,7 @@ from pathlib import Path
 from dph._base.files import sha256
 from dph_corpus.rules.own import SUFFIX, fingerprints, open_preset
 from dph_corpus.shards import digest
-from dph_corpus.stage import READING, StageSpec, require
+from dph_corpus.stage import StageSpec
 
 _SECONDS = 300.0
 """For one document. Lexers and parsers take up to a minute for the largest."""
@@ -19,14 +19,8 @@ def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> Sta
         preset: a name, or the path of a file of rules (``dph_corpus.rules.own``), which counts by
             its content and the code of its signals.
         thresholds: conditions in the place of the preset's.
-
-    Raises:
-        SettingsError: there is no such preset or rule, a condition cannot be read, or the extra
-            ``corpus`` is not installed.
-        DataError: the file cannot be read.
     """
     found = open_preset(preset, thresholds)
-    require(READING, "filter")
     settings = {"preset": found.name} | ({"thresholds": dict(thresholds)} if thresholds else {})
     entry, inputs, files = "dph_corpus.rules.stage:make_filter", {}, {}
     if preset.endswith(SUFFIX):

@@ -40,11 +40,7 @@ class SignalColumns:
 
 
 def read_signals(directory: Path) -> SignalColumns:
-    """The signals that a filter left in ``directory``; 8 bytes for each and each document.
-
-    Raises:
-        DataError: it is not the directory of a finished filter.
-    """
+    """The signals that a filter left in ``directory``; 8 bytes for each and each document."""
     if (stage := open_corpus(directory).manifest.stage) != "filter":
         raise DataError(f"{directory} was written by {stage}: tune reads what a filter has written")
     kinds = _column_pair(directory / VERDICTS_FILE, "id", "kind")

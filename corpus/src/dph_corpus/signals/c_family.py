@@ -28,29 +28,17 @@ class LanguagePatterns:
         }
 
     def count(self, name: str, code: str) -> int:
-        """Number of matches of the expression.
-
-        Raises:
-            TimeoutError: the search takes too long.
-        """
+        """Number of matches of the expression."""
         return sum(1 for _ in self._compiled[name].finditer(code, timeout=_SECONDS))
 
     def matches(self, name: str, code: str) -> list[str]:
-        """The first group of each match, or the match where there is none.
-
-        Raises:
-            TimeoutError: the search takes too long.
-        """
+        """The first group of each match, or the match where there is none."""
         pattern = self._compiled[name]
         group = min(1, pattern.groups)
         return [match[group] for match in pattern.finditer(code, timeout=_SECONDS)]
 
     def found(self, name: str, code: str) -> bool:
-        """Whether the expression matches anywhere.
-
-        Raises:
-            TimeoutError: the search takes too long.
-        """
+        """Whether the expression matches anywhere."""
         return self._compiled[name].search(code, timeout=_SECONDS) is not None
 
     def total(self, names: tuple[str, ...], code: str) -> int:

@@ -59,9 +59,6 @@ def javascript_facts(text: str) -> JavaScriptFacts | None:
 
     It is read as a module if it holds "import" or "export", and as a script if it does not or if
     that fails.
-
-    Raises:
-        SignalError: the parser broke, or the text is too long for it.
     """
     if len(text) > _LONGEST:
         raise SignalError(f"JavaScript of {len(text)} characters; parsed up to {_LONGEST}")

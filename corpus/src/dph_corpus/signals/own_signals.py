@@ -106,20 +106,10 @@ def _lines_matching(pattern: str) -> Measure:
     return frac_lines_matching
 
 
-def marked_generated(view: FileView) -> float:
-    """1 if the file's head says that a tool wrote it, not only that it generates something."""
-    return float(bool(_MARKER.search(view.text[:_HEAD])))
-
-
 def reminder_lines(view: FileView) -> float | None:
     """Lines of comments with a reminder as a word, each comment counted by itself."""
     lines = (line for piece in view.split.pieces for line in piece.split("\n"))
     return share(sum(bool(_REMINDER.search(line)) for line in lines), len(view.lines))
-
-
-def python_parses(view: FileView) -> float:
-    """1 if the text parses without its byte-order mark."""
-    return float(_tree(view) is not None)
 
 
 def _tree(view: FileView) -> ast.Module | None:
@@ -146,47 +136,26 @@ def comments_as_lexed(view: FileView) -> float | None:
     return sum(map(len, view.split.pieces)) / len(view.text)
 
 
-def csharp_no_variable(view: FileView) -> float:
-    """1 if nothing looks like a variable."""
-    return float(not CSHARP.found("variables", view.split.code))
-
-
-def go_no_variable(view: FileView) -> float:
-    """1 if nothing looks like a variable."""
-    return float(not GO.found("variables", view.split.code))
-
-
-def go_test_file(view: FileView) -> float:
-    """1 if the file is called like a test."""
-    return float(view.path.lower().endswith("_test.go"))
-
-
-def sql_parsed_share(view: FileView) -> float | None:
-    """Share of statements that parse."""
-    return parsed_share(view.text)
-
-
-def sql_data_share(view: FileView) -> float | None:
-    """Share of characters in statements that only insert data."""
-    return data_share(view.text)
-
-
 OWN_SIGNALS: Mapping[str, Signal] = {
     signal.name: signal
     for signal in (
-        Signal("code_marked_generated", marked_generated),
+        Signal(
+            "code_marked_generated", lambda view: float(bool(_MARKER.search(view.text[:_HEAD])))
+        ),
         Signal("code_reminder_lines", reminder_lines),
         Signal("code_comments_as_lexed", comments_as_lexed),
         Signal("code_assert_lines", _lines_matching(r"(?i)\bassert")),
-        Signal("python_parses", python_parses),
+        Signal("python_parses", lambda view: float(_tree(view) is not None)),
         Signal("python_pass_lines", _lines_matching(r"^\s*pass\b|:\s*pass\s*$")),
         Signal("python_import_lines", _lines_matching(r"^\s*(?:import|from)\s")),
         Signal("python_print_lines", _lines_matching(r"\bprint\s*\(")),
         Signal("python_no_logic", python_no_logic),
-        Signal("csharp_no_variable", csharp_no_variable),
-        Signal("go_no_variable", go_no_variable),
-        Signal("go_test_file", go_test_file),
-        Signal("sql_parsed_share", sql_parsed_share),
-        Signal("sql_data_share", sql_data_share),
+        Signal(
+            "csharp_no_variable", lambda view: float(not CSHARP.found("variables", view.split.code))
+        ),
+        Signal("go_no_variable", lambda view: float(not GO.found("variables", view.split.code))),
+        Signal("go_test_file", lambda view: float(view.path.lower().endswith("_test.go"))),
+        Signal("sql_parsed_share", lambda view: parsed_share(view.text)),
+        Signal("sql_data_share", lambda view: data_share(view.text)),
     )
 }

@@ -144,11 +144,7 @@ _SECONDS = 10.0
 
 
 def holds_encoded_data(text: str) -> bool:
-    """Whether a run of encoded data is longer than 1,024 characters, or all are over half.
-
-    Raises:
-        TimeoutError: the search takes too long.
-    """
+    """Whether a run of encoded data is longer than 1,024 characters, or all are over half."""
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     if not _may_hold_hexadecimal(data):
         hexadecimal = []
@@ -200,21 +196,6 @@ _GENERATED = ("generate", "autogen", "do not edit")
 _REMINDERS = ("your code here", "fixme", "todo")
 
 
-def size_file_byte(view: FileView) -> float:
-    """Bytes of the file."""
-    return view.bytes
-
-
-def num_chars_line_max(view: FileView) -> float:
-    """Characters of the longest line."""
-    return max(map(len, view.lines), default=0)
-
-
-def num_chars_line_mean(view: FileView) -> float:
-    """Characters of a line, on average."""
-    return len(view.text) / len(view.lines) if view.lines else 0.0
-
-
 def frac_chars_comments(view: FileView) -> float | None:
     """Comments over all characters; in Python doc strings and comments without their marks."""
     if not view.text:
@@ -224,11 +205,6 @@ def frac_chars_comments(view: FileView) -> float | None:
     split = None if view.tree is None else view.split
     pieces = split.pieces if split and split.scanned else None
     return prose_length(view.text, view.python, pieces) / len(view.text)
-
-
-def cate_xml_start(view: FileView) -> float:
-    """1 if the first 100 characters hold an XML declaration."""
-    return float("<?xml version=" in view.text[:_XML_HEAD])
 
 
 def frac_lines_dupe_lines(view: FileView) -> float | None:
@@ -248,26 +224,6 @@ def frac_lines_long_string(view: FileView) -> float | None:
     """Lines of strings with over 20 words, over lines of code; may pass 1."""
     count = quoted.long_strings(view.split.code, view.natural_language) if view.code_lines else 0
     return share(count, len(view.code_lines))
-
-
-def frac_chars_string_length(view: FileView) -> float | None:
-    """Characters in quotes over those of the code."""
-    return share(sum(map(len, view.strings)), len(view.split.code))
-
-
-def frac_chars_long_word_length(view: FileView) -> float | None:
-    """Characters of words over 20 long in quotes, URLs apart."""
-    return share(quoted.long_word_characters(view.strings), len(view.split.code))
-
-
-def frac_lines_string_concat(view: FileView) -> float | None:
-    """Lines of code that assign quoted strings put together by a plus."""
-    return share(sum(map(quoted.joins_strings, view.code_lines)), len(view.code_lines))
-
-
-def cate_encoded_data(view: FileView) -> float:
-    """1 if the file holds a long run of encoded data, or much of it."""
-    return float(holds_encoded_data(view.text))
 
 
 def frac_chars_hex_words(view: FileView) -> float | None:
@@ -303,20 +259,34 @@ CODE_SIGNALS = tuple(
         ("frac_chars_replacement_symbols", frac_chars_replacement_symbols),
         ("frac_chars_digital", frac_chars_digital),
         ("frac_chars_whitespace", frac_chars_whitespace),
-        ("size_file_byte", size_file_byte),
+        ("size_file_byte", lambda view: view.bytes),
         ("num_lines", num_lines),
-        ("num_chars_line_max", num_chars_line_max),
-        ("num_chars_line_mean", num_chars_line_mean),
+        ("num_chars_line_max", lambda view: max(map(len, view.lines), default=0)),
+        (
+            "num_chars_line_mean",
+            lambda view: len(view.text) / len(view.lines) if view.lines else 0.0,
+        ),
         ("frac_chars_alphabet", frac_chars_alphabet),
         ("frac_chars_comments", frac_chars_comments),
-        ("cate_xml_start", cate_xml_start),
+        ("cate_xml_start", lambda view: float("<?xml version=" in view.text[:_XML_HEAD])),
         ("frac_lines_dupe_lines", frac_lines_dupe_lines),
         ("cate_autogen", cate_autogen),
         ("frac_lines_long_string", frac_lines_long_string),
-        ("frac_chars_string_length", frac_chars_string_length),
-        ("frac_chars_long_word_length", frac_chars_long_word_length),
-        ("frac_lines_string_concat", frac_lines_string_concat),
-        ("cate_encoded_data", cate_encoded_data),
+        (
+            "frac_chars_string_length",
+            lambda view: share(sum(map(len, view.strings)), len(view.split.code)),
+        ),
+        (
+            "frac_chars_long_word_length",
+            lambda view: share(quoted.long_word_characters(view.strings), len(view.split.code)),
+        ),
+        (
+            "frac_lines_string_concat",
+            lambda view: share(
+                sum(map(quoted.joins_strings, view.code_lines)), len(view.code_lines)
+            ),
+        ),
+        ("cate_encoded_data", lambda view: float(holds_encoded_data(view.text))),
         ("frac_chars_hex_words", frac_chars_hex_words),
         ("frac_lines_prompt_comments", frac_lines_prompt_comments),
         ("frac_lines_assert", frac_lines_assert),

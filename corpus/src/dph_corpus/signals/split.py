@@ -130,11 +130,7 @@ class Split:
 
 
 def split_text(text: str, language: str, tree: ast.Module | None = None) -> Split:
-    """Split ``text`` of a programming ``language``; ``tree`` is there if it is Python that parses.
-
-    Raises:
-        SignalError: the lexer gave up.
-    """
+    """Split ``text`` of a ``language``; ``tree`` is there if it is Python that parses."""
     if language == "perl":
         return _scanned_perl(text)
     if language == "python" and tree is not None:

@@ -70,11 +70,7 @@ class Draft:
 
 
 def read_draft(answer: str) -> Draft:
-    """The draft of an answer.
-
-    Raises:
-        NoDraft: a part is missing, is no Python, or the tests are not assertions.
-    """
+    """The draft of an answer."""
     blocks = list(_FENCE.finditer(answer[:_LONGEST]))
     program = next((block for block in blocks if _functions(block[2])), None)
     if program is None:

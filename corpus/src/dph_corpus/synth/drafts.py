@@ -29,13 +29,7 @@ _AGAIN = 2
 
 
 class FunctionJudge:
-    """Judges answers by running them.
-
-    Args:
-        verifier: what runs programs.
-        survivors: the largest share of mutants that may pass the tests.
-        modules: what a program may import.
-    """
+    """Judges answers by running them."""
 
     def __init__(
         self,
@@ -176,12 +170,7 @@ class Query:
 
 
 class QueryJudge:
-    """Judges answers by running their queries on the databases, which can only be read.
-
-    Args:
-        verifier: what compares the rows of two queries.
-        survivors: the largest share of mutants that may return the same rows.
-    """
+    """Judges answers by running their queries on the databases, which can only be read."""
 
     def __init__(self, verifier: SQLVerifier, *, survivors: float = 0.5) -> None:
         self._verifier, self._survivors = verifier, survivors

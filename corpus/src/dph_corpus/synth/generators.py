@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Protocol
 
 from dph._base.import_path import load_callable
@@ -32,25 +33,17 @@ class Generator(Protocol):
         ...
 
     def __call__(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-        """The answers, in order.
-
-        Raises:
-            GeneratorError: there are none.
-        """
+        """The answers, in order."""
         ...
 
 
 class OwnFunction:
-    """``module:function``, called with prompts and seeds; returns as many texts.
+    """``module:function`` in ``directories``: takes prompts and seeds, returns as many texts."""
 
-    Raises:
-        SettingsError: there is no such function.
-    """
-
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, directories: Sequence[Path] = ()) -> None:
         self.identity: Mapping[str, Any] = {"function": path}
         self._function: Callable[[Sequence[str], Sequence[int]], Sequence[str]]
-        self._function = load_callable(path)
+        self._function = load_callable(path, directories)
 
     def __call__(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
         """As ``Generator``."""
@@ -64,20 +57,7 @@ class OwnFunction:
 
 
 class Server:
-    """A server with OpenAI's ``/v1/chat/completions``, such as vLLM's, llama.cpp's or Ollama's.
-
-    Args:
-        url: up to ``/v1``.
-        model: the model's name there.
-        max_tokens: of an answer.
-        temperature: of sampling.
-        key: sent as a bearer token, if there is one.
-        together: requests at a time.
-        timeout: seconds for one answer.
-
-    Raises:
-        SettingsError: the URL is none.
-    """
+    """A server with OpenAI's ``/v1/chat/completions``, such as vLLM's, llama.cpp's or Ollama's."""
 
     def __init__(
         self,

@@ -53,20 +53,7 @@ def synthesise(
     generator: Mapping[str, Any],
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
-    """Write ``settings.samples`` answers for each seed, and keep those that hold.
-
-    Args:
-        settings: kind, number and seed of the answers, and how they are judged.
-        seeds: what the model is shown.
-        write: what makes and judges the answers to a chunk.
-        out: the directory to write.
-        generator: all that its answers depend on but prompts and seeds, as JSON.
-        on_progress: told of answers that were judged.
-
-    Raises:
-        GeneratorError: the generator failed; chunks that are done stay.
-        DataError: ``out`` is held by another process.
-    """
+    """Write ``settings.samples`` answers for each seed, and keep those that hold."""
     kind = settings.kind
     made_by = {"stage": "synth", "version": VERSION, "settings": settings.json(generator)}
     made_by["seeds"] = seeds_digest(seeds)

@@ -108,16 +108,7 @@ class Seed:
 
 
 def seeds_of(settings: SynthSettings, open_documents: Callable[[Path], Corpus]) -> list[Seed]:
-    """Subjects of rows, at most ``settings.most``.
-
-    Args:
-        settings: kind, the place that rows of it start from, and how many.
-        open_documents: opens the corpus at ``settings.input``.
-
-    Raises:
-        SettingsError: a module is not one that programs may import.
-        DataError: a database or a corpus cannot be read.
-    """
+    """Subjects of rows, at most ``settings.most``."""
     if settings.kind == DOCUMENTATION:
         names = [name.strip() for name in settings.modules.split(",") if name.strip()]
         return signature_seeds(names)[: settings.most]
@@ -142,11 +133,7 @@ def _document_seed(document: Document) -> Seed:
 
 
 def signature_seeds(modules: Sequence[str]) -> list[Seed]:
-    """The public functions of ``modules`` with their signatures and doc strings.
-
-    Raises:
-        SettingsError: a module is none that programs may import.
-    """
+    """The public functions of ``modules`` with their signatures and doc strings."""
     if strange := [name for name in modules if name not in PURE_MODULES]:
         raise SettingsError(
             f"{strange[0]!r} is not among the modules that kept programs may import: "
@@ -172,11 +159,7 @@ def _functions(name: str) -> Iterator[Seed]:
 
 
 def database_seeds(databases: Path) -> list[Seed]:
-    """The SQLite databases ``<name>/<name>.sqlite`` of a directory, by schemas with example values.
-
-    Raises:
-        DataError: there is none, or one cannot be read.
-    """
+    """The databases ``<name>/<name>.sqlite`` of a directory, by schemas with example values."""
     if not databases.is_dir():
         raise DataError(f"there is no directory of databases {databases}")
     names = sorted(path.name for path in databases.iterdir() if path.is_dir())

@@ -136,14 +136,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FunctionWriter:
-    """Writes functions with tests.
-
-    Args:
-        kind: of ``dph_corpus.settings.KINDS``.
-        generator: who writes.
-        judge: what is kept.
-        verifier: what compares second answers; None: there are none.
-    """
+    """Writes functions with tests."""
 
     kind: str
     generator: Generator

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dph_corpus.documents import Document
 from dph_corpus.signals.python import parse_python
-from dph_corpus.stage import FINDING, DocumentOutcome, DocumentStage, StageSpec, require
+from dph_corpus.stage import DocumentOutcome, DocumentStage, StageSpec
 from dph_corpus.transform.addresses import email_addresses, public_addresses
 from dph_corpus.transform.notices import without_notice
 from dph_corpus.transform.secrets import secrets
@@ -103,12 +103,7 @@ CHANGES = pa.schema([("id", pa.string()), ("kind", pa.string()), ("count", pa.in
 
 
 def transform_spec() -> StageSpec:
-    """The stage that cleans texts.
-
-    Raises:
-        SettingsError: the extra ``corpus`` is not installed.
-    """
-    require(FINDING, "transform")
+    """The stage that cleans texts."""
     return StageSpec(
         name="transform",
         entry="dph_corpus.transform.cleaning:make_transform",

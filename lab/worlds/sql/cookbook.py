@@ -1,11 +1,13 @@
-"""The stage ``world``: databases and questions, and of them SQL files, rows and problems."""
+"""The text-to-SQL world as ``[world]`` of a cookbook: SQL files, rows and problems."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from pydantic import Field
 
 from dph._base.files import (
     atomic_path,
@@ -15,55 +17,66 @@ from dph._base.files import (
     write_json,
     write_json_lines,
 )
+from dph.recipe.section import Positive, Section, checked
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
-from dph_corpus.cookbook.settings import CookbookWorld
-from dph_corpus.cookbook.stages import Digests, Kitchen
+from dph_corpus.cookbook.stages import MadeWorld
 from dph_corpus.shards import digest
+from lab.worlds.sql.kind import SQLWorldSizes, sql_settings
 from lab.worlds.sql.question_sets import draw_any_questions, draw_questions, gold_sql
 from lab.worlds.sql.questions import Question
-from lab.worlds.sql.world import SQLWorld
+from lab.worlds.sql.world import SQLWorld, build_world
 
 VERSION = 1
 """Counts up when the same settings give other files."""
+SETS = ("in_domain",)
+"""The evaluation sets that fine-tuning and RL are about."""
 _MANIFEST = "sources.json"
 
 
-def world_stage(kitchen: Kitchen) -> Digests:
+class CookbookWorld(Section):
+    """``[world.settings]``: numbers of problems, SQL files, questions and answers."""
+
+    sizes: dict[str, Positive] = Field({})
+    files: Positive = 200
+    queries_per_file: Positive = 8
+    questions: Positive = 2000
+    answers: Positive = 2
+
+
+def make(given: Mapping[str, Any], directory: Path, *, seed: int, workers: int) -> MadeWorld:
     """Build the world and write ``sources``, once.
 
-    ``sql/`` holds files of a schema and queries on it; ``annotators.jsonl`` what annotators answer,
-    right or wrong; ``executed.jsonl`` those answers whose SQL was run and gave the right rows.
-    Questions are drawn without looking at the tests: what they share is for later stages to find.
+    ``sql/`` holds files of a schema and queries on it; ``annotators.jsonl`` the answers of
+    annotators, right or wrong; ``executed.jsonl`` those whose SQL was run and gave the right rows.
+    Questions are drawn without looking at the tests: later stages must find shared text.
     """
-    settings = kitchen.cookbook.world
-    if settings is None:
-        return {}
-    with kitchen.progress.task("world", 1, "worlds") as advance:
-        world = kitchen.world()
-        advance(1, "")
-    out = kitchen.directory / "sources"
-    key = digest(
-        [VERSION, settings.model_dump(mode="json"), kitchen.cookbook.seed, world.fingerprint]
-    )
+    settings = checked(CookbookWorld, given, beside=directory, place="[world.settings]")
+    sizes = SQLWorldSizes(**settings.sizes)
+    world = build_world(directory / "problems", seed=seed, sizes=sizes)
+    out = directory / "sources"
+    key = digest([VERSION, settings.model_dump(mode="json"), seed, world.fingerprint])
     found = read_json(out / _MANIFEST) if (out / _MANIFEST).is_file() else {}
     if found.get("key") != key or _digests(out) != found.get("digests"):
-        with (
-            kitchen.progress.task("sources", 3, "sources") as advance,
-            atomic_path(out) as temporary,
-        ):
+        with atomic_path(out) as temporary:
             make_directory(temporary)
             _write_sql(world, settings, temporary / "sql")
-            advance(1, "sql")
             questions = _questions(world, settings)
-            _write_rows(world, settings, questions, temporary, workers=kitchen.workers)
-            advance(2, "rows")
+            _write_rows(world, settings, questions, temporary, workers=workers)
             write_json(temporary / _MANIFEST, {"key": key, "digests": _digests(temporary)})
-    return {"world": world.fingerprint, **_digests(out)}
+    rows = {name: out / f"{name}.jsonl" for name in ("annotators", "executed")}
+    tables = sql_settings(world)
+    sets = {name: tables["data"]["sets"][name] for name in SETS}
+    return MadeWorld(
+        files={"sql": out / "sql", "databases": world.databases_directory, **rows},
+        tests={name: world.problems_path(name) for name in SETS},
+        recipe={**tables, "data": {**tables["data"], "sets": sets}},
+        digests={"world": world.fingerprint, **_digests(out)},
+    )
 
 
 def _write_sql(world: SQLWorld, settings: CookbookWorld, directory: Path) -> None:
-    """Files as people keep them: a schema, and queries under comments that say what they answer."""
+    """Files of a schema and queries, each below a comment with its question."""
     make_directory(directory)
     rng = _stream(world, "SQL files")
     for number in range(settings.files):

@@ -2,9 +2,9 @@ import sqlite3
 
 import pytest
 
-from dph_corpus.cookbook.table_queries import write
 from dph_corpus.settings import SQL
 from dph_corpus.synth.seeds import PROMPTS, database_seeds
+from lab.worlds.sql.table_queries import write
 
 SCHEMA = """
 CREATE TABLE ship ("key" INTEGER PRIMARY KEY, guns INTEGER, "home port" TEXT);

@@ -1,1 +1,0 @@
-"""Whether cleaning a corpus pays: models of raw and cleaned text at equal tokens, held-out code."""
