@@ -37,7 +37,7 @@ from dph.results.vocabulary import (
 from lab.study.costs import write_costs
 from lab.study.plan import Choice, Plan
 from lab.study.report import Report
-from lab.study.results import Results, compared, mean_of
+from lab.study.results import Results, compared, mean_of, planned_rows
 from lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA, Places, RunRow, row_path
 from lab.study.rule_lock import RuleLock, choices_document, write_lock
 from lab.study.settings import BASE, Study
@@ -279,7 +279,7 @@ REPORT_SCHEMA = 1
 
 def make_report(study: Study, plan: Plan, rows: Mapping[str, RunRow], lock: RuleLock) -> Report:
     """Data of tables, pictures and the document."""
-    return Report(study=study, plan=plan, results=Results(plan, rows), lock=lock)
+    return Report(study=study, plan=plan, results=Results(planned_rows(plan, rows)), lock=lock)
 
 
 def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) -> None:

@@ -46,7 +46,7 @@ def study_tables(report: Report) -> Iterator[TextTable]:
     for world in report.results.worlds:
         yield scores_table(report, world)
         if report.study.file.study.shown:
-            yield short_table(report, world)
+            yield shown_scores_table(report, world)
         for label in dict.fromkeys((report.reference, *report.study.file.study.beside, BASE)):
             if report.results.rows(world, label):
                 yield differences_table(report, world, label)
@@ -98,7 +98,7 @@ def scores_table(report: Report, world: str) -> TextTable:
     return _scores(report, world, report.results.labels(world))
 
 
-def short_table(report: Report, world: str) -> TextTable:
+def shown_scores_table(report: Report, world: str) -> TextTable:
     """The same of the methods that the study shows."""
     table = _scores(report, world, report.shown(world))
     return replace(table, name=f"short-{world}")
@@ -164,10 +164,12 @@ def differences_table(
     )
 
 
-def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextTable:
-    """The rule's tests."""
+def comparisons_table(
+    report: Report, tested: Sequence[RuleComparison], world: str | None = None
+) -> TextTable:
+    """The rule's tests, or those on one world."""
     rows = []
-    for found in tested:
+    for found in (one for one in tested if world in (None, one.world)):
         asked, difference = found.comparison, found.difference
         adjusted = _p_value(found.adjusted)
         significant = found.adjusted is not None and found.adjusted <= _LEVEL
