@@ -6,11 +6,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dph._base.import_path import is_import_path, load_callable
 from dph.errors import SettingsError
 from dph.recipe import METHODS, Recipe, recipe_digest
-from dph.recipe.samples import read_samples
-from lab.quickstart.recipes import Size
 from lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
 from lab.study.sites import RunRequest, Site, dotted, files_named, own_recipe, world_recipe
 from lab.worlds import world_kind
@@ -160,33 +157,6 @@ class Variant:
         return f"{self.method}{strength}.lr{self.learning_rate:g}.n{self.steps}"
 
 
-def as_in_ids(table: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    """Settings with the keys that ids of runs are made of, whatever recipes call them now.
-
-    Finished rows are found by their ids, so a key that is renamed keeps its first name there:
-    that of ``samples`` depended on the kind.
-
-    >>> as_in_ids({"anchors": {"broad": {"samples": "store:broad"}}})
-    {'anchors': {'broad': {'distributions': 'broad'}}}
-    """
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        path = f"{place}.{key}"
-        before, _, last = key.rpartition(".")
-        if isinstance(value, Mapping):
-            found[key] = as_in_ids(value, path)
-        elif last == "samples" and isinstance(value, str):
-            kind, name = read_samples(value)
-            first = "distributions" if kind == "store" and "anchors" in path else _FIRST_NAMES[kind]
-            found[f"{before}.{first}".removeprefix(".")] = int(name) if name.isdecimal() else name
-        else:
-            found[key] = value
-    return found
-
-
-_FIRST_NAMES = {"pool": "store", "store": "store", "recent": "recent"}
-
-
 class Variants:
     """Makes variants of a study, each once; a bad setting is found here."""
 
@@ -227,13 +197,6 @@ class Variants:
             settings={**site.settings, **own},
         )
         recipe = self._checked(site, method, asked)
-        _require_training_function(site, method, asked, recipe)
-        votes, samples = self._budget.votes or 0, recipe.evaluate.samples
-        if votes > samples:
-            raise SettingsError(
-                f"[budget] votes = {votes} needs as many answers to a problem, and "
-                f"methods.{method.label} on {site.name} has evaluate.samples = {samples}"
-            )
         presample = {k: v for k, v in asked.settings.items() if k.startswith("presample.")}
         return Variant(
             site=site,
@@ -247,12 +210,12 @@ class Variants:
                 site.identity,
                 self._evaluation(site),
                 {
-                    "method": as_in_ids({method.name: METHODS[method.name]}),
+                    "method": {method.name: METHODS[method.name]},
                     "strength": candidate.strength,
                     "learning_rate": recipe.train.learning_rate,
                     "eps": recipe.train.eps,
                     "steps": recipe.train.steps,
-                    "settings": as_in_ids(dict(sorted(asked.settings.items()))),
+                    "settings": dict(sorted(asked.settings.items())),
                     **files_named(asked.settings),
                 },
             ),
@@ -262,12 +225,11 @@ class Variants:
         try:
             if site.recipe is not None:
                 return own_recipe(asked, site.recipe, name="run", pool=Path("pool"), seed=0)
-            size = size_of(self._budget)
             here = Path()
             return world_recipe(
                 asked,
                 _unbuilt(site),
-                size,
+                self._budget,
                 name="run",
                 directory=here,
                 pool=here / "pool",
@@ -286,52 +248,14 @@ class Variants:
         return self._budget.model_dump(include={"samples", "problems_per_step"})
 
 
-TRAIN = "data.train"
-"""On a world, ``data.train`` may name a function of training problems, unlabelled problems and the
-seed that returns the problems to train on."""
-
-
-def _require_training_function(
-    site: Site, method: MethodSettings, asked: RunRequest, recipe: Recipe
-) -> None:
-    """Refuse a function of training problems that is not there, or whose problems do not count.
-
-    Raises:
-        SettingsError: it cannot be imported, the site is a recipe, or the method reads a pool or a
-            store, which are made of the world's own training problems.
-    """
-    chosen = str(asked.settings.get(TRAIN, ""))
-    if not is_import_path(chosen):
-        return
-    place = f"{method.label!r} on {site.name}: {TRAIN} = {chosen!r}"
-    if site.recipe is not None:
-        raise SettingsError(f"{place} names a function, which only the small worlds take")
-    if recipe.needs_pool or recipe.used_stores or recipe.consolidation.active:
-        raise SettingsError(
-            f"{place} changes the training problems, and a world's pool and stores are made of "
-            "those that it has: choose a method that reads neither"
-        )
-    load_callable(chosen)
-
-
 def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:
     """Enough of a world to check a method's settings without building it."""
     assert site.task is not None
     sets = {name: f"{name}.jsonl" for name in site.sets}
     return {
         "data": {"train": "train.jsonl", "sets": sets},
-        "train": dict(world_kind(site.task, site.edition).optimizer),
+        "train": dict(world_kind(site.task).optimizer),
     }
-
-
-def size_of(budget: BudgetSettings) -> Size:
-    """The budget as the quickstart knows it."""
-    return Size(
-        steps=budget.steps,
-        problems_per_step=budget.problems_per_step,
-        samples=budget.samples,
-        checkpoint_every=budget.checkpoint_every,
-    )
 
 
 def pool_name(presample: Mapping[str, Any]) -> str:

@@ -1,183 +1,39 @@
 """Jobs, each in a separate process: prepare a world of a seed, or make one run on it."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 
 from dph._base.files import held, make_directory
-from dph._base.import_path import is_import_path, load_callable
 from dph._base.provenance import code_commit, versions
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError
 from dph.model.loading import computed_by
 from dph.model.policies import directory_fingerprint
-from dph.recipe import ModelSettings, Recipe, StoreSettings, recipe_digest
-from dph.records import Outcome
-from dph.runs.directory import EvaluationDirectory, RunDirectory
-from dph.runs.evaluate.samples_file import read_samples
-from dph.runs.evaluation_stage import evaluate_stage, set_verifier
+from dph.recipe import ModelSettings, Recipe
+from dph.runs.directory import RunDirectory
+from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import RunPlan, open_plan
-from dph.runs.presample.manifest import read_manifest
-from dph.runs.presample.stores.prompts import made_problems
-from dph.runs.presample.stores.store import store_vote
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import trained_policy
 from dph.runs.stage_costs import run_cost
-from dph.runs.store_stage import shared_store_stage
-from dph.runs.verifier_use import comparer
 from dph.runs.written_models import interpolated
-from dph.tasks.agreement import Classes, largest_class
-from dph.tasks.problems import load_problems, save_problems
-from lab.quickstart.recipes import THREADS, world_tables
-from lab.quickstart.stages import StageClock
-from lab.study.candidates import TRAIN, size_of
-from lab.study.rows import OF_VOTES, RunRow, Score, note_prepared, scores_of, write_row_file
-from lab.study.settings import BASE, BudgetSettings, at_temperature
-from lab.study.sites import RunRequest, made_sizes, own_recipe, world_recipe
+from lab.study.costs import StageClock
+from lab.study.rows import RunRow, note_prepared, scores_of, write_row_file
+from lab.study.settings import BASE, BudgetSettings
+from lab.study.sites import (
+    THREADS,
+    RunRequest,
+    made_sizes,
+    own_recipe,
+    world_recipe,
+    world_tables,
+)
 from lab.worlds import WorldKind, world_kind
-from lab.worlds.world import UNLABELLED
-
-# Stores that runs of one world and seed share: a place for each way of drawing, made once.
-
-
-def with_shared_stores(recipe: Recipe, directory: Path) -> Recipe:
-    """The recipe with its stores below ``directory``; other values or targets share one."""
-    stores = {
-        name: store.model_copy(update={"place": directory / f"{name}-{_drawn(store)}"})
-        for name, store in recipe.stores.items()
-        if name != recipe.consolidation.store  # which the run's own policy fills
-    }
-    stores = {**recipe.stores, **stores}
-    return recipe.model_copy(update={"stores": stores})
-
-
-def made_stores(plan: RunPlan, lock: Path) -> int:
-    """Make the stores that the run reads, and return how many answers are in them.
-
-    Raises:
-        DphError: as of ``shared_store_stage``.
-    """
-    made = shared_store_stage(plan, Silent(), lock=lock)
-    return sum(manifest.counts.answers for manifest in made.values())
-
-
-def consolidated_answers(recipe: Recipe, run: Path) -> int:
-    """Number of answers that the trained policy drew for the work after RL."""
-    if not recipe.consolidation.active:
-        return 0
-    store = RunDirectory(run).consolidation.store(recipe, str(recipe.consolidation.store))
-    return read_manifest(store, "store").counts.answers
-
-
-def votes(recipe: Recipe, run: Path) -> Iterator[Score]:
-    """Accuracy of the consensus of each store that the run learnt from by agreement.
-
-    Nothing where no prompt of a store has a label to tell.
-    """
-    places = {name: RunDirectory(run).store(recipe, name) for name in recipe.used_stores}
-    if recipe.consolidation.active:
-        own = str(recipe.consolidation.store)
-        places[own] = RunDirectory(run).consolidation.store(recipe, own)
-    for name, place in places.items():
-        store = recipe.stores[name]
-        found = store_vote(place, values=store.values) if store.compares else None
-        if found is not None:
-            known = zip(OF_VOTES, (found.right, found.share, found.answers_right), strict=True)
-            for metric, value in known:
-                yield Score(
-                    set=f"stores.{name}", metric=metric, k=None, value=value, problems=found.prompts
-                )
-
-
-def majorities(plan: RunPlan, samples: pa.Table, count: int) -> Iterator[Score]:
-    """Accuracy of the vote of the first ``count`` samples to each problem: maj@count of each set.
-
-    The vote is the result that most of them have, of equal ones the first; a problem without a
-    result is not right. Answers are compared as ``self_consistency.agreement`` says, else by the
-    set's verifier.
-
-    Raises:
-        SettingsError: the verifier cannot compare answers, or they are trajectories.
-    """
-    agreement = plan.recipe.self_consistency.agreement
-    if plan.recipe.environment.path is not None:
-        raise SettingsError(
-            f"budget.votes = {count}: an evaluation keeps whole trajectories in the [environment] "
-            f"{plan.recipe.environment.path!r}, and not the answers that they came to: "
-            f"{_WITHOUT_VOTES}"
-        )
-    for name, settings in plan.recipe.data.sets.items():
-        rows = samples.filter((pc.field("set") == name) & (pc.field("sample_index") >= 0))
-        groups = defaultdict[str, list[dict[str, Any]]](list)
-        for row in rows.sort_by("sample_index").to_pylist():
-            groups[row["problem_id"]].append(row)
-        problems = plan.sets[name]
-        asked = [groups[problem.problem_id][:count] for problem in problems]
-        texts = [[r["text"] if r["finished"] else None for r in group] for group in asked]
-        with ExitStack() as stack:
-            compared = replace(plan, verifier=set_verifier(plan, settings, stack))
-            found = stack.enter_context(
-                comparer(compared, agreement, key="self_consistency", instead=_WITHOUT_VOTES)
-            )
-            classes = found.classes(problems, texts)
-        right = [_is_voted_right(*both) for both in zip(classes, asked, strict=True)]
-        yield Score(
-            set=name, metric="maj_at_k", k=count, value=fmean(right), problems=len(problems)
-        )
-
-
-_WITHOUT_VOTES = "leave out budget.votes"
-
-
-_ANOTHER_TEMPERATURE = ("mean", "pass_at_k")
-"""Metrics that depend on the temperature of the answers, and need no other model's."""
-
-
-def at_other_temperatures(
-    plan: RunPlan, place: Path, model: Path, budget: BudgetSettings
-) -> Iterator[Score]:
-    """mean@1, Pass@k and maj@k of a model at each of the budget's temperatures.
-
-    Their samples are kept in ``place``, in a directory for each.
-
-    Raises:
-        DphError: as of ``evaluate_stage``.
-    """
-    evaluate = plan.recipe.evaluate
-    for temperature in budget.temperatures:
-        asked = evaluate.model_copy(update={"temperature": temperature, "token_details": 0})
-        there = replace(plan, recipe=plan.recipe.model_copy(update={"evaluate": asked}))
-        directory = place / f"temperature_{temperature:g}"
-        document = evaluate_stage(there, directory, Silent(), model=model)
-        found = [s for s in scores_of(document) if s.metric in _ANOTHER_TEMPERATURE]
-        for score in (*found, *voted(there, directory, budget)):
-            yield replace(score, metric=at_temperature(score.metric, temperature))
-
-
-def voted(plan: RunPlan, evaluated: Path, budget: BudgetSettings) -> Iterator[Score]:
-    """The votes of an evaluation's samples, where the budget asks for them."""
-    if count := budget.votes:
-        yield from majorities(plan, read_samples(EvaluationDirectory(evaluated).samples), count)
-
-
-def _is_voted_right(classes: Classes, rows: Sequence[Mapping[str, Any]]) -> bool:
-    voted = largest_class(classes)
-    return voted is not None and rows[classes.index(voted)]["outcome"] == Outcome.CORRECT.value
-
-
-def _drawn(store: StoreSettings) -> str:
-    drawing = store.model_dump(mode="json", exclude={"place", "tilt", "values", "targets"})
-    return recipe_digest({**drawing, "compares": store.compares, "grades": store.grades})[:8]
-
 
 _ANY_METHOD = "grpo"
 """The base model's evaluation and its pools do not depend on the method."""
@@ -212,7 +68,7 @@ class _Work:
 
     @property
     def kind(self) -> WorldKind:
-        return world_kind(self.payload["site"]["task"], self.payload["site"]["edition"])
+        return world_kind(self.payload["site"]["task"])
 
     @cached_property
     def world(self) -> Any:
@@ -222,42 +78,18 @@ class _Work:
 
     def recipe(self, asked: RunRequest, *, name: str, pool: str) -> Recipe:
         """The recipe of a run; a world is built where it is not there."""
-        recipe = self._recipe(asked, name=name, pool=self.directory / pool)
-        return with_shared_stores(recipe, self.directory / "stores")
-
-    def besides(self, plan: RunPlan, evaluated: Path, model: Path) -> Iterator[Score]:
-        """Scores besides those of the evaluation: votes, and other temperatures."""
-        yield from voted(plan, evaluated, self.budget)
-        yield from at_other_temperatures(plan, evaluated, model, self.budget)
-
-    def _recipe(self, asked: RunRequest, *, name: str, pool: Path) -> Recipe:
-        site = self.payload["site"]
+        site, place = self.payload["site"], self.directory / pool
         if site["recipe"] is not None:
-            return own_recipe(asked, Path(site["recipe"]), name=name, pool=pool, seed=self.seed)
+            return own_recipe(asked, Path(site["recipe"]), name=name, pool=place, seed=self.seed)
         return world_recipe(
-            replace(asked, settings=self._with_training_file(asked.settings)),
-            world_tables(self.kind, self.world, asked.method, self.directory / "stores"),
-            size_of(self.budget),
+            asked,
+            world_tables(self.kind, self.world, asked.method),
+            self.budget,
             name=name,
             directory=self.directory,
-            pool=pool,
+            pool=place,
             seed=self.seed,
         )
-
-    def _with_training_file(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings with the file of training problems that a function named there chose."""
-        chosen = str(settings.get(TRAIN, ""))
-        if not is_import_path(chosen):
-            return settings
-        files = (self.world.problems_path(name) for name in ("train", UNLABELLED))
-        train, unlabelled = (load_problems(file) for file in files)
-        named = f"{TRAIN} = {chosen!r}"
-        found = made_problems(named, load_callable(chosen), train, unlabelled, self.seed)
-        if not found:
-            raise SettingsError(f"{named} returned no problem")
-        path = self.directory / f"train-{recipe_digest({TRAIN: chosen})[:8]}.jsonl"
-        save_problems(path, found)
-        return {**settings, TRAIN: str(path)}
 
 
 def execute(payload: Mapping[str, Any]) -> None:
@@ -294,7 +126,6 @@ def _prepare(work: _Work) -> None:
     with open_plan(recipe, work.directory) as plan, clock.stage("evaluate"):
         place, initial = plan.directory.base.path, plan.initial
         document = evaluate_stage(plan, place, Silent(), model=initial)
-        besides = tuple(work.besides(plan, place, initial))
     _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
         asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
@@ -313,7 +144,6 @@ def _prepare(work: _Work) -> None:
             learning_rate=None,
             steps=0,
             model=plan.recipe.model,
-            besides=besides,
         )
     note_prepared(work.directory, work.run, list(work.payload["pools"]))
 
@@ -337,13 +167,10 @@ def _run(work: _Work) -> None:
     recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
     directory = work.directory / payload["training"]
     with open_plan(recipe, directory) as plan:
-        with clock.stage("stores"):
-            stored = made_stores(plan, work.directory / ".stores.lock")
         with clock.stage("train"):
             trained = trained_policy(plan, Silent())
         if trained.stopped:
             raise KeyboardInterrupt
-        stored += consolidated_answers(recipe, directory)
         model, place = trained.checkpoint, directory
         if payload["interpolate"] is not None:
             with clock.stage("interpolate"):
@@ -353,17 +180,15 @@ def _run(work: _Work) -> None:
             document = evaluate_stage(
                 plan, place, Silent(), model=model, base=RunDirectory(work.directory).base.path
             )
-            besides = tuple(work.besides(plan, place, model))
         _write_row(
             work,
             document,
             plan.initial,
             rollouts=run_cost(directory, None).answers or 0,
-            stored=stored + (_presampled(plan) if payload["pool"] is not None else 0),
+            stored=_presampled(plan) if payload["pool"] is not None else 0,
             learning_rate=recipe.train.learning_rate,
             steps=recipe.train.steps,
             model=plan.recipe.model,
-            besides=(*besides, *votes(recipe, directory)),
         )
 
 
@@ -382,14 +207,12 @@ def _write_row(
     learning_rate: float | None,
     steps: int,
     model: ModelSettings,
-    besides: tuple[Score, ...] = (),
 ) -> None:
     payload = work.payload
     asked = payload.get("asked")
     row = RunRow(
         run=work.run,
         world=payload["site"]["name"],
-        edition=payload["site"]["edition"],
         seed=work.seed,
         method=asked["method"] if asked else BASE,
         strength=asked["strength"] if asked else None,
@@ -400,7 +223,7 @@ def _write_row(
         samples=document["samples"],
         rollouts=rollouts,
         stored=stored,
-        scores=(*scores_of(document), *besides),
+        scores=tuple(scores_of(document)),
         base_sha256=directory_fingerprint(initial),
         commit=code_commit(),
         versions=versions(computed_by(model.device, model.kernels)),

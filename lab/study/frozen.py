@@ -24,7 +24,6 @@ from lab.study.rows import Places, read_rows
 from lab.study.rule_lock import RuleLock, locked_choices
 from lab.study.settings import (
     BASE,
-    BudgetSettings,
     MethodSettings,
     RuleSettings,
     Study,
@@ -48,7 +47,6 @@ def frozen_report(folder: Path) -> Report:
     methods = [{"label": method["name"], **method} for method in table["methods"]]
     file = StudyFile.model_construct(
         study=StudySettings.model_validate(table["study"]),
-        budget=BudgetSettings.model_validate(table.get("budget", {})),
         methods=tuple(MethodSettings.model_construct(**method) for method in methods),
     )
     sha256, rule = lock["rule_sha256"], RuleSettings.model_validate(lock["rule"])

@@ -26,13 +26,11 @@ from lab.study.plan import (
 )
 from lab.study.settings import (
     BASE,
-    BudgetSettings,
     ComparisonSettings,
     MethodSettings,
     RuleSettings,
     Study,
     metric_names,
-    metric_parts,
 )
 from lab.study.sites import Site, sites_of
 
@@ -43,7 +41,6 @@ def require_rule_fits(
     rule: RuleSettings,
     sites: Sequence[Site],
     ks: Mapping[str, Collection[int]],
-    budget: BudgetSettings,
 ) -> None:
     """Refuse, before anything runs, a rule about what no run will have.
 
@@ -54,19 +51,18 @@ def require_rule_fits(
         rule: the rule.
         sites: what the study runs on.
         ks: by a site's name, the k of Pass@k that all of its runs have.
-        budget: its votes and temperatures are what else is scored.
 
     Raises:
         SettingsError: names what is not there, and what is.
     """
     choose = rule.choose
     for site in sites:
-        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name], budget)
+        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name])
         if fault is not None:
             raise SettingsError(f"the rule's [choose] {fault}")
     for comparison in rule.compare:
         faults = [
-            _missing(comparison.metric, comparison.sets, site, ks[site.name], budget)
+            _missing(comparison.metric, comparison.sets, site, ks[site.name])
             for site in _places(comparison, sites)
         ]
         if None not in faults:
@@ -85,21 +81,14 @@ def _places(comparison: ComparisonSettings, sites: Sequence[Site]) -> Sequence[S
     return found
 
 
-def _missing(
-    metric: str, sets: Sequence[str], site: Site, ks: Collection[int], budget: BudgetSettings
-) -> str | None:
+def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) -> str | None:
     """The first value of a metric that a world lacks on some sets; None if it lacks nothing."""
     for name in sets:
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
     for name in metric_names(metric):
-        kind, k, temperature = metric_parts(name)
-        if temperature is not None and temperature not in budget.temperatures:
-            others = ", ".join(f"{t:g}" for t in budget.temperatures)
-            return f"by {name}; budget.temperatures is {others or 'not set'}"
-        if kind == "maj" and k != budget.votes:
-            return f"by {name}; budget.votes is {budget.votes or 'not set'}"
-        if kind == "pass" and k not in ks:
+        kind, _, k = name.partition("@")
+        if kind == "pass" and int(k) not in ks:
             return f"by {name}; {site.name} has k of {', '.join(map(str, sorted(ks)))}"
     return None
 
@@ -307,7 +296,7 @@ class Planner:
                     candidate = Candidate(strength=strength, learning_rate=rate)
                     found = frozenset(self.variants.of(site, method, candidate).k)
                     ks[site.name] = ks.get(site.name, found) & found
-        require_rule_fits(self.study.rule, self.sites, ks, self.study.file.budget)
+        require_rule_fits(self.study.rule, self.sites, ks)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -88,10 +88,10 @@ class Results:
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
         return set_names(first)
 
-    def ks(self, world: str) -> tuple[int, ...]:
-        """The k of Pass@k that are known."""
+    def ks(self, world: str, metric: str = "pass_at_k") -> tuple[int, ...]:
+        """The k of a metric that are known."""
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
-        found = {score.k for score in first.scores if score.metric == "pass_at_k"}
+        found = {score.k for score in first.scores if score.metric == metric}
         return tuple(sorted(k for k in found if k is not None))
 
     def rows(self, world: str, label: str) -> dict[int, RunRow]:

@@ -109,9 +109,6 @@ class Places:
 # ``lab.study.outputs`` gathers them.
 
 ROW_SCHEMA = 2
-OF_VOTES = ("consensus", "consensus_share", "answers_right")
-"""Metrics of stores whose prompts are labelled: how often their consensus is right, the share of
-prompts that have one, and how many answers are right."""
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -134,7 +131,7 @@ class RunRow:
 
     ``rule_sha256`` is the rule that chose to run it, on report seeds; None on others. ``samples``
     are drawn for each problem of an evaluation; ``rollouts`` in training; ``stored`` for the
-    stores that training read. ``base_sha256`` is the fingerprint of the base model's files;
+    pool that training read. ``base_sha256`` is the fingerprint of the base model's files;
     ``commit`` and ``versions`` are those of the code that made the run (``dph._base.provenance``).
     """
 
@@ -142,7 +139,6 @@ class RunRow:
 
     run: str
     world: str
-    edition: int | None
     seed: int
     method: str
     strength: float | None
@@ -243,7 +239,6 @@ SCHEMA = 2
 COLUMNS = pa.schema(
     [
         ("world", pa.string()),
-        ("edition", pa.int64()),
         ("split", pa.string()),
         ("seed", pa.int64()),
         ("label", pa.string()),

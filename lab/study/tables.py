@@ -19,7 +19,6 @@ from lab.study.report import (
 from lab.study.results import RuleComparison, compared, mean_of
 from lab.study.rows import RunRow
 from lab.study.settings import BASE
-from lab.study.temperature_tables import temperature_tables
 
 POWER_SEEDS = (4, 10)
 _TIES = {
@@ -32,7 +31,6 @@ _LEVEL = 0.05
 def all_tables(report: Report) -> Iterator[TextTable]:
     """Those of which something is known, in the order in which they are printed and written."""
     yield from study_tables(report)
-    yield from temperature_tables(report)
     yield from length_tables(report)
     if (found := power_table(report)).rows:
         yield found
@@ -117,7 +115,7 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
         rows=tuple(rows),
         note=report.note(
             "In per cent, styles as their effective number; means over the report seeds with 95% "
-            "t-intervals. Answers drawn: in training and for the stores that it reads."
+            "t-intervals. Answers drawn: in training and for what was stored before."
             + _ties(report, world, labels)
         ),
     )

@@ -10,7 +10,9 @@ import dph
 
 ROOT = Path(dph.__file__).parents[2]
 FILES = [
-    p for top in ("benchmarks", "examples", "website") for p in sorted((ROOT / top).rglob("*.py"))
+    p
+    for top in ("lab/benchmarks", "examples", "website")
+    for p in sorted((ROOT / top).rglob("*.py"))
 ]
 PEERS = ("dph.engines.trl", "dph.engines.verl")
 """What needs a peer that is installed in an environment of its own."""

@@ -48,10 +48,10 @@ def test_a_longer_method_is_shown_beside_the_reference_of_its_length_by_hand(tab
     in_power = [row[1] for row in by_name["power"].rows]
     assert list(dict.fromkeys(in_power)) == ["GRPO", "GRPO, 3x"]
     table = by_name[name]
-    assert table.title == "Minus GRPO, 3x of the same seed, on sql-2"
+    assert table.title == "Minus GRPO, 3x of the same seed, on sql"
     ((label, first, *_),) = table.rows
     long, reference = (
-        report.results.values("sql-2", which, "greedy", ["in_domain"])
+        report.results.values("sql", which, "greedy", ["in_domain"])
         for which in ("dph_f, 3x", "GRPO, 3x")
     )
     mean = fmean(100 * (long[seed] - reference[seed]) for seed in (0, 1, 2))

@@ -22,8 +22,8 @@ def report_of(small, finished):
 
 def test_a_curve_is_the_means_over_report_seeds_with_the_bands_of_their_intervals(report_of):
     report = report_of()
-    summary = summary_over_seeds(report, "sql-2", "GRPO", "in_domain")
-    found = report.results.estimate("sql-2", "GRPO", "pass@16", ["in_domain"])
+    summary = summary_over_seeds(report, "sql", "GRPO", "in_domain")
+    found = report.results.estimate("sql", "GRPO", "pass@16", ["in_domain"])
     low, high = summary["ci95"]["pass_at_16"]
     assert summary["pass_at_k"]["16"] == found.mean
     assert (low, high) == (max(0, found.mean - found.half), min(1, found.mean + found.half))
@@ -31,12 +31,12 @@ def test_a_curve_is_the_means_over_report_seeds_with_the_bands_of_their_interval
 
 def test_methods_that_are_not_shown_are_grey_and_share_one_entry_of_the_legend(report_of):
     report = report_of(shown=("GRPO",))
-    assert report.shown("sql-2") == ("base", "GRPO")
+    assert report.shown("sql") == ("base", "GRPO")
     pictures = StudyPictures(report=report)
     chosen = pictures.looks
     assert chosen["GRPO"] == looks(["grpo"])["grpo"]
     assert chosen["dph_f"] == chosen["rkl"] != chosen["base"]
-    assert [pictures.legend_label("sql-2", x) for x in ("GRPO", "dph_f", "rkl")] == [
+    assert [pictures.legend_label("sql", x) for x in ("GRPO", "dph_f", "rkl")] == [
         "GRPO",
         OTHERS,
         OTHERS,

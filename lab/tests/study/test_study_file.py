@@ -48,7 +48,7 @@ def test_the_rule_may_be_a_table_of_the_study(write):
         ("strengths = [0.1]", 'strengths = [1]\nstrength_of = "dph_f"', "strengths or strength_of"),
         ('rule = "rule.toml"', "", "rule is missing"),
         ('rule = "rule.toml"', 'rule = "no.toml"', "cannot read the rule .*no.toml"),
-        ('[[worlds]]\ntask = "sql"\nedition = 2', "", "at least one of .*worlds.* or .*recipes"),
+        ('[[worlds]]\ntask = "sql"', "", "at least one of .*worlds.* or .*recipes"),
         ("seeds_development = [100, 101]", "", "'GRPO' has several values to choose from"),
         ("[study]", "[study", "is not valid TOML"),
     ],

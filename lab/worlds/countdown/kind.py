@@ -31,9 +31,7 @@ STRENGTHS: Mapping[str, float] = MappingProxyType(
         "dph_f": 0.3,
         "dph_js": 0.3,
         "dph_js_definition": 1.0,
-        "dph_broad": 0.15,
         "ttrl": 2.0,
-        "consensus": 2.0,
         "f_grpo": 1.0,
         "ucpo": 0.2,
         "pass_at_k": 2.0,
@@ -48,19 +46,15 @@ STRENGTHS: Mapping[str, float] = MappingProxyType(
         "dyjr": 1.0,
     }
 )
-"""Chosen by the rule of the text-to-SQL world's (docs/study.md)."""
+"""Chosen by the rule of the text-to-SQL world's (lab/studies/countdown)."""
 MAX_TOKENS = 18
 """The longest right answer: three steps of five tokens, two commas, the end."""
 THRESHOLD = 3
-"""Of 8 samples. A search is hardly ever right 7 times of 8 (docs/countdown-world.md)."""
+"""Of 8 samples. A search is hardly ever right 7 times of 8 (lab/studies/countdown)."""
 
 
 def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
-    """Tables ``data``, ``sampling`` and ``presample``, and how answers without labels compare.
-
-    Stored distributions are kept as they are, and nothing is consolidated: what answers agree on is
-    no sign of being right here.
-    """
+    """Tables ``data``, ``sampling`` and ``presample``, and how answers without labels compare."""
     agreement = "lab.worlds.countdown.verifier:same_steps"
     return {
         "data": {
@@ -72,9 +66,7 @@ def countdown_settings(world: World) -> dict[str, dict[str, Any]]:
         "sampling": {"max_tokens": MAX_TOKENS},
         "presample": {"samples": 8, "threshold": THRESHOLD},
         "train": dict(OPTIMIZER),
-        "stores": {"broad": {"tilt": 0.0, "agreement": agreement}},
         "self_consistency": {"agreement": agreement},
-        "consolidation": {"updates": 0},
     }
 
 

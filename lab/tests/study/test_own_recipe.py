@@ -1,4 +1,4 @@
-"""``dph study`` on a recipe of one's own, with real runs."""
+"""A study of a recipe of one's own, with real runs."""
 
 import shutil
 
@@ -9,6 +9,7 @@ import pytest
 from dph.recipe import load_recipe
 from lab.study.settings import load_study
 from lab.study.sites import sites_of
+from letters_world.kind import KIND
 
 STUDY = """
 [study]
@@ -22,7 +23,7 @@ metric = "greedy + pass@1"
 a = "dph_f"
 b = "grpo"
 metric = "greedy"
-set = "train"
+set = "in_domain"
 [[recipes]]
 path = "recipe.toml"
 name = "task"
@@ -35,14 +36,40 @@ steps = 2
 strengths = [0.01, 0.1]
 """
 
+RECIPE = """
+name = "task"
+method = "grpo"
+[model]
+path = "model"
+threads = 1
+[data]
+train = "world/train.jsonl"
+sets = { in_domain = "world/in_domain.jsonl" }
+verifier = "exact"
+[sampling]
+max_tokens = 2
+[presample]
+samples = 4
+threshold = 1
+[train]
+steps = 2
+problems_per_step = 4
+samples_per_problem = 4
+learning_rate = 3e-4
+[evaluate]
+samples = 4
+k = [1]
+"""
 
-def test_a_vote_of_more_answers_than_the_recipe_draws_is_refused(dph, example):
-    file = example.parent / "STUDY.toml"
-    file.write_text(STUDY + "[budget]\nvotes = 24\n")
-    code, _, err = dph("study", file)
-    assert code == 2
-    assert "votes = 24 needs as many answers to a problem, and methods.grpo on task has" in err
-    assert not (example.parent / "own").exists()
+
+@pytest.fixture
+def example(tmp_path):
+    """A recipe of a user, whose model has half learnt to say the last of three letters."""
+    directory = tmp_path / "task"
+    world = KIND.build(directory / "world", seed=0)
+    KIND.train_base_model(world, directory / "model", seed=0, steps=KIND.base_steps)
+    (directory / "recipe.toml").write_text(RECIPE)
+    return directory / "recipe.toml"
 
 
 def test_other_problems_are_another_task(example):
@@ -71,17 +98,16 @@ def test_other_problems_are_another_task(example):
 
 
 @pytest.mark.slow
-def test_a_recipe_takes_the_place_of_a_world_and_a_clone_goes_on(dph, example):
+def test_a_recipe_takes_the_place_of_a_world_and_a_clone_goes_on(command, example):
     file = example.parent / "STUDY.toml"
     file.write_text(STUDY)
-    code, out, err = dph("study", file)
+    code, out, err = command(file)
     assert code == 0, err
     assert "**Scores on task**" in out
     places = example.parent / "own"
     whole = (places / "study.parquet").read_bytes()
     rows = pq.read_table(places / "study.parquet").to_pylist()
     assert {row["world"] for row in rows} == {"task"}
-    assert {row["edition"] for row in rows} == {None}
     assert {row["seed"]: row["split"] for row in rows} == {3: "development", 4: "report"}
     assert {(row["method"], row["steps"]) for row in rows} == {
         ("base", 0), ("grpo", 2), ("dph_f", 2),
@@ -92,7 +118,7 @@ def test_a_recipe_takes_the_place_of_a_world_and_a_clone_goes_on(dph, example):
     assert min(table.filter(lost)["stored"].to_pylist()) > 0
     pq.write_table(table.filter(pc.invert(lost)), places / "study.parquet")
     shutil.rmtree(places / "work")
-    code, _, err = dph("study", file)
+    code, _, err = command(file)
     assert code == 0, err
     assert err.startswith("own: 6 of 7 runs")
     assert (places / "study.parquet").read_bytes() == whole
