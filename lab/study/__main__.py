@@ -72,7 +72,7 @@ StatusOption = Annotated[
 ]
 NoRunOption = Annotated[
     bool,
-    typer.Option("--no-run", help="Run nothing; write tables and figures of the existing rows."),
+    typer.Option("--no-run", help="Run nothing; write the tables of the existing rows."),
 ]
 TableOption = Annotated[
     Literal["md", "csv", "latex"] | None,
@@ -121,7 +121,7 @@ def study(
     if table is not None or not status:
         typer.echo(said_tables(report, table))
     if not status:
-        typer.echo(f"scores: {places.parquet}\ntables: {places.tables}\nfigures: {places.figures}")
+        typer.echo(f"scores: {places.parquet}\ntables: {places.tables}")
 
 
 def _jobs(settings: StudySettings, places: Places) -> Jobs:

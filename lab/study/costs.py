@@ -15,7 +15,7 @@ from lab.study.rows import Places, RunRow
 from lab.study.settings import BASE
 
 _PREPARING, _EVALUATING, _STEP = 120.0, 15.0, 0.75
-"""Seconds that are assumed before anything was measured: of two slow cores. They are replaced by the first run that is finished."""
+"""Seconds of two slow cores, assumed until the first run is finished."""
 
 
 class StageClock:

@@ -44,12 +44,13 @@ def frozen_report(folder: Path) -> Report:
     table = tomllib.loads((folder / "STUDY.toml").read_text(encoding="utf-8"))
     places = Places(folder / "results")
     lock = read_json(places.lock)
+    sha256, rule = lock["rule_sha256"], RuleSettings.model_validate(lock["rule"])
     methods = [{"label": method["name"], **method} for method in table["methods"]]
     file = StudyFile.model_construct(
         study=StudySettings.model_validate(table["study"]),
         methods=tuple(MethodSettings.model_construct(**method) for method in methods),
+        rule=rule,
     )
-    sha256, rule = lock["rule_sha256"], RuleSettings.model_validate(lock["rule"])
     study = Study(path=folder / "STUDY.toml", file=file, rule=rule, rule_sha256=sha256)
     choices = locked_choices(places)
     worlds = [world.get("name", world["task"]) for world in table["worlds"]]

@@ -27,7 +27,7 @@ class Report:
         return self.study.file.study.reference or self.study.labels[0]
 
     def shown(self, world: str) -> tuple[str, ...]:
-        """The methods that pictures and the short table show: ``study.shown``, and the base."""
+        """The methods that the short table shows: ``study.shown``, and the base."""
         there = self.results.labels(world)
         named = self.study.file.study.shown
         return tuple(label for label in there if not named or label in (BASE, *named))

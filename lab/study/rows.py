@@ -18,7 +18,7 @@ from dph.errors import DataError
 # <out>/rule.lock.json            which rule the results obey
 #       study.parquet             what every finished run scored: the study goes on from it
 #       rows/<run>.json           what runs scored that are not in it yet
-#       costs.jsonl report.json tables/ figures/
+#       costs.jsonl report.json tables/
 #       costs/<run>.json          seconds of each run
 #       logs/<run>.log            what a run that failed said
 #       work/<world>/seed_<n>/    world/ base_model/ pool/ base/, and a directory for each run
@@ -88,11 +88,6 @@ class Places:
     def tables(self) -> Path:
         """The directory of tables."""
         return self.out / "tables"
-
-    @property
-    def figures(self) -> Path:
-        """The directory of pictures."""
-        return self.out / "figures"
 
     def log(self, job: str) -> Path:
         """Log of a job's stderr."""

@@ -125,7 +125,7 @@ class StudySettings(Section):
         (), description="more labels that tables show differences to"
     )
     shown: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
-        (), description="labels shown in pictures and in the short table; default: all"
+        (), description="labels shown in the short table; default: all"
     )
     keep: Literal["scores", "checkpoints"] = Field(
         "scores", description="files to keep of a finished run"

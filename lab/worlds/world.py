@@ -139,7 +139,7 @@ class WorldKind:
         summary: what is learnt on it, for the table of all worlds.
         sets: the evaluation sets, in the order in which ``settings`` has them: ``in_domain``,
             ``cross_domain`` and others.
-        optimizer: the settings of AdamW that GRPO does best with on this world (lab/studies/sql-world).
+        optimizer: the settings of AdamW that GRPO does best with on this world.
         strengths: how strong each method is where a study does not say; a method that is
             missing has the strength of its own table.
         base_steps: training steps of the base model.

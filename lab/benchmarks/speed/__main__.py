@@ -4,8 +4,8 @@
                                [--quick] [--device cuda --dtype bfloat16] [--out DIR]
 
 Every case runs in a process of its own with so many threads. Rows go to DIR/results.jsonl, where
-they replace older ones of the same case; then growth.csv, growth.png and the tables of
-DIR/README.md are made anew from that file.
+they replace older ones of the same case; then the tables of DIR/README.md are made anew from that
+file.
 """
 
 import argparse
@@ -20,7 +20,6 @@ from pathlib import Path
 
 import torch
 
-from lab.benchmarks.speed.growth_report import write_growth
 from lab.benchmarks.speed.rows import merge_rows, read_rows, write_rows
 from lab.benchmarks.speed.runs import Row, Run
 from lab.benchmarks.speed.shapes import REAL
@@ -97,7 +96,6 @@ def _measure(bench: str, case: str, run: Run) -> list[Row] | None:
 
 def _report(out: Path) -> None:
     rows = read_rows(out / "results.jsonl")
-    write_growth(rows, out)
     readme = out / "README.md"
     if readme.exists():
         refresh_readme(readme, rows)

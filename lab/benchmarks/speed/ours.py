@@ -13,10 +13,8 @@ from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings, TrainingSettings
-from dph.recipe.stores import StoreSettings
 from dph.records import Completion, Outcome, Problem, Verdict
-from dph.runs.presample.stores.making import KeptTokens, kept_distributions
-from dph.runs.presample.tables import DistributionSample, RehearsalSample
+from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import Collected, collect
 from dph.runs.train.optimizer import make_optimizer
 from dph.runs.train.policy_rows import Scorers, policy_rows
@@ -123,8 +121,6 @@ class Ours:
         self.lengths: list[int] = []
         self.prompts: list[tuple[int, ...]] = []
         self.rehearsal: Sequence[StoredRow] = self._stored(rehearsal_rows)
-        if objective.rehearses_distributions:
-            self.rehearsal = self._with_distributions(self.rehearsal)
 
     def step(self) -> StepTime:
         """Sample, grade, compare within groups, update: one step of the loop."""
@@ -223,40 +219,6 @@ class Ours:
                 strict=True,
             )
         ]
-
-    def _with_distributions(self, samples: Sequence[StoredRow]) -> list[DistributionSample]:
-        """The same answers with the model's likeliest next tokens, as a store would keep them."""
-        wanted = [
-            KeptTokens(row, position, (token,))
-            for row, sample in enumerate(samples)
-            for position, token in enumerate(sample.completion_ids)
-        ]
-        kept = iter(
-            kept_distributions(
-                self.model,
-                [sample.prompt_ids for sample in samples],
-                [sample.completion_ids for sample in samples],
-                wanted,
-                top=StoreSettings.model_fields["top"].default,
-                scorer=replace(self.forward, sharing="auto"),
-            )
-        )
-        found = []
-        for sample in samples:
-            here = [next(kept) for _ in sample.completion_ids]
-            found.append(
-                DistributionSample(
-                    problem_id=sample.problem_id,
-                    sample_index=sample.sample_index,
-                    prompt_ids=sample.prompt_ids,
-                    completion_ids=sample.completion_ids,
-                    ref_logprobs=sample.ref_logprobs,
-                    token_ids=tuple(one.token_ids for one in here),
-                    logprobs=tuple(one.logprobs for one in here),
-                    log_tails=tuple(one.log_tail for one in here),
-                )
-            )
-        return found
 
 
 def microbatch_tokens(world: World) -> int:

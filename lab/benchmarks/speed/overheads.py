@@ -17,16 +17,6 @@ METHODS = {
     "grpo": ObjectiveSettings(),
     "dph_f": ObjectiveSettings(divergence="forward_kl", eta=0.01),
     "dph_js": ObjectiveSettings(divergence="jensen_shannon", eta=0.2),
-    "dph_broad": ObjectiveSettings(
-        anchors={
-            "broad": {
-                "divergence": "distribution_kl",
-                "samples": "store:broad",
-                "weight": 0.15,
-                "per_step": 1,
-            }
-        }
-    ),
     "rkl": ObjectiveSettings(kl_coefficient=0.01),
 }
 

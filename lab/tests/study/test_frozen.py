@@ -13,7 +13,12 @@ from lab.study.frozen import FOLDER, frozen_report, pages
 from lab.study.tables import all_tables
 
 ROWS = sorted(FOLDER.rglob("study.parquet"))
-LINES = sorted(path for path in FOLDER.rglob("*.jsonl") if path.name != "costs.jsonl")
+TIMED = FOLDER / "step-costs"
+LINES = sorted(
+    path
+    for path in FOLDER.rglob("*.jsonl")
+    if path.name != "costs.jsonl" and path.parent.name not in ("step-costs", "quickstart")
+)
 INTERVAL = re.compile(r"\d+\.\d ± \d+\.\d")
 
 
@@ -69,6 +74,12 @@ def test_every_other_row_names_what_made_it(path):
         assert row["commit"]
         assert row["versions"]
         assert isinstance(row["seed"], int)
+
+
+def test_rows_of_seconds_name_their_machine_and_their_day():
+    rows = [row for _, row in read_lines(TIMED / "rows.jsonl")]
+    assert len(rows) > 20
+    assert all(row["machine"] and row["date"] for row in rows)
 
 
 def test_every_interval_that_a_page_tells_stands_in_a_table():

@@ -44,9 +44,7 @@ def test_it_runs_everything_and_says_what_it_will_cost_and_where_it_lies(command
     assert "**Tests of the rule**" in out
     assert "**Scores on sql**" in out
     small = study.parent / "small"
-    assert out.endswith(
-        f"scores: {small}/study.parquet\ntables: {small}/tables\nfigures: {small}/figures\n"
-    )
+    assert out.endswith(f"scores: {small}/study.parquet\ntables: {small}/tables\n")
     assert (small / "study.parquet").is_file()
     assert len((small / "costs.jsonl").read_text().splitlines()) == 24
     assert {p.suffix for p in (small / "tables").iterdir()} == {".md", ".csv", ".tex"}

@@ -62,14 +62,6 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
     write_outputs(report, places, dict(reversed(list(rows.items()))))
     for path in (places.parquet, places.report, *places.tables.iterdir()):
         assert path.read_bytes() == first[path], path
-    for path in places.figures.iterdir():
-        assert path.read_bytes() == first[path], path
-    assert {path.name for path in places.figures.iterdir()} == {
-        "fronts_greedy.png",
-        "fronts_mean.png",
-        "pass_at_k.png",
-        "strengths.png",
-    }
 
 
 def test_every_table_names_the_rule(report):

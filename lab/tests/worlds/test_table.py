@@ -37,7 +37,8 @@ def test_a_study_runs_on_it_with_its_optimizer_and_its_strengths(letters, tmp_pa
     assert any("pass@16" in column for column in scores.columns)
 
 
-def test_the_table_and_messages_name_it(letters):
+@pytest.mark.usefixtures("letters")
+def test_the_table_and_messages_name_it():
     sizes = "`train` 40, `in_domain` 8, `cross_domain` 8, `unlabelled` 8"
     sets, optimizer = "`in_domain`, `cross_domain`", "`learning_rate` 0.0003"
     cells = ("`letters`", KIND.summary, sets, sizes, optimizer)

@@ -1,4 +1,4 @@
-"""The real world as a kind, known without torch: a language model that is asked sums by examples."""
+"""The real world as a kind, known without torch: a language model is asked sums by examples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
