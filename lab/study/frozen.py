@@ -56,7 +56,7 @@ def frozen_report(folder: Path) -> Report:
     worlds = [world.get("name", world["task"]) for world in table["worlds"]]
     return Report(
         study=study,
-        plan=Plan(runs=(), undecided=(), choices=choices, left_out=frozenset()),
+        plan=Plan(runs=(), undecided=(), choices=choices),
         results=Results(_labelled(places, study, worlds)),
         lock=RuleLock(sha256=sha256, replaces=tuple(lock["replaces"])),
     )

@@ -150,14 +150,12 @@ class Undecided:
 class Plan:
     """All runs that are decided, in the order in which they are best made, and what is undecided.
 
-    ``choices`` are by world and label; ``left_out`` are labels that ``if_best`` kept from being
-    reported.
+    ``choices`` are by world and label.
     """
 
     runs: tuple[Run, ...]
     undecided: tuple[Undecided, ...]
     choices: Mapping[tuple[str, str], Choice]
-    left_out: frozenset[tuple[str, str]]
 
     @property
     def total(self) -> int:
@@ -193,7 +191,6 @@ class RunSelection:
             runs=tuple(run for run in plan.runs if self(run)),
             undecided=tuple(left for each in plan.undecided if (left := self._part(each)).seeds),
             choices=plan.choices,
-            left_out=plan.left_out,
         )
 
     def _part(self, left: Undecided) -> Undecided:

@@ -202,9 +202,6 @@ class MethodSettings(Section):
         description="candidate weights between the base model (0) and the trained one (1)",
     )
     steps: Positive | None = Field(None, description="training steps; default: the budget's")
-    if_best: Positive | None = Field(
-        None, description="report it only where the method it follows is among this many best"
-    )
     settings: dict[str, Any] = Field({}, description="settings in addition to the method's own")
 
     @model_validator(mode="before")
@@ -234,14 +231,7 @@ class MethodSettings(Section):
             values = getattr(self, grid) or ()
             if len(set(values)) < len(values):
                 raise ValueError(f"{grid} names a value more than once: {list(values)}")
-        if self.if_best is not None and self.strength_of is None and self.learning_rate_of is None:
-            raise ValueError("if_best needs strength_of or learning_rate_of: the method it follows")
         return self
-
-    @property
-    def follows(self) -> str | None:
-        """The label of the method that ``if_best`` asks about."""
-        return self.strength_of or self.learning_rate_of
 
 
 class StudyFile(Section):

@@ -23,7 +23,7 @@ import torch
 from lab.benchmarks.speed.rows import merge_rows, read_rows, write_rows
 from lab.benchmarks.speed.runs import Row, Run
 from lab.benchmarks.speed.shapes import REAL
-from lab.benchmarks.speed.suite import SUITE, selected
+from lab.benchmarks.speed.suite import selected
 from lab.benchmarks.speed.tables import refresh_readme, row_line
 from lab.benchmarks.speed.threads import thread_environment
 from lab.smollm2 import HOW, smollm2_place
@@ -70,9 +70,7 @@ def _jobs(options: argparse.Namespace, threads: Sequence[int]) -> Iterator[tuple
             if case in REAL and smollm2_place() is None:
                 print(f"{bench}/{case} is left out: {HOW}", file=sys.stderr)
                 continue
-            only = SUITE[bench].threads
-            if only is None or count in only:
-                yield bench, case, run
+            yield bench, case, run
 
 
 def _measure(bench: str, case: str, run: Run) -> list[Row] | None:

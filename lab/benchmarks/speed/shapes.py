@@ -141,5 +141,3 @@ OVERHEADS = {
     "unrelated": replace(SCHEMAS, schemas=0, schema=0),
 }
 SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS, **REAL}
-AGENTS = {"calls": Shape(prompt=100, completion=16, prompts=4, samples=8)}
-PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}

@@ -14,7 +14,6 @@ TARGETS: Mapping[tuple[str, str], str] = {
     ("full_step", "long"): ">= 4.0",
     ("full_step", "stops"): ">= 2.5",
     ("full_step", "short"): ">= 1.5",
-    ("agents", "calls"): ">= 3.0",
     ("sampling", "full"): ">= 1.4",
     ("sampling", "early"): ">= 4.0",
     ("sampling", "smollm2_few_shot"): ">= 4.0",
@@ -104,27 +103,8 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
     },
     "update": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_FLOOR, "our time, %": _spent},
     "sampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_LENGTHS, **_FLOOR},
-    "agents": {
-        **_SHAPE,
-        **_TIMES,
-        "peer / ours": _ratio,
-        **_LENGTHS,
-        "in processes of the class, s": _number("processes_s"),
-        "trajectories a second": lambda r: f"{r['ours_rate']:.1f} / {r['peer_rate']:.1f}",
-    },
-    "presampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
     "rehearsal_overhead": _OVERHEAD,
     "reference_overhead": {k: v for k, v in _OVERHEAD.items() if not k.startswith("stored")},
-    "head": {
-        **_SHAPE,
-        **_TIMES,
-        "ours / peer": _number("overhead", ".2f"),
-        "extra memory, ours / peer, MiB": lambda r: (
-            f"{r['ours_extra_mib']} / {r['peer_extra_mib']}"
-        ),
-        "share": _number("extra_share", ".3f"),
-        "difference": _number("gradient_error", ".1e"),
-    },
     "gpu_correct": {
         "compared with float64": lambda row: row["case"],
         "errors": lambda row: ", ".join(

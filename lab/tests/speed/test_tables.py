@@ -55,8 +55,8 @@ def test_every_table_of_the_readme_is_made_from_the_rows(tmp_path):
 
 def test_a_readme_without_a_marker_is_refused(tmp_path):
     copy = tmp_path / "README.md"
-    copy.write_text(README.read_text().replace("<!-- head: end -->", ""))
-    with pytest.raises(DataError, match="<!-- head: begin -->"):
+    copy.write_text(README.read_text().replace("<!-- update: end -->", ""))
+    with pytest.raises(DataError, match="<!-- update: begin -->"):
         refresh_readme(copy, [])
 
 

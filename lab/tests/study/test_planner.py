@@ -76,50 +76,6 @@ def test_two_labels_that_ask_for_the_same_run_share_it(write):
     assert len(plan.missing({})) == len({run.id for run in plan.runs})
 
 
-def test_longer_training_is_run_only_for_what_is_among_the_best(write, instant):
-    longer = "".join(
-        f'[[methods]]\nname = "{name}"\nlabel = "{label} long"\nsteps = 120\n'
-        f'{key} = "{label}"\nif_best = 1\n'
-        for name, label, key in (
-            ("grpo", "GRPO", "learning_rate_of"),
-            ("dph_f", "dph_f", "strength_of"),
-            ("rkl", "rkl", "strength_of"),
-        )
-    )
-    study = load_study(write(STUDY + longer))
-    planner, places = Planner(study), default_places(study, None)
-    rows = Runner(planner, places, instant()).run(Silent())
-    plan = planner.plan(rows)
-    scores = {label: plan.choices["sql", label].score for label in ("GRPO", "dph_f", "rkl")}
-    best = max(scores, key=scores.__getitem__)
-    long = {run.label for run in plan.runs if run.variant.steps == 120}
-    assert long == {f"{best} long"}
-    assert {run.split for run in plan.runs if run.variant.steps == 120} == {"report"}
-    assert plan.total == len(rows)
-
-
-def test_a_second_look_at_a_method_takes_no_place_among_the_best(write, instant):
-    again = "".join(
-        f'[[methods]]\nname = "{name}"\nlabel = "{label}, own rate"\n{own}\n'
-        for name, label, own in (
-            ("grpo", "GRPO", "learning_rates = [1e-4, 2e-4, 5e-4, 1e-3]"),
-            ("dph_f", "dph_f", 'strength_of = "dph_f"\nlearning_rates = [1e-4, 2e-4, 5e-4, 1e-3]'),
-        )
-    )
-    longer = (
-        '[[methods]]\nname = "dph_f"\nlabel = "long"\nsteps = 120\nstrength_of = "dph_f"\n'
-        "if_best = 1\n"
-    )
-    study = load_study(write(STUDY + again + longer))
-    planner, places = Planner(study), default_places(study, None)
-    rows = Runner(planner, places, instant()).run(Silent())
-    plan = planner.plan(rows)
-    own, method = (plan.choices["sql", label].score for label in ("dph_f, own rate", "dph_f"))
-    followed = plan.choices["sql", "GRPO"].score
-    assert (method >= followed) == any(run.label == "long" for run in plan.runs)
-    assert own >= method > followed, "the case that this test is about"
-
-
 def test_methods_that_wait_for_each_other_are_refused(write):
     text = STUDY.replace("learning_rates = [2e-4, 5e-4]", 'learning_rate_of = "dph_f"')
     with pytest.raises(SettingsError, match="depends on its own choice"):

@@ -41,7 +41,6 @@ def test_the_rule_may_be_a_table_of_the_study(write):
         ('name = "rkl"', 'name = "dapo"', "dapo has no strength to set"),
         ('name = "rkl"', 'name = "rkl"\nlabel = "GRPO"', "two methods have the label 'GRPO'"),
         ('name = "rkl"', 'name = "rkl"\nlabel = "base"', "'base' is the initial policy's"),
-        ('name = "rkl"', 'name = "rkl"\nif_best = 2', "if_best needs strength_of"),
         ("strengths = [0.1]", 'strength_of = "dph_f"', "cannot take the strength of 'dph_f'"),
         ("[[worlds]]", 'beside = ["x"]\n[[worlds]]', "no method has the label 'x', only GRPO"),
         ("strengths = [0.1]", 'strength_of = "x"', "no method has the label 'x', only GRPO, dph_f"),
