@@ -101,7 +101,7 @@ test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest tests/corpus/test_step_jobs.py tests/lab/study/test_ray_jobs.py
+	.venv-verl/bin/python -m pytest tests/corpus/test_step_jobs.py lab/tests/study/test_ray_jobs.py
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.
@@ -137,7 +137,7 @@ bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m lab.benchmarks.speed $(BENCH)
 	$(if $(BENCH),,.venv-bench/bin/python -m lab.benchmarks.memory)
 
-# Launches and waits of a step on a GPU beside TRL's, counted on a CPU in two minutes; the last line is JSON.
+# Launches and waits of a step on a GPU, counted on a CPU in two minutes; the last line is JSON.
 launches: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m lab.benchmarks.launches
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -35,7 +34,6 @@ from dph.runs.store_stage import store_stage
 from dph.runs.training_stage import train_stage
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
-from lab.study.execute import majorities
 
 CLASS = '''
 from environment_classes import Lookup
@@ -498,11 +496,3 @@ def test_unlabelled_questions_are_rewarded_for_what_trajectories_came_to(
     # One answer of each group is rewarded, whether it was looked up or guessed.
     assert len(ends) == 4
     assert len({row["text"] for row in alike}) > 4
-
-
-def test_votes_of_an_evaluation_know_no_trajectories(tmp_path, make_recipe):
-    with (
-        open_plan(make_recipe(), tmp_path / "run") as plan,
-        pytest.raises(SettingsError, match=r"budget\.votes = 4: .*'look:Look'"),
-    ):
-        next(majorities(plan, pa.table({}), 4))
