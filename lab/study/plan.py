@@ -6,15 +6,12 @@ from statistics import fmean
 
 from dph.errors import DataError, SettingsError
 from lab.study.candidates import Candidate, Variant
-from lab.study.rows import OF_VOTES, RunRow
+from lab.study.rows import RunRow
 from lab.study.settings import (
     BASE,
     ChoiceSettings,
     MethodSettings,
     StudyFile,
-    at_temperature,
-    metric_names,
-    metric_parts,
 )
 from lab.study.sites import Site
 
@@ -24,9 +21,9 @@ from lab.study.sites import Site
 
 
 def set_names(row: RunRow) -> tuple[str, ...]:
-    """The evaluation sets of a run, in their order; stores are none."""
-    scores = (score for score in row.scores if score.metric not in OF_VOTES)
-    return tuple(dict.fromkeys(score.set for score in scores))
+    """The evaluation sets of a run, in their order; what older rows say of a store is none."""
+    sets = dict.fromkeys(score.set for score in row.scores)
+    return tuple(name for name in sets if not name.startswith("stores."))
 
 
 def value_of(row: RunRow, metric: str, sets: Sequence[str]) -> float:
@@ -35,7 +32,8 @@ def value_of(row: RunRow, metric: str, sets: Sequence[str]) -> float:
     Raises:
         DataError: the run was not scored on one of the sets, or the metric is not known of it.
     """
-    return fmean(sum(_one(row, name, of) for name in metric_names(metric)) for of in sets)
+    names = [name.strip() for name in metric.split("+")]
+    return fmean(sum(_one(row, name, of) for name in names) for of in sets)
 
 
 def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
@@ -47,9 +45,8 @@ def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
 
 
 def _one(row: RunRow, metric: str, of: str) -> float:
-    name, k, temperature = metric_parts(metric)
-    kind = name if k is None else f"{name}_at_k"
-    wanted = (kind if temperature is None else at_temperature(kind, temperature), k)
+    name, _, k = metric.partition("@")
+    wanted = (f"{name}_at_k", int(k)) if k else (name, None)
     for score in row.scores:
         if score.set == of and (score.metric, score.k) == wanted and score.value is not None:
             return score.value
@@ -153,14 +150,12 @@ class Undecided:
 class Plan:
     """All runs that are decided, in the order in which they are best made, and what is undecided.
 
-    ``choices`` are by world and label; ``left_out`` are labels that ``if_best`` kept from being
-    reported.
+    ``choices`` are by world and label.
     """
 
     runs: tuple[Run, ...]
     undecided: tuple[Undecided, ...]
     choices: Mapping[tuple[str, str], Choice]
-    left_out: frozenset[tuple[str, str]]
 
     @property
     def total(self) -> int:
@@ -196,7 +191,6 @@ class RunSelection:
             runs=tuple(run for run in plan.runs if self(run)),
             undecided=tuple(left for each in plan.undecided if (left := self._part(each)).seeds),
             choices=plan.choices,
-            left_out=plan.left_out,
         )
 
     def _part(self, left: Undecided) -> Undecided:

@@ -26,13 +26,11 @@ from lab.study.plan import (
 )
 from lab.study.settings import (
     BASE,
-    BudgetSettings,
     ComparisonSettings,
     MethodSettings,
     RuleSettings,
     Study,
     metric_names,
-    metric_parts,
 )
 from lab.study.sites import Site, sites_of
 
@@ -43,7 +41,6 @@ def require_rule_fits(
     rule: RuleSettings,
     sites: Sequence[Site],
     ks: Mapping[str, Collection[int]],
-    budget: BudgetSettings,
 ) -> None:
     """Refuse, before anything runs, a rule about what no run will have.
 
@@ -54,19 +51,18 @@ def require_rule_fits(
         rule: the rule.
         sites: what the study runs on.
         ks: by a site's name, the k of Pass@k that all of its runs have.
-        budget: its votes and temperatures are what else is scored.
 
     Raises:
         SettingsError: names what is not there, and what is.
     """
     choose = rule.choose
     for site in sites:
-        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name], budget)
+        fault = _missing(choose.metric, choose.sets or (), site, ks[site.name])
         if fault is not None:
             raise SettingsError(f"the rule's [choose] {fault}")
     for comparison in rule.compare:
         faults = [
-            _missing(comparison.metric, comparison.sets, site, ks[site.name], budget)
+            _missing(comparison.metric, comparison.sets, site, ks[site.name])
             for site in _places(comparison, sites)
         ]
         if None not in faults:
@@ -85,21 +81,14 @@ def _places(comparison: ComparisonSettings, sites: Sequence[Site]) -> Sequence[S
     return found
 
 
-def _missing(
-    metric: str, sets: Sequence[str], site: Site, ks: Collection[int], budget: BudgetSettings
-) -> str | None:
+def _missing(metric: str, sets: Sequence[str], site: Site, ks: Collection[int]) -> str | None:
     """The first value of a metric that a world lacks on some sets; None if it lacks nothing."""
     for name in sets:
         if name not in site.sets:
             return f"on the set {name!r}; {site.name} has {', '.join(site.sets) or 'none'}"
     for name in metric_names(metric):
-        kind, k, temperature = metric_parts(name)
-        if temperature is not None and temperature not in budget.temperatures:
-            others = ", ".join(f"{t:g}" for t in budget.temperatures)
-            return f"by {name}; budget.temperatures is {others or 'not set'}"
-        if kind == "maj" and k != budget.votes:
-            return f"by {name}; budget.votes is {budget.votes or 'not set'}"
-        if kind == "pass" and k not in ks:
+        kind, _, k = name.partition("@")
+        if kind == "pass" and int(k) not in ks:
             return f"by {name}; {site.name} has k of {', '.join(map(str, sorted(ks)))}"
     return None
 
@@ -136,13 +125,10 @@ class Planner:
             waiting = [m for m in waiting if not self._is_chosen(m, choices)]
             if len(choices) == before:
                 break
-        left_out, undecided = self._left_out(choices)
-        runs = tuple(self._runs(tried, choices, left_out | undecided))
         return Plan(
-            runs=runs,
-            undecided=tuple(self._undecided(tried, choices, left_out, undecided)),
+            runs=tuple(self._runs(tried, choices)),
+            undecided=tuple(self._undecided(tried, choices)),
             choices=choices,
-            left_out=left_out,
         )
 
     def _find_candidates(
@@ -222,39 +208,10 @@ class Planner:
     def _is_chosen(self, method: MethodSettings, choices: Mapping[tuple[str, str], Choice]) -> bool:
         return all((site.name, method.label) in choices for site in self.sites)
 
-    def _left_out(
-        self, choices: Mapping[tuple[str, str], Choice]
-    ) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
-        """Methods that ``if_best`` keeps out, and those of which that is not decided yet.
-
-        Ranked are the methods that others follow: a second look at one of them takes no place.
-        """
-        out, undecided = set(), set()
-        methods = self.study.file.methods
-        followed = {method.follows for method in methods}
-        own = [m for m in methods if m.if_best is None and is_developed(m)]
-        ranked = [method.label for method in own if method.label in followed]
-        for site in self.sites:
-            scores = {
-                label: choice.score if (choice := choices.get((site.name, label))) else None
-                for label in ranked
-            }
-            for method in methods:
-                if method.if_best is None or method.follows is None:
-                    continue
-                key = (site.name, method.label)
-                known = {label: s for label, s in scores.items() if s is not None}
-                if len(known) < len(scores):
-                    undecided.add(key)
-                elif method.follows not in _best(known, method.if_best):
-                    out.add(key)
-        return frozenset(out), frozenset(undecided)
-
     def _runs(
         self,
         tried: Mapping[tuple[str, str], tuple[Candidate, ...]],
         choices: Mapping[tuple[str, str], Choice],
-        hidden: frozenset[tuple[str, str]],
     ) -> Iterator[Run]:
         """Development before report, seed by seed; within a seed in the study's order."""
         settings = self.study.file.study
@@ -270,7 +227,7 @@ class Planner:
                         key = (site.name, method.label)
                         if split == DEVELOPMENT and is_developed(method):
                             found: Sequence[Candidate] = tried.get(key, ())
-                        elif split == REPORT and key in choices and key not in hidden:
+                        elif split == REPORT and key in choices:
                             found = [choices[key].chosen]
                         else:
                             found = ()
@@ -282,8 +239,6 @@ class Planner:
         self,
         tried: Mapping[tuple[str, str], tuple[Candidate, ...]],
         choices: Mapping[tuple[str, str], Choice],
-        left_out: frozenset[tuple[str, str]],
-        undecided: frozenset[tuple[str, str]],
     ) -> Iterator[Undecided]:
         """The runs that may still be added by choices that were not made yet."""
         settings = self.study.file.study
@@ -292,7 +247,7 @@ class Planner:
                 key, seeds = (site.name, method.label), list[int]()
                 if key not in tried and is_developed(method):
                     seeds += settings.seeds_development * number_of_candidates(method)
-                if key not in left_out and (key not in choices or key in undecided):
+                if key not in choices:
                     seeds += settings.seeds_report
                 if seeds:
                     yield Undecided(site=site, method=method, seeds=tuple(seeds))
@@ -307,13 +262,9 @@ class Planner:
                     candidate = Candidate(strength=strength, learning_rate=rate)
                     found = frozenset(self.variants.of(site, method, candidate).k)
                     ks[site.name] = ks.get(site.name, found) & found
-        require_rule_fits(self.study.rule, self.sites, ks, self.study.file.budget)
+        require_rule_fits(self.study.rule, self.sites, ks)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if len(known) == len(values) else None
-
-
-def _best(scores: Mapping[str, float], count: int) -> list[str]:
-    return sorted(scores, key=lambda label: -scores[label])[:count]

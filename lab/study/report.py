@@ -27,7 +27,7 @@ class Report:
         return self.study.file.study.reference or self.study.labels[0]
 
     def shown(self, world: str) -> tuple[str, ...]:
-        """The methods that pictures and the short table show: ``study.shown``, and the base."""
+        """The methods that the short table shows: ``study.shown``, and the base."""
         there = self.results.labels(world)
         named = self.study.file.study.shown
         return tuple(label for label in there if not named or label in (BASE, *named))
@@ -39,12 +39,12 @@ class Report:
         return tuple(of for of in there if of in named) or there
 
     def metrics(self, world: str) -> tuple[str, ...]:
-        """greedy, mean, Pass@16 (or the largest k below it), maj@K if it is scored, and styles."""
+        """greedy, mean, Pass@16 (or the largest k below it), and styles; maj@K of older rows."""
         ks = self.results.ks(world)
         fitting = [k for k in ks if k <= 16] or ks
         many = (f"pass@{max(fitting)}",) if fitting else ()
-        votes = self.study.file.budget.votes
-        return ("greedy", "mean", *many, *((f"maj@{votes}",) if votes else ()), "styles")
+        votes = tuple(f"maj@{k}" for k in self.results.ks(world, "maj_at_k"))
+        return ("greedy", "mean", *many, *votes, "styles")
 
     def columns(self, world: str) -> list[tuple[str, str]]:
         """Every set with every metric: what a table of scores has columns for."""

@@ -1,6 +1,6 @@
 """A study's finished runs: means with intervals, differences, and the rule's comparisons."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
@@ -36,6 +36,21 @@ class GridPlace(NamedTuple):
     learning_rate: float
 
 
+class LabelledRow(NamedTuple):
+    """A finished run under one of the labels that asked for it."""
+
+    split: str
+    label: str
+    row: RunRow
+
+
+def planned_rows(plan: Plan, rows: Mapping[str, RunRow]) -> Iterator[LabelledRow]:
+    """The finished runs of a plan, in its order."""
+    for run in plan.runs:
+        if run.id in rows:
+            yield LabelledRow(run.split, run.label, rows[run.id])
+
+
 class Results:
     """Finished runs by world, label and seed; all but ``tried`` is of the report seeds.
 
@@ -43,16 +58,16 @@ class Results:
         DataError: two runs on one seed of a world began with different base models.
     """
 
-    def __init__(self, plan: Plan, rows: Mapping[str, RunRow]) -> None:
-        require_one_base(rows.values())
+    def __init__(self, found: Iterable[LabelledRow]) -> None:
+        found = list(found)
+        require_one_base(row for _, _, row in found)
         self._rows: dict[tuple[str, str], dict[int, RunRow]] = {}
         self._tried: dict[tuple[str, str], list[RunRow]] = {}
-        for run in plan.runs:
-            key, row = (run.variant.site.name, run.label), rows.get(run.id)
-            if row is not None and run.split == REPORT:
-                self._rows.setdefault(key, {})[run.seed] = row
-            if row is not None and run.split == DEVELOPMENT:
-                self._tried.setdefault(key, []).append(row)
+        for split, label, row in found:
+            if split == REPORT:
+                self._rows.setdefault((row.world, label), {})[row.seed] = row
+            if split == DEVELOPMENT:
+                self._tried.setdefault((row.world, label), []).append(row)
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -73,10 +88,10 @@ class Results:
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
         return set_names(first)
 
-    def ks(self, world: str) -> tuple[int, ...]:
-        """The k of Pass@k that are known."""
+    def ks(self, world: str, metric: str = "pass_at_k") -> tuple[int, ...]:
+        """The k of a metric that are known."""
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))
-        found = {score.k for score in first.scores if score.metric == "pass_at_k"}
+        found = {score.k for score in first.scores if score.metric == metric}
         return tuple(sorted(k for k in found if k is not None))
 
     def rows(self, world: str, label: str) -> dict[int, RunRow]:

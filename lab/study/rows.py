@@ -18,7 +18,7 @@ from dph.errors import DataError
 # <out>/rule.lock.json            which rule the results obey
 #       study.parquet             what every finished run scored: the study goes on from it
 #       rows/<run>.json           what runs scored that are not in it yet
-#       costs.jsonl report.json tables/ figures/
+#       costs.jsonl report.json tables/
 #       costs/<run>.json          seconds of each run
 #       logs/<run>.log            what a run that failed said
 #       work/<world>/seed_<n>/    world/ base_model/ pool/ base/, and a directory for each run
@@ -89,11 +89,6 @@ class Places:
         """The directory of tables."""
         return self.out / "tables"
 
-    @property
-    def figures(self) -> Path:
-        """The directory of pictures."""
-        return self.out / "figures"
-
     def log(self, job: str) -> Path:
         """Log of a job's stderr."""
         return self.out / "logs" / f"{job}.log"
@@ -109,9 +104,6 @@ class Places:
 # ``lab.study.outputs`` gathers them.
 
 ROW_SCHEMA = 2
-OF_VOTES = ("consensus", "consensus_share", "answers_right")
-"""Metrics of stores whose prompts are labelled: how often their consensus is right, the share of
-prompts that have one, and how many answers are right."""
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -134,7 +126,7 @@ class RunRow:
 
     ``rule_sha256`` is the rule that chose to run it, on report seeds; None on others. ``samples``
     are drawn for each problem of an evaluation; ``rollouts`` in training; ``stored`` for the
-    stores that training read. ``base_sha256`` is the fingerprint of the base model's files;
+    pool that training read. ``base_sha256`` is the fingerprint of the base model's files;
     ``commit`` and ``versions`` are those of the code that made the run (``dph._base.provenance``).
     """
 
@@ -142,7 +134,6 @@ class RunRow:
 
     run: str
     world: str
-    edition: int | None
     seed: int
     method: str
     strength: float | None
@@ -243,7 +234,6 @@ SCHEMA = 2
 COLUMNS = pa.schema(
     [
         ("world", pa.string()),
-        ("edition", pa.int64()),
         ("split", pa.string()),
         ("seed", pa.int64()),
         ("label", pa.string()),

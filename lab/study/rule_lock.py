@@ -7,7 +7,7 @@ whatever becomes of the development runs.
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -50,46 +50,21 @@ def current_lock(study: Study, places: Places, rows: Mapping[str, RunRow]) -> Ru
         DataError: the rule or the seeds changed after a run on a report seed; the message has both
             hashes.
     """
+    found = _read(places)
+    lock = RuleLock(sha256=study.rule_sha256, replaces=tuple(found.get("replaces", ())))
     reported = {row.rule_sha256 for row in rows.values() if row.rule_sha256 is not None}
-    otherwise = (
-        "start a separate directory for the new one with --new-rule, whose tables will say so"
-    )
-    return held_lock(_read(places), study.rule_sha256, reported, _seeds(study), otherwise)
-
-
-def held_lock(
-    found: Mapping[str, Any],
-    rule_sha256: str,
-    reported: Collection[str],
-    seeds: Mapping[str, Any],
-    otherwise: str,
-) -> RuleLock:
-    """The lock that holds for a rule now.
-
-    Args:
-        found: content of the lock's file; empty before the first.
-        rule_sha256: of the rule as it is now.
-        reported: rules that rows of report seeds obey.
-        seeds: lists of seeds by name.
-        otherwise: advice in the place of restoring a changed rule.
-
-    Raises:
-        DataError: the rule or the seeds changed after a run on a report seed; the message has both
-            hashes.
-    """
-    lock = RuleLock(sha256=rule_sha256, replaces=tuple(found.get("replaces", ())))
-    known = {lock.sha256, *lock.replaces}
     if not reported:
         return lock
-    earlier = sorted({*reported} - known)
+    earlier = sorted(reported - {lock.sha256, *lock.replaces})
     if found.get("rule_sha256", lock.sha256) != lock.sha256:
         earlier = [found["rule_sha256"]]
     if earlier:
         raise DataError(
             f"the rule changed after runs on the report seeds: they follow {earlier[0]}, the rule "
-            f"is now {lock.sha256}; restore the old rule, or {otherwise}"
+            f"is now {lock.sha256}; restore the old rule, or start a separate directory for the "
+            "new one with --new-rule, whose tables will say so"
         )
-    for key, now in seeds.items():
+    for key, now in _seeds(study).items():
         if found.get(key, now) != now:
             raise DataError(
                 f"study.{key} changed after runs on the report seeds: it was {found[key]}, now "

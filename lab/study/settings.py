@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -16,11 +16,7 @@ from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_
 
 # The rule: how strengths are chosen and what is tested, said before the first run.
 
-_METRIC = re.compile(
-    r"greedy|styles|keep|explore|cut_off"
-    r"|(?:mean|(?:pass|maj)@[1-9][0-9]*)(?: at [0-9]+(?:\.[0-9]+)?)?"
-)
-_AT = " at "
+_METRIC = re.compile(r"greedy|mean|styles|keep|explore|cut_off|pass@[1-9][0-9]*")
 Texts = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -37,39 +33,10 @@ def metric_names(text: str) -> tuple[str, ...]:
     for name in names:
         if not _METRIC.fullmatch(name):
             raise ValueError(
-                f"unknown metric {name!r}; there are greedy, mean, pass@K, maj@K, styles, keep, "
-                "explore and cut_off, sums of them such as 'greedy + pass@16', and mean, pass@K "
-                "and maj@K at another temperature, such as 'pass@16 at 0.7'"
+                f"unknown metric {name!r}; there are greedy, mean, pass@K, styles, keep, explore "
+                "and cut_off, and sums of them such as 'greedy + pass@16'"
             )
     return names
-
-
-class MetricParts(NamedTuple):
-    """A metric by its parts; None where the name does not have them."""
-
-    name: str
-    k: int | None
-    temperature: float | None
-
-
-def metric_parts(metric: str) -> MetricParts:
-    """The parts of one metric, as a rule names it.
-
-    >>> metric_parts("pass@16 at 0.7")
-    MetricParts(name='pass', k=16, temperature=0.7)
-    """
-    usual, _, temperature = metric.partition(_AT)
-    name, _, k = usual.partition("@")
-    return MetricParts(name, int(k) if k else None, float(temperature) if temperature else None)
-
-
-def at_temperature(metric: str, temperature: float) -> str:
-    """Name of a metric of answers at another temperature than the evaluation's own.
-
-    >>> at_temperature("mean", 0.7)
-    'mean at 0.7'
-    """
-    return f"{metric}{_AT}{temperature:g}"
 
 
 class ChoiceSettings(Section):
@@ -158,13 +125,13 @@ class StudySettings(Section):
         (), description="more labels that tables show differences to"
     )
     shown: Annotated[tuple[Label, ...], Field(strict=False)] = Field(
-        (), description="labels shown in pictures and in the short table; default: all"
+        (), description="labels shown in the short table; default: all"
     )
     keep: Literal["scores", "checkpoints"] = Field(
         "scores", description="files to keep of a finished run"
     )
     learning_rate: Rate | None = Field(
-        None, description="learning rate of methods without their own; default: the quickstart's"
+        None, description="learning rate of methods without their own; default: the world's"
     )
     learning_rate_of: Label | None = Field(
         None, description="use the learning rate chosen for the method of this label"
@@ -193,30 +160,13 @@ class BudgetSettings(Section):
     problems_per_step: Positive = Field(32, description="problems a step")
     samples: Positive = Field(32, description="samples a problem in evaluations")
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
-    votes: Positive | None = Field(
-        None, description="also score the vote of the first K samples, as maj@K; default: no vote"
-    )
-    temperatures: Annotated[tuple[Rate, ...], Field(strict=False)] = Field(
-        (), description="more temperatures at which each model answers the evaluation's problems"
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if self.votes is not None and self.votes > self.samples:
-            raise ValueError(f"need votes <= samples, got {self.votes} and {self.samples}")
-        if len(set(self.temperatures)) < len(self.temperatures):
-            raise ValueError(f"temperatures names a value more than once: {self.temperatures}")
-        return self
 
 
 class WorldSettings(Section):
     """``[[worlds]]``: one small world, drawn anew for each seed."""
 
-    task: str = Field(description="task, as in `dph quickstart --task`")
-    edition: Positive | None = Field(
-        None, description="edition of the task's world; default: the newest"
-    )
-    name: Name | None = Field(None, description="name in tables; default: task and edition")
+    task: str = Field(description="task: sql, countdown, real or real-spider")
+    name: Name | None = Field(None, description="name in tables; default: the task")
     sizes: dict[str, Positive] = Field({}, description="problems a set, by the set's name")
     base_steps: Positive | None = Field(None, description="training steps of the base model")
     settings: dict[str, Any] = Field({}, description="settings of every recipe on this world")
@@ -252,9 +202,6 @@ class MethodSettings(Section):
         description="candidate weights between the base model (0) and the trained one (1)",
     )
     steps: Positive | None = Field(None, description="training steps; default: the budget's")
-    if_best: Positive | None = Field(
-        None, description="report it only where the method it follows is among this many best"
-    )
     settings: dict[str, Any] = Field({}, description="settings in addition to the method's own")
 
     @model_validator(mode="before")
@@ -284,14 +231,7 @@ class MethodSettings(Section):
             values = getattr(self, grid) or ()
             if len(set(values)) < len(values):
                 raise ValueError(f"{grid} names a value more than once: {list(values)}")
-        if self.if_best is not None and self.strength_of is None and self.learning_rate_of is None:
-            raise ValueError("if_best needs strength_of or learning_rate_of: the method it follows")
         return self
-
-    @property
-    def follows(self) -> str | None:
-        """The label of the method that ``if_best`` asks about."""
-        return self.strength_of or self.learning_rate_of
 
 
 class StudyFile(Section):

@@ -8,17 +8,24 @@ from typing import Any
 
 from dph._base.files import sha256
 from dph.errors import SettingsError
-from dph.recipe import STRENGTHS, Recipe, load_recipe, recipe_digest
+from dph.recipe import (
+    METHODS,
+    STRENGTHS,
+    Recipe,
+    load_recipe,
+    merged,
+    recipe_digest,
+    resolve_recipe,
+)
 from dph.recipe.hub_names import PLACES
 from dph.recipe.keys import flat, nested, pattern_of
-from lab.quickstart.recipes import Contender, Size, quickstart_recipe
-from lab.study.settings import RecipeSettings, StudyFile, WorldSettings
-from lab.worlds import newest_edition, world_kind
+from lab.study.settings import BudgetSettings, RecipeSettings, StudyFile, WorldSettings
+from lab.worlds import UNLABELLED, World, WorldKind, world_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A world of a task and edition, or a recipe; ``settings`` are dotted and hold for all runs.
+    """A world of a task, or a recipe; ``settings`` are dotted and hold for all runs.
 
     ``sets`` are the evaluation sets. ``recipe_hash`` stands for a recipe and the local
     files that it names, so that results on other data are other runs.
@@ -27,7 +34,6 @@ class Site:
     name: str
     sets: tuple[str, ...] = ()
     task: str | None = None
-    edition: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     base_steps: int | None = None
     recipe: Path | None = None
@@ -40,7 +46,6 @@ class Site:
         return recipe_digest(
             {
                 "task": self.task,
-                "edition": self.edition,
                 "sizes": dict(sorted(self.sizes.items())),
                 "base_steps": self.base_steps,
                 "recipe": self.recipe_hash,
@@ -49,17 +54,16 @@ class Site:
         )
 
     def usual_strength(self, method: str) -> float | None:
-        """The strength that the quickstart gives a method on this world, if there is one."""
+        """The world's own strength of a method, if there is one."""
         if self.task is None:
             return None
-        return world_kind(self.task, self.edition).strengths.get(method)
+        return world_kind(self.task).strengths.get(method)
 
     def as_json(self) -> dict[str, Any]:
         """The site's data for a job."""
         return {
             "name": self.name,
             "task": self.task,
-            "edition": self.edition,
             "sizes": dict(self.sizes),
             "base_steps": self.base_steps,
             "recipe": None if self.recipe is None else str(self.recipe),
@@ -70,7 +74,7 @@ def sites_of(file: StudyFile, beside: Path) -> tuple[Site, ...]:
     """The worlds and recipes of a study; recipes' paths start at the directory ``beside``.
 
     Raises:
-        SettingsError: a task, an edition or a recipe is unknown, a size is none of the world's, or
+        SettingsError: a task or a recipe is unknown, a size is none of the world's, or
             two have the same name.
     """
     common = dotted(file.settings, "settings")
@@ -133,14 +137,12 @@ def made_sizes(kind: type[Any], sizes: Mapping[str, int]) -> Any:
 
 
 def _world(world: WorldSettings, common: Mapping[str, Any]) -> Site:
-    edition = world.edition or newest_edition(world.task)
-    kind = world_kind(world.task, edition)
+    kind = world_kind(world.task)
     made_sizes(kind.sizes, world.sizes)
     return Site(
-        name=world.name or f"{world.task}-{edition}",
+        name=world.name or world.task,
         sets=kind.sets,
         task=world.task,
-        edition=edition,
         sizes=world.sizes,
         base_steps=world.base_steps,
         settings={**common, **dotted(world.settings, "worlds.settings")},
@@ -203,10 +205,27 @@ class RunRequest:
         return values
 
 
+THREADS = 1
+"""CPU threads of torch: the models of worlds are too small for more, and weights depend on it."""
+WORKERS = 2
+"""Processes that grade; they decide nothing but time."""
+ROWS_AT_ONCE = 1024
+"""Answers that are decoded together where a world does not say; it decides time and memory."""
+
+
+def world_tables(kind: WorldKind, world: World, method: str) -> dict[str, Any]:
+    """A world's settings in the recipe of ``method``, with its prompts without labels for TTRL."""
+    rewards = METHODS[method].get("self_consistency", {}).get("reward")
+    if rewards != "majority":
+        return kind.settings(world)
+    prompts = {"self_consistency": {"file": str(world.problems_path(UNLABELLED))}}
+    return merged(kind.settings(world), prompts)
+
+
 def world_recipe(
     asked: RunRequest,
     world: Mapping[str, Mapping[str, Any]],
-    size: Size,
+    budget: BudgetSettings,
     *,
     name: str,
     directory: Path,
@@ -218,15 +237,35 @@ def world_recipe(
     Raises:
         SettingsError: a setting is unknown, of the wrong type or out of range.
     """
-    return quickstart_recipe(
-        Contender(name, asked.method, None),
-        world,
-        base_model=directory / "base_model",
-        pool=pool,
-        seed=seed,
-        size=size,
-        settings=nested(asked.dotted),
-    )
+    usual = {"sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024}}
+    table: dict[str, Any] = {
+        "name": name,
+        "method": asked.method,
+        "seed": seed,
+        "model": {
+            "path": str(directory / "base_model"),
+            "threads": THREADS,
+            "device": "cpu",
+            "attention": "eager",
+        },
+        "presample": {"pool": str(pool)},
+        "data": {"verifier_workers": WORKERS},
+        "train": {
+            "steps": budget.steps,
+            "problems_per_step": budget.problems_per_step,
+            "samples_per_problem": 8,
+            "rehearsal_per_step": budget.problems_per_step,
+            "microbatch_tokens": 2048,
+            "checkpoint_every": budget.checkpoint_every,
+        },
+        "evaluate": {
+            "seed": seed,
+            "samples": budget.samples,
+            "k": [k for k in (1, 2, 4, 8, 16, 32) if k <= budget.samples],
+        },
+    }
+    chosen = merged(merged(usual, world), table)
+    return resolve_recipe(merged(chosen, nested(asked.dotted)))
 
 
 def own_recipe(asked: RunRequest, path: Path, *, name: str, pool: Path, seed: int) -> Recipe:

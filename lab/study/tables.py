@@ -19,7 +19,6 @@ from lab.study.report import (
 from lab.study.results import RuleComparison, compared, mean_of
 from lab.study.rows import RunRow
 from lab.study.settings import BASE
-from lab.study.temperature_tables import temperature_tables
 
 POWER_SEEDS = (4, 10)
 _TIES = {
@@ -32,8 +31,6 @@ _LEVEL = 0.05
 def all_tables(report: Report) -> Iterator[TextTable]:
     """Those of which something is known, in the order in which they are printed and written."""
     yield from study_tables(report)
-    yield from temperature_tables(report)
-    yield from length_tables(report)
     if (found := power_table(report)).rows:
         yield found
     yield from forgetting_tables(report)
@@ -46,7 +43,7 @@ def study_tables(report: Report) -> Iterator[TextTable]:
     for world in report.results.worlds:
         yield scores_table(report, world)
         if report.study.file.study.shown:
-            yield short_table(report, world)
+            yield shown_scores_table(report, world)
         for label in dict.fromkeys((report.reference, *report.study.file.study.beside, BASE)):
             if report.results.rows(world, label):
                 yield differences_table(report, world, label)
@@ -56,15 +53,10 @@ def study_tables(report: Report) -> Iterator[TextTable]:
 
 
 def choices_table(report: Report) -> TextTable:
-    """Everything that was tried, with its score on the development seeds; the choice in bold.
-
-    Methods that ``if_best`` keeps from being reported are left out.
-    """
+    """Everything that was tried, with its score on the development seeds; the choice in bold."""
     rows = []
     rule = report.study.rule.choose
     for (world, label), choice in report.plan.choices.items():
-        if (world, label) in report.plan.left_out:
-            continue
         tied = choice.tied(rule.tie)
         for candidate, score in zip(choice.tried, choice.scores, strict=True):
             cells = (
@@ -98,7 +90,7 @@ def scores_table(report: Report, world: str) -> TextTable:
     return _scores(report, world, report.results.labels(world))
 
 
-def short_table(report: Report, world: str) -> TextTable:
+def shown_scores_table(report: Report, world: str) -> TextTable:
     """The same of the methods that the study shows."""
     table = _scores(report, world, report.shown(world))
     return replace(table, name=f"short-{world}")
@@ -117,7 +109,7 @@ def _scores(report: Report, world: str, labels: Sequence[str]) -> TextTable:
         rows=tuple(rows),
         note=report.note(
             "In per cent, styles as their effective number; means over the report seeds with 95% "
-            "t-intervals. Answers drawn: in training and for the stores that it reads."
+            "t-intervals. Answers drawn: in training and for what was stored before."
             + _ties(report, world, labels)
         ),
     )
@@ -164,10 +156,12 @@ def differences_table(
     )
 
 
-def comparisons_table(report: Report, tested: Sequence[RuleComparison]) -> TextTable:
-    """The rule's tests."""
+def comparisons_table(
+    report: Report, tested: Sequence[RuleComparison], world: str | None = None
+) -> TextTable:
+    """The rule's tests, or those on one world."""
     rows = []
-    for found in tested:
+    for found in (one for one in tested if world in (None, one.world)):
         asked, difference = found.comparison, found.difference
         adjusted = _p_value(found.adjusted)
         significant = found.adjusted is not None and found.adjusted <= _LEVEL
@@ -297,51 +291,6 @@ def _cell(rows: Sequence[RunRow], metric: str, of: str) -> str:
     return estimate_cell(None if mean is None else SeedMean(mean, None, len(rows)), metric)
 
 
-# Methods that trained longer or shorter than the reference, beside one like it of that length.
-
-
-def length_tables(report: Report) -> Iterator[TextTable]:
-    """A table for each world and length that the reference was trained for too."""
-    for world in report.results.worlds:
-        for like, as_long in references_of_other_lengths(report, world).items():
-            if len(as_long) > 1:
-                yield differences_table(report, world, like, as_long)
-
-
-def references_of_other_lengths(report: Report, world: str) -> dict[str, list[str]]:
-    """Methods that differ from the reference only in their length, the shortest first.
-
-    Each with all labels of its length, itself among them.
-    """
-    labels = [label for label in report.results.labels(world) if label != BASE]
-    methods = {label: _a_row(report, world, label) for label in labels}
-    usual = methods.get(report.reference)
-    if usual is None:
-        return {}
-    found, settings = {}, {m.label: m.settings for m in report.study.file.methods}
-    for steps in sorted({row.steps for row in methods.values()} - {usual.steps}):
-        as_long = [label for label in labels if methods[label].steps == steps]
-        like = [
-            label
-            for label in as_long
-            if _is_like(methods[label], usual) and settings[label] == settings[report.reference]
-        ]
-        if like:
-            found[like[0]] = as_long
-    return found
-
-
-def _a_row(report: Report, world: str, label: str) -> RunRow:
-    """Any of a method's finished runs: all have its settings."""
-    return next(iter(report.results.rows(world, label).values()))
-
-
-def _is_like(row: RunRow, usual: RunRow) -> bool:
-    """Whether a run differs from the reference's in its length alone."""
-    settings = ("method", "strength", "learning_rate", "interpolate")
-    return all(getattr(row, name) == getattr(usual, name) for name in settings)
-
-
 # What a study's worlds can decide: how far its reference is from the base model.
 
 
@@ -350,7 +299,7 @@ def power_table(report: Report) -> TextTable:
     rows = [
         row
         for world in report.results.worlds
-        for label in (report.reference, *references_of_other_lengths(report, world))
+        for label in (report.reference,)
         for of, metric in report.columns(world)
         if metric != "styles" and (row := _power_row(report, world, label, of, metric))
     ]

@@ -2,6 +2,12 @@
 
 import study_stub
 from dph._processes.jobs.processes import JobEnd
+from dph.runs.progress import Silent
+from lab.study.execute import execute
+from lab.study.planner import Planner
+from lab.study.rule_lock import default_places
+from lab.study.runner import Runner
+from lab.study.settings import load_study
 
 STUDY = """
 rule = "rule.toml"
@@ -12,7 +18,6 @@ seeds_report = [0, 1, 2]
 learning_rate_of = "GRPO"
 [[worlds]]
 task = "sql"
-edition = 2
 [[methods]]
 name = "grpo"
 label = "GRPO"
@@ -63,3 +68,53 @@ class InstantJobs:
 
     def close(self):
         self.closed = True
+
+
+class HereJobs:
+    """Does a real job in this process, the next one when it is waited for."""
+
+    capacity = 1
+
+    def __init__(self):
+        self.waiting = []
+
+    def start(self, job):
+        self.waiting.append(job)
+
+    def wait(self):
+        job = self.waiting.pop(0)
+        execute(job.payload)
+        return JobEnd(job.id, None)
+
+    def close(self):
+        pass
+
+
+TINY = """
+rule = { choose = { sets = ["in_domain"], metric = "greedy" } }
+[study]
+name = "tiny"
+seeds_report = SEEDS
+[budget]
+steps = 1
+problems_per_step = 2
+samples = 16
+[[worlds]]
+task = "TASK"
+base_steps = 1
+sizes = SIZES
+settings = { "presample.threshold" = 1 }
+"""
+
+
+def run_here(directory, task, sizes, methods=("grpo",), seeds=(2,)):
+    """Run a study of one step on a small world: its study, its plan's maker and its rows."""
+    sets = ", ".join(f"{name} = {count}" for name, count in sizes.items())
+    text = TINY.replace("TASK", task).replace("SIZES", f"{{ {sets} }}")
+    text = text.replace("SEEDS", str(list(seeds)))
+    text += "".join(f'[[methods]]\nname = "{name}"\n' for name in methods)
+    directory.mkdir(exist_ok=True)
+    (directory / "STUDY.toml").write_text(text)
+    planner = Planner(load_study(directory / "STUDY.toml"))
+    places = default_places(planner.study, None)
+    return planner, places, Runner(planner, places, HereJobs()).run(Silent())

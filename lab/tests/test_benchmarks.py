@@ -1,4 +1,4 @@
-"""Benchmarks, examples and the site's hooks ask the package for names that it has."""
+"""Benchmarks, examples and the site's hooks ask the packages for names that they have."""
 
 import ast
 import importlib
@@ -10,8 +10,11 @@ import dph
 
 ROOT = Path(dph.__file__).parents[2]
 FILES = [
-    p for top in ("benchmarks", "examples", "website") for p in sorted((ROOT / top).rglob("*.py"))
+    p
+    for top in ("lab/benchmarks", "examples", "website")
+    for p in sorted((ROOT / top).rglob("*.py"))
 ]
+ROOTS = ("dph", "lab")
 PEERS = ("dph.engines.trl", "dph.engines.verl")
 """What needs a peer that is installed in an environment of its own."""
 
@@ -19,11 +22,11 @@ PEERS = ("dph.engines.trl", "dph.engines.verl")
 def names_of(tree):
     """(module, name) of everything a file imports from the package, wherever it does."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dph":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ROOTS:
             yield from ((node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
             names = (alias.name for alias in node.names)
-            yield from ((name, None) for name in names if name.split(".")[0] == "dph")
+            yield from ((name, None) for name in names if name.split(".")[0] in ROOTS)
 
 
 def missing(tree):
@@ -47,5 +50,5 @@ def test_what_a_file_beside_the_package_imports_from_it_is_there(path):
 
 
 def test_a_name_that_is_gone_is_found():
-    source = "from lab.quickstart.stages import stage_runner, no_such_name\nfrom dph import cli\n"
-    assert list(missing(ast.parse(source))) == ["lab.quickstart.stages.no_such_name"]
+    source = "from lab.study.costs import StageClock, no_such_name\nfrom dph import cli\n"
+    assert list(missing(ast.parse(source))) == ["lab.study.costs.no_such_name"]

@@ -1,6 +1,6 @@
 """Worlds: small tasks of our own, drawn from a seed, whose effects show on a CPU in minutes."""
 
-from lab.worlds.table import WORLDS, newest_edition, world_kind
+from lab.worlds.table import WORLDS, world_kind
 from lab.worlds.world import PARTS, UNLABELLED, World, WorldKind, fingerprint
 
 __all__ = [
@@ -10,6 +10,5 @@ __all__ = [
     "World",
     "WorldKind",
     "fingerprint",
-    "newest_edition",
     "world_kind",
 ]

@@ -5,7 +5,7 @@ from one seed.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -131,7 +131,7 @@ class ByPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldKind:
-    """One edition of a world: a row of ``lab.worlds.table``.
+    """A kind of world: a row of ``lab.worlds.table``.
 
     A kind is known without torch, so the functions that need more are a ``ByPath``.
 
@@ -139,8 +139,8 @@ class WorldKind:
         summary: what is learnt on it, for the table of all worlds.
         sets: the evaluation sets, in the order in which ``settings`` has them: ``in_domain``,
             ``cross_domain`` and others.
-        optimizer: the settings of AdamW that GRPO does best with on this world (docs/study.md).
-        strengths: how strong each method is where a contender does not say; a method that is
+        optimizer: the settings of AdamW that GRPO does best with on this world.
+        strengths: how strong each method is where a study does not say; a method that is
             missing has the strength of its own table.
         base_steps: training steps of the base model.
         sizes: the dataclass of how many problems each set holds; a study makes it from a table.
@@ -148,19 +148,6 @@ class WorldKind:
         train_base_model: makes its base model.
         settings: the world's tables of a recipe, whatever the method: data (with evaluation sets),
             sampling, presample, and ``train`` with ``optimizer``.
-        tiny: sizes of the smallest world on which methods have something to do, where one is known.
-        tiny_steps: training steps after which the base model of a tiny world is sometimes right.
-        unlabelled: which of the world's unlabelled prompts methods take, as ``only`` of a store
-            [default: all].
-        overlaps: evaluation sets whose prompts may be among the unlabelled ones, because the text
-            of a prompt is not the whole question.
-        methods: a method's tables on this world, under those of a recipe and over its own: what
-            it learns without labels, where the usual does not fit the world.
-        budget: ``steps``, ``problems_per_step``, ``samples`` and ``checkpoint_every`` of a
-            quickstart [default: those of ``lab.quickstart.recipes.Size``].
-        contenders: methods that a quickstart compares where none is named.
-        require: raises a SettingsError where this machine lacks what the world is made of; a
-            quickstart asks it before it writes anything.
     """
 
     summary: str
@@ -172,14 +159,6 @@ class WorldKind:
     build: Build
     train_base_model: TrainBaseModel
     settings: Callable[[Any], dict[str, dict[str, Any]]]
-    tiny: Any = None
-    tiny_steps: int = 0
-    unlabelled: Mapping[str, Any] = field(default_factory=dict)
-    overlaps: tuple[str, ...] = ()
-    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    budget: Mapping[str, int] = field(default_factory=dict)
-    contenders: tuple[str, ...] = ("grpo", "dph_f", "rkl")
-    require: Callable[[], object] | None = None
 
 
 def require_sizes(sizes: Any, of: str = "problem") -> None:
@@ -231,21 +210,3 @@ def without_constants(prompt: str) -> str:
     'show fee of screening with turnout below N and site is N ->'
     """
     return _CONSTANT.sub("N", prompt)
-
-
-class NearDuplicates:
-    """Prompts that equal one of ``tests`` but for constants.
-
-    ``left_out`` holds those that somebody would have had, but for this.
-    """
-
-    def __init__(self, tests: Iterable[str]) -> None:
-        self._forms = frozenset(map(without_constants, tests))
-        self.left_out: set[str] = set()
-
-    def leaves_out(self, prompt: str) -> bool:
-        """Whether the prompt is one of them; it is counted then."""
-        if without_constants(prompt) not in self._forms:
-            return False
-        self.left_out.add(prompt)
-        return True

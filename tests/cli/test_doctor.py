@@ -5,10 +5,8 @@ import pytest
 import torch
 
 from dph import __version__
-from dph._base.files import sha256
 from dph.cli.display import machine
 from dph.cli.display import machine as installed
-from smollm2_model import smollm2  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +35,7 @@ def test_versions_devices_and_what_is_missing_are_printed(dph):
     own = next(line for line in out.splitlines() if line.startswith("own engine (own): ready: "))
     assert "; torch " in own
     told = [line for line in out.splitlines() if "ready: " in line]
-    assert len(told) == len(installed.PARTS) + 1  # and SmolLM2
+    assert len(told) == len(installed.PARTS)
 
 
 def test_machines_read_the_same(dph):
@@ -46,7 +44,7 @@ def test_machines_read_the_same(dph):
     assert code == 0
     assert content["parts"]["own"]["ready"]
     assert content["parts"]["own"]["missing"] == []
-    assert list(content["parts"]) == [*installed.PARTS, "smollm2"]
+    assert list(content["parts"]) == [*installed.PARTS]
     assert content["devices"]
     assert content["memory"] > 2**28
     assert content["sqlite"].startswith("3.")
@@ -84,41 +82,6 @@ def test_a_package_that_is_found_but_not_installed_is_told(dph, monkeypatch):
     code, out, _ = dph("doctor", "own")
     assert code == 1
     assert "own engine (own): not ready: dph-rl is missing (pip install 'dph-rl')" in out
-
-
-def test_the_real_model_that_is_missing_is_told_in_one_line_with_the_way_to_it(
-    dph, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("DPH_SMOLLM2", str(tmp_path))
-    code, out, _ = dph("doctor", "smollm2")
-    assert code == 1
-    assert out.splitlines()[-1] == (
-        "a real language model (smollm2): not ready: SmolLM2-135M-Instruct is missing (run make "
-        "smollm2 in a checkout of dph, or set DPH_SMOLLM2 to its directory)"
-    )
-
-
-@pytest.mark.slow
-def test_the_real_model_that_is_there_is_found_with_its_digest_and_speaks(dph, smollm2):  # noqa: F811
-    code, out, _ = dph("doctor", "smollm2", "--json")
-    told = json.loads(out)["parts"]["smollm2"]
-    assert code == 0
-    assert told == {
-        "ready": True,
-        "missing": [],
-        "model": str(smollm2),
-        "weights": f"sha256:{sha256(smollm2 / 'model.safetensors')}",
-        "says": "The capital of France is Paris",
-    }
-
-
-def test_a_real_model_with_another_file_than_it_had_is_not_ready(dph, monkeypatch, tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  config.json\n")
-    monkeypatch.setenv("DPH_SMOLLM2", str(tmp_path))
-    code, out, _ = dph("doctor", "smollm2")
-    assert code == 1
-    assert f"{tmp_path / 'config.json'} has the SHA-256 44136fa3" in out
 
 
 def test_without_a_gpu_its_fast_paths_are_not_looked_at(dph, monkeypatch):

@@ -13,9 +13,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from lab.worlds.lookup.base_model import train_base_model
 from lab.worlds.lookup.kind import build_world
+
 from report_runs import make_runs
 
 ROOT = Path(__file__).parents[2]

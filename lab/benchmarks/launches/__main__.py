@@ -1,6 +1,6 @@
 """Count the launches and waits of a training step on a GPU, on a CPU.
 
-    PYTHONPATH=tests python -m lab.benchmarks.launches [--layers 24] [--without-trl]
+    PYTHONPATH=tests python -m lab.benchmarks.launches [--layers 24]
 
 The model is a Qwen2 of half a billion parameters' depth and vocabulary, narrow, under autocast in
 bfloat16; prompts of 800 tokens, completions of 64, 2 prompts x 16 samples. Tensors say ``cuda`` and
@@ -16,8 +16,6 @@ compute on the CPU (tests/counting_device). The tables are for people; the last 
   (``microbatches_400_rows``, one as for 32 rows), so they compare with ``update_launches /
   microbatches``.
 * ``prefill_launches``, ``prefill_waits``: of a rollout of one token.
-* ``trl_token_launches``, ``trl_token_waits``, ``trl_update_launches``, ``trl_update_waits``: of
-  TRL's calls, where TRL is installed.
 """
 
 import argparse
@@ -32,11 +30,10 @@ from typing import Any
 
 import torch
 
-from counting_device import CountingDevice, Counts
+from counting_device import Counts
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import Recipe, resolve_recipe
-from lab.benchmarks.launches import peer
 from lab.benchmarks.launches.idle import IdleDevice
 from lab.benchmarks.launches.ours import (
     RandomAnswers,
@@ -52,6 +49,8 @@ from lab.benchmarks.speed.world import World, build_model, build_tokenizer
 SHAPE = LONG
 MANY, LENGTHS = 200, (2, 16)
 """Samples of each prompt and their lengths in the update of 400 rows, which is one micro-batch."""
+MICRO_ROWS = 16
+"""Of a micro-batch, as in the speed suite."""
 TOKENS = (9, 13)
 """Limits of the two rollouts; looks are every 8 or 16 tokens."""
 
@@ -71,7 +70,7 @@ def world(layers: int) -> World:
 
 
 def recipe(samples: int) -> Recipe:
-    """GRPO with one optimizer step a rollout and the peer's micro-batch in tokens."""
+    """GRPO with one optimizer step a rollout and micro-batches of sixteen full rows."""
     return resolve_recipe(
         {
             "method": "grpo",
@@ -82,7 +81,7 @@ def recipe(samples: int) -> Recipe:
                 "problems_per_step": SHAPE.prompts,
                 "samples_per_problem": samples,
                 "minibatches": 1,
-                "microbatch_tokens": peer.MICRO_ROWS * (SHAPE.prompt + SHAPE.completion),
+                "microbatch_tokens": MICRO_ROWS * (SHAPE.prompt + SHAPE.completion),
             },
         }
     )
@@ -120,14 +119,6 @@ def our_tokens(place: World) -> TokenCounts:
         return count_tokens(device, sampler, requests, lengths=TOKENS, stops=place.stop_tokens)
 
 
-def trl(place: World) -> tuple[tuple[float, float], Mapping[str, Counts]]:
-    """Launches and waits of a token of TRL's, and its update by part."""
-    with CountingDevice() as device:
-        token = peer.count_tokens(device, build_model(place), rows=SHAPE.rows)
-    with IdleDevice() as device:
-        return token, peer.count_update(device, build_model(place), SHAPE)
-
-
 # What is printed.
 
 
@@ -159,8 +150,8 @@ def _waits(parts: Mapping[str, Counts]) -> int:
     return sum(counts.waits for counts in parts.values())
 
 
-def measure_ours(place: World) -> dict[str, Any]:
-    """Count and print our side."""
+def measure(place: World) -> dict[str, Any]:
+    """Count and print."""
     token = our_tokens(place)
     print(f"a token: {token.launches:g} launches, {token.kernels:g} kernels, {token.waits:g} waits")
     print_places(sorted(token.by_file.items(), key=lambda item: -item[1])[:8])
@@ -184,37 +175,16 @@ def measure_ours(place: World) -> dict[str, Any]:
     }
 
 
-def measure_trl(place: World) -> dict[str, Any]:
-    """Count and print TRL's side."""
-    (launches, waits), parts = trl(place)
-    print(f"\nTRL, a token of generate: {launches:g} launches, {waits:g} waits")
-    print_parts("TRL's update", parts, microbatches=SHAPE.rows // peer.MICRO_ROWS)
-    return {
-        "trl_token_launches": launches,
-        "trl_token_waits": waits,
-        "trl_update_launches": _launches(parts),
-        "trl_update_waits": _waits(parts),
-    }
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Count both sides."""
+    """Count a token and an update."""
     parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.launches")
     parser.add_argument("--layers", type=int, default=24)
-    parser.add_argument("--without-trl", action="store_true", help="count our side alone")
     options = parser.parse_args(arguments)
     logging.disable(logging.WARNING)  # of log-probs, which are made up here
     torch.manual_seed(0)
     place = world(options.layers)
     print(f"{SHAPE}; {options.layers} layers, a vocabulary of {place.size.vocabulary:,}")
-    found = measure_ours(place)
-    if options.without_trl:
-        print("\nTRL is left out")
-    elif not peer.is_there():
-        print("\nTRL is not installed, so it is left out")
-    else:
-        found |= measure_trl(place)
-    print(json.dumps({"layers": options.layers, **found}))
+    print(json.dumps({"layers": options.layers, **measure(place)}))
 
 
 if __name__ == "__main__":

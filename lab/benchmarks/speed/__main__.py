@@ -4,8 +4,8 @@
                                [--quick] [--device cuda --dtype bfloat16] [--out DIR]
 
 Every case runs in a process of its own with so many threads. Rows go to DIR/results.jsonl, where
-they replace older ones of the same case; then growth.csv, growth.png and the tables of
-DIR/README.md are made anew from that file.
+they replace older ones of the same case; then the tables of DIR/README.md are made anew from that
+file.
 """
 
 import argparse
@@ -20,11 +20,10 @@ from pathlib import Path
 
 import torch
 
-from lab.benchmarks.speed.growth_report import write_growth
 from lab.benchmarks.speed.rows import merge_rows, read_rows, write_rows
 from lab.benchmarks.speed.runs import Row, Run
 from lab.benchmarks.speed.shapes import REAL
-from lab.benchmarks.speed.suite import SUITE, selected
+from lab.benchmarks.speed.suite import selected
 from lab.benchmarks.speed.tables import refresh_readme, row_line
 from lab.benchmarks.speed.threads import thread_environment
 from lab.smollm2 import HOW, smollm2_place
@@ -71,9 +70,7 @@ def _jobs(options: argparse.Namespace, threads: Sequence[int]) -> Iterator[tuple
             if case in REAL and smollm2_place() is None:
                 print(f"{bench}/{case} is left out: {HOW}", file=sys.stderr)
                 continue
-            only = SUITE[bench].threads
-            if only is None or count in only:
-                yield bench, case, run
+            yield bench, case, run
 
 
 def _measure(bench: str, case: str, run: Run) -> list[Row] | None:
@@ -97,7 +94,6 @@ def _measure(bench: str, case: str, run: Run) -> list[Row] | None:
 
 def _report(out: Path) -> None:
     rows = read_rows(out / "results.jsonl")
-    write_growth(rows, out)
     readme = out / "README.md"
     if readme.exists():
         refresh_readme(readme, rows)

@@ -16,8 +16,6 @@ SIDES = {
     "ours": "lab.benchmarks.speed.ours",
     "trl": "lab.benchmarks.speed.peer_trl",
     "trl_checkpointed": "lab.benchmarks.speed.peer_trl",
-    "head": "lab.benchmarks.speed.head",
-    "plain_head": "lab.benchmarks.speed.head",
 }
 """Where each side's ``prepare(side, case, run)`` is; a module is imported only for its side."""
 

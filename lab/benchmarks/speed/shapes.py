@@ -101,12 +101,11 @@ SHORT = Shape(prompt=30, completion=48, prompts=8)
 MANY_STOPS = Shape(prompt=220, completion=64, prompts=8, mean=12)
 MANY_SHORT = Shape(prompt=30, completion=48, prompts=16)
 SCHEMAS = Shape(prompt=800, completion=64, prompts=8, mean=20, schemas=8, schema=600)
-"""Of 8 prompts and those of 16 stored answers half is distinct (lab/benchmarks/spider_prompts.py)."""
+"""Of 8 prompts and those of 16 stored answers half is distinct, as in a step on Spider."""
 TINY = Shape(prompt=12, completion=6, prompts=2, samples=4)
 """For a smoke run."""
 
 FIVE_MILLION = ModelSize()
-QUICKSTART = ModelSize(hidden=96, layers=3, heads=3, kv_heads=3, intermediate=256, vocabulary=256)
 QWEN2 = ModelSize(
     vocabulary=151_936,
     hidden=896,
@@ -142,6 +141,3 @@ OVERHEADS = {
     "unrelated": replace(SCHEMAS, schemas=0, schema=0),
 }
 SAMPLING = {"full": MANY_SHORT, "early": MANY_STOPS, **REAL}
-AGENTS = {"calls": Shape(prompt=100, completion=16, prompts=4, samples=8)}
-PRESAMPLING = {"stops": Shape(prompt=256, completion=64, prompts=8, samples=9, mean=20)}
-QUICKSTART_STEP = {"quickstart": Shape(prompt=40, completion=40, prompts=32, samples=8, mean=25)}

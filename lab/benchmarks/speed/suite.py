@@ -13,10 +13,6 @@ class Bench:
     module: str
     cases: tuple[str, ...]
     needs_trl: bool = False
-    threads: tuple[int, ...] | None = None
-    """Only with these; None: with all that were asked for."""
-    on_request: bool = False
-    """Only where it is named."""
 
 
 SUITE: Mapping[str, Bench] = {
@@ -29,36 +25,18 @@ SUITE: Mapping[str, Bench] = {
         module="lab.benchmarks.speed.step_memory", cases=("long",), needs_trl=True
     ),
     "sampling": Bench(module="lab.benchmarks.speed.sampling", cases=("full", "early", *REAL)),
-    "agents": Bench(
-        module="lab.benchmarks.speed.agents", cases=("calls",), needs_trl=True, threads=(1,)
-    ),
-    "presampling": Bench(module="lab.benchmarks.speed.presampling", cases=("stops",)),
     "overheads": Bench(
         module="lab.benchmarks.speed.overheads",
         cases=("short", "stops", "long", "stops_apart", "schemas", "unrelated"),
-    ),
-    "head": Bench(module="lab.benchmarks.speed.head", cases=("large", "wide")),
-    "quickstart_step": Bench(module="lab.benchmarks.speed.quickstart_step", cases=("quickstart",)),
-    "growth": Bench(
-        module="lab.benchmarks.speed.growth",
-        cases=("prompt", "samples", "completion", "vocabulary", "hidden"),
-        needs_trl=True,
-        threads=(1,),
-    ),
-    "trl_batches": Bench(
-        module="lab.benchmarks.speed.trl_batches",
-        cases=("long", "stops", "short"),
-        needs_trl=True,
-        on_request=True,
     ),
 }
 
 
 def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
-    """The benches and cases that ``only`` names, in the suite's order; all regular ones if empty.
+    """The benches and cases that ``only`` names, in the suite's order; all if empty.
 
-    >>> selected("sampling/early,head/large")
-    [('sampling', 'early'), ('head', 'large')]
+    >>> selected("full_step/long,sampling/early")
+    [('full_step', 'long'), ('sampling', 'early')]
 
     Raises:
         ValueError: a name is unknown.
@@ -77,7 +55,5 @@ def selected(only: str, *, without_trl: bool = False) -> list[tuple[str, str]]:
     return [
         (name, case)
         for name, case in known
-        if name in wanted
-        or f"{name}/{case}" in wanted
-        or (not wanted and not SUITE[name].on_request)
+        if not wanted or name in wanted or f"{name}/{case}" in wanted
     ]

@@ -14,7 +14,6 @@ TARGETS: Mapping[tuple[str, str], str] = {
     ("full_step", "long"): ">= 4.0",
     ("full_step", "stops"): ">= 2.5",
     ("full_step", "short"): ">= 1.5",
-    ("agents", "calls"): ">= 3.0",
     ("sampling", "full"): ">= 1.4",
     ("sampling", "early"): ">= 4.0",
     ("sampling", "smollm2_few_shot"): ">= 4.0",
@@ -104,36 +103,8 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
     },
     "update": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_FLOOR, "our time, %": _spent},
     "sampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_LENGTHS, **_FLOOR},
-    "agents": {
-        **_SHAPE,
-        **_TIMES,
-        "peer / ours": _ratio,
-        **_LENGTHS,
-        "in processes of the class, s": _number("processes_s"),
-        "trajectories a second": lambda r: f"{r['ours_rate']:.1f} / {r['peer_rate']:.1f}",
-    },
-    "presampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
     "rehearsal_overhead": _OVERHEAD,
     "reference_overhead": {k: v for k, v in _OVERHEAD.items() if not k.startswith("stored")},
-    "head": {
-        **_SHAPE,
-        **_TIMES,
-        "ours / peer": _number("overhead", ".2f"),
-        "extra memory, ours / peer, MiB": lambda r: (
-            f"{r['ours_extra_mib']} / {r['peer_extra_mib']}"
-        ),
-        "share": _number("extra_share", ".3f"),
-        "difference": _number("gradient_error", ".1e"),
-    },
-    "quickstart_step": {**_SHAPE, **_TIMES, "peer / ours": _ratio},
-    "trl_batches": {
-        **_SHAPE,
-        "threads": lambda row: str(row["threads"]),
-        "rows": _number("micro_batch_rows", "d"),
-        "TRL's step, s": _seconds("peer"),
-        "its update, s": _number("peer_update_s"),
-        "over 16 rows": _number("ratio", ".2f"),
-    },
     "gpu_correct": {
         "compared with float64": lambda row: row["case"],
         "errors": lambda row: ", ".join(
@@ -175,12 +146,6 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         "passed": _passed,
         "problems": lambda row: "; ".join(row.get("problems", ())),
     },
-    "growth": {
-        "what varies": lambda row: row["curve"],
-        "value": _number("value", "d"),
-        **_TIMES,
-        "peer / ours": _ratio,
-    },
 }
 
 
@@ -199,14 +164,14 @@ def table(name: str, rows: Sequence[Row]) -> str:
 
 
 def refresh_readme(path: Path, rows: Sequence[Row]) -> None:
-    """Put every table, the machine and the slopes between their markers in the file.
+    """Put every table and the machine between their markers in the file.
 
     Raises:
         DataError: a marker is missing.
     """
     text = path.read_text(encoding="utf-8")
     parts = {name: table(name, rows) for name in TABLES}
-    parts |= {"machine": machine_lines(rows), "slopes": slope_line(rows)}
+    parts |= {"machine": machine_lines(rows)}
     for name, content in parts.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
@@ -227,18 +192,6 @@ def machine_lines(rows: Sequence[Row]) -> str:
         spelled = ", ".join(f"{rate:.0f} GFLOP/s on {n}" for n, rate in sorted(rates.items()))
         lines.append(f"- {machine}; measured {dates}; matrix products, by threads: {spelled}")
     return "\n".join(lines)
-
-
-def slope_line(rows: Sequence[Row]) -> str:
-    """How the cost of both sides grows with the prompt."""
-    for row in rows:
-        if "slope_ratio" in row:
-            return (
-                f"A prompt token more costs us {1e3 * row['ours_slope']:.3g} ms a step and TRL "
-                f"{1e3 * row['peer_slope']:.3g} ms: {row['slope_ratio']:.3f} of it "
-                f"(1 / G = {1 / 16:.3f})."
-            )
-    return "not run"
 
 
 def row_line(row: Row) -> str:

@@ -76,6 +76,4 @@ KIND = WorldKind(
     build=build_world,
     train_base_model=ByPath("letters_world.base_model:train_base_model"),
     settings=settings,
-    tiny=LettersSizes(),
-    tiny_steps=30,
 )

@@ -1,9 +1,7 @@
 import pytest
 
-from lab.benchmarks.speed import head
 from lab.benchmarks.speed.__main__ import main
 from lab.benchmarks.speed.job import measure
-from lab.benchmarks.speed.memory import Peak
 from lab.benchmarks.speed.rows import read_rows
 from lab.benchmarks.speed.runs import Run
 from lab.benchmarks.speed.suite import SUITE, selected
@@ -16,12 +14,6 @@ COMMON = {"bench", "case", "shape", "threads", "ours_s", "ours_range", "peer", "
     "date",
     "machine",
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_processes(monkeypatch):
-    peaks = {"head": Peak(peak=110, before=100), "plain_head": Peak(peak=180, before=100)}
-    monkeypatch.setattr(head, "measure_peak", lambda side, *_: peaks[side])
 
 
 @pytest.mark.parametrize(("bench", "case"), selected("", without_trl=True))
@@ -41,10 +33,9 @@ def test_rehearsal_takes_one_stored_row_for_every_eight_policy_rows():
 
 
 def test_a_selection_keeps_the_order_of_the_suite_and_refuses_what_it_does_not_know():
-    assert selected("head/large,sampling/early") == [("sampling", "early"), ("head", "large")]
-    regular = [bench for bench in SUITE.values() if not bench.on_request]
-    assert len(selected("")) == sum(len(bench.cases) for bench in regular)
-    assert selected("trl_batches/long") == [("trl_batches", "long")]
+    both = [("full_step", "long"), ("sampling", "early")]
+    assert selected("sampling/early,full_step/long") == both
+    assert len(selected("")) == sum(len(bench.cases) for bench in SUITE.values())
     with pytest.raises(ValueError, match="no bench 'sampling/fast'"):
         selected("sampling/fast")
 
@@ -52,7 +43,6 @@ def test_a_selection_keeps_the_order_of_the_suite_and_refuses_what_it_does_not_k
 @pytest.mark.slow
 def test_a_smoke_run_of_the_command_leaves_its_rows_and_says_what_failed(tmp_path, capsys):
     command = ["--quick", "--threads", "1", "--out", str(tmp_path), "--only"]
-    assert main([*command, "quickstart_step"]) == 0
-    (row,) = read_rows(tmp_path / "results.jsonl")
-    assert row["bench"] == "quickstart_step"
-    assert "quickstart_step/quickstart, 1 thread" in capsys.readouterr().out
+    assert main([*command, "sampling"]) == 0
+    assert {row["bench"] for row in read_rows(tmp_path / "results.jsonl")} == {"sampling"}
+    assert "sampling/early, 1 thread" in capsys.readouterr().out

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from dph.errors import DataError
-from lab.benchmarks.speed.growth_report import growth_csv, write_growth
-from lab.benchmarks.speed.tables import TABLES, refresh_readme, row_line, slope_line, table
+from lab.benchmarks.speed.tables import TABLES, refresh_readme, row_line, table
 
 README = Path(__file__).parents[3] / "lab" / "benchmarks" / "README.md"
 
@@ -33,11 +32,6 @@ def sampling(threads=1, **changes):
     } | changes
 
 
-def growth(value):
-    slopes = {"ours_slope": 1e-4, "peer_slope": 1.6e-3, "slope_ratio": 0.0625}
-    return sampling(bench="growth", case=f"prompt/{value}", curve="prompt", value=value) | slopes
-
-
 def test_a_table_has_a_line_for_each_row_and_says_that_no_gpu_was_there():
     lines = table("sampling", [sampling(2), sampling(1)]).splitlines()
     assert len(lines) == 5
@@ -50,35 +44,20 @@ def test_a_table_has_a_line_for_each_row_and_says_that_no_gpu_was_there():
 def test_every_table_of_the_readme_is_made_from_the_rows(tmp_path):
     copy = tmp_path / "README.md"
     copy.write_text(README.read_text())
-    refresh_readme(copy, [sampling(), growth(64), growth(128)])
+    refresh_readme(copy, [sampling()])
     text = copy.read_text()
     assert "a machine; measured 2026-01-01; matrix products, by threads: 60 GFLOP/s on 1" in text
     assert text.count("on a GPU: not run") == len(TABLES)
-    assert "0.062 of it (1 / G = 0.062)" in text
     once = text
-    refresh_readme(copy, [sampling(), growth(64), growth(128)])
+    refresh_readme(copy, [sampling()])
     assert copy.read_text() == once
 
 
 def test_a_readme_without_a_marker_is_refused(tmp_path):
     copy = tmp_path / "README.md"
-    copy.write_text(README.read_text().replace("<!-- head: end -->", ""))
-    with pytest.raises(DataError, match="<!-- head: begin -->"):
+    copy.write_text(README.read_text().replace("<!-- update: end -->", ""))
+    with pytest.raises(DataError, match="<!-- update: begin -->"):
         refresh_readme(copy, [])
-
-
-def test_without_growth_rows_there_is_no_slope_and_no_figure(tmp_path):
-    assert slope_line([sampling()]) == "not run"
-    write_growth([sampling()], tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_growth_becomes_a_line_a_side_and_a_picture(tmp_path):
-    rows = [growth(64), growth(128)]
-    assert growth_csv(rows).splitlines()[1] == "prompt,64,1,ours,1.0,0.9,1.1,5"
-    write_growth(rows, tmp_path)
-    assert (tmp_path / "growth.png").stat().st_size > 10_000
-    assert len((tmp_path / "growth.csv").read_text().splitlines()) == 5
 
 
 def test_a_row_on_the_terminal_names_both_sides():

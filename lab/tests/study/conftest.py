@@ -3,6 +3,7 @@
 import pytest
 
 from dph.runs.progress import Silent
+from lab.study.__main__ import main
 from lab.study.planner import Planner
 from lab.study.rows import read_row_files
 from lab.study.rule_lock import default_places
@@ -22,6 +23,17 @@ def write(tmp_path):
         return path
 
     return files
+
+
+@pytest.fixture
+def command(capsys):
+    """``command("STUDY.toml", ...)`` -> the exit code, and what it printed."""
+
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def test_kept_and_gained_are_means_over_the_report_seeds(report_of):
     (table,) = forgetting_tables(
         report_of(score("in_domain", "keep", 0.9), score("in_domain", "explore", 0.25))
     )
-    assert table.name == "retention-sql-2"
+    assert table.name == "retention-sql"
     by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert set(by_label) == {"base", "GRPO", "dph_f", "rkl"}
     assert by_label["GRPO"]["in domain: keep"] == "90.0 ± 0.0"
@@ -50,6 +50,6 @@ def test_sets_that_the_rule_does_not_choose_by_have_a_table_of_their_own(report_
     (table,) = forgetting_tables(
         report_of(score("sums", "greedy", 0.5), score("sums", "mean", 0.4))
     )
-    assert table.name == "elsewhere-sql-2"
+    assert table.name == "elsewhere-sql"
     assert table.columns == ("method", "sums: greedy", "sums: mean@1", "sums: pass@16")
     assert {row[1:] for row in table.rows} == {("50.0 ± 0.0", "40.0 ± 0.0", "-")}

@@ -21,7 +21,6 @@ seeds_report = [0, 1, 2, 3, 4, 5, 6, 7]
 learning_rate_of = "GRPO"
 [[worlds]]
 task = "sql"
-edition = 2
 [[methods]]
 name = "grpo"
 label = "GRPO"

@@ -33,7 +33,7 @@ def test_the_total_is_known_before_anything_ran(small, finished):
 def test_a_learning_rate_is_taken_from_the_method_that_was_tuned(finished):
     planner, _, rows = finished
     plan = planner.plan(rows)
-    chosen = plan.choices["sql-2", "GRPO"].chosen.learning_rate
+    chosen = plan.choices["sql", "GRPO"].chosen.learning_rate
     for run in plan.runs:
         if run.label in ("dph_f", "rkl"):
             assert run.variant.learning_rate == chosen
@@ -41,7 +41,7 @@ def test_a_learning_rate_is_taken_from_the_method_that_was_tuned(finished):
 
 def test_the_choice_is_the_best_mean_over_development_seeds_by_hand(finished):
     planner, _, rows = finished
-    choice = planner.plan(rows).choices["sql-2", "dph_f"]
+    choice = planner.plan(rows).choices["sql", "dph_f"]
     by_hand = []
     for candidate in choice.tried:
         found = [
@@ -76,50 +76,6 @@ def test_two_labels_that_ask_for_the_same_run_share_it(write):
     assert len(plan.missing({})) == len({run.id for run in plan.runs})
 
 
-def test_longer_training_is_run_only_for_what_is_among_the_best(write, instant):
-    longer = "".join(
-        f'[[methods]]\nname = "{name}"\nlabel = "{label} long"\nsteps = 120\n'
-        f'{key} = "{label}"\nif_best = 1\n'
-        for name, label, key in (
-            ("grpo", "GRPO", "learning_rate_of"),
-            ("dph_f", "dph_f", "strength_of"),
-            ("rkl", "rkl", "strength_of"),
-        )
-    )
-    study = load_study(write(STUDY + longer))
-    planner, places = Planner(study), default_places(study, None)
-    rows = Runner(planner, places, instant()).run(Silent())
-    plan = planner.plan(rows)
-    scores = {label: plan.choices["sql-2", label].score for label in ("GRPO", "dph_f", "rkl")}
-    best = max(scores, key=scores.__getitem__)
-    long = {run.label for run in plan.runs if run.variant.steps == 120}
-    assert long == {f"{best} long"}
-    assert {run.split for run in plan.runs if run.variant.steps == 120} == {"report"}
-    assert plan.total == len(rows)
-
-
-def test_a_second_look_at_a_method_takes_no_place_among_the_best(write, instant):
-    again = "".join(
-        f'[[methods]]\nname = "{name}"\nlabel = "{label}, own rate"\n{own}\n'
-        for name, label, own in (
-            ("grpo", "GRPO", "learning_rates = [1e-4, 2e-4, 5e-4, 1e-3]"),
-            ("dph_f", "dph_f", 'strength_of = "dph_f"\nlearning_rates = [1e-4, 2e-4, 5e-4, 1e-3]'),
-        )
-    )
-    longer = (
-        '[[methods]]\nname = "dph_f"\nlabel = "long"\nsteps = 120\nstrength_of = "dph_f"\n'
-        "if_best = 1\n"
-    )
-    study = load_study(write(STUDY + again + longer))
-    planner, places = Planner(study), default_places(study, None)
-    rows = Runner(planner, places, instant()).run(Silent())
-    plan = planner.plan(rows)
-    own, method = (plan.choices["sql-2", label].score for label in ("dph_f, own rate", "dph_f"))
-    followed = plan.choices["sql-2", "GRPO"].score
-    assert (method >= followed) == any(run.label == "long" for run in plan.runs)
-    assert own >= method > followed, "the case that this test is about"
-
-
 def test_methods_that_wait_for_each_other_are_refused(write):
     text = STUDY.replace("learning_rates = [2e-4, 5e-4]", 'learning_rate_of = "dph_f"')
     with pytest.raises(SettingsError, match="depends on its own choice"):
@@ -129,17 +85,16 @@ def test_methods_that_wait_for_each_other_are_refused(write):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("edition = 2", "edition = 9", "the task 'sql' has no world 9; it has: 2"),
-        ('task = "sql"\nedition = 2', 'task = "chess"', "there is no task 'chess'"),
+        ('task = "sql"', 'task = "chess"', "there is no task 'chess'"),
         ('task = "sql"', 'task = "chess"', "there is no task 'chess'; choose one of sql"),
         (
-            "edition = 2",
-            'edition = 2\nsettings = { "train.stepz" = 1 }',
+            'task = "sql"',
+            'task = "sql"\nsettings = { "train.stepz" = 1 }',
             "did you mean train.steps",
         ),
-        ("edition = 2", 'edition = 2\nsettings = { "train.steps" = 1 }', "the study's own"),
-        ("edition = 2", "edition = 2\nsettings = { train.eps = -1 }", "train.eps: .* got -1"),
-        ("strengths = [0.1]", 'settings = { "objective.etaa" = 1 }', "'rkl' on sql-2: unknown"),
+        ('task = "sql"', 'task = "sql"\nsettings = { "train.steps" = 1 }', "the study's own"),
+        ('task = "sql"', 'task = "sql"\nsettings = { train.eps = -1 }', "train.eps: .* got -1"),
+        ("strengths = [0.1]", 'settings = { "objective.etaa" = 1 }', "'rkl' on sql: unknown"),
     ],
 )
 def test_a_setting_that_no_run_could_have_is_refused_before_anything_runs(
@@ -151,15 +106,15 @@ def test_a_setting_that_no_run_could_have_is_refused_before_anything_runs(
 
 def test_a_comparison_on_a_world_that_is_not_there_is_refused(write):
     rule = RULE + '[[compare]]\na = "rkl"\nb = "GRPO"\nmetric = "mean"\nset = "x"\nworld = "y"\n'
-    with pytest.raises(SettingsError, match="on the world 'y'; there are sql-2"):
+    with pytest.raises(SettingsError, match="on the world 'y'; there are sql"):
         Planner(load_study(write(rule=rule)))
 
 
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('sets = ["in_domain", ', 'sets = ["indomain", ', r"\[choose\] .*'indomain'; sql-2 has"),
-        ('set = "in_domain"', 'set = "out"', "compares on the set 'out'; sql-2 has in_domain, c"),
+        ('sets = ["in_domain", ', 'sets = ["indomain", ', r"\[choose\] .*'indomain'; sql has"),
+        ('set = "in_domain"', 'set = "out"', "compares on the set 'out'; sql has in_domain, c"),
         ('metric = "pass@16"', 'metric = "pass@64"', "pass@64; .* of 1, 2, 4, 8, 16, 32$"),
         ("[choose]", '[choose]\nmetric = "pass@3"', "pass@3; .* of 1, 2, 4, 8, 16, 32$"),
     ],
@@ -176,13 +131,13 @@ def test_a_comparison_may_be_on_a_set_that_one_of_the_worlds_has(write):
     two = STUDY.replace("[[worlds]]", '[[worlds]]\ntask = "countdown"\n[[worlds]]', 1)
     rule = RULE + '[[compare]]\na = "rkl"\nb = "GRPO"\nmetric = "mean"\nset = "arithmetic"\n'
     Planner(load_study(write(two, rule)))
-    with pytest.raises(SettingsError, match="on the set 'arithmetic'; countdown-1 has in_domain"):
-        Planner(load_study(write(two, rule + 'world = "countdown-1"\n')))
+    with pytest.raises(SettingsError, match="on the set 'arithmetic'; countdown has in_domain"):
+        Planner(load_study(write(two, rule + 'world = "countdown"\n')))
 
 
 def test_one_choice_for_all_worlds_is_that_of_their_mean(write, instant):
-    two = STUDY.replace("edition = 2\n", 'edition = 2\nname = "a"\n').replace(
-        "[[worlds]]", '[[worlds]]\ntask = "sql"\nedition = 2\nname = "b"\n[[worlds]]', 1
+    two = STUDY.replace('task = "sql"\n', 'task = "sql"\nname = "a"\n').replace(
+        "[[worlds]]", '[[worlds]]\ntask = "sql"\nname = "b"\n[[worlds]]', 1
     )
     study = load_study(write(two, RULE.replace("[choose]", '[choose]\nworlds = "all"\ntie = 0.0')))
     planner = Planner(study)

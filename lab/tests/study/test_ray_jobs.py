@@ -18,7 +18,7 @@ def test_a_run_leaves_its_row(monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "connected_ray", FakeRay)
     jobs = runner.study_ray_jobs(None)
     places = {name: str(tmp_path / name) for name in ("work", "rows", "costs")}
-    site = {"name": "sql-2", "edition": 2}
+    site = {"name": "sql"}
     payload = {"kind": "run", "run": "a", "training": "a", "site": site, "seed": 0} | places
     jobs.start(Job("a", payload))
     ended = jobs.wait()

@@ -1,6 +1,5 @@
 """A tiny study with real models, killed and gone on with."""
 
-import itertools
 import os
 import shutil
 import signal
@@ -31,11 +30,8 @@ steps = 2
 problems_per_step = 4
 samples = 16
 checkpoint_every = 1
-votes = 4
-temperatures = [0.5]
 [[worlds]]
 task = "sql"
-edition = 2
 sizes = { train = 24, in_domain = 4, cross_domain = 4, arithmetic = 2 }
 base_steps = 120
 settings = { "presample.threshold" = 1 }
@@ -78,9 +74,6 @@ def test_real_runs_killed_and_deleted_on_the_way_end_with_the_same_bytes(tmp_pat
     assert finish(planner, places) == whole
     table = pq.read_table(places.parquet).to_pylist()
     assert {row["method"] for row in table} == {"base", "grpo", "dph_f"}
-    cooler = {(row["method"], row["metric"]) for row in table if row["metric"].endswith(" at 0.5")}
-    metrics = ("mean at 0.5", "pass_at_k at 0.5", "maj_at_k at 0.5")
-    assert cooler == set(itertools.product(("base", "grpo", "dph_f"), metrics))
     stored = {row["method"]: row["stored"] for row in table}
     assert stored == {"base": 0, "grpo": 0, "dph_f": 24 * 9}
     assert {row["rollouts"] for row in table if row["method"] != "base"} == {2 * 4 * 8}
@@ -106,7 +99,7 @@ def test_a_base_model_that_is_not_the_one_of_the_rows_is_refused(tmp_path):
     lost = pc.match_substring(changed["run"], "s8.grpo")
     pq.write_table(changed.filter(pc.invert(lost)), places.parquet)
     shutil.rmtree(places.out / "work")
-    with pytest.raises(TrainingError, match=rf"seed 8 of sql-2.*{other}, and this machine made"):
+    with pytest.raises(TrainingError, match=rf"seed 8 of sql.*{other}, and this machine made"):
         finish(planner, places)
 
 

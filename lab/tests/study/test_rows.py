@@ -10,7 +10,7 @@ from dph.errors import DataError
 from dph.runs.progress import Silent
 from lab.study.outputs import make_report, write_outputs
 from lab.study.planner import Planner
-from lab.study.results import Results
+from lab.study.results import Results, planned_rows
 from lab.study.rows import read_rows
 from lab.study.rule_lock import current_lock
 from lab.study.runner import Runner
@@ -75,13 +75,13 @@ def test_rows_of_one_seed_from_two_base_models_are_an_error_that_names_both(fini
         read_rows(places)
     mixed = {**rows, path.stem: moved(rows[path.stem], "f" * 64)}
     with pytest.raises(DataError, match="share their base model"):
-        Results(planner.plan(rows), mixed)
+        Results(planned_rows(planner.plan(rows), mixed))
 
 
 def test_another_seed_or_world_may_have_another_base_model(finished):
     planner, _, rows = finished
     other = {run: moved(row, str(row.seed) * 4) for run, row in rows.items()}
-    assert Results(planner.plan(other), other).worlds == ("sql-2",)
+    assert Results(planned_rows(planner.plan(other), other)).worlds == ("sql",)
 
 
 def test_a_table_of_another_schema_is_refused(gathered):

@@ -44,10 +44,10 @@ def test_what_was_chosen_stays_chosen_whatever_becomes_of_the_development_runs(s
     assert locked_choices(places) == dict(plan.choices)
     reported = {run: row for run, row in rows.items() if row.seed < 100}
     without = Planner(small).plan(reported)
-    assert ("sql-2", "dph_f") not in without.choices
+    assert ("sql", "dph_f") not in without.choices
     again = Planner(small, locked_choices(places)).plan(reported)
     assert again.choices == plan.choices
-    best = plan.choices["sql-2", "dph_f"]
+    best = plan.choices["sql", "dph_f"]
     worse = {
         run: replace(row, scores=tuple(replace(s, value=0.0) for s in row.scores))
         if row.seed >= 100 and row.strength == best.chosen.strength
@@ -64,8 +64,8 @@ def test_another_grid_is_chosen_from_anew(write, small, finished):
     write_outputs(make_report(small, plan, rows, current_lock(small, places, rows)), places, rows)
     longer = load_study(write(STUDY.replace("[0.3, 1.0]", "[0.3, 1.0, 3.0]")))
     found = Planner(longer, locked_choices(places)).plan(rows)
-    assert ("sql-2", "GRPO") in found.choices
-    assert ("sql-2", "dph_f") not in found.choices
+    assert ("sql", "GRPO") in found.choices
+    assert ("sql", "dph_f") not in found.choices
 
 
 def test_other_seeds_after_report_runs_are_refused(write, finished):

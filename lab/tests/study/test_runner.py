@@ -64,7 +64,7 @@ def test_a_clone_that_has_only_the_rows_goes_on_without_running_them_again(small
 
 def test_only_what_was_named_is_run(small, instant):
     jobs = instant()
-    wanted = RunSelection(worlds=frozenset({"sql-2"}), methods=frozenset({"GRPO"}))
+    wanted = RunSelection(worlds=frozenset({"sql"}), methods=frozenset({"GRPO"}))
     run(small, jobs, wanted=wanted)
     made = [name for name in jobs.started if not name.endswith(".prepare")]
     assert made

@@ -1,10 +1,14 @@
 """Every mistake in a STUDY.toml or its rule is named before anything runs."""
 
 import hashlib
+import re
+from pathlib import Path
 
 import pytest
 
 from dph.errors import SettingsError
+from lab import study as study_package
+from lab.study.planner import Planner
 from lab.study.settings import load_study
 from small_study import RULE, STUDY
 
@@ -41,14 +45,13 @@ def test_the_rule_may_be_a_table_of_the_study(write):
         ('name = "rkl"', 'name = "dapo"', "dapo has no strength to set"),
         ('name = "rkl"', 'name = "rkl"\nlabel = "GRPO"', "two methods have the label 'GRPO'"),
         ('name = "rkl"', 'name = "rkl"\nlabel = "base"', "'base' is the initial policy's"),
-        ('name = "rkl"', 'name = "rkl"\nif_best = 2', "if_best needs strength_of"),
         ("strengths = [0.1]", 'strength_of = "dph_f"', "cannot take the strength of 'dph_f'"),
         ("[[worlds]]", 'beside = ["x"]\n[[worlds]]', "no method has the label 'x', only GRPO"),
         ("strengths = [0.1]", 'strength_of = "x"', "no method has the label 'x', only GRPO, dph_f"),
         ("strengths = [0.1]", 'strengths = [1]\nstrength_of = "dph_f"', "strengths or strength_of"),
         ('rule = "rule.toml"', "", "rule is missing"),
         ('rule = "rule.toml"', 'rule = "no.toml"', "cannot read the rule .*no.toml"),
-        ('[[worlds]]\ntask = "sql"\nedition = 2', "", "at least one of .*worlds.* or .*recipes"),
+        ('[[worlds]]\ntask = "sql"', "", "at least one of .*worlds.* or .*recipes"),
         ("seeds_development = [100, 101]", "", "'GRPO' has several values to choose from"),
         ("[study]", "[study", "is not valid TOML"),
     ],
@@ -90,3 +93,14 @@ def test_a_mistake_in_a_rule_that_is_a_table_is_named(write):
     text = STUDY.replace('rule = "rule.toml"', "") + "[rule.choose]\ntie = -1\n"
     with pytest.raises(SettingsError, match=r"rule\.choose\.tie: .* got -1"):
         load_study(write(text))
+
+
+def test_the_study_of_the_page_is_valid(tmp_path):
+    page = Path(study_package.__file__).with_name("README.md").read_text(encoding="utf-8")
+    study, rule = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "rule.toml").write_text(rule)
+    study = re.sub(r"\[\[recipes\]\].*?\n\n", "", study, flags=re.DOTALL)  # a file of the reader's
+    (tmp_path / "STUDY.toml").write_text(study)
+    loaded = load_study(tmp_path / "STUDY.toml")
+    assert Planner(loaded).plan({}).total > 10
+    assert loaded.rule.compare[0].world == "sql"

@@ -5,7 +5,7 @@ import pytest
 from dph.errors import SettingsError
 from dph.recipe import merged, resolve_recipe
 from dph.recipe.keys import nested
-from lab.study.candidates import Candidate, Variants, as_in_ids
+from lab.study.candidates import Candidate, Variants
 from lab.study.settings import BudgetSettings, MethodSettings
 from lab.study.sites import Site
 from lab.worlds import WORLDS, world_kind
@@ -15,23 +15,23 @@ from shared_data import shared_data
 GRPO = MethodSettings(name="grpo", label="GRPO")
 
 
-def variant(task="sql", edition=2, rate=None):
-    site = Site(name=f"{task}-{edition}", task=task, edition=edition)
+def variant(task="sql", rate=None):
+    site = Site(name=task, task=task)
     return Variants(BudgetSettings()).of(site, GRPO, Candidate(learning_rate=rate))
 
 
-@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
-def test_without_a_rate_a_run_has_that_of_its_world(place):
-    found = variant(*place)
-    assert found.learning_rate == world_kind(*place).optimizer["learning_rate"]
-    assert found.run_id(1) == variant(*place, rate=found.learning_rate).run_id(1)
-    assert found.run_id(1) != variant(*place, rate=1e-6).run_id(1)
+@pytest.mark.parametrize("task", WORLDS)
+def test_without_a_rate_a_run_has_that_of_its_world(task):
+    found = variant(task)
+    assert found.learning_rate == world_kind(task).optimizer["learning_rate"]
+    assert found.run_id(1) == variant(task, rate=found.learning_rate).run_id(1)
+    assert found.run_id(1) != variant(task, rate=1e-6).run_id(1)
 
 
-@pytest.mark.parametrize("place", [(t, e) for t, editions in WORLDS.items() for e in editions])
-def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, place, monkeypatch):
-    kind = world_kind(*place)
-    if place[0] == TASK:
+@pytest.mark.parametrize("task", WORLDS)
+def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, task, monkeypatch):
+    kind = world_kind(task)
+    if task == TASK:
         monkeypatch.setenv(VARIABLE, str(shared_data("spider")))
     settings = kind.settings(kind.build(tmp_path, seed=0))
     assert settings["train"] == kind.optimizer
@@ -41,7 +41,7 @@ def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, place,
 def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
     def arm(**more):
         method = MethodSettings(name="differential_smoothing", **more)
-        site = Site(name="sql-2", task="sql", edition=2)
+        site = Site(name="sql", task="sql")
         return Variants(BudgetSettings()).of(site, method, Candidate(strength=0.1))
 
     by_sum = arm()
@@ -59,7 +59,7 @@ def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
 
     def found():
         method = MethodSettings(name="grpo", settings={"data.train": str(file)})
-        site = Site(name="sql-2", task="sql", edition=2)
+        site = Site(name="sql", task="sql")
         return Variants(BudgetSettings()).of(site, method, Candidate()).run_id(1)
 
     file.write_text("a")
@@ -72,7 +72,7 @@ def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
 def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
     def arm(best):
         best = {"evaluate.every": 5, "evaluate.keep_best": best, "evaluate.result": "best"}
-        site = Site(name="w", task="sql", edition=2, sets=world_kind("sql").sets)
+        site = Site(name="w", task="sql", sets=world_kind("sql").sets)
         method = MethodSettings(name="grpo", label="best", settings=best)
         return Variants(BudgetSettings()).of(site, method, Candidate())
 
@@ -86,20 +86,3 @@ def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
 def recipe_of(variant):
     values = nested({"method": variant.method, **variant.asked.dotted})
     return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))
-
-
-def test_ids_have_the_first_names_of_keys_so_that_rows_of_before_are_found():
-    now = {
-        "anchors": {"a": {"samples": "store:broad"}, "b": {"samples": "recent:4"}, "c": {"eta": 1}},
-        "consolidation": {"updates": 200, "samples": "store:after"},
-        "self_consistency.samples": "store:broad",
-        "objective.anchors.a.samples": "pool:there",
-        "evaluate.samples": 16,
-    }
-    assert as_in_ids(now) == {
-        "anchors": {"a": {"distributions": "broad"}, "b": {"recent": 4}, "c": {"eta": 1}},
-        "consolidation": {"updates": 200, "store": "after"},
-        "self_consistency.store": "broad",
-        "objective.anchors.a.store": "there",
-        "evaluate.samples": 16,
-    }

@@ -46,11 +46,11 @@ STRENGTHS: Mapping[str, float] = MappingProxyType(
         "dyjr": 1.0,
     }
 )
-"""Chosen by the rule of the text-to-SQL world's (docs/study.md)."""
+"""Chosen by the rule of the text-to-SQL world's (lab/studies/countdown)."""
 MAX_TOKENS = 18
 """The longest right answer: three steps of five tokens, two commas, the end."""
 THRESHOLD = 3
-"""Of 8 samples. A search is hardly ever right 7 times of 8 (docs/countdown-world.md)."""
+"""Of 8 samples. A search is hardly ever right 7 times of 8 (lab/studies/countdown)."""
 
 
 def countdown_settings(world: World) -> dict[str, dict[str, Any]]:

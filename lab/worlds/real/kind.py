@@ -1,12 +1,10 @@
-"""The real world as kinds: one for each task, known without torch."""
+"""The real world as a kind, known without torch: a language model is asked sums by examples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from lab.worlds.real.tasks import TASKS
 from lab.worlds.world import ByPath, World, WorldKind, require_sizes
 
 
@@ -27,74 +25,51 @@ class RealSizes:
         require_sizes(self)
 
 
-TINY = RealSizes(train=16, in_domain=4, cross_domain=4, unlabelled=4)
 BASE_STEPS = 1
 """Nothing is trained: the base model is the language model as it is."""
 SETS = ("in_domain", "cross_domain")
 OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 5e-6})
-"""At 2e-5 GRPO's reward goes up and down, and it forgets the sister task (docs/real-world.md)."""
+"""At 2e-5 GRPO's reward goes up and down, and it forgets sums with a 1-digit number."""
 THRESHOLD = 4
 """Of 8 samples of pre-sampling: at temperature 1 hardly a question is answered right more often (of
 48 sums none was more than five times, and five at least four times)."""
 AT_ONCE = 64
 """Answers that are decoded side by side: what is kept for a token takes 46 KB."""
-BUDGET: Mapping[str, int] = MappingProxyType(
-    {"steps": 40, "problems_per_step": 8, "samples": 16, "checkpoint_every": 20}
-)
+MAX_TOKENS = 8
 
 
-def real_settings(world: World, *, task: str) -> dict[str, dict[str, Any]]:
+def real_settings(world: World) -> dict[str, dict[str, Any]]:
     """Tables ``data`` with the examples, ``sampling``, ``presample`` and ``train``."""
-    chosen = TASKS[task]
     return {
         "data": {
             "train": str(world.problems_path("train")),
             "sets": {name: {"path": str(world.problems_path(name))} for name in SETS},
-            "verifier": chosen.verifier,
+            "verifier": "number",
             "shots": {
                 "file": str(world.problems_path("shots")),
-                "template": chosen.template,
+                "template": "{prompt} = {answer}\n",
                 "answer": "shown",
             },
         },
         "sampling": {
-            "max_tokens": chosen.max_tokens,
+            "max_tokens": MAX_TOKENS,
             "stop": ["\n"],
             "max_rows": AT_ONCE,
             "cache_tokens": AT_ONCE * 1024,
         },
         "presample": {"samples": 8, "threshold": THRESHOLD},
         "train": dict(OPTIMIZER),
-        **({"self_consistency": {"agreement": chosen.agreement}} if chosen.agreement else {}),
     }
 
 
-def real_kind(task: str) -> WorldKind:
-    """The world of one task.
-
-    Raises:
-        KeyError: there is no such task.
-    """
-    return WorldKind(
-        summary=TASKS[task].summary,
-        sets=SETS,
-        optimizer=OPTIMIZER,
-        base_steps=BASE_STEPS,
-        sizes=RealSizes,
-        build=partial(ByPath("lab.worlds.real.world:build_world"), task=task),
-        train_base_model=ByPath("lab.worlds.real.base_model:link_base_model"),
-        settings=partial(real_settings, task=task),
-        tiny=TINY,
-        tiny_steps=BASE_STEPS,
-        budget=BUDGET,
-        require=ByPath("lab.worlds.real.base_model:require_model"),
-    )
-
-
-REAL: Mapping[str, WorldKind] = MappingProxyType(
-    {
-        "real": real_kind("sums"),
-        **{f"real-{task}": real_kind(task) for task in TASKS if task != "sums"},
-    }
+REAL = WorldKind(
+    summary="sums of two 2-digit numbers, across of a 2-digit and a 1-digit one; a real language "
+    "model, asked by examples",
+    sets=SETS,
+    optimizer=OPTIMIZER,
+    base_steps=BASE_STEPS,
+    sizes=RealSizes,
+    build=ByPath("lab.worlds.real.world:build_world"),
+    train_base_model=ByPath("lab.worlds.real.base_model:link_base_model"),
+    settings=real_settings,
 )
-"""By task: ``real`` is that of the sums."""

@@ -10,9 +10,8 @@ from dph.model.policies import directory_fingerprint
 from dph.recipe import recipe_digest
 from dph.runs.progress import Silent
 from dph_corpus.base.recipes import SFTRecipe
-from dph_corpus.base.sft import require_trl, train_sft
+from dph_corpus.base.sft import train_sft
 from lab.worlds.real.base_model import link_model, require_model
-from lab.worlds.spider.kind import require_spider
 from lab.worlds.spider.world import FINE_TUNING
 from lab.worlds.world import Progress, World
 
@@ -27,18 +26,6 @@ SETTINGS = {
 
 PATIENCE = 3600.0
 """Seconds to wait for another process that is making the model."""
-
-
-def require_all() -> None:
-    """Find out before anything is written.
-
-    Raises:
-        SettingsError: the language model, Spider or TRL is missing; the message says how to obtain
-            it.
-    """
-    require_model()
-    require_spider()
-    require_trl()
 
 
 def fine_tune_base_model(

@@ -1,14 +1,11 @@
 """The Spider world as a kind, known without torch, and the place of its data.
 
-Its model is that of the other real worlds, and so is the rate: nothing
-was chosen here.
+Its model is that of the real world, and so is the rate: nothing was chosen here.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dph.errors import SettingsError
@@ -38,15 +35,11 @@ class SpiderSizes:
         require_sizes(self)
 
 
-TINY = SpiderSizes(fine_tuning=8, train=16, in_domain=4, cross_domain=4, unlabelled=4)
 EPOCHS = 1
 """Of the fine-tuning."""
 SETS = ("in_domain", "cross_domain")
 MAX_TOKENS = 48
 AT_ONCE = 128
-BUDGET: Mapping[str, int] = MappingProxyType(
-    {"steps": 20, "problems_per_step": 8, "samples": 16, "checkpoint_every": 10}
-)
 
 
 def require_spider() -> Path:
@@ -85,22 +78,14 @@ def spider_settings(world: World) -> dict[str, dict[str, Any]]:
     }
 
 
-SPIDER: Mapping[str, WorldKind] = MappingProxyType(
-    {
-        TASK: WorldKind(
-            summary="Spider's questions on single tables, across on other databases; a real "
-            "language model after a short fine-tuning",
-            sets=SETS,
-            optimizer=OPTIMIZER,
-            base_steps=EPOCHS,
-            sizes=SpiderSizes,
-            build=ByPath("lab.worlds.spider.world:build_world"),
-            train_base_model=ByPath("lab.worlds.spider.base_model:fine_tune_base_model"),
-            settings=spider_settings,
-            tiny=TINY,
-            tiny_steps=EPOCHS,
-            budget=BUDGET,
-            require=ByPath("lab.worlds.spider.base_model:require_all"),
-        )
-    }
+SPIDER = WorldKind(
+    summary="Spider's questions on single tables, across on other databases; a real language model "
+    "after a short fine-tuning",
+    sets=SETS,
+    optimizer=OPTIMIZER,
+    base_steps=EPOCHS,
+    sizes=SpiderSizes,
+    build=ByPath("lab.worlds.spider.world:build_world"),
+    train_base_model=ByPath("lab.worlds.spider.base_model:fine_tune_base_model"),
+    settings=spider_settings,
 )

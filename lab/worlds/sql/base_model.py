@@ -263,18 +263,14 @@ def _decks(pool: Sequence[Question], rng: Random) -> dict[str, Iterator[Question
 
 
 def draw_pool(world: SQLWorld, *, seed: int) -> tuple[Question, ...]:
-    """Draw the questions that annotators answer; none of them is a test question.
-
-    In a hostile world none is a near-duplicate of one either.
-    """
+    """Draw the questions that annotators answer; none of them is a test question."""
     tests = world.prompts("in_domain") + world.prompts("cross_domain")
     questions = draw_questions(
         world.databases,
-        world.whose_mistakes_show,
+        world.annotators,
         POOL,
         _stream(seed, "questions"),
         taken=tests,
-        near=world.near_duplicates(tests),
     )
     return tuple(questions)
 

@@ -1,8 +1,7 @@
-"""The text-to-SQL world as a kind, and its hostile relatives (docs/hostile-world.md)."""
+"""The text-to-SQL world as a kind of world."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -30,14 +29,7 @@ class SQLWorldSizes:
             )
 
 
-TINY = SQLWorldSizes(train=48, in_domain=8, cross_domain=8, arithmetic=8, unlabelled=24)
-TINY_STEPS = 140
-"""A base model of as many steps is right in 38% of its answers (seed 0); one of 60 steps never."""
-
 STEPS = 500
-HOSTILE_STEPS = STEPS * 9 // 6
-"""As many for each database: hostile worlds have nine of them, others six."""
-
 SETS = ("in_domain", "cross_domain", "arithmetic")
 OPTIMIZER: Mapping[str, float] = MappingProxyType({"learning_rate": 2e-4, "eps": 1e-5})
 STRENGTHS: Mapping[str, float] = MappingProxyType(
@@ -63,8 +55,7 @@ STRENGTHS: Mapping[str, float] = MappingProxyType(
     }
 )
 """Chosen by one rule for every method, on seeds that are not reported, before the reported seeds
-were run, and not touched afterwards (docs/study.md). Hostile worlds have the same: nothing was
-chosen on them."""
+were run, and not touched afterwards (lab/studies/sql-world)."""
 MAX_TOKENS = 32
 
 
@@ -98,8 +89,6 @@ def sql_settings(world: _Located) -> dict[str, dict[str, Any]]:
     }
 
 
-_BUILD = ByPath("lab.worlds.sql.world:build_world")
-
 SQL = WorldKind(
     summary="text to SQL on SQLite files, learnt from five annotators with gaps",
     sets=SETS,
@@ -107,39 +96,7 @@ SQL = WorldKind(
     strengths=STRENGTHS,
     base_steps=STEPS,
     sizes=SQLWorldSizes,
-    build=_BUILD,
+    build=ByPath("lab.worlds.sql.world:build_world"),
     train_base_model=ByPath("lab.worlds.sql.base_model:train_base_model"),
     settings=sql_settings,
-    tiny=TINY,
-    tiny_steps=TINY_STEPS,
-)
-
-
-def hostile_kind(correlation: float) -> WorldKind:
-    """Worlds in which a gap is every annotator's with this probability.
-
-    Each is the world of the same seed with the same tests, and three things more: gaps are shared,
-    prompts without answers are about databases of no test unless a recipe asks for others, and
-    nothing that a method or its base model sees equals a test question but for constants.
-
-    Raises:
-        SettingsError: the correlation is not from 0 to 1.
-    """
-    if not 0 <= correlation <= 1:
-        raise SettingsError(f"a correlation of gaps is from 0 to 1, got {correlation}")
-    return replace(
-        SQL,
-        summary=f"the same; a gap is every annotator's with probability {correlation:g}",
-        base_steps=HOSTILE_STEPS,
-        build=partial(_BUILD, correlation=correlation),
-        unlabelled={"tested": False},
-    )
-
-
-CORRELATIONS: Mapping[str, float] = MappingProxyType(
-    {f"sql-hostile-{correlation:g}": correlation for correlation in (0.0, 0.25, 0.5, 0.75, 1.0)}
-)
-"""By task, how likely it is that a gap is every annotator's."""
-HOSTILE: Mapping[str, WorldKind] = MappingProxyType(
-    {task: hostile_kind(correlation) for task, correlation in CORRELATIONS.items()}
 )

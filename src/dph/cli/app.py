@@ -10,7 +10,7 @@ from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.lab import quickstart, study
+from dph.cli.lab import quickstart
 from dph.cli.options import JsonOption, add_verbs, group, run_app
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
@@ -26,7 +26,7 @@ def doctor(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PART", help="Parts that must be ready: own, the name of an extra, or smollm2."
+            metavar="PART", help="Parts that must be ready: own, or the name of an extra."
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -34,30 +34,15 @@ def doctor(
     """Print versions, and what is installed and what is missing.
 
     It covers every engine and extra. Exit code 1 means that a named part is missing or too old
-    (without names: own, the part that every run needs), and 2 that a name is unknown. smollm2 is a
-    real language model: if you name it, its files are read and it must continue a sentence.
+    (without names: own, the part that every run needs), and 2 that a name is unknown.
     """
-    from dph.cli.display.machine import (
-        NAME,
-        OWN,
-        PARTS,
-        InstalledPart,
-        RealModel,
-        machine,
-        machine_line,
-        parts,
-        real_model,
-    )
+    from dph.cli.display.machine import OWN, PARTS, machine, machine_line, parts
     from dph.cli.display.output import json_text
     from dph.cli.options import FAILED, one_of
 
-    wanted = [one_of(name, (*PARTS, NAME)) for name in names or [OWN]]
+    wanted = [one_of(name, PARTS) for name in names or [OWN]]
     here = machine()
-    found: dict[str, InstalledPart | RealModel] = {
-        part.name: part for part in parts(cuda=here["cuda"])
-    }
-    if not names or NAME in names:
-        found[NAME] = real_model(whole=bool(names))
+    found = {part.name: part for part in parts(cuda=here["cuda"])}
     shown = {name: found[name] for name in (wanted if names else found)}
     if as_json:
         typer.echo(
@@ -75,7 +60,7 @@ def doctor(
 app = group("dph", context_settings={"help_option_names": ["-h", "--help"]})
 SECTIONS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Start": (quickstart, doctor, recipe_app, tasks_app),
-    "Train": (run, presample, train, study),
+    "Train": (run, presample, train),
     "Measure": (evaluate, grade_app, passk, compare, diagnose),
     "Look": (report, view, show, table, figure),
     "Publish": (export, interpolate, convert, card, push),

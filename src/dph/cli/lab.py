@@ -1,18 +1,12 @@
-"""``dph study``: methods x strengths x seeds x worlds, by a rule that was said before."""
+"""``dph quickstart``."""
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from dph.cli.options import JsonOption
-
-if TYPE_CHECKING:
-    from dph._processes.jobs.processes import Jobs
-    from lab.study.rows import Places
-    from lab.study.settings import StudySettings
-
 
 # ``dph quickstart``: see the collapse, and what prevents it, in minutes on a CPU.
 
@@ -102,120 +96,3 @@ def _took(summary: dict[str, Any]) -> str:
     from dph.results.charts.text_table import duration
 
     return duration(summary["seconds"]["total"])
-
-
-_THE_STUDYS = "the study's"
-StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Study, a TOML file.")]
-PlaceOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="DIR",
-        help="Output directory.",
-        show_default="the study's name, next to its file",
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", min=1, metavar="N", help="Number of runs at a time.", show_default=_THE_STUDYS
-    ),
-]
-EngineOption = Annotated[
-    Literal["cores", "ray"] | None,
-    typer.Option("--engine", help="Engine that computes the runs.", show_default=_THE_STUDYS),
-]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="WORLD|METHOD|SEED", help="Run only these; may be repeated."),
-]
-KeepOption = Annotated[
-    Literal["scores", "checkpoints"] | None,
-    typer.Option("--keep", help="Files to keep of a finished run.", show_default=_THE_STUDYS),
-]
-NewRuleOption = Annotated[
-    bool, typer.Option("--new-rule", help="Start a separate directory for a changed rule.")
-]
-StatusOption = Annotated[
-    bool, typer.Option("--status", help="Show the progress; run and write nothing.")
-]
-NoRunOption = Annotated[
-    bool,
-    typer.Option("--no-run", help="Run nothing; write tables and figures of the existing rows."),
-]
-TableOption = Annotated[
-    Literal["md", "csv", "latex"] | None,
-    typer.Option("--table", help="Format of the printed tables.", show_default="scores as md"),
-]
-
-
-def study(
-    file: StudyArgument,
-    out: PlaceOption = None,
-    jobs: JobsOption = None,
-    engine: EngineOption = None,
-    only: OnlyOption = None,
-    keep: KeepOption = None,
-    new_rule: NewRuleOption = False,
-    status: StatusOption = False,
-    no_run: NoRunOption = False,
-    table: TableOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare methods over strengths, seeds and worlds, or continue."""
-    from dph.cli.display.lab import said_status, said_tables
-    from dph.cli.display.output import json_text, open_progress
-    from dph.cli.request import require_writable
-    from lab.study.costs import outlook
-    from lab.study.outputs import make_report, report_document, write_outputs
-    from lab.study.plan import wanted_runs
-    from lab.study.planner import Planner
-    from lab.study.rows import read_rows
-    from lab.study.rule_lock import (
-        current_lock,
-        default_places,
-        locked_choices,
-        start_with_new_rule,
-    )
-    from lab.study.runner import Runner
-    from lab.study.settings import load_study, with_settings
-
-    loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
-    places = default_places(loaded, out)
-    planner = Planner(loaded, locked_choices(places))
-    wanted = wanted_runs(only or (), loaded.file, planner.sites)
-    require_writable(places.out)
-    if new_rule and not status:
-        places = start_with_new_rule(loaded, places)
-    rows = read_rows(places)
-    lock, plan = current_lock(loaded, places, rows), wanted.of(planner.plan(rows))
-    before = outlook(plan, places, rows, loaded.file.study.jobs or os.cpu_count() or 1)
-    if not status:
-        progress = open_progress()
-        progress.say(f"{loaded.file.study.name}: {before}; {lock.note}")
-        if plan.missing(rows) and not no_run:
-            runner = Runner(planner, places, _jobs(loaded.file.study, places), wanted=wanted)
-            rows = runner.run(progress)
-    report = make_report(loaded, planner.plan(rows), rows, lock)
-    if not status:
-        write_outputs(report, places, rows)
-    if as_json:
-        typer.echo(json_text(report_document(report, rows)))
-        return
-    if status:
-        typer.echo(said_status(report, plan, before, rows))
-    if table is not None or not status:
-        typer.echo(said_tables(report, table))
-    if not status:
-        typer.echo(f"scores: {places.parquet}\ntables: {places.tables}\nfigures: {places.figures}")
-
-
-def _jobs(settings: "StudySettings", places: "Places") -> "Jobs":
-    """Runner of the study's runs, as its settings say."""
-    if settings.engine == "ray":
-        from lab.study.runner import study_ray_jobs
-
-        return study_ray_jobs(settings.jobs)
-    from lab.study.runner import core_jobs
-
-    return core_jobs(settings.jobs or os.cpu_count() or 1, places)

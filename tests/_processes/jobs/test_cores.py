@@ -17,7 +17,7 @@ def payload(tmp_path, run):
         "kind": "run",
         "run": run,
         "training": run,
-        "site": {"name": "sql-2", "edition": 2},
+        "site": {"name": "sql"},
         "seed": 3,
         "work": str(tmp_path / "work"),
         "rows": str(tmp_path / "rows"),

@@ -69,7 +69,6 @@ def test_the_entry_is_imported_once_and_every_job_has_a_process_as_after_the_imp
 
 THREADS = """
 from pathlib import Path
-from lab.quickstart import stages
 from lab.study import execute
 NAMES = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
 def work(payload):
@@ -78,7 +77,7 @@ def work(payload):
 
 
 @pytest.mark.slow
-def test_what_the_stages_of_a_quickstart_and_of_a_study_import_starts_no_thread(make):
+def test_what_the_runs_of_a_study_import_starts_no_thread(make):
     """Locks that other threads hold would stay locked in what is forked.
 
     pyarrow's jemalloc has a thread of its own, and hooks that prepare it for forks.

@@ -1,18 +1,19 @@
-"""The files of the real world, its base model, and a quickstart on it with a random model."""
+"""The files of the real world, its base model, and a study on it with a random model."""
 
 import json
+import re
+from random import Random
 
 import pytest
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.runs.progress import Silent
 from dph.tasks.problems import load_problems
-from lab.quickstart.recipes import Size, parse_contender, quickstart_recipe, world_tables
-from lab.quickstart.run import quickstart
 from lab.smollm2 import VARIABLE
-from lab.worlds import WORLDS, world_kind
-from lab.worlds.real.kind import BUDGET, REAL, TINY, RealSizes
-from lab.worlds.real.tasks import TASKS, GymKind
+from lab.study.plan import value_of
+from lab.worlds import world_kind
+from lab.worlds.real.kind import RealSizes
+from lab.worlds.real.world import KINDS
+from small_study import run_here
 from smollm2_model import smollm2  # noqa: F401
 
 SMALL = RealSizes(train=20, in_domain=6, cross_domain=5, unlabelled=7)
@@ -79,20 +80,19 @@ def test_a_whole_world_is_kept_and_another_one_refused(directory):
 
 def test_more_questions_than_there_are_are_refused_before_a_file_is_written(tmp_path):
     sizes = RealSizes(train=9000)
-    with pytest.raises(SettingsError, match=r"'sums' has \d+ different questions of the kind 'tr"):
+    with pytest.raises(SettingsError, match=r"there are \d+ different questions of the kind 'tr"):
         KIND.build(tmp_path / "world", seed=0, sizes=sizes)
     assert not (tmp_path / "world").exists()
     with pytest.raises(SettingsError, match="set train needs at least 1 problem, got 0"):
         RealSizes(train=0)
 
 
-def test_without_the_model_one_message_says_how_to_get_it(tmp_path, monkeypatch):
+def test_without_the_model_one_message_says_how_to_get_it(world, tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(
         SettingsError, match=r"^the task 'real' needs SmolLM2-135M-Instruct, .*make"
     ):
-        quickstart(tmp_path / "out", methods=["grpo"], seed=0, progress=Silent(), task="real")
-    assert not (tmp_path / "out").exists()
+        KIND.train_base_model(world, tmp_path / "base_model", seed=3, steps=1)
 
 
 def test_the_base_model_is_linked_and_another_directory_refused(
@@ -115,106 +115,32 @@ def test_the_base_model_is_linked_and_another_directory_refused(
         KIND.train_base_model(world, model, seed=3, steps=1)
 
 
-def recipe(method, world, tmp_path, task="real"):
-    kind = world_kind(task)
-    return quickstart_recipe(
-        parse_contender(method, kind.strengths),
-        world_tables(kind, world, method, tmp_path / "stores"),
-        base_model=tmp_path / "base_model",
-        pool=tmp_path / "pool",
-        seed=3,
-        size=Size(**kind.budget),
-    )
+def test_a_recipe_asks_by_examples_and_ends_an_answer_at_its_line(world):
+    found = KIND.settings(world)
+    assert found["data"]["shots"]["file"] == str(world.problems_path("shots"))
+    assert found["data"]["shots"]["template"] == "{prompt} = {answer}\n"
+    assert found["sampling"]["stop"] == ["\n"]
 
 
-def test_a_recipe_asks_by_examples_and_ends_an_answer_at_its_line(world, tmp_path):
-    found = recipe("grpo", world, tmp_path)
-    assert found.data.shots.file == world.problems_path("shots")
-    assert (found.data.shots.template, found.data.shots.answer) == (
-        "{prompt} = {answer}\n",
-        "shown",
-    )
-    assert (found.sampling.stop, found.sampling.max_rows) == (("\n",), 64)
-    assert (found.train.problems_per_step, found.train.learning_rate) == (8, 5e-6)
-    assert not found.consolidation.active
+def test_worked_answers_are_right_and_no_difference_is_below_0():
+    rng = Random("questions")
+    for name, draw in KINDS.items():
+        for prompt, answer in (draw(rng) for _ in range(50)):
+            terms = [int(term) for term in re.split(r" [+-] ", prompt)]
+            assert int(answer) == (sum(terms) if name != "neither" else terms[0] - terms[1]) >= 0
 
 
-def test_broad_rehearsal_counts_votes_and_consolidates_for_a_tenth_of_its_usual_time(
-    world, tmp_path
-):
-    found = recipe("dph_broad", world, tmp_path)
-    assert {name: store.values for name, store in found.stores.items()} == {
-        "broad": "agreement",
-        "after": "agreement",
-    }
-    assert (found.consolidation.updates, found.consolidation.rows) == (20, 64)
-    (anchor,) = found.objective.active_anchors.values()
-    assert (anchor.weight, anchor.per_step) == (0.02, 48)
-
-
-def test_every_task_is_a_world_and_its_three_kinds_are_of_different_questions():
-    assert REAL.keys() == {"real", *(f"real-{name}" for name in TASKS if name != "sums")}
-    assert REAL.keys() <= WORLDS.keys()
-    for name, task in TASKS.items():
-        assert task.template.endswith("{answer}\n"), name
-        kinds = (task.trained, task.across, task.neither)
-        gym = [isinstance(kind, GymKind) for kind in kinds]
-        assert any(gym) == (task.verifier == "reasoning_gym") == (task.agreement is not None)
-
-
-def test_a_task_of_reasoning_gym_is_graded_by_its_own_scorer(tmp_path):
-    pytest.importorskip("reasoning_gym")
-    kind = world_kind("real-chain-sum")
-    sizes = RealSizes(train=3, in_domain=2, cross_domain=2, unlabelled=2)
-    world = kind.build(tmp_path / "world", seed=0, sizes=sizes)
-    (first, *_) = load_problems(world.problems_path("train"))
-    assert first.answer["gym_task"] == "chain_sum"
-    assert first.answer["shown"] == first.answer["answer"]
-    assert "\n" not in first.prompt
-    found = recipe("dph_broad", world, tmp_path, "real-chain-sum")
-    assert found.data.verifier == "reasoning_gym"
-    assert found.stores["after"].agreement == "lab.worlds.real.tasks:answer_text"
-
-
-def test_the_quickstart_runs_on_it_without_and_with_unlabelled_prompts(tmp_path):
-    methods = ["grpo", "dph_broad"]  # dph_f rehearses right answers, and a random model has none
-    summary = quickstart(
-        tmp_path,
-        methods=methods,
-        seed=0,
-        progress=Silent(),
-        task="real",
-        size=Size(world=TINY, steps=1, problems_per_step=2, samples=16, threshold=1),
-    )
-    assert list(summary["methods"]) == methods
-    assert all(list(found["sets"]) == list(KIND.sets) for found in summary["methods"].values())
-
-
-def test_a_quickstart_has_the_budget_of_its_world(tmp_path, monkeypatch):
-    asked = {}
-
-    def ended(*_, **more):
-        asked.update(more)
-        raise SettingsError("seen")
-
-    monkeypatch.setattr("lab.quickstart.run.quickstart_recipe", ended)
-    with pytest.raises(SettingsError, match="seen"):
-        quickstart(tmp_path, methods=["grpo"], seed=0, progress=Silent(), task="real")
-    assert asked["size"] == Size(**BUDGET)
+def test_a_study_runs_on_it(tmp_path):
+    sizes = {"train": 16, "in_domain": 4, "cross_domain": 4, "unlabelled": 4}
+    _, _, rows = run_here(tmp_path, "real", sizes)  # dph_f rehearses right answers: it has none
+    assert {row.method for row in rows.values()} == {"base", "grpo"}
 
 
 @pytest.mark.slow
 def test_the_real_model_is_right_in_some_sums_and_ends_its_answers(smollm2, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setenv(VARIABLE, str(smollm2))
-    sizes = RealSizes(train=8, in_domain=16, cross_domain=1, unlabelled=1)
-    summary = quickstart(
-        tmp_path,
-        methods=["grpo"],
-        seed=0,
-        progress=Silent(),
-        task="real",
-        size=Size(world=sizes, steps=1, problems_per_step=2, samples=16, threshold=1),
-    )
-    scores = summary["base"]["sets"]["in_domain"]
-    assert scores["pass_at_k"]["16"] > 0.3
-    assert scores["cut_off"] < 0.3
+    sizes = {"train": 8, "in_domain": 16, "cross_domain": 1, "unlabelled": 1}
+    _, _, rows = run_here(tmp_path, "real", sizes)
+    (base,) = [row for row in rows.values() if row.method == "base"]
+    assert value_of(base, "pass@16", ["in_domain"]) > 0.3
+    assert value_of(base, "cut_off", ["in_domain"]) < 0.3

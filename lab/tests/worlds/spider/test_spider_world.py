@@ -1,4 +1,4 @@
-"""The Spider world: its files, its base model and a quickstart, on an invented Spider."""
+"""The Spider world: its files, its base model and a study, on an invented Spider."""
 
 import json
 import sqlite3
@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from dph.cli import main
 from dph.errors import DataError, SettingsError
 from dph.tasks.problems import load_problems
 from lab.worlds import world_kind
 from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
 from lab.worlds.spider.world import groups_of, single_table_problems
 from shared_data import shared_data
+from small_study import run_here
 
 KIND = world_kind("real-spider")
 DATABASES = [f"farm_{number:02d}" for number in range(10)]
@@ -160,19 +160,17 @@ def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch)
     assert not (tmp_path / "world").exists()
 
 
-def test_a_quickstart_fine_tunes_once_and_trains_on_it(tmp_path, language_model, capsys):
+def test_a_study_fine_tunes_once_and_trains_on_it(tmp_path, language_model):
     pytest.importorskip("trl", reason="needs dph-rl[sft]")
-    for name, seed, methods in (("one", "0", "grpo,dph_broad"), ("two", "1", "grpo")):
-        words = ["--task", "real-spider", "--methods", methods, "--seed", seed, "--tiny"]
-        out = str(tmp_path / name)
-        assert main(["quickstart", *words, "--jobs", "1", "--out", out, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)["methods"]
-        assert ",".join(found) == methods
-        assert list(found["grpo"]["sets"]) == ["in_domain", "cross_domain"]
+    sizes = {"fine_tuning": 8, "train": 16, "in_domain": 4, "cross_domain": 4, "unlabelled": 4}
+    _, places, rows = run_here(tmp_path, "real-spider", sizes, seeds=(0, 1))
+    assert {(row.method, row.seed) for row in rows.values()} == {
+        (method, seed) for method in ("base", "grpo") for seed in (0, 1)
+    }
     made = [path for path in language_model.parent.glob("spider-*") if path.is_dir()]
     assert len(made) == 1
-    for name in ("one", "two"):
-        weights = tmp_path / name / "base_model" / "model.safetensors"
+    for seed in (0, 1):
+        weights = places.work("real-spider", seed) / "base_model" / "model.safetensors"
         assert weights.samefile(made[0] / "spider" / "model" / "model.safetensors")
 
 

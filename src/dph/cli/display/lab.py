@@ -1,21 +1,15 @@
-"""Output of ``dph quickstart`` and ``dph study``: words, picture, progress, tables."""
+"""Output of ``dph quickstart``: words, picture and report."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dph.errors import SettingsError
-from dph.results.charts.text_table import FORMATS, markdown
 from dph.results.report import read_report, write_report
 from dph.results.report.page import require_charts
 from dph.runs.directory import RunDirectory, read_metrics
 from lab.quickstart.closing_words import closing_words, read_over_seeds
 from lab.quickstart.recipes import run_name
-from lab.study.costs import Outlook
-from lab.study.plan import DEVELOPMENT, REPORT, Plan
-from lab.study.report import Report
-from lab.study.rows import RunRow
-from lab.study.tables import all_tables, choices_table
 from lab.worlds import newest_edition
 
 # The quickstart's last words, beside the table over seeds of its world.
@@ -43,33 +37,6 @@ def save_report(summary: Mapping[str, Any], directory: Path) -> str:
     runs = [directory / run_name(label) for label in summary["methods"]]
     write_report(read_report(runs, seed=summary["seed"]), path, title="dph quickstart")
     return str(path)
-
-
-def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RunRow]) -> str:
-    """Finished runs of what was asked for, the time that is left, the rule, and the choices."""
-    lines = [f"{report.study.file.study.name}: {outlook}"]
-    runs = asked.runs
-    for world in dict.fromkeys(run.variant.site.name for run in runs):
-        parts = []
-        for split in (DEVELOPMENT, REPORT):
-            here = {run.id for run in runs if run.split == split and run.variant.site.name == world}
-            if here:
-                parts.append(f"{split} {len(here & set(rows))} of {len(here)}")
-        lines.append(f"{world}: {', '.join(parts)}")
-    if outlook.undecided:
-        lines.append(f"at most {outlook.undecided} more when strengths are chosen")
-    lines.append(report.lock.note)
-    return "\n".join(lines) + "\n\n" + markdown(choices_table(report))
-
-
-def said_tables(report: Report, wanted: str | None) -> str:
-    """Every table in a format; without one, what most people look for, as markdown."""
-    tables = list(all_tables(report))
-    if wanted is None:
-        shown = [t for t in tables if t.name == "comparisons" or t.name.startswith("scores-")]
-        return "\n".join(map(markdown, shown))
-    _, write = FORMATS[wanted]
-    return "\n".join(write(table) for table in tables)
 
 
 # The quickstart's picture, from what its runs left behind.

@@ -1,1 +1,0 @@
-"""The order of fine-tuning: two stages, one mixed, or the second alone."""

@@ -1,1 +1,0 @@
-"""The real world: which of its tasks can decide anything, and the study on them."""

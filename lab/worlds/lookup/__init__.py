@@ -1,1 +1,0 @@
-"""The world ``lookup``: questions that nobody can answer without asking a tool first."""
