@@ -1,8 +1,7 @@
-"""The quickstart's effect inside TRL, and the script of the documentation on what it leaves."""
+"""The quickstart's effect inside TRL."""
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,22 +48,3 @@ def test_forty_rollouts_keep_the_styles_that_plain_grpo_drops(quickstart):
     print("", *map(json.dumps, lines.values()), sep="\n")  # noqa: T201  # shown by pytest -s
     assert lines["dph"]["effective_styles"] >= 4.5
     assert lines["grpo"]["effective_styles"] < 3.5
-
-
-@pytest.mark.slow
-def test_the_script_of_the_documentation_runs(quickstart):
-    text = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    script = re.search(r"<!-- example: trl -->\n```python\n(.*?)```", text, re.DOTALL).group(1)
-    assert "max_steps=20" in script
-    done = subprocess.run(
-        [sys.executable, "-c", script.replace("max_steps=20", "max_steps=1")],
-        cwd=quickstart.parent,
-        env=ONE_THREAD,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=MOST_SECONDS,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "rehearsal/loss" in done.stdout
-    assert (quickstart.parent / "trl-run" / "model.safetensors").is_file()
