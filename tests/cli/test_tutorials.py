@@ -16,7 +16,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from report_runs import make_runs
-from scripted_policy import byte_tokenizer
+from scripted_policy import TEMPLATE, byte_tokenizer
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "docs/tutorials"
@@ -110,7 +110,7 @@ def test_a_method_is_one_file(follow, tmp_path, recipes, monkeypatch):
 
 
 def test_an_agent_comes_from_nothing(follow, tmp_path):
-    tokenizer = byte_tokenizer()
+    tokenizer = byte_tokenizer("{% if enable_thinking %}{% endif %}" + TEMPLATE)
     tokenizer.pad_token = tokenizer.eos_token
     torch.manual_seed(0)
     config = LlamaConfig(
