@@ -31,7 +31,7 @@ def commands(program):
 
 @pytest.fixture
 def own_task(tmp_path, example, monkeypatch):
-    """The README's recipe in small, with a model of the name that it has, and files to grade."""
+    """The README's recipe with problems, and files to grade."""
     directory = tmp_path / "own"
     directory.mkdir()
     problems = (example.parent / "problems.jsonl").read_text()
@@ -39,28 +39,30 @@ def own_task(tmp_path, example, monkeypatch):
     assert json.loads(problems.splitlines()[0]).keys() == shown.keys()
     for name in ("train", "test"):
         (directory / f"{name}.jsonl").write_text(problems)
-    model = directory / re.search(r'model\.path = "(.*?)"', blocks("toml")[0])[1]
-    shutil.copytree(example.parent / "model", model)  # comes before a model of the Hub
-    (model / "chat_template.jinja").write_text("{{ messages[-1].content }}")
+    (directory / "recipe.toml").write_text(blocks("toml")[0])
     (directory / "reward.py").write_text("def reward(response, problem):\n    return 1.0\n")
-    row = json.dumps({"problem_id": "a", "response": "3", "reward": 1}) + "\n"
-    for name in ("answers", "new", "base"):
+    for name, column in {"answers": "response", "new": "reward", "base": "reward"}.items():
+        row = json.dumps({"problem_id": "a", column: 1}) + "\n"
         (directory / f"{name}.jsonl").write_text(row * 2)
     monkeypatch.chdir(directory)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return directory
 
 
-def test_every_command_of_the_package_runs(dph, own_task):
+def test_every_command_of_the_package_runs(dph, own_task, speller):
     found = commands("dph ")
     verbs = ["recipe", "run", "compare", "report", "presample", "run", "passk", "grade"]
     assert [words[0] for words in found] == verbs
+    code, checked, err = dph(*found[0])
+    assert code == 0, err
+    assert "a run would fetch the model" in checked
     recipe = own_task / "recipe.toml"
-    recipe.write_text(blocks("toml")[0])
-    assert dph(*found[0])[0] == 0
+    text = recipe.read_text()
+    model = own_task / re.search(r'model\.path = "(.*?)"', text)[1]
+    shutil.copytree(speller, model)  # a directory of its name comes before the Hub
+    (model / "chat_template.jinja").write_text("{{ messages[-1].content }}")
     size = "steps = 100, problems_per_step = 8, rehearsal_per_step = 8"
     small = "steps = 1, problems_per_step = 2, samples_per_problem = 2, rehearsal_per_step = 2"
-    text = recipe.read_text()
     assert size in text
     more = "sampling.max_tokens = 4\nevaluate.samples = 16\n"
     recipe.write_text(text.replace(size, small) + more)

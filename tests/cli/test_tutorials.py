@@ -78,14 +78,14 @@ def test_the_report_is_read(follow, tmp_path):
 
 @pytest.fixture
 def recipes(tmp_path, example):
-    """Make the folder of recipes that a quickstart leaves, of the example and its model."""
-
-    def made(quickstart):
-        place = tmp_path / quickstart / "recipes"
-        shutil.copytree(example.parent, place)
-        (place / example.name).rename(place / "dph_f.toml")
-
-    return made
+    """The folder of recipes that a quickstart leaves, of the example and its model."""
+    place = tmp_path / "quickstart/recipes"
+    shutil.copytree(example.parent, place)
+    text = example.read_text()
+    assert "[presample]\n" in text
+    shared = text.replace("[presample]\n", '[presample]\npool = "../pool"\n')
+    (place / "dph_f.toml").write_text(shared)
+    return place
 
 
 def test_own_data_are_trained_on(follow, tmp_path, example):
@@ -98,8 +98,8 @@ def test_own_data_are_trained_on(follow, tmp_path, example):
     assert (tmp_path / "report.html").is_file()
 
 
-def test_a_method_is_one_file(follow, tmp_path, recipes, monkeypatch):
-    recipes("tiny")
+@pytest.mark.usefixtures("recipes")
+def test_a_method_is_one_file(follow, tmp_path, monkeypatch):
     *_, compared, _ = follow("own-method")
     assert "rare" in compared
     assert 'kind = "rare:rare"' in Path("rare-run/recipe.toml").read_text()
@@ -138,10 +138,10 @@ def test_a_recipe_for_one_gpu_is_checked(follow):
     assert "a run would fetch" in checked
 
 
-def test_a_pool_is_made_before_the_script_changes(follow, tmp_path, recipes):
-    recipes("quickstart")
+@pytest.mark.usefixtures("recipes")
+def test_a_pool_is_made_before_the_script_changes(follow, tmp_path):
     follow("trl")
-    assert (tmp_path / "run/pool/manifest.json").is_file()
+    assert (tmp_path / "quickstart/pool/manifest.json").is_file()
 
 
 def test_the_diff_changes_two_names_and_adds_settings():

@@ -22,6 +22,7 @@ def test_the_script_rehearses(tmp_path):
     script = "\n".join(line[1:] for line in lines_of("diff") if line[0] in " +")
     script = script.replace("max_steps=20", "max_steps=1")
     commands = [line.partition("#")[0].split() for line in lines_of("sh")]
+    commands[0].append("--tiny")
     commands = [[sys.executable, "-m", *words] for words in commands]
     for words in [*commands, [sys.executable, "-c", script]]:
         done = subprocess.run(
