@@ -41,8 +41,12 @@ def own_task(tmp_path, example, monkeypatch):
         (directory / f"{name}.jsonl").write_text(problems)
     (directory / "recipe.toml").write_text(blocks("toml")[0])
     (directory / "reward.py").write_text("def reward(response, problem):\n    return 1.0\n")
-    for name, column in {"answers": "response", "new": "reward", "base": "reward"}.items():
-        row = json.dumps({"problem_id": "a", column: 1}) + "\n"
+    for name, given in {
+        "answers": {"response": "3"},
+        "new": {"reward": 1},
+        "base": {"reward": 0},
+    }.items():
+        row = json.dumps({"problem_id": "a", **given}) + "\n"
         (directory / f"{name}.jsonl").write_text(row * 2)
     monkeypatch.chdir(directory)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
