@@ -1,4 +1,4 @@
-"""Tiny random models of the architectures that docs/architectures.md tells of."""
+"""Tiny random models of the architectures that docs/performance.md tells of."""
 
 import torch
 import transformers as tf

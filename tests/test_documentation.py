@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from browser import needs_browser, open_browser, wait_until
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-REFERENCE = ("recipe", "commands", "worlds", "python")
+REFERENCE = ("recipe", "commands", "python")
 NOTEBOOKS = {f"notebooks/{path.stem}.md" for path in (ROOT / "examples/notebooks").glob("*.ipynb")}
 GENERATED = {"example.md", *(f"reference/{name}.md" for name in REFERENCE), *NOTEBOOKS}
 LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -106,7 +107,6 @@ def test_every_package_that_tells_its_names_has_a_page():
         "hub",
         "jobs",
         "sandbox",
-        "smollm2",
         "workers",
     }
     assert told - {f"dph.{name}" for name in inner} <= set(packages())
@@ -121,6 +121,24 @@ def test_no_backslash_is_shown_in_the_code_of_a_table(monkeypatch):
     for page in PAGES:
         for line in without_backslashes(page.read_text(encoding="utf-8")).splitlines():
             assert not line.startswith("|") or not re.search(r"`[^`]*\\\|[^`]*`(?= \|)", line), line
+
+
+def test_the_text_for_language_models_has_a_sentence_of_every_page(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "website")
+    hook = importlib.import_module("llms_text")
+    pages = [
+        SimpleNamespace(title=page.stem, url=f"{page.stem}.html", markdown=page.read_text("utf-8"))
+        for page in PAGES
+    ]
+    hook.on_nav(SimpleNamespace(pages=pages))
+    site = {"site_name": "dph", "site_description": "It is.", "site_dir": tmp_path}
+    hook.on_post_build(SimpleNamespace(**site))
+    head, *lines = (tmp_path / "llms.txt").read_text("utf-8").split("\n- ")
+    assert head.startswith("# dph\n\n> It is.\n")
+    assert len(lines) == len(pages)
+    for line in lines:
+        assert re.fullmatch(r"\[[\w-]+\]\([\w-]+\.html\): [\w`\"(].*[.:?!]\"?\n?", line), line
+        assert len(line) <= 400, line
 
 
 @needs_browser

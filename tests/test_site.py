@@ -47,6 +47,7 @@ def test_every_page_of_the_navigation_is_built(site):
     for page in ("index.html", "tutorials/trl.html", "notebooks/own_method.html", "example.html"):
         assert (site / page).is_file()
     assert (site / "notebooks/own_method.ipynb").is_file()
+    assert "](tutorials/trl.html): You have a script" in (site / "llms.txt").read_text("utf-8")
 
 
 @needs_browser
@@ -68,11 +69,11 @@ def test_a_search_from_disk_finds_what_a_message_says(site):
     with open_browser() as context:
         page = context.new_page()
         page.set_viewport_size({"width": 1440, "height": 900})
-        page.goto((site / "tutorials/report.html").as_uri())
+        page.goto((site / "tutorials/reading-a-report.html").as_uri())
         page.click(".md-search__input")
         page.keyboard.type("already at step but train.steps", delay=20)
         found = "document.querySelector('.md-search-result__link')?.getAttribute('href') ?? ''"
-        wait_until(page, f"({found}).includes('troubleshooting.html')")
+        wait_until(page, f"({found}).includes('faq.html')")
 
 
 @needs_browser
@@ -84,5 +85,5 @@ def test_a_page_leads_to_the_one_before_and_after(site):
             "[...document.querySelectorAll('.md-footer__link')].map((a) => a.textContent.trim())"
         )
         before, after = page.evaluate(links)
-        assert "Reading the report" in before
+        assert "Your own data" in before
         assert "From GRPOTrainer to DPHTrainer" in after

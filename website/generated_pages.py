@@ -1,9 +1,8 @@
 """A hook of MkDocs: pages that are made from the package itself, so that they cannot be behind it.
 
 ``reference/recipe.md`` from the recipe's schema, ``reference/commands.md`` from the verbs,
-``reference/worlds.md`` from the table of worlds, ``notebooks/*.md`` from those of examples/,
-``reference/python.md`` and a page for each public package from docstrings, ``example.md`` and the
-report that it shows.
+``notebooks/*.md`` from those of examples/, ``reference/python.md`` and a page for each public
+package from docstrings, ``example.md`` and the report that it shows.
 """
 
 import html
@@ -24,7 +23,6 @@ from typer.main import get_command
 
 from dph.cli.app import app
 from dph.cli.display.recipe_plan import Key, all_keys
-from lab.worlds.table import worlds_table
 
 PACKAGES = (
     "dph",
@@ -49,8 +47,6 @@ PACKAGES = (
     "dph.results.figure",
     "dph.results.view",
     "dph.results.publish",
-    "lab.worlds",
-    "lab.quickstart",
 )
 """What a user may import."""
 ASSETS = [Path(__file__).with_name(name) for name in ("iframe-worker.js", "site.css")]
@@ -104,7 +100,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"reference/recipe.md": recipe_page(), "reference/python.md": python_page()}
     pages |= {f"reference/{package}.md": package_page(package) for package in PACKAGES}
     pages["reference/commands.md"] = commands_page()
-    pages["reference/worlds.md"] = worlds_page()
     pages |= {f"notebooks/{each.stem}.md": notebook_page(each) for each in NOTEBOOKS}
     pages |= {f"notebooks/{each.name}": each.read_text(encoding="utf-8") for each in NOTEBOOKS}
     pages["example.md"] = example_page(EXAMPLE.is_file())
@@ -127,15 +122,6 @@ def on_page_markdown(markdown: str, **_: object) -> str:
             markdown,
         )
     )
-
-
-def worlds_page() -> str:
-    """The small worlds that ``dph quickstart --task`` and a study's ``[[worlds]]`` take."""
-    head = (
-        "# Small worlds\n\nMade from the table of worlds. `dph quickstart --task` and `task` of a "
-    )
-    head += "study's `[[worlds]]` take the first column, `--world` and `edition` the second.\n\n"
-    return head + worlds_table()
 
 
 def notebook_page(path: Path) -> str:

@@ -3,7 +3,7 @@
     python lab/benchmarks/written_tables.py
 
 docs/methods.md has a line for each method (dph.recipe.methods); its last column, the measurements,
-is written by study_pages.py and stays. docs/graders.md has one for each verifier
+is written by study_pages.py and stays. docs/guides/grading.md has a line for each verifier
 (dph.tasks.verifiers.table). A page is changed between its marks only.
 """
 
@@ -40,7 +40,7 @@ def main() -> None:
     docs = parser.parse_args().root / "docs"
     page = (docs / "methods.md").read_text(encoding="utf-8")
     _write(docs / "methods.md", "methods", method_lines(page))
-    _write(docs / "graders.md", "verifiers", verifier_lines())
+    _write(docs / "guides" / "grading.md", "verifiers", verifier_lines())
 
 
 def _write(page: Path, name: str, lines: Iterator[list[str]]) -> None:

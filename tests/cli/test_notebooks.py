@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,9 +38,10 @@ def test_a_run_is_looked_at(tmp_path):
     assert (tmp_path / "report.html").is_file()
 
 
-def test_a_method_of_ones_own_is_trained_and_compared(tmp_path, speller):
-    (tmp_path / "quickstart").mkdir()
-    (tmp_path / "quickstart/base_model").symlink_to(speller)
+def test_a_method_of_ones_own_is_trained_and_compared(tmp_path, example):
+    recipes = tmp_path / "quickstart/recipes"
+    shutil.copytree(example.parent, recipes)
+    (recipes / "grpo.toml").write_text(example.read_text().replace('"dph_f"', '"grpo"'))
     shown = run_notebook("own_method", tmp_path)
     assert "7.0000" in shown  # the one right answer of eight: (1 - 1/8) / (1/8)
     assert "runs/rare" in shown

@@ -1,9 +1,11 @@
-"""What the README shows is what happens."""
+"""What the README shows is what happens: its commands are read out of the file and run."""
 
 import doctest
 import json
 import re
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,93 +13,107 @@ import pytest
 from lab.worlds.sql.base_model import train_base_model
 from lab.worlds.sql.world import build_world
 
-README = Path(__file__).parents[2] / "README.md"
-INDEX = README.parent / "docs" / "index.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+INDEX = ROOT / "docs" / "index.md"
 
 
-def block(language, containing="", page=README):
-    """The first fenced block of a language that contains a text."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    return next(b for b in blocks if containing in b)
+def blocks(language, page=README):
+    """The fenced blocks of a language."""
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def commands(program):
+    """The README's commands of a program, as words."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith(program)]
 
 
 @pytest.fixture
 def own_task(tmp_path, example, monkeypatch):
-    """The README's three files, with the problems of which it shows the first, and a model."""
+    """The README's recipe with problems, and files to grade."""
     directory = tmp_path / "own"
     directory.mkdir()
     problems = (example.parent / "problems.jsonl").read_text()
-    assert problems.startswith(block("json"))
-    (directory / "problems.jsonl").write_text(problems)
-    (directory / "verifier.py").write_text(block("python", "def grade"))
-    (directory / "recipe.toml").write_text(block("toml"))
-    shutil.copytree(example.parent / "model", directory / "model")
+    (shown,) = map(json.loads, blocks("json"))
+    assert json.loads(problems.splitlines()[0]).keys() == shown.keys()
+    for name in ("train", "test"):
+        (directory / f"{name}.jsonl").write_text(problems)
+    (directory / "recipe.toml").write_text(blocks("toml")[0])
+    (directory / "reward.py").write_text("def reward(response, problem):\n    return 1.0\n")
+    for name, given in {
+        "answers": {"response": "3"},
+        "new": {"reward": 1},
+        "base": {"reward": 0},
+    }.items():
+        row = json.dumps({"problem_id": "a", **given}) + "\n"
+        (directory / f"{name}.jsonl").write_text(row * 2)
     monkeypatch.chdir(directory)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return directory
 
 
-@pytest.fixture(scope="module")
-def base_model(tmp_path_factory):
-    """The quickstart's base model and world."""
-    directory = tmp_path_factory.mktemp("quickstart")
-    world = build_world(directory / "world", seed=0)
-    train_base_model(world, directory / "base_model", seed=0)
-    return directory / "base_model"
+def test_every_command_of_the_package_runs(dph, own_task, speller):
+    found = commands("dph ")
+    verbs = ["recipe", "run", "compare", "report", "presample", "run", "passk", "grade"]
+    assert [words[0] for words in found] == verbs
+    code, checked, err = dph(*found[0])
+    assert code == 0, err
+    assert "a run would fetch the model" in checked
+    recipe = own_task / "recipe.toml"
+    text = recipe.read_text()
+    model = own_task / re.search(r'model\.path = "(.*?)"', text)[1]
+    shutil.copytree(speller, model)  # a directory of its name comes before the Hub
+    (model / "chat_template.jinja").write_text("{{ messages[-1].content }}")
+    size = "steps = 100, problems_per_step = 8, rehearsal_per_step = 8"
+    small = "steps = 1, problems_per_step = 2, samples_per_problem = 2, rehearsal_per_step = 2"
+    assert size in text
+    more = "sampling.max_tokens = 4\nevaluate.samples = 16\n"
+    recipe.write_text(text.replace(size, small) + more)
+    for words in found:
+        code, _, err = dph(*words)
+        assert code == 0, f"{words}\n{err}"
+    assert (own_task / "report.html").is_file()
+    assert "CORRECT" in (own_task / "graded.jsonl").read_text()
+
+
+def test_every_target_of_make_exists():
+    targets = {words[0] for words in commands("make ")}
+    assert {"quickstart", "test"} <= targets
+    for target in targets:
+        done = subprocess.run(
+            ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
-def test_your_own_task_finishes_on_the_base_model_of_the_quickstart(dph, own_task, base_model):
-    shutil.rmtree(own_task / "model")
-    (own_task / "model").symlink_to(base_model)  # as the README links it
-    commands = [line for line in block("sh", "recipe check").splitlines() if line.startswith("dph")]
-    for line in commands:
-        code, out, err = dph(*line.partition("#")[0].split()[1:])
-        assert code == 0, f"{line}\n{err}"
-    assert [line.split()[1] for line in commands] == ["recipe", "run", "compare"]
-    assert "dev" in out
-    assert "baseline" in out
-
-
-@pytest.mark.slow
-def test_the_recipe_of_the_repository_finishes_on_it_too(dph, example, base_model):
-    code, out, err = dph("run", example, "--set", f"model.path={base_model}", "--json")
+def test_the_recipe_of_the_repository_finishes_on_a_model_that_knows_its_words(
+    dph, example, tmp_path
+):
+    world = build_world(tmp_path / "world", seed=0)
+    train_base_model(world, tmp_path / "base_model", seed=0)
+    code, out, err = dph("run", example, "--set", f"model.path={tmp_path}/base_model", "--json")
     assert code == 0, err
     pool = json.loads(out)["pool"]
     assert pool["rehearsal"] >= 1
     assert pool["exploration"] >= 2
 
 
-SMALL = ["steps=1", "problems_per_step=2", "samples_per_problem=2", "rehearsal_per_step=2"]
-
-
-def test_your_own_task_runs_as_shown(dph, own_task):
-    assert dph("recipe", "check", "recipe.toml")[0] == 0
-    words = [word for setting in SMALL for word in ("--set", f"train.{setting}")]
-    words += ["--set", "sampling.max_tokens=4", "--set", "evaluate.samples=16"]
-    code, out, err = dph("run", "recipe.toml", "--out", "run", *words)
-    assert code == 0, err
-    assert "dev" in out
-    assert (own_task / "run" / "evaluation.json").is_file()
-    assert dph("compare", "run")[0] == 0
-
-
 def test_the_library_example_prints_what_it_says():
-    example = doctest.DocTestParser().get_doctest(
-        block("python", ">>>", INDEX), {}, "index", str(INDEX), 0
-    )
+    (block,) = [each for each in blocks("python", INDEX) if ">>>" in each]
+    example = doctest.DocTestParser().get_doctest(block, {}, "index", str(INDEX), 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     assert runner.run(example).failed == 0
 
 
-def test_the_first_command_stands_at_the_top_and_the_front_door_is_short():
+def test_the_front_door_is_short_and_begins_with_a_picture_and_two_commands():
     text = README.read_text(encoding="utf-8")
-    before, _, _ = text.partition("## Does it work?")
-    assert text.splitlines().index("```sh") + 2 <= 15
-    assert len(before.split()) <= 700
+    assert len(text.split()) <= 700
+    assert text.index("![") < text.index("make quickstart") < text.index("make test") < 1200
 
 
 def test_every_file_the_readme_points_to_is_there():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text(encoding="utf-8"))
-    links += re.findall(r"`(src/[^`]+)`", README.read_text(encoding="utf-8"))
-    missing = [link for link in links if not (README.parent / link).exists()]
+    missing = [link for link in links if not (ROOT / link).exists()]
     assert missing == []

@@ -1,23 +1,15 @@
-"""What docs/integrations.md says that each engine can, held to what recipes and tests say."""
+"""What docs/guides/cluster.md says that each engine can, held to what recipes say."""
 
 from pathlib import Path
 from typing import get_args
 
 from dph.recipe.tables import AdapterSettings
 
-ROOT = Path(__file__).parents[2]
+PAGE = Path(__file__).parents[2] / "docs/guides/cluster.md"
 
 
-def cells(about):
-    text = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    (line,) = [line for line in text.splitlines() if line.startswith(f"| {about}")]
-    return [cell.strip() for cell in line.strip("|").split("|")][1:]
-
-
-def test_the_matrix_says_who_trains_adapters():
-    own, trl, verl = cells("adapters (PEFT)")
+def test_the_matrix_names_the_kinds_of_adapters_that_a_recipe_can_have():
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    (line,) = [line for line in lines if line.startswith("| adapters (PEFT)")]
     kinds = get_args(AdapterSettings.model_fields["kind"].annotation)
-    assert own.casefold().startswith(f"yes ({', '.join(kinds)}")
-    engines = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
-    assert "| `model.adapter.kind` | refused | refused |" in engines  # written from the settings
-    assert all("`[model.adapter]` is refused" in cell for cell in (trl, verl))
+    assert line.split("|")[2].strip().casefold() == f"yes ({', '.join(kinds)})"

@@ -164,10 +164,10 @@ def test_a_report_is_written_and_its_place_returned(runs, tmp_path):
 
 
 def test_the_howto_runs_word_by_word(runs, tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs/howto/notebook.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/tutorials/notebook.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quickstart").symlink_to(runs)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(block, "docs/howto/notebook.md", "exec"), names)
+        exec(compile(block, "docs/tutorials/notebook.md", "exec"), names)
     assert {"lost", "counts"} <= names.keys()

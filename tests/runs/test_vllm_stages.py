@@ -150,7 +150,7 @@ def test_a_machine_without_vllm_is_told_before_a_model_is_loaded(
 
 
 def test_the_recipe_in_the_documentation_is_one(tmp_path):
-    document = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs/guides/cluster.md").read_text(encoding="utf-8")
     table = tomllib.loads(document.split("## vLLM")[1].split("```toml\n")[1].split("```")[0])
     recipe = resolve_recipe(table | {"data": {"train": str(tmp_path / "p.jsonl")}})
     assert recipe.sampling.engine == "vllm"

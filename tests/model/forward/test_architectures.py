@@ -1,4 +1,4 @@
-"""docs/architectures.md is what these tests find; DPH_WRITE_DOCS=1 writes it anew."""
+"""The table of docs/performance.md is what these tests find; DPH_WRITE_DOCS=1 writes it anew."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal
 from model_fixtures import *  # noqa: F403
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "architectures.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "performance.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 PROMPTS = [[3, 4, 5, 6, 7, 8]] * 3 + [[9, 10, 11]]
 COMPLETIONS = [[12, 13, 1], [12, 14, 15, 1], [16, 1], [17, 18, 1]]

@@ -6,6 +6,9 @@ has come to hold too much memory is replaced between two requests. No signal han
 of this process, no pickles: it works the same from any thread, from ``asyncio.to_thread`` and
 inside other frameworks' workers. A process that was forked from this one has to make a pool of
 its own.
+
+Libraries measured instead: pebble kills a request within its limit when the machine is busy, loky
+and ``concurrent.futures`` have no limit for a request; all three pickle or import the caller.
 """
 
 import os

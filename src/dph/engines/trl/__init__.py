@@ -1,6 +1,6 @@
 """DPH-RL inside unmodified TRL: ``DPHTrainer`` is ``trl.GRPOTrainer`` plus the rehearsal term.
 
-Needs the extra ``dph-rl[trl]``. docs/integrations.md has a script and what was tested.
+Needs the extra ``dph-rl[trl]``. docs/guides/cluster.md has a script and what was tested.
 """
 
 try:

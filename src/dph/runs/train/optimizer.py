@@ -22,7 +22,7 @@ from dph.recipe.extras import TORCHAO
 # A step of 1e-6 is far below the distance between two neighbouring numbers of bfloat16 at 0.02,
 # which is 6e-5: rounded to the nearest, no weight would ever move. Rounded up or down with the
 # probabilities that make the mean right, it moves by as much as it should on average. Six bytes a
-# parameter, with the gradient, instead of sixteen.
+# parameter, with the gradient, instead of sixteen. bitsandbytes rounds to the nearest.
 #
 # States are those of Dettmers et al., arXiv:2110.02861: codes of 8 bits and a scale for every
 # 256.

@@ -1,4 +1,4 @@
-"""docs/howto/environments.md, word by word: its class and its agent run as they stand there."""
+"""The agent of examples/agent_loop.py runs."""
 
 import os
 import re
@@ -13,13 +13,6 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from scripted_policy import byte_tokenizer
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs/howto/environments.md").read_text("utf-8")
-LONGEST = 66
-
-
-def example(name):
-    (found,) = re.findall(rf"<!-- example: {name} -->\n```python\n(.*?)```", PAGE, re.DOTALL)
-    return found
 
 
 @pytest.fixture
@@ -44,17 +37,9 @@ def model(tmp_path):
     return directory
 
 
-def test_the_agent_is_as_short_as_the_page_says():
-    lines = [line for line in (example("class") + example("agent")).splitlines() if line.strip()]
-    assert len(lines) <= LONGEST
-    assert f"{LONGEST} lines" in PAGE
-
-
-def test_the_class_and_the_agent_run_word_by_word(model, tmp_path):
-    (tmp_path / "counter.py").write_text(example("class"), encoding="utf-8")
-    (tmp_path / "agent.py").write_text(example("agent"), encoding="utf-8")
+def test_the_agent_takes_three_steps(model, tmp_path):
     found = subprocess.run(
-        [sys.executable, "agent.py", str(model)],
+        [sys.executable, str(ROOT / "examples/agent_loop.py"), str(model)],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
         capture_output=True,
