@@ -4,8 +4,8 @@
 
 docs/methods.md has a line for each method (dph.recipe.methods); its last column, the measurements,
 is written by study_pages.py and stays. docs/engines.md has a line for each setting of a recipe
-(dph.engines), docs/graders.md one for each verifier (dph.tasks.verifiers.table). A page is changed
-between its marks only.
+(dph.engines), docs/guides/grading.md one for each verifier (dph.tasks.verifiers.table). A page is
+changed between its marks only.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main() -> None:
     page = (docs / "methods.md").read_text(encoding="utf-8")
     _write(docs / "methods.md", "methods", method_lines(page))
     _write(docs / "engines.md", "engine settings", engine_lines())
-    _write(docs / "graders.md", "verifiers", verifier_lines())
+    _write(docs / "guides" / "grading.md", "verifiers", verifier_lines())
 
 
 def _write(page: Path, name: str, lines: Iterator[list[str]]) -> None:

@@ -38,7 +38,7 @@ class Copy:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "src" / "dph", place / "src" / "dph", ignore=ignored)
         shutil.copytree(ROOT / "recipes", place / "recipes", ignore=ignored)
-        for name in ("docs/methods.md", "docs/engines.md", "docs/graders.md"):
+        for name in ("docs/methods.md", "docs/engines.md", "docs/guides/grading.md"):
             (place / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, place / name)
         (place / "recipe.toml").write_text(RECIPE)
@@ -246,7 +246,7 @@ def test_the_verifier_compares_answers_without_a_gold_and_runs_from_before_go_on
 
 
 def test_the_docs_have_a_line_of_the_verifier_and_of_its_setting(verifier):
-    (line,) = verifier.lines("graders.md", "initials")
+    (line,) = verifier.lines("guides/grading.md", "initials")
     settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
     assert line[1:] == ["the first letters of the response", settings, verb, "yes"]
     (line,) = verifier.lines("engines.md", "data.initials_letters")

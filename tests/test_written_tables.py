@@ -10,7 +10,7 @@ import pytest
 from dph.recipe.methods import METHOD_ROWS
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("methods.md", "engines.md", "graders.md")
+PAGES = ("methods.md", "engines.md", "guides/grading.md")
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def tables(monkeypatch):
 
 
 def test_the_pages_are_what_make_tables_writes(tables, tmp_path, monkeypatch):
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "guides").mkdir(parents=True)
     for page in PAGES:
         shutil.copy(ROOT / "docs" / page, tmp_path / "docs" / page)
     monkeypatch.setattr(sys, "argv", ["written_tables.py", "--root", str(tmp_path)])
