@@ -3,8 +3,7 @@
     python benchmarks/written_tables.py
 
 docs/methods.md has a line for each method (dph.recipe.methods); its last column, the measurements,
-is written by study_pages.py and stays. docs/engines.md has a line for each setting of a recipe
-(dph.engines), docs/guides/grading.md one for each verifier (dph.tasks.verifiers.table). A page is
+stays. docs/guides/grading.md has one for each verifier (dph.tasks.verifiers.table). A page is
 changed between its marks only.
 """
 
@@ -18,8 +17,7 @@ from marked_blocks import write_block
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, resolve_recipe
-from dph.recipe.engines import ENGINES, Row, engine_settings
-from dph.recipe.keys import known_keys
+from dph.recipe.engines import ENGINES
 from dph.recipe.methods import METHOD_ROWS
 from dph.recipe.terms import Method
 from dph.tasks.verifiers.table import VERIFIERS, VerifierRow
@@ -31,7 +29,6 @@ COLUMNS = {
         *("method", "formula", "strength", "source", "cost", "what is stored"),
         *("engines", "when to use it", "what we measured"),
     ),
-    "engine settings": ("setting", "TRL", "verl"),
     "verifiers": ("`data.verifier`", "what it grades", "settings", "files of answers", "agreement"),
 }
 
@@ -43,7 +40,6 @@ def main() -> None:
     docs = parser.parse_args().root / "docs"
     page = (docs / "methods.md").read_text(encoding="utf-8")
     _write(docs / "methods.md", "methods", method_lines(page))
-    _write(docs / "engines.md", "engine settings", engine_lines())
     _write(docs / "guides" / "grading.md", "verifiers", verifier_lines())
 
 
@@ -79,9 +75,7 @@ def _method_cells(name: str, row: Method) -> Iterator[str]:
 def engines_of(method: str) -> str:
     """The engines that train a method: those that do not refuse a recipe with it."""
     able = [engine for engine in ENGINES if _trains(engine, method)]
-    said = "all" if len(able) == len(ENGINES) else ", ".join(able)
-    after = "; the consolidation: own" if "consolidation" in METHODS[method] else ""
-    return said + after
+    return "all" if len(able) == len(ENGINES) else ", ".join(able)
 
 
 def _trains(engine: str, method: str) -> bool:
@@ -90,13 +84,8 @@ def _trains(engine: str, method: str) -> bool:
         "data": {"train": "problems.jsonl"},
         "train": {"engine": engine},
         "method": method,
-        "stores": {
-            name: {"file": "prompts.jsonl"}
-            for name, store in METHODS[method].get("stores", {}).items()
-            if store["prompts"] == "unlabelled"
-        },
     }
-    if METHODS[method].get("self_consistency", {}).get("reward") == "majority":
+    if "self_consistency" in METHODS[method]:
         table["self_consistency"] = {"file": "prompts.jsonl"}
     resolve_recipe({**table, "train": {"engine": "own"}})
     try:
@@ -112,26 +101,6 @@ def _lines_of(page: str, name: str) -> Iterator[list[str]]:
     for line in block.strip().splitlines()[2:]:
         if line.startswith("|"):
             yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-
-
-# Engines.
-
-
-def engine_lines() -> Iterator[list[str]]:
-    """A line for each setting of a recipe: what becomes of it in TRL and in verl."""
-    for key, _ in known_keys():
-        yield [f"`{key}`", *(_setting(engine_settings(engine)[key]) for engine in ("trl", "verl"))]
-
-
-def _setting(row: Row) -> str:
-    text = f"`{row.key}`" if row.kind == "engine" else row.key
-    if row.kind == "other":
-        return f"not read: of {row.key}"
-    if row.only == ():
-        return "refused"
-    if row.only is not None:
-        return f"{text}; only {', '.join(f'`{value!r}`' for value in row.only)}"
-    return text + "".join(f"; not `{value!r}`" for value in row.never)
 
 
 # Verifiers.

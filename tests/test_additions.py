@@ -38,7 +38,7 @@ class Copy:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "src" / "dph", place / "src" / "dph", ignore=ignored)
         shutil.copytree(ROOT / "recipes", place / "recipes", ignore=ignored)
-        for name in ("docs/methods.md", "docs/engines.md", "docs/guides/grading.md"):
+        for name in ("docs/methods.md", "docs/guides/grading.md"):
             (place / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, place / name)
         (place / "recipe.toml").write_text(RECIPE)
@@ -165,8 +165,6 @@ def test_the_docs_have_a_line_of_the_method_and_of_its_parameter(method):
     formula = "A = (r - mean) / mean^power, 0 where mean = 0"
     said = [formula, "`objective.advantage.power`", "arXiv:0000.00000"]
     assert line[1:] == [*said, "-", "-", "all", "rare successes", "not measured"]
-    (line,) = method.lines("engines.md", "objective.advantage.power")
-    assert line[1:] == ["`objective`", "`dph.objective`"]
 
 
 def test_a_penalty_is_a_method_by_its_row_too(tmp_path):
@@ -249,5 +247,3 @@ def test_the_docs_have_a_line_of_the_verifier_and_of_its_setting(verifier):
     (line,) = verifier.lines("guides/grading.md", "initials")
     settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
     assert line[1:] == ["the first letters of the response", settings, verb, "yes"]
-    (line,) = verifier.lines("engines.md", "data.initials_letters")
-    assert line[1:] == ["`reward_funcs`", "evaluation; only `3`"]

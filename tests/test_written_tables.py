@@ -10,7 +10,7 @@ import pytest
 from dph.recipe.methods import METHOD_ROWS
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("methods.md", "engines.md", "guides/grading.md")
+PAGES = ("methods.md", "guides/grading.md")
 
 
 @pytest.fixture
