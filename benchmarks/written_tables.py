@@ -3,8 +3,8 @@
     python benchmarks/written_tables.py
 
 docs/methods.md has a line for each method (dph.recipe.methods); its last column, the measurements,
-stays. docs/guides/grading.md has one for each verifier (dph.tasks.verifiers.table). A page is
-changed between its marks only.
+is written by study_pages.py and stays. docs/guides/grading.md has a line for each verifier
+(dph.tasks.verifiers.table). A page is changed between its marks only.
 """
 
 import argparse

@@ -160,7 +160,7 @@ def test_the_method_computes_its_formula_and_reports_quickstarts_and_studies_kno
     assert found == [advantages, "relative", 0.5, "Relative 0.5", strength]
 
 
-def test_the_docs_have_a_line_of_the_method_and_of_its_parameter(method):
+def test_the_docs_have_a_line_of_the_method(method):
     (line,) = method.lines("methods.md", "relative")
     formula = "A = (r - mean) / mean^power, 0 where mean = 0"
     said = [formula, "`objective.advantage.power`", "arXiv:0000.00000"]
@@ -243,7 +243,7 @@ def test_the_verifier_compares_answers_without_a_gold_and_runs_from_before_go_on
     assert found == [[0, 0, 1, None], [False, True]]
 
 
-def test_the_docs_have_a_line_of_the_verifier_and_of_its_setting(verifier):
+def test_the_docs_have_a_line_of_the_verifier(verifier):
     (line,) = verifier.lines("guides/grading.md", "initials")
     settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
     assert line[1:] == ["the first letters of the response", settings, verb, "yes"]
