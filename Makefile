@@ -133,7 +133,7 @@ dist: $(STAMP)
 release-check: $(STAMP)
 	.ci/release-check
 
-# The tables of docs/methods.md, docs/engines.md and docs/graders.md from the rows of the package.
+# The tables of docs/methods.md and docs/guides/grading.md from the rows of the package.
 tables: $(STAMP)
 	$(BIN)/python lab/benchmarks/written_tables.py
 

@@ -1,4 +1,4 @@
-"""docs/graders.md says what the commands do: its examples are run and its numbers compared."""
+"""docs/guides/grading.md: its examples are run and its numbers compared."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "graders.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "guides" / "grading.md"
 RULES = ("spider", "bird", "strict", "bird_soft_f1", "cartesian")
 
 
@@ -83,19 +83,6 @@ def test_the_outcomes_of_the_code_example(shell, tmp_path):
     outcomes = [json.loads(row)["outcome"] for row in rows]
     said = re.search(r"The outcomes are (.*)\.\n", DOCUMENT.read_text())[1]
     assert outcomes == re.split(r", | and ", said)
-
-
-def test_the_example_of_the_howto(shell, tmp_path):
-    pytest.importorskip("math_verify")
-    page = DOCUMENT.parent / "howto" / "graders.md"
-    found = re.search(r"<!-- example: howto -->\n```sh\n(.*?)```", page.read_text(), re.DOTALL)
-    printed = shell(found[1])
-    assert re.search(r"mean +25\.0 .*\npass@1 +25\.0 ", printed)  # q1: 1 of 2, q2: 0 of 1
-    rows = (tmp_path / "graded.jsonl").read_text().splitlines()
-    outcomes = [json.loads(row)["outcome"] for row in rows]
-    assert outcomes == ["CORRECT", "WRONG", "INVALID"]
-    rows = (tmp_path / "graded-math.jsonl").read_text().splitlines()
-    assert [json.loads(row)["reward"] for row in rows] == [1.0, 0.0]
 
 
 def test_the_example_of_a_verifier_of_ones_own(shell, tmp_path):

@@ -120,8 +120,8 @@ def diagnose(
     """Say which problems and ways of answering a run lost.
 
     The diagnosis also shows what the training log says about it. A problem counts as lost or gained
-    if two draws of one model would hardly ever differ as much; docs/diagnosis.md describes the
-    tests. --json has every problem and every number.
+    if two draws of one model would hardly ever differ as much; docs/guides/diagnosis.md describes
+    the tests. --json has every problem and every number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import terminal_width

@@ -267,7 +267,7 @@ RuleOption = Annotated[
         metavar="RULE",
         parser=_rule,
         help="Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
-        "(see docs/graders.md).",
+        "(see docs/guides/grading.md).",
     ),
 ]
 

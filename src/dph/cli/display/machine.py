@@ -270,7 +270,7 @@ def _hub() -> str:
 
 
 def _confinement() -> str:
-    """Confinement of models' programs on this machine (docs/graders.md)."""
+    """Confinement of models' programs on this machine (docs/guides/grading.md)."""
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     try:

@@ -1,6 +1,6 @@
 """Losses of a run against its initial policy, by ways of answering, and findings in its log.
 
-``diagnose`` reads two evaluations from disk; docs/diagnosis.md has the equations.
+``diagnose`` reads two evaluations from disk; docs/guides/diagnosis.md has the equations.
 """
 
 from typing import TYPE_CHECKING

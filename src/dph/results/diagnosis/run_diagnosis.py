@@ -236,7 +236,7 @@ def _left_out(
     return left
 
 
-# A diagnosis as one JSON document (docs/artefacts.md).
+# A diagnosis as one JSON document (docs/files.md).
 
 SCHEMA = 1
 

@@ -1,7 +1,8 @@
 """The answers of every run to every problem of a set, in columns, equal ones as one with a count.
 
 An index holds what the list of problems is filtered and sorted by. The texts follow in pieces of
-neighbouring problems, which the page reads one by one. docs/report.md has the columns.
+neighbouring problems, each text once, which the page reads one by one. A run's columns are numbers
+of texts and of names in the index.
 """
 
 import base64

@@ -78,7 +78,7 @@ def set_summary(
     retention_k: int = RETENTION_K,
     resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
-    """The object of one set in evaluation.json (docs/artefacts.md): fractions in [0, 1].
+    """The object of one set in evaluation.json (docs/files.md): fractions in [0, 1].
 
     None where nothing is known: greedy without a greedy answer, keep and explore without a base
     model, effective_styles without a style classifier.

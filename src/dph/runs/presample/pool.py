@@ -8,7 +8,7 @@
       ungradable.parquet   problem_id, outcome, reason
       samples.parquet      every sample drawn with its verdict
 
-What the columns hold stands in docs/artefacts.md.
+What the columns hold stands in docs/files.md.
 """
 
 from collections.abc import Mapping, Sequence

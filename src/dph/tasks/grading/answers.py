@@ -37,7 +37,7 @@ def grade_sql(
         databases: the database of each, or one for all: an SQLite file, or a directory
             ``<name>`` that holds ``<name>.sqlite``.
         rule: when two results are equal: spider, bird, bird_soft_f1, strict or cartesian
-            (docs/graders.md).
+            (docs/guides/grading.md).
         workers: worker processes.
         timeout: seconds for one statement.
 
@@ -117,7 +117,7 @@ def grade_code(
     timeout: float = 5.0,
     memory_mb: int = 1000,
 ) -> list[Verdict]:
-    """Run Python programs against tests, each in a confined process (docs/graders.md).
+    """Run Python programs against tests, each in a confined process (docs/guides/grading.md).
 
         verdicts = grade_code(["def add(a, b): return a + b"], {"tests": "assert add(1, 2) == 3"})
 

@@ -56,7 +56,7 @@ class VerifierRow:
 
     Attributes:
         path: import path of the class.
-        summary: its line in docs/graders.md.
+        summary: its line in docs/guides/grading.md.
         settings: by their keys in a recipe's ``[data]``.
         takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
         gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''

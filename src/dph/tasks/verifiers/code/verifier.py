@@ -41,8 +41,8 @@ class CodeVerifier(Closing):
         without: parts of the confinement to leave out, of dph._processes.sandbox.confinement.PARTS.
 
     Attributes:
-        missing: what this machine does not offer of the confinement; docs/graders.md says what
-            that means.
+        missing: what this machine does not offer of the confinement; docs/guides/grading.md
+            says what that means.
 
     Raises:
         SettingsError: a number is out of range, or this is not Linux.
