@@ -36,12 +36,12 @@ def checked(tree: ast.Module, name: str) -> Checked:
 
     ``name`` is its file's in tracebacks.
     """
-    inside = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While | ast.If)]
-    may_skip = any(is_check(each) for node in inside for each in ast.walk(node) if each is not node)
+    inside = [n for n in walk(tree) if isinstance(n, ast.For | ast.While | ast.If)]
+    may_skip = any(is_check(each) for node in inside for each in walk(node) if each is not node)
     is_setup = all(isinstance(each, _SETUP) or is_docstring(each) for each in tree.body)
     functions = [each.name for each in tree.body if is_test(each)]
     counting = _Counting()
-    tree = ast.fix_missing_locations(counting.visit(tree))
+    tree = counting.visit(tree)
     return Checked(
         code=compile(tree, name, "exec", optimize=0),
         checks=counting.checks,
@@ -52,6 +52,25 @@ def checked(tree: ast.Module, name: str) -> Checked:
 
 
 _SETUP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Assign, ast.AnnAssign)
+
+
+def walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but the parts of data: lists of numbers may be very long."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not is_data(node):
+            waiting += ast.iter_child_nodes(node)
+
+
+def is_data(node: ast.AST) -> bool:
+    """Whether a node is a constant, or a container of such."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return all(map(is_data, node.elts))
+    if isinstance(node, ast.Dict):
+        return all(each and is_data(each) for each in (*node.keys, *node.values))
+    return isinstance(node, ast.Constant | ast.expr_context)
 
 
 def is_check(node: ast.AST) -> bool:
@@ -65,7 +84,7 @@ def is_check(node: ast.AST) -> bool:
         return of_numpy or (function is not None and last_name(function) == "raises")
     if isinstance(node, ast.Assert):
         return not isinstance(node.test, ast.Constant)
-    return isinstance(node, ast.With | ast.Try)
+    return isinstance(node, ast.With)
 
 
 def _may_fail(branch: ast.stmt) -> bool:
@@ -104,20 +123,18 @@ class _Counting(ast.NodeTransformer):
         self.checks = 0
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        for field in ("body", "orelse", "finalbody"):
+        for field in ("body", "orelse"):
             statements = getattr(node, field, None)
             if isinstance(statements, list):
                 setattr(node, field, list(self._statements(statements)))
-        for handler in getattr(node, "handlers", ()):
-            handler.body = list(self._statements(handler.body))
         return node
 
     def _statements(self, statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         for each in statements:
             if isinstance(each, ast.FunctionDef) and is_test(each):
-                self.checks += any(isinstance(n, ast.Return) and n.value for n in ast.walk(each))
+                self.checks += any(isinstance(n, ast.Return) and n.value for n in walk(each))
             if is_check(each):
                 self.checks += 1
                 told = ast.Expr(ast.Call(ast.Name(REACHED, ast.Load()), [], []))
-                yield ast.copy_location(told, each)
+                yield ast.fix_missing_locations(ast.copy_location(told, each))
             yield self.generic_visit(each) if isinstance(each, ast.stmt) else each

@@ -16,8 +16,6 @@ form                                      what is run
 ``with pytest.raises(ValueError):``       for Python's own exceptions; also ``match``
 ``pytest.approx``, ``math.isclose``       as there
 ``if f(2) != 3: raise ...``               a condition that fails is a check
-``try: f(-1); assert False``              ``except ValueError``: an exception that has to come
-``Solution().f(2)``                       a method of a new object without arguments
 ``cases``                                 arguments and what is returned; standard input and output
 ========================================= ==========================================================
 
@@ -30,9 +28,9 @@ that nobody defines. Refused, by these names:
   ``MODULES``
 * ``a coroutine``, ``a generator``, ``a match``, ``a deletion``, ``a global variable``, ``an
   assignment within an expression``
-* ``a with statement``, ``a try statement`` that are not as above
-* ``an argument that is looked at again``, ``a returned value that the tests change``
-  (dph._processes.sandbox.given)
+* ``a try statement``, ``a with statement`` that is not as above
+* ``an argument that is looked at again`` (dph._processes.sandbox.given), ``a returned value that
+  the tests change``
 * ``an attribute of an object``: what no plain value has
 * ``an identity``: ``is`` between values
 * ``a function given to the program``, ``an iterator given to the program``, ``a function of the
@@ -49,10 +47,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import NoReturn
 
-from dph._processes.sandbox.checks import Checked, checked, fails, is_check, is_test, last_name
+from dph._processes.sandbox.checks import Checked, checked, is_test, last_name, walk
 from dph._processes.sandbox.given import looked_at_again
 from dph._processes.sandbox.names import (
     MODULES,
@@ -60,7 +56,6 @@ from dph._processes.sandbox.names import (
     TAKE_FUNCTIONS,
     Names,
     TaskError,
-    is_new_object,
     refuse,
 )
 from dph._processes.sandbox.pytest_stand_in import stand_in
@@ -71,7 +66,7 @@ _KINDS = {
     ast.ClassDef: "a class",
     ast.Match: "a match",
     ast.Delete: "a deletion",
-    ast.TryStar: "a try statement",
+    **dict.fromkeys((ast.Try, ast.TryStar), "a try statement"),
     ast.NamedExpr: "an assignment within an expression",
     **dict.fromkeys((ast.Global, ast.Nonlocal), "a global variable"),
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator"),
@@ -90,6 +85,11 @@ _NUMPY = ("ndarray", "generic")
 _VALUES = (*TYPES.values(), random.Random, re.Pattern, re.Match)
 _ATTRIBUTES = frozenset({"value", "match"}).union(*map(dir, _VALUES))
 """What values have, and what ``raises`` gives."""
+_CHANGES = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add"}
+    | {"discard", "setdefault", "popitem", "appendleft", "popleft", "rotate", "fill", "shuffle"}
+    | {"heapify", "heappush", "heappop", "insort"}
+)
 _MAKE_ITERATORS = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed"})
 
 
@@ -139,24 +139,20 @@ class _Forms:
 
     def __init__(self, trees: Sequence[ast.Module], names: Names) -> None:
         self._names = names
-        self._returned = names.returned(trees) - names.functions
         self._attributes = _ATTRIBUTES | {n for kind in _numpy_types() for n in dir(kind)}
         for tree in trees:
             self._require(tree)
         known = names.program | names.candidates | names.functions | names.modules
         tree = ast.Module(body=[each for tree in trees for each in tree.body], type_ignores=[])
-        form, name = looked_at_again(tree, names.is_call, known)
-        if name:
-            refuse(f"{form}: {name}")
+        if name := looked_at_again(tree, names.is_call, known):
+            refuse(f"an argument that is looked at again: {name}")
 
     def _require(self, tree: ast.Module) -> None:
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
         if twice := [name for name in names if names.count(name) > 1]:
             refuse(f"two functions of one name: {twice[0]}")
-        holders = {
-            id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
-        }
-        for node in ast.walk(tree):
+        holders = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+        for node in walk(tree):
             if isinstance(node, ast.Constant | ast.expr_context | ast.List | ast.Tuple):
                 continue
             if kind := _KINDS.get(type(node)):
@@ -168,8 +164,6 @@ class _Forms:
                     self._require_function(node, holders[id(node)])
                 case ast.With():
                     self._require_raises(node)
-                case ast.Try():
-                    _require_expected(node)
                 case ast.Name():
                     self._require_name(node, holders)
                 case ast.Attribute():
@@ -180,11 +174,18 @@ class _Forms:
                     self._require_open(node)
                 case ast.Call():
                     self._require_call(node)
+                case ast.AugAssign(value=ast.Constant()):
+                    pass
+                case ast.AugAssign(target=target):
+                    self._require_own(target, node)
+                case ast.Subscript(ctx=ast.Store(), value=value):
+                    self._require_own(value, node)
 
     def _require_import(self, node: ast.Import | ast.ImportFrom) -> None:
         named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in named or [each.name for each in node.names]:
-            if name.partition(".")[0] not in MODULES | SOLUTION_MODULES:
+            from_program = bool(named) and name in SOLUTION_MODULES
+            if name.partition(".")[0] not in MODULES and not from_program:
                 refuse(f"an import of {name}")
         if named == ["pytest"]:
             for each in node.names:
@@ -228,19 +229,11 @@ class _Forms:
             call.func is not node and last_name(call.func) not in TAKE_FUNCTIONS
         ):
             refuse("a function of the program that is not called", call)
-        if node.id[:1].isupper() and call.func is node:
-            self._require_no_class(call, holders)
-
-    def _require_no_class(self, call: ast.Call, holders: Mapping[int, ast.AST]) -> None:
-        """Refuse a class by its name, but MBPP's functions and a method of a new object."""
-        holder = holders[id(call)]
-        if is_new_object(call):
-            is_run = isinstance(holder, ast.Attribute) and isinstance(holders[id(holder)], ast.Call)
-        else:
-            calls = [each for each in ast.walk(holder) if self._names.is_call(each)]
-            is_run = isinstance(holder, ast.Compare) and len(calls) == 1
-        if not is_run:
-            refuse("a class", call)
+        if node.id[:1].isupper() and call.func is node:  # a class, or one of MBPP's functions
+            holder = holders[id(call)]
+            calls = [each for each in walk(holder) if self._names.is_call(each)]
+            if not isinstance(holder, ast.Compare) or len(calls) > 1 or not call.args:
+                refuse("a class", call)
 
     def _require_attribute(self, node: ast.Attribute) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -280,8 +273,15 @@ class _Forms:
         function = node.func
         if not isinstance(function, ast.Name | ast.Attribute):
             refuse("a function that is returned", node)
-        if isinstance(function, ast.Name) and function.id in self._returned:
+        if (
+            isinstance(function, ast.Name)
+            and function.id in self._names.returned - self._names.functions
+        ):
             refuse("a function that is returned", node)
+        if last_name(function) in _CHANGES:
+            base = [function.value] if isinstance(function, ast.Attribute) else []
+            for each in (*base, *node.args[:1]):
+                self._require_own(each, node)
         if last_name(function) == "raises":
             _require_exceptions(node.args[0] if node.args else None, node)
         if self._names.is_function(function):
@@ -291,6 +291,11 @@ class _Forms:
                 is_made = isinstance(each, ast.Call) and last_name(each.func) in _MAKE_ITERATORS
                 if is_made or isinstance(each, ast.GeneratorExp):
                     refuse("an iterator given to the program", node)
+
+    def _require_own(self, changed: ast.expr, node: ast.AST) -> None:
+        """Refuse a change of what the program returned: it may keep it, and return it again."""
+        if isinstance(changed, ast.Name) and changed.id in self._names.returned:
+            refuse("a returned value that the tests change", node)
 
     def _is_callable(self, node: ast.AST) -> bool:
         name = node.id if isinstance(node, ast.Name) else ""
@@ -315,37 +320,14 @@ def _require_equality(node: ast.Compare) -> None:
                 refuse("an identity", node)
 
 
-def _require_exceptions(node: ast.expr | None, where: ast.AST, *, narrow: bool = False) -> None:
-    """Refuse other exceptions than Python's own; ``narrow``: also those that catch assertions."""
+def _require_exceptions(node: ast.expr | None, where: ast.AST) -> None:
+    """Refuse other exceptions than Python's own."""
     for each in node.elts if isinstance(node, ast.Tuple) else [node]:
         kind = getattr(builtins, each.id, None) if isinstance(each, ast.Name) else None
         if not (isinstance(kind, type) and issubclass(kind, Exception)) or issubclass(
             kind, StopIteration | StopAsyncIteration
         ):
             refuse("an exception that is none of Python's own", where)
-        if narrow and issubclass(AssertionError, kind):
-            refuse("a try statement", where)
-
-
-def _require_expected(node: ast.Try) -> None:
-    """Refuse all but an exception that has to come."""
-    ending = [*node.body, *node.orelse][-1]
-    checks = [each for each in ast.walk(node) if isinstance(each, ast.stmt) and is_check(each)]
-    inside = [each for part in node.handlers for each in ast.walk(part)]
-    if node.finalbody or not fails(ending) or _raises_other(ending):
-        refuse("a try statement", node)
-    if any(each is not node and each not in inside for each in checks):
-        refuse("a try statement", node)
-    for handler in node.handlers:
-        _require_exceptions(handler.type, node, narrow=True)
-
-
-def _raises_other(statement: ast.stmt) -> bool:
-    """Whether a statement raises something else than an assertion does."""
-    raised = statement.exc if isinstance(statement, ast.Raise) else None
-    raised = raised.func if isinstance(raised, ast.Call) else raised
-    is_assertion = isinstance(raised, ast.Name) and raised.id == "AssertionError"
-    return isinstance(statement, ast.Raise) and not is_assertion
 
 
 def _given(call: ast.Call) -> Iterator[ast.AST]:
@@ -366,7 +348,7 @@ def _without_classes(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             continue
         functions = [n for n in each.body if isinstance(n, ast.FunctionDef)]
         selves = [n.args.args[0].arg if n.args.args else "" for n in functions]
-        used = {n.id for n in ast.walk(each) if isinstance(n, ast.Name)}
+        used = {n.id for n in walk(each) if isinstance(n, ast.Name)}
         others = [
             n for n in each.body if n not in functions and not isinstance(n, ast.Expr | ast.Pass)
         ]

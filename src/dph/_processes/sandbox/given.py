@@ -8,17 +8,18 @@ that was assigned anew; a value that cannot change.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dph._processes.sandbox.checks import is_test, last_name
+from dph._processes.sandbox.checks import is_data, is_test, last_name, walk
 
 Key = tuple[int, str]
 """The function that a name belongs to, as the number of its node (0: none), and the name."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_FUNCTIONS = (ast.FunctionDef, ast.Lambda)
-_LOOPS = (ast.For, ast.While, *_COMPREHENSIONS, *_FUNCTIONS)
-_BLOCKS = (*_LOOPS, ast.If, ast.With, ast.Try, ast.ExceptHandler)
+_LOOPS = (ast.For, ast.While, *_COMPREHENSIONS, ast.FunctionDef, ast.Lambda)
+_BLOCKS = (*_LOOPS, ast.If, ast.With)
 _PLAIN = frozenset(
     {"len", "int", "float", "str", "bool", "abs", "round", "ord", "chr", "repr", "range", "hash"}
     | {"hex", "bin", "oct", "pow", "divmod", "bytes", "complex", "isinstance", "type", "format"}
@@ -27,13 +28,7 @@ _PLAIN = frozenset(
     | {"any", "startswith", "endswith", "count", "index", "isclose", "title", "capitalize"}
 )
 """Functions whose results cannot change, and hold nothing that can."""
-_COPIES = _PLAIN | {"deepcopy", "print"}
 _SAME_ELEMENTS = frozenset({"enumerate", "zip", "sorted", "list", "tuple", "reversed", "set"})
-_CHANGES = frozenset(
-    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add"}
-    | {"discard", "setdefault", "popitem", "appendleft", "popleft", "rotate", "fill", "shuffle"}
-    | {"heapify", "heappush", "heappop", "insort"}
-)
 
 
 class _Event(NamedTuple):
@@ -50,8 +45,8 @@ class _Event(NamedTuple):
 
 def looked_at_again(
     tree: ast.Module, is_call: Callable[[ast.AST], bool], functions: frozenset[str]
-) -> tuple[str, str]:
-    """Why tests would see what a call changed, and the name of what they see; two '' if not.
+) -> str:
+    """The name of an argument that is looked at after a call of the program; '' if there is none.
 
     Args:
         tree: all tests.
@@ -60,13 +55,11 @@ def looked_at_again(
     """
     events = _Events(is_call, functions)
     events.visit(tree)
+    events.sort()
     for place, event in enumerate(events.found):
-        if event.kind == "give" and not events.cannot_change(event.key):
-            related = events.related(event.key)
-            others = ((n, e) for n, e in enumerate(events.found) if e.key in related)
-            if events.is_given_again(place) or any(events.sees(place, *each) for each in others):
-                return "an argument that is looked at again", event.key[1]
-    return "a returned value that the tests change", events.changed_value()
+        if event.kind == "give" and not events.cannot_change(event.key) and events.is_seen(place):
+            return event.key[1]
+    return ""
 
 
 class _Events:
@@ -76,38 +69,49 @@ class _Events:
         self._is_call = is_call
         self._functions = functions
         self._path: list[ast.AST] = []
-        self._scopes: list[tuple[int, frozenset[str]]] = []
+        self._scopes: list[tuple[int, set[str]]] = []
         self._gives = False
         self.found: list[_Event] = []
         self._values: dict[Key, list[tuple[ast.expr | None, bool]]] = {}
         self._parts: set[tuple[Key, Key]] = set()
-        self._changes: list[tuple[int, Key, tuple[ast.AST, ...]]] = []
-        self._calls: list[tuple[int, tuple[ast.AST, ...]]] = []
-        self._fresh: set[Key] = set()
+        self._places: dict[Key, list[int]] = defaultdict(list)
+        self._users: dict[Key, set[int]] = defaultdict(set)
 
     def visit(self, node: ast.AST) -> None:
         """Note the names in a node."""
-        if isinstance(node, ast.Constant | ast.Raise):  # a failing test may show what it likes
-            return
-        if isinstance(node, ast.Name):
-            if node.id not in self._functions:
-                self._note(node)
-        elif isinstance(node, ast.Assert):
-            self._inside(node, [node.test])
-        elif isinstance(node, ast.Call):
-            self._visit_call(node)
-        elif isinstance(node, _FUNCTIONS):
-            self._visit_function(node)
-        elif isinstance(node, ast.For | ast.comprehension):
-            self._visit_loop(node)
-        elif isinstance(node, _COMPREHENSIONS):
-            self._visit_comprehension(node)
-        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value:
-            self._visit_assignment(node)
-        else:
-            self._inside(node, ast.iter_child_nodes(node))
+        match node:
+            case ast.Raise():  # a failing test may show what it likes
+                pass
+            case ast.List() | ast.Tuple() | ast.Dict() | ast.Constant() if is_data(node):
+                pass
+            case ast.Name():
+                if node.id not in self._functions:
+                    self._note(node)
+            case ast.Assert():
+                self._inside(node, [node.test])
+            case ast.Call():
+                self._visit_call(node)
+            case ast.FunctionDef() | ast.Lambda():
+                self._visit_function(node)
+            case ast.For():
+                self.visit(node.iter)
+                self._bind(node.target, node.iter, are_parts=True)
+                self._inside(node, [node.target, *node.body, *node.orelse])
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self._visit_comprehension(node)
+            case ast.Assign(value=value, targets=targets):
+                self._inside(node, [value, *targets])
+                for target in targets:
+                    self._bind(target, value, are_parts=not isinstance(target, ast.Name))
+                    self._bind(targets[0], target, are_parts=False)
+            case ast.AugAssign(value=value, target=ast.Name(id=name)):
+                self._inside(node, [value])
+                self._values.setdefault(self._key(name), []).append((value, False))
+                self.found.append(_Event("use", self._key(name), tuple(self._path)))
+            case _:
+                self._inside(node, ast.iter_child_nodes(node))
 
-    def _inside(self, node: ast.AST, children: Iterator[ast.AST] | Sequence[ast.AST]) -> None:
+    def _inside(self, node: ast.AST, children: Iterable[ast.AST]) -> None:
         self._path.append(node)
         for child in children:
             self.visit(child)
@@ -115,269 +119,203 @@ class _Events:
 
     def _note(self, node: ast.Name) -> None:
         kind = "bind" if isinstance(node.ctx, ast.Store) else "give" if self._gives else "use"
-        holder = self._path[-1] if self._path else None
-        indexed = isinstance(holder, ast.Subscript) and isinstance(holder.slice, ast.Constant)
-        part = holder.slice.value if indexed else None  # type: ignore[union-attr,attr-defined]
-        if indexed and not isinstance(holder.ctx, ast.Load):  # type: ignore[union-attr]
-            self._change(self._key(node.id))
-        self.found.append(_Event(kind, self._key(node.id), tuple(self._path), part))
-
-    def _change(self, key: Key) -> None:
-        self._changes.append((len(self.found), key, tuple(self._path)))
+        match self._path[-1]:
+            case ast.Subscript(value=value, slice=ast.Constant(value=part)) if value is node:
+                self.found.append(_Event(kind, self._key(node.id), tuple(self._path), part))
+            case _:
+                self.found.append(_Event(kind, self._key(node.id), tuple(self._path)))
 
     def _key(self, name: str) -> Key:
         return next(((n, name) for n, local in reversed(self._scopes) if name in local), (0, name))
 
     def _visit_call(self, node: ast.Call) -> None:
-        function, gives = node.func, self._gives
-        name = last_name(function)
-        if isinstance(function, ast.Attribute):
-            base = function.value
-            changed = [base, *node.args[:1]] if name in _CHANGES else []
-            for each in changed:
-                if isinstance(each, ast.Name):
-                    self._change(self._key(each.id))
-            self._inside(node, [function])
+        name, gives = last_name(node.func), self._gives
         if name == "print":
             return
-        arguments = [*node.args, *(each.value for each in node.keywords)]
         if self._is_call(node):
             self._gives = True
-        elif name in _COPIES and name not in self._functions:
+        elif self._is_new(node):
             self._gives = False
-        self._inside(node, arguments)
+        function = [node.func] if isinstance(node.func, ast.Attribute) else []
+        self._inside(node, [*function, *node.args, *(each.value for each in node.keywords)])
         self._gives = gives
-        if self._is_call(node):
-            self._calls.append((len(self.found), tuple(self._path)))
+
+    def _is_new(self, node: ast.AST) -> bool:
+        """Whether a call makes something that shares nothing with what it is given."""
+        name = last_name(node.func) if isinstance(node, ast.Call) else ""
+        return name in _PLAIN | {"deepcopy"} and name not in self._functions
 
     def _visit_function(self, node: ast.FunctionDef | ast.Lambda) -> None:
-        body = node.body if isinstance(node.body, list) else [node.body]
-        taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        taken += [each for each in (node.args.vararg, node.args.kwarg) if each]
-        inside = [n for each in body for n in ast.walk(each) if isinstance(n, ast.Name)]
-        local = {each.arg for each in taken}
-        local |= {each.id for each in inside if isinstance(each.ctx, ast.Store)}
-        self._inside(node, [each for each in (*node.args.defaults, *node.args.kw_defaults) if each])
-        self._scopes.append((id(node), frozenset(local)))
-        rows = _parameters(node)
+        taken = [each for each in walk(node.args) if isinstance(each, ast.arg)]
+        names = (n for n in walk(node) if isinstance(n, ast.Name))
+        local = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {a.arg for a in taken}
+        self._inside(node, [node.args])
+        rows = _rows(node)
+        held = {name: set(map(self._key, self._names(row))) for name, row in rows.items()}
+        self._scopes.append((id(node), local))
         for each in taken:
             key = (id(node), each.arg)
-            if each.arg in rows:
-                self._parts |= {(key, self._key(name)) for name in self._names(rows[each.arg])}
             self.found.append(_Event("bind", key, (*self._path, node)))
             self._values.setdefault(key, []).append((rows.get(each.arg), True))
-        self._inside(node, body)
+            self._parts |= {(key, other) for other in held.get(each.arg, ())}
+        self._inside(node, node.body if isinstance(node, ast.FunctionDef) else [node.body])
         self._scopes.pop()
 
-    def _visit_loop(self, node: ast.For | ast.comprehension) -> None:
-        self.visit(node.iter)
-        rest = [*node.body, *node.orelse] if isinstance(node, ast.For) else node.ifs
-        self._inside(node, [node.target])
-        self._bind(node.target, node.iter, are_parts=True)
-        self._inside(node, rest)
-
-    def _visit_comprehension(self, node: ast.AST) -> None:
-        first, *others = node.generators  # type: ignore[attr-defined]
+    def _visit_comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    ) -> None:
+        first, *others = node.generators
         self.visit(first.iter)
-        names = ("key", "value") if isinstance(node, ast.DictComp) else ("elt",)
-        self._path.append(node)
-        self.visit(first.target)
-        self._bind(first.target, first.iter, are_parts=True)
-        for each in (*first.ifs, *others, *(getattr(node, name) for name in names)):
-            self.visit(each)
-        self._path.pop()
-
-    def _visit_assignment(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        value = node.value
-        if value is None:
-            return
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            key = self._key(node.target.id)
-            self.found.append(_Event("use", key, (*self._path, node)))
-            if not self._is_plain(value):
-                self._change(key)
-        self._inside(node, [value, *targets])
-        for target in targets:
-            self._bind(target, value, are_parts=not isinstance(target, ast.Name))
+        parts: list[ast.AST] = [first.target, *first.ifs]
+        for each in others:
+            parts += [each.iter, each.target, *each.ifs]
+        for each in node.generators:
+            self._bind(each.target, each.iter, are_parts=True)
+        elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._inside(node, [*parts, *elements])
 
     def _bind(self, target: ast.AST, value: ast.expr, *, are_parts: bool) -> None:
-        """Note what a name's value is, or is a part of, and what it may be looked at by."""
-        for part, source, is_part in _pairs(target, value, are_parts):
-            is_fresh = any(map(self._is_call, ast.walk(source)))
-            held = set() if self._is_plain(source) else set(map(self._key, self._names(source)))
-            for each in ast.walk(part):
-                if isinstance(each, ast.Name):
-                    key = self._key(each.id)
-                    self._values.setdefault(key, []).append((source, is_part))
-                    self._parts |= {(key, other) for other in held}
-                    if not is_part:
-                        self._parts |= {(other, key) for other in held}
-                    if is_fresh:
-                        self._fresh.add(key)
+        """Note what a name's value is, or is a part of."""
+        held = set(map(self._key, self._names(value)))
+        for each in walk(target):
+            if isinstance(each, ast.Name):
+                key = self._key(each.id)
+                self._values.setdefault(key, []).append((value, are_parts))
+                self._parts |= {(key, other) for other in held}
+                self._parts |= set() if are_parts else {(other, key) for other in held}
 
     def _names(self, node: ast.AST) -> Iterator[str]:
         """Names whose values an expression may hold: not what calls make of them."""
         if isinstance(node, ast.Name):
             yield node.id
-        is_new = isinstance(node, ast.Call) and last_name(node.func) in _COPIES - self._functions
-        if not is_new and not self._is_call(node):
+        if not is_data(node) and not self._is_new(node) and not self._is_call(node):
             for each in ast.iter_child_nodes(node):
                 yield from self._names(each)
 
-    # What cannot change.
+    def sort(self) -> None:
+        """Note the places of each name, and the functions that use it."""
+        for place, event in enumerate(self.found):
+            self._places[event.key].append(place)
+            if event.kind != "bind":
+                self._users[event.key].add(id(_function(event.path)))
 
     def cannot_change(self, key: Key, known: frozenset[Key] = frozenset()) -> bool:
         """Whether all values of a name are numbers, texts and the like."""
         values = self._values.get(key, [(None, False)])
         return key in known or all(
-            value is not None
-            and (self._has_plain if are_parts else self._is_plain)(value, known | {key})
+            value is not None and self._is_plain(value, are_parts, known | {key})
             for value, are_parts in values
         )
 
-    def _is_plain(self, node: ast.expr, known: frozenset[Key] = frozenset()) -> bool:
-        if isinstance(node, ast.Name):
-            return any(
-                key[1] == node.id and self.cannot_change(key, known)
-                for key in (self._key(node.id), *known)
-            )
-        if isinstance(node, ast.Call):
-            name = last_name(node.func)
-            return name in _PLAIN and name not in self._functions
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Compare):
-            return True
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.UnaryOp):
-            parts = [node.operand]
-        elif isinstance(node, ast.BinOp):
-            parts = [node.left, node.right]
-        elif isinstance(node, ast.BoolOp):
-            parts = node.values
-        elif isinstance(node, ast.IfExp):
-            parts = [node.body, node.orelse]
-        elif isinstance(node, ast.Tuple):
-            parts = node.elts
-        elif isinstance(node, ast.Subscript):
-            parts = [node.value]
-        return bool(parts) and all(self._is_plain(each, known) for each in parts)
+    def _is_plain(self, node: ast.expr, of_parts: bool, known: frozenset[Key]) -> bool:
+        """Whether a value cannot change, or none of its parts."""
+        match node:
+            case ast.Constant() | ast.JoinedStr() | ast.Compare():
+                return True
+            case ast.Name(id=name):
+                keys = {key for key in self._values if key[1] == name}
+                if keys <= known:
+                    return bool(keys)
+                values = [each for key in keys for each in self._values[key]]
+                return all(
+                    value is not None and self._is_plain(value, of_parts or part, known | keys)
+                    for value, part in values
+                )
+            case ast.Call():
+                is_same = of_parts and last_name(node.func) in _SAME_ELEMENTS
+                is_plain = is_same and all(self._is_plain(e, True, known) for e in node.args)
+                return is_plain or (self._is_new(node) and last_name(node.func) != "deepcopy")
+            case ast.List() | ast.Set() if of_parts:
+                return all(self._is_plain(each, False, known) for each in node.elts)
+            case ast.Tuple():
+                return all(self._is_plain(each, False, known) for each in node.elts)
+            case ast.UnaryOp() | ast.BinOp() | ast.BoolOp() | ast.IfExp() | ast.Subscript():
+                parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+                return all(self._is_plain(each, of_parts, known) for each in parts)
+        return False
 
-    def _has_plain(self, node: ast.expr, known: frozenset[Key] = frozenset()) -> bool:
-        """Whether no element of a container can change."""
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            return all(self._is_plain(each, known) for each in node.elts)
-        if isinstance(node, ast.Dict):
-            return all(each and self._is_plain(each, known) for each in node.values)
-        if isinstance(node, ast.Name):
-            values = self._values.get(self._key(node.id), [(None, False)])
-            return all(
-                each is not None and not are_parts and self._has_plain(each, known)
-                for each, are_parts in values
-            )
-        if isinstance(node, ast.Call):
-            name = last_name(node.func)
-            if name in ("items", "keys", "values") and isinstance(node.func, ast.Attribute):
-                return self._has_plain(node.func.value, known)
-            if name in _SAME_ELEMENTS:
-                return all(self._has_plain(each, known) for each in node.args)
-        return self._is_plain(node, known)
-
-    # What is looked at again.
-
-    def related(self, key: Key) -> set[Key]:
+    def _related(self, key: Key) -> set[Key]:
         """A name, those of what it is a part of, and those of its parts."""
         found = set()
         for up, down in ((0, 1), (1, 0)):
-            waiting = [key]
+            waiting = {key}
             while waiting:
-                one = waiting.pop()
-                found.add(one)
-                waiting += [p[down] for p in self._parts if p[up] == one and p[down] not in found]
+                found |= waiting
+                waiting = {p[down] for p in self._parts if p[up] in waiting} - found
         return found
 
-    def is_given_again(self, place: int) -> bool:
-        """Whether a loop gives an argument twice."""
-        path = self.found[place].path
-        loops = [each for each in path if isinstance(each, _LOOPS) and not is_test(each)]
-        return any(not self._is_bound(place, loop) for loop in loops)
+    def is_seen(self, place: int) -> bool:
+        """Whether another place sees what a call did to the argument at ``place``, or gives it."""
+        given, function = self.found[place], _function(self.found[place].path)
+        loops = _loops(given.path)
+        if any(not self._is_bound(place, loop) for loop in loops):
+            return True
+        related = self._related(given.key)
+        if any(self._users[key] - {id(None), id(function)} for key in related):
+            return True
+        others = self._places[given.key]
+        if len(related) > 1:
+            others = sorted(n for key in related for n in self._places[key])
+        for other in others if loops else others[bisect(others, place) :]:
+            if self._sees(place, other):
+                return True
+            if len(related) == 1 and self._is_anew(place, other):
+                return False  # whatever comes
+        return False
 
-    def sees(self, place: int, other: int, event: _Event) -> bool:
-        """Whether another place sees what the call at ``place`` did to its argument."""
-        given = self.found[place]
-        if place == other or event.kind == "bind" or not self._may_be_one(given, event):
+    def _is_anew(self, place: int, other: int) -> bool:
+        """Whether all that comes after a call comes after an assignment, too."""
+        if other < place or self.found[other].kind != "bind":
+            return False
+        block = self._block(other)
+        is_whole = isinstance(block[-1], ast.Module | ast.FunctionDef)
+        return is_whole and block == self.found[place].path[: len(block)]
+
+    def _sees(self, place: int, other: int) -> bool:
+        given, event = self.found[place], self.found[other]
+        is_other = given.key == event.key and None not in (given.part, event.part)
+        if place == other or event.kind == "bind" or (is_other and given.part != event.part):
             return False
         common = [a for a, b in zip(given.path, event.path, strict=False) if a is b]
-        nearest: ast.AST = common[-1] if common else given.path[0]
-        is_beside = event.kind == "use" or self._is_call(nearest)
-        if isinstance(nearest, ast.Compare | ast.Call) and is_beside:
+        is_beside = event.kind == "use" or self._is_call(common[-1])
+        if isinstance(common[-1], ast.Compare | ast.Call) and is_beside:
             return False
-        function = _function(event.path)
-        if function is not _function(given.path) and function is not None:
-            return True
-        if other > place and not self._is_bound(other, None, after=place):
-            return True
-        loops = [each for each in common if isinstance(each, _LOOPS) and not is_test(each)]
-        return any(not self._is_bound(other, loop) for loop in loops)
-
-    @staticmethod
-    def _may_be_one(one: _Event, other: _Event) -> bool:
-        parts = (one.part, other.part)
-        return one.key != other.key or None in parts or one.part == other.part
+        is_later = other > place and not self._is_bound(other, None, after=place)
+        return is_later or any(not self._is_bound(other, loop) for loop in _loops(common))
 
     def _is_bound(self, place: int, loop: ast.AST | None, *, after: int = -1) -> bool:
         """Whether a name is always assigned before it is used: in a loop, or after a place."""
         event = self.found[place]
-        for bound in self.found[after + 1 : place]:
-            if bound.kind != "bind" or bound.key != event.key:
-                continue
-            path = list(bound.path)
-            while path and not isinstance(path[-1], _BLOCKS):
-                path.pop()
-            around = event.path[: len(path)]
-            is_around = all(a is b for a, b in zip(path, around, strict=False))
-            if len(around) == len(path) and is_around and (loop is None or loop in path):
-                return True
+        for number in reversed(self._places[event.key]):
+            if after < number < place and self.found[number].kind == "bind":
+                block = self._block(number)
+                if event.path[: len(block)] == block and (loop is None or loop in block):
+                    return True
         return False
 
-    def changed_value(self) -> str:
-        """A name whose value the program returned and the tests change before another call."""
-        for place, key, path in self._changes:
-            loops = [each for each in path if isinstance(each, _LOOPS) and not is_test(each)]
-            for called, around in self._calls:
-                is_again = called > place or any(each in around for each in loops)
-                if is_again and self.related(key) & self._fresh:
-                    return key[1]
-        return ""
+    def _block(self, place: int) -> tuple[ast.AST, ...]:
+        """What stands around the statement at a place."""
+        path = self.found[place].path
+        while not isinstance(path[-1], (*_BLOCKS, ast.Module)):
+            path = path[:-1]
+        return path
 
 
-def _pairs(
-    target: ast.AST, value: ast.expr, are_parts: bool
-) -> Iterator[tuple[ast.AST, ast.expr, bool]]:
-    """What is assigned to what: each of a tuple, each of ``enumerate``, ``zip`` and ``items``."""
-    targets = target.elts if isinstance(target, ast.Tuple) else []
-    name = last_name(value.func) if isinstance(value, ast.Call) else ""
-    number: ast.expr = ast.Constant(0)
-    if isinstance(value, ast.Tuple) and len(value.elts) == len(targets):
-        for each, source in zip(targets, value.elts, strict=True):
-            yield from _pairs(each, source, False)
-    elif isinstance(value, ast.Call) and len(targets) == len(value.args) and name == "zip":
-        for each, source in zip(targets, value.args, strict=True):
-            yield from _pairs(each, source, True)
-    elif isinstance(value, ast.Call) and len(targets) == 2 and name in ("enumerate", "items"):
-        yield targets[0], number, False
-        yield targets[1], value.args[0] if name == "enumerate" else value, True
-    else:
-        yield target, value, are_parts
+def _loops(path: Iterable[ast.AST]) -> list[ast.AST]:
+    """What may run more than once: a loop, a function that is no test."""
+    return [each for each in path if isinstance(each, _LOOPS) and not is_test(each)]
 
 
-def _function(path: tuple[ast.AST, ...]) -> ast.AST | None:
-    return next((each for each in path if isinstance(each, ast.FunctionDef)), None)
+def _function(path: Sequence[ast.AST]) -> ast.AST | None:
+    """The innermost function around a place."""
+    functions = (ast.FunctionDef, ast.Lambda)
+    return next((each for each in reversed(path) if isinstance(each, functions)), None)
 
 
-def _parameters(node: ast.FunctionDef | ast.Lambda) -> dict[str, ast.expr]:
+def _rows(node: ast.FunctionDef | ast.Lambda) -> dict[str, ast.expr]:
     """The rows that ``parametrize`` gives to each parameter."""
     found = {}
-    for each in getattr(node, "decorator_list", ()):
+    for each in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
         if isinstance(each, ast.Call) and len(each.args) > 1:
             names = [n.strip() for n in str(getattr(each.args[0], "value", "")).split(",")]
             found.update(dict.fromkeys(names, each.args[1]))

@@ -153,7 +153,6 @@ class _Trial:
         self._reached = 0
         names[REACHED] = self._reach
         functions = {name: program.function(name) for name in tests.names.program}
-        functions |= {name: partial(_Object, program, name) for name in tests.names.classes}
         names.update(functions)
         for name in SOLUTION_MODULES:
             sys.modules[name] = types.ModuleType(name)
@@ -245,17 +244,6 @@ class _Trial:
         said = ": ".join(part for part in (what, text) if part) or "it does not hold"
         last = f" ({self._program.last})" if self._program.last else ""
         return f"{line[:160]}{': ' if line else ''}{said}{last}"
-
-
-class _Object:
-    """A new object of a class of the program's: each of its methods is called on another."""
-
-    def __init__(self, program: RemoteProgram, name: str) -> None:
-        self._program = program
-        self._name = name
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        return self._program.function(f"{self._name}.{method}")
 
 
 def same_value(value: Any, expected: Any) -> bool:

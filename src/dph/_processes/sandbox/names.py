@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
-from dph._processes.sandbox.checks import is_test, last_name
+from dph._processes.sandbox.checks import is_test, last_name, walk
 
 NOT_SUPPORTED = "tests of this form are not supported"
 SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
@@ -44,13 +44,13 @@ class Names:
 
     Attributes:
         program: names of the program's that they use.
-        classes: those of them that are classes, of whose new objects methods are called.
         candidates: names by which tests are given the program's function.
         candidate: that function, ``Class.method`` for a method; '' if the task does not say.
         functions, modules: names that they define and import.
         others: names of classes of the task.
         bound: all names that mean something of the task's own.
         usual: names that they forget to import.
+        returned: names of what calls of the program return, and of what is made of that.
 
     Raises:
         TaskError: a name has no meaning.
@@ -59,15 +59,17 @@ class Names:
     def __init__(
         self, tests: Sequence[ast.Module], before: Sequence[ast.Module], entry: str
     ) -> None:
-        every = [*tests, *before]
+        own = [node for tree in tests for node in walk(tree)]
+        earlier = [node for tree in before for node in walk(tree)]
+        every = [*own, *earlier]
         self.functions = frozenset(n.name for n in _all(ast.FunctionDef, every))
-        self.others = frozenset(n.name for n in _all(ast.ClassDef, before))
-        self.modules, self._solutions = _modules_of(every)
+        self.others = frozenset(n.name for n in _all(ast.ClassDef, earlier))
+        self.modules = frozenset(_modules_of(every))
         self.bound = self.functions | self.modules | frozenset(_bound(every))
         checks = [each for tree in tests for each in tree.body if _is_check_of_one(each)]
         self.candidates = frozenset({"candidate"} | {each.args.args[0].arg for each in checks})
-        imported, name = frozenset(_imported(every, self._solutions)), entry.partition(".")[0]
-        loaded = (n.id for n in _all(ast.Name, tests) if isinstance(n.ctx, ast.Load))
+        imported, name = frozenset(_imported(every)), entry.partition(".")[0]
+        loaded = (n.id for n in _all(ast.Name, own) if isinstance(n.ctx, ast.Load))
         known = self.bound | self.others | imported | {*vars(builtins), "candidate", name}
         free = frozenset(loaded) - known - {"__name__"}
         self.usual = free & set(USUAL)
@@ -80,15 +82,14 @@ class Names:
                 "program's, and define the other"
             )
         self.program = imported | ({name} if entry else free)
-        own = {n.name for n in _all(ast.FunctionDef, tests)} | set(_bound(tests))
-        if taken := self.program & own - self.candidates:
+        defined = {n.name for n in _all(ast.FunctionDef, own)} | set(_bound(own))
+        if taken := self.program & defined - self.candidates:
             raise TaskError(f"the tests define {min(taken)}, and never use the program's")
-        made = (n.func.id for n in _all(ast.Call, tests) if is_new_object(n))
-        self.classes = self.program & frozenset(made)
         self.candidate = entry or (min(self.program) if len(self.program) == 1 else "")
         self._wrappers = self._calling(every)
-        if any(self.is_call(node) for node in _all(ast.Call, before)):
+        if any(self.is_call(node) for node in _all(ast.Call, earlier)):
             refuse("a setup that calls the program")
+        self.returned = self._returned(own)
         for tree in tests:
             tree.body = [each for each in tree.body if not self._calls_check(each)]
         if checks and not self.candidate:
@@ -103,23 +104,23 @@ class Names:
             return False
         if len(value.args) != 1 or not self.is_function(value.args[0]):
             refuse("a check of something else", value)
-        self.candidate = self.candidate or ast.unparse(value.args[0]).replace("()", "")
+        self.candidate = self.candidate or last_name(value.args[0])
         return True
 
-    def _calling(self, trees: Sequence[ast.Module]) -> set[str]:
+    def _calling(self, nodes: Sequence[ast.AST]) -> set[str]:
         """Functions of the tests that call the program."""
         found = self._wrappers = set[str]()
-        holders = [(n.name, n) for n in _all(ast.FunctionDef, trees) if not is_test(n)]
+        holders = [(n.name, [*walk(n)]) for n in _all(ast.FunctionDef, nodes) if not is_test(n)]
         holders += [
-            (target.id, node.value)
-            for node in _all(ast.Assign, trees)
+            (target.id, [*walk(node.value)])
+            for node in _all(ast.Assign, nodes)
             for target in node.targets
             if isinstance(node.value, ast.Lambda) and isinstance(target, ast.Name)
         ]
         size = -1
         while size < len(found):
             size = len(found)
-            found |= {name for name, node in holders if any(map(self.is_call, ast.walk(node)))}
+            found |= {name for name, inside in holders if any(map(self.is_call, inside))}
         return found
 
     def is_call(self, node: ast.AST) -> bool:
@@ -133,30 +134,25 @@ class Names:
 
     def is_function(self, node: ast.expr) -> bool:
         """Whether an expression is a function of the program."""
-        if isinstance(node, ast.Name):
-            return node.id in self.program or node.id in self.candidates
-        base = node.value if isinstance(node, ast.Attribute) else None
-        if isinstance(base, ast.Name):
-            return base.id in self._solutions
-        return base is not None and is_new_object(base) and self.is_function(base.func)
+        name = node.id if isinstance(node, ast.Name) else ""
+        return name in self.program or name in self.candidates
 
-    def returned(self, trees: Sequence[ast.Module]) -> frozenset[str]:
-        """Names of what calls of the program return."""
-        return frozenset(
-            name.id
-            for node in _all(ast.Assign, trees)
-            if any(map(self.is_call, ast.walk(node.value)))
-            for target in node.targets
-            for name in ast.walk(target)
-            if isinstance(name, ast.Name)
-        )
+    def _returned(self, nodes: Sequence[ast.AST]) -> frozenset[str]:
+        pairs: list[tuple[list[ast.AST], list[ast.AST]]] = [
+            *(([*walk(e)], [*walk(n.value)]) for n in _all(ast.Assign, nodes) for e in n.targets),
+            *(([*walk(n.target)], [*walk(n.iter)]) for n in _all(ast.For, nodes)),
+        ]
+        made = [(set(_bound(target)), self._mentioned(value)) for target, value in pairs]
+        found, size = {""}, 0
+        while size < len(found):
+            size = len(found)
+            found |= {name for names, mentioned in made if mentioned & found for name in names}
+        return frozenset(found)
 
-
-def is_new_object(node: ast.AST) -> bool:
-    """``Solution()``."""
-    if not isinstance(node, ast.Call) or node.args or node.keywords:
-        return False
-    return isinstance(node.func, ast.Name) and node.func.id[:1].isupper()
+    def _mentioned(self, nodes: Sequence[ast.AST]) -> set[str]:
+        """The names in an expression, and '' if it calls the program."""
+        called = {""} if any(map(self.is_call, nodes)) else set[str]()
+        return called | {each.id for each in _all(ast.Name, nodes)}
 
 
 def _is_check_of_one(node: ast.stmt) -> bool:
@@ -166,45 +162,36 @@ def _is_check_of_one(node: ast.stmt) -> bool:
     return len(node.args.args) - len(node.args.defaults) == 1
 
 
-def _modules_of(trees: Sequence[ast.Module]) -> tuple[frozenset[str], frozenset[str]]:
-    """Names that are imported, but the program's; those of modules that stand for the program."""
-    found, solutions = set[str](), set[str]()
-    for node in _all(ast.Import, trees):
-        for each in node.names:
-            name = each.asname or each.name.partition(".")[0]
-            (solutions if each.name in SOLUTION_MODULES else found).add(name)
-    for node in _all(ast.ImportFrom, trees):
+def _modules_of(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Names that are imported, but the program's."""
+    for node in _all(ast.Import, nodes):
+        yield from (each.asname or each.name.partition(".")[0] for each in node.names)
+    for node in _all(ast.ImportFrom, nodes):
         if node.module not in SOLUTION_MODULES:
-            found |= {each.asname or each.name for each in node.names}
-    return frozenset(found | solutions), frozenset(solutions)
+            yield from (each.asname or each.name for each in node.names)
 
 
-def _imported(trees: Sequence[ast.Module], solutions: frozenset[str]) -> Iterator[str]:
-    """Names that are imported from the program, or asked of its module."""
-    for node in _all(ast.ImportFrom, trees):
+def _imported(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Names that are imported from the program."""
+    for node in _all(ast.ImportFrom, nodes):
         for each in node.names if node.module in SOLUTION_MODULES else ():
             if each.asname:
                 refuse("a name that is imported as another", node)
             if each.name != "*":
                 yield each.name
-    for attribute in _all(ast.Attribute, trees):
-        if isinstance(attribute.value, ast.Name) and attribute.value.id in solutions:
-            yield attribute.attr
 
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-def _all(kind: type[_Node], trees: Iterable[ast.AST]) -> Iterator[_Node]:
-    return (node for tree in trees for node in ast.walk(tree) if isinstance(node, kind))
+def _all(kind: type[_Node], nodes: Iterable[ast.AST]) -> Iterator[_Node]:
+    return (node for node in nodes if isinstance(node, kind))
 
 
-def _bound(trees: Iterable[ast.AST]) -> Iterator[str]:
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that texts assign."""
-    for node in _all(ast.AST, trees):
+    for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.arg):
             yield node.arg
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name
