@@ -73,6 +73,15 @@ def is_data(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant | ast.expr_context)
 
 
+def assigned(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
+    """What a node assigns to, and the value; none where it does not assign."""
+    if isinstance(node, ast.Assign):
+        return node.targets, node.value
+    if isinstance(node, ast.AnnAssign | ast.NamedExpr):
+        return [node.target], node.value
+    return [], None
+
+
 def is_check(node: ast.AST) -> bool:
     """Whether a statement checks something: an assertion, or a condition that fails."""
     if isinstance(node, ast.If):

@@ -27,7 +27,7 @@ that nobody defines. Refused, by these names:
 * ``a patch``, ``a mock``, ``a change of an attribute``, ``an import of`` a module that is not in
   ``MODULES``
 * ``a coroutine``, ``a generator``, ``a match``, ``a deletion``, ``a global variable``, ``an
-  assignment within an expression``
+  assignment within an argument``
 * ``a try statement``, ``a with statement`` that is not as above
 * ``an argument that is looked at again`` (dph._processes.sandbox.given), ``a returned value that
   the tests change``
@@ -67,7 +67,6 @@ _KINDS = {
     ast.Match: "a match",
     ast.Delete: "a deletion",
     **dict.fromkeys((ast.Try, ast.TryStar), "a try statement"),
-    ast.NamedExpr: "an assignment within an expression",
     **dict.fromkeys((ast.Global, ast.Nonlocal), "a global variable"),
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator"),
     **dict.fromkeys((ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await), "a coroutine"),
@@ -286,6 +285,8 @@ class _Forms:
             _require_exceptions(node.args[0] if node.args else None, node)
         if self._names.is_function(function):
             for each in _given(node):
+                if isinstance(each, ast.NamedExpr):
+                    refuse("an assignment within an argument", node)
                 if isinstance(each, ast.Lambda) or self._is_callable(each):
                     refuse("a function given to the program", node)
                 is_made = isinstance(each, ast.Call) and last_name(each.func) in _MAKE_ITERATORS

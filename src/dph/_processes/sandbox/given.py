@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dph._processes.sandbox.checks import is_data, is_test, last_name, walk
+from dph._processes.sandbox.checks import assigned, is_data, is_test, last_name, walk
 
 Key = tuple[int, str]
 """The function that a name belongs to, as the number of its node (0: none), and the name."""
@@ -99,9 +99,10 @@ class _Events:
                 self._inside(node, [node.target, *node.body, *node.orelse])
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 self._visit_comprehension(node)
-            case ast.Assign(value=value, targets=targets):
-                self._inside(node, [value, *targets])
-                for target in targets:
+            case ast.Assign() | ast.AnnAssign() | ast.NamedExpr():
+                targets, value = assigned(node)
+                self._inside(node, [*([value] if value else []), *targets])
+                for target in targets if value else []:
                     self._bind(target, value, are_parts=not isinstance(target, ast.Name))
                     self._bind(targets[0], target, are_parts=False)
             case ast.AugAssign(value=value, target=ast.Name(id=name)):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
-from dph._processes.sandbox.checks import is_test, last_name, walk
+from dph._processes.sandbox.checks import assigned, is_test, last_name, walk
 
 NOT_SUPPORTED = "tests of this form are not supported"
 SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
@@ -138,11 +138,14 @@ class Names:
         return name in self.program or name in self.candidates
 
     def _returned(self, nodes: Sequence[ast.AST]) -> frozenset[str]:
-        pairs: list[tuple[list[ast.AST], list[ast.AST]]] = [
-            *(([*walk(e)], [*walk(n.value)]) for n in _all(ast.Assign, nodes) for e in n.targets),
-            *(([*walk(n.target)], [*walk(n.iter)]) for n in _all(ast.For, nodes)),
+        pairs = [assigned(node) for node in nodes]
+        pairs += [([node.target], node.iter) for node in _all(ast.For, nodes)]
+        made = [
+            (set(_bound(walk(target))), self._mentioned([*walk(value)]))
+            for targets, value in pairs
+            if value is not None
+            for target in targets
         ]
-        made = [(set(_bound(target)), self._mentioned(value)) for target, value in pairs]
         found, size = {""}, 0
         while size < len(found):
             size = len(found)
