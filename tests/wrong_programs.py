@@ -70,11 +70,14 @@ FORMS = {
     "def test_values(given, expected):\n    assert f(*given) == expected",
     "a class of pytest": "{setup}\nclass TestValues:\n    def test_values(self):\n"
     "        assert [f(*given) for given in G] == E",
-    "unittest": "import unittest\n{setup}\nclass Values(unittest.TestCase):\n"
-    "    def test_values(self):\n        for g, e in zip(G, E):\n"
-    "            with self.subTest(g=g):\n                self.assertEqual(f(*g), e)\n"
-    "if __name__ == '__main__':\n    unittest.main()",
-    "a coroutine": "{setup}\nasync def test_values():\n    assert [f(*given) for given in G] == E",
+    "approx": "import pytest\n{setup}\ndef test_values():\n"
+    "    for g, e in zip(G, E):\n"
+    "        assert f(*g) == (pytest.approx(e) if type(e) is int else e)",
+    "evalplus": "{setup}\ndef assertion(out, exp):\n    assert out == exp\n"
+    "def check(candidate):\n    for i, (inp, exp) in enumerate(zip(G, E)):\n"
+    "        assertion(candidate(*inp), exp)",
+    "a variable": "{setup}\ndef test_values():\n    for given, expected in zip(G, E):\n"
+    "        result = f(*given)\n        assert result == expected, given",
     "an import": "from solution import f\n{setup}\ndef test_values():\n"
     "    for given, expected in zip(G, E):\n        assert f(*given) == expected",
     "returned": "{setup}\ndef test_values():\n    return all(f(*g) == e for g, e in zip(G, E))",

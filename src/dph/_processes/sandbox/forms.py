@@ -1,113 +1,367 @@
-"""Forms of tests that are refused by name: the program is in another process.
+"""Forms of tests: those that are run, and the names by which all others are refused.
 
-There a patch of the tests changes nothing, a class of theirs has no base, and a value is a copy, so
-that a right program would fail. The tests' text decides, before any program runs. Forms of which it
-says too little are refused when they are met (``RemoteProgram.refused``).
+The program is in another process, and values alone pass between the two. What tests look at beside
+values would differ from what one process shows, so their text must have one of these forms, and it
+decides alone, before any program runs. Any other is no test (``BAD_GOLD``).
+
+========================================= ==========================================================
+form                                      what is run
+========================================= ==========================================================
+``assert f(2) == 3``                      each text by itself, top to bottom; also in loops, under
+                                          conditions, in functions that the text calls
+``def check(candidate): ...``             with the function that ``entry_point`` names
+``def test_a(): ...``                     each; also of a class ``Test...`` that keeps nothing in
+                                          ``self``; one that returns True or False says so
+``@pytest.mark.parametrize``              once for each row
+``with pytest.raises(ValueError):``       for Python's own exceptions; also ``match``
+``pytest.approx``, ``math.isclose``       as there
+``if f(2) != 3: raise ...``               a condition that fails is a check
+``cases``                                 arguments and what is returned; standard input and output
+========================================= ==========================================================
+
+The program is what ``entry_point`` names, what is imported from ``solution``, or else the one name
+that nobody defines. Refused, by these names:
+
+* ``a class``: of unittest, one that keeps something, one of the program's
+* ``a fixture``, ``a decorator``, ``pytest.skip`` and what else pytest has
+* ``a patch``, ``a mock``, ``a change of an attribute``, ``an import of`` a module that is not in
+  ``MODULES``
+* ``a coroutine``, ``a generator``, ``a match``, ``a deletion``, ``a global variable``, ``an
+  assignment within an argument``
+* ``a try statement``, ``a with statement`` that is not as above
+* ``an argument that is looked at again`` (dph._processes.sandbox.given), ``a returned value that
+  the tests change``
+* ``an attribute of an object``: what no plain value has
+* ``an identity``: ``is`` between values
+* ``a function given to the program``, ``an iterator given to the program``, ``a function of the
+  program that is not called``, ``a function that is returned``
+* ``an exception that is none of Python's own``, ``an assertion that always holds``
+* ``a seed``, ``standard input or output``, ``code that is made``, ``an end``
+* ``two functions of one name``, ``a function under a condition``, ``a name that is not imported``
 """
 
 import ast
 import builtins
+import random
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from dph._processes.sandbox.checks import SOLUTION_MODULES
-from dph._processes.sandbox.names import TaskError, prefix_alone, usual
+from dph._processes.sandbox.checks import Checked, checked, is_test, last_name, walk
+from dph._processes.sandbox.given import looked_at_again
+from dph._processes.sandbox.names import (
+    MODULES,
+    SOLUTION_MODULES,
+    TAKE_FUNCTIONS,
+    Names,
+    TaskError,
+    refuse,
+)
 from dph._processes.sandbox.pytest_stand_in import stand_in
+from dph._processes.sandbox.source import completed, prefix_alone
 from dph._processes.sandbox.values import TYPES
 
-NOT_SUPPORTED = "tests of this form are not supported"
-_SUSPECTS = re.compile(
-    r"\bclass\b|patch|Mock|\bis\b|assert(?:Is|Logs|NoLogs|Warns)|\bid\(|attr\(|environ|__class__"
-    r"|\btype\(|pytest\.|\binspect\b|mocker|caplog|recwarn|\btmp|\w\.\w+ *=[^=]"
-)
-_OF_MOCKS = r"(?:assert_\w+|call\w*|\w+_calls|return_value|side_effect|reset_mock|name|spec\w*)\b"
-_ELEMENT = r"(?:VALUE\[.*?\]|\bPART\b(?:\[.*?\])?)"
-# Names in capitals stand for those of a task's tests: the program's, its functions, modules that
-# are imported, mocks, what functions of the program return, and elements of that. SHARED are names
-# that the program takes from the process of the tests.
-_FORMS = {
-    "a class below one of the program": (
-        r"^ *class \w+\((?:.*, )?(?!\w*(?:Error|Exception|Warning)\b)PROGRAM\b"
-    ),
-    "a patch": r"(?<![\w.])(?:(?:unittest\.)?mock\.)?patch(?:\.\w+)?\((?!'?SHARED'?[,)]).*?[,)]",
-    "a fixture": (
-        r"^ *(?:async )?def \w+\(.*\b"
-        r"(?:monkeypatch|mocker|caplog|recwarn|tmp_path|tmpdir|tmp_path_factory)\b"
-    ),
-    "a change of a module": (
-        r"^ *(?!SHARED )MODULE(?:\.\w+)+ \S?= |\b(?:set|del)attr\((?!SHARED[,)])MODULE,.*?[,)]"
-        r"|\benviron(?:\[.*\] = |\.(?:update|setdefault|pop)\()"
-    ),
-    "a function of a framework": (
-        r"\bpytest\.(?!PYTEST\b)\w+|\bassert(?:No)?Logs\b|\bassertWarns\w*|\binspect\.\w+\(PROGRAM\b"
-    ),
-    "the type of an object": (
-        r"(?:\btype\(.+\)|\.__class__)"
-        r"(?: (?:is|is not|==|!=|in) .*\bPROGRAM\b|\.__name__ (?:==|!=|in) .?'(?!PLAIN')\w+)"
-    ),
-    "a mock with attributes": rf"\bMOCK\.(?!{_OF_MOCKS})\w+|Mock\((?:.*, )?(?!{_OF_MOCKS})\w+=",
-    "the identity of elements": (
-        rf"{_ELEMENT} is (?:not )?(?:VALUE|PART\b)|VALUE is (?:not )?{_ELEMENT}|\bid\({_ELEMENT}"
-        rf"|assertIs(?:Not)?\((?:{_ELEMENT}, (?:VALUE|PART\b)|VALUE, {_ELEMENT})"
-    ),
+_KINDS = {
+    ast.ClassDef: "a class",
+    ast.Match: "a match",
+    ast.Delete: "a deletion",
+    **dict.fromkeys((ast.Try, ast.TryStar), "a try statement"),
+    **dict.fromkeys((ast.Global, ast.Nonlocal), "a global variable"),
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator"),
+    **dict.fromkeys((ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await), "a coroutine"),
 }
+_NAMES = {
+    **dict.fromkeys(("input", "open"), "standard input or output"),
+    **dict.fromkeys(("eval", "exec", "compile", "__import__", "globals"), "code that is made"),
+    **dict.fromkeys(("locals", "vars", "getattr", "dir", "breakpoint"), "code that is made"),
+    **dict.fromkeys(("setattr", "delattr"), "a change of an attribute"),
+    **dict.fromkeys(("exit", "quit"), "an end"),
+    **dict.fromkeys(("super", "property", "staticmethod", "classmethod"), "a class"),
+    "id": "an identity",
+}
+_NUMPY = ("ndarray", "generic")
+_VALUES = (*TYPES.values(), random.Random, re.Pattern, re.Match)
+_ATTRIBUTES = frozenset({"value", "match"}).union(*map(dir, _VALUES))
+"""What values have, and what ``raises`` gives."""
+_CHANGES = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add"}
+    | {"discard", "setdefault", "popitem", "appendleft", "popleft", "rotate", "fill", "shuffle"}
+    | {"heapify", "heappush", "heappop", "insort"}
+)
+_MAKE_ITERATORS = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed"})
 
 
-def refuse_forms(texts: Sequence[str], prefix: str, entry_point: str) -> None:
-    """Refuse a form in a task's texts that cannot be run as one process would.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Texts of tests that can be run.
+
+    Attributes:
+        tests: the texts.
+        names: what the names in them mean.
+    """
+
+    tests: tuple[Checked, ...]
+    names: Names
+
+
+def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, entry: str) -> Plan:
+    """The texts of a task, named by ``names`` in tracebacks, as what can be run.
 
     Raises:
-        TaskError: names it.
+        TaskError: they do not compile, or one has a form that is not run.
     """
-    if not any(map(_SUSPECTS.search, texts)):
-        return
-    tree = ast.parse("\n".join(texts))
     try:
-        source = ast.unparse(tree)
-    except RecursionError:  # data, above all
-        return
-    program, modules = _names(tree, ast.parse(prefix_alone(prefix, entry_point)), entry_point)
-    function = _any(name for name in program if not name[:1].isupper())
-    returned = re.findall(rf"^ *(\w+) = {function}\(", source, re.M)
-    value = rf"\b(?:{_any(returned)}\b|{function}\([^()]*\))"
-    parts = re.findall(rf"^ *\(?(\w+(?:, \w+)+)\)? = {value}$|\bfor (\w+) in {value}", source, re.M)
-    words = {
-        "PROGRAM": _any(program),
-        "MODULE": _any(modules - {"unittest", "pytest"}),
-        "MOCK": _any(re.findall(r"(\w+) = (?:\w+\.)*(?:Magic|Async)?Mock\(", source)),
-        "VALUE": value,
-        "PART": _any(name for found in parts for name in ", ".join(found).split(", ") if name),
-        "PYTEST": _any(vars(stand_in())),
-        "PLAIN": _any(TYPES),
-        "SHARED": r"(?:builtins(?:\.|, ')input|sys(?:\.|, ')std(?:in|out|err))'?",
-    }
-    for form, pattern in _FORMS.items():
-        pattern = re.sub("|".join(words), lambda word: words[word[0]], pattern)
-        if found := re.search(pattern, source, re.MULTILINE):
-            raise TaskError(f"{NOT_SUPPORTED}: {form}: {found[0].strip()[:80]}")
+        trees = [ast.parse(text, name) for text, name in zip(tests, names, strict=True)]
+        before = [ast.parse(prefix_alone(prefix, entry)), ast.parse(completed(setup))]
+        for tree in trees:
+            tree.body = list(_without_classes(tree.body))
+        found = Names(trees, before, entry)
+        _Forms(trees, found)
+        done = tuple(checked(tree, name) for tree, name in zip(trees, names, strict=True))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
+    for number, test in enumerate(done, start=1):
+        if not test.checks and not test.is_setup:
+            raise TaskError(f"test {number} of {len(done)} asserts nothing")
+    if done and not any(test.checks for test in done):
+        raise TaskError("the tests assert nothing")
+    return Plan(tests=done, names=found)
 
 
-def _names(tree: ast.Module, prefix: ast.Module, entry_point: str) -> tuple[set[str], set[str]]:
-    """Patterns of the program's names in a task's texts, and of modules that these import."""
-    program = {entry_point.partition(".")[0] or "candidate"}
-    bound, used, modules = set[str](), set[str](), set[str]()
-    for node in [*ast.walk(prefix), *ast.walk(tree)]:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = {each.asname or each.name for each in node.names}
-            from_program = getattr(node, "module", node.names[0].name) in SOLUTION_MODULES
-            if isinstance(node, ast.Import):
-                modules |= names
-                names = {rf"{each}\.\w+" for each in names} if from_program else names
-            (program if from_program else bound).update(names)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-    free = {each for each in used - bound if not hasattr(builtins, each) and usual(each) is None}
-    return (program - {"*"}) | (set() if "*" in bound else free), modules
+class _Forms:
+    """Refuses the forms of texts whose names have a meaning.
+
+    Raises:
+        TaskError: names a form.
+    """
+
+    def __init__(self, trees: Sequence[ast.Module], names: Names) -> None:
+        self._names = names
+        self._attributes = _ATTRIBUTES | {n for kind in _numpy_types() for n in dir(kind)}
+        for tree in trees:
+            self._require(tree)
+        known = names.program | names.candidates | names.functions | names.modules
+        tree = ast.Module(body=[each for tree in trees for each in tree.body], type_ignores=[])
+        if name := looked_at_again(tree, names.is_call, known):
+            refuse(f"an argument that is looked at again: {name}")
+
+    def _require(self, tree: ast.Module) -> None:
+        names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            refuse(f"two functions of one name: {twice[0]}")
+        holders = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+        for node in walk(tree):
+            if isinstance(node, ast.Constant | ast.expr_context | ast.List | ast.Tuple):
+                continue
+            if kind := _KINDS.get(type(node)):
+                refuse(kind, node)
+            match node:
+                case ast.Import() | ast.ImportFrom():
+                    self._require_import(node)
+                case ast.FunctionDef():
+                    self._require_function(node, holders[id(node)])
+                case ast.With():
+                    self._require_raises(node)
+                case ast.Name():
+                    self._require_name(node, holders)
+                case ast.Attribute():
+                    self._require_attribute(node)
+                case ast.Compare():
+                    _require_equality(node)
+                case ast.Assert():
+                    self._require_open(node)
+                case ast.Call():
+                    self._require_call(node)
+                case ast.AugAssign(value=ast.Constant()):
+                    pass
+                case ast.AugAssign(target=target):
+                    self._require_own(target, node)
+                case ast.Subscript(ctx=ast.Store(), value=value):
+                    self._require_own(value, node)
+
+    def _require_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in named or [each.name for each in node.names]:
+            from_program = bool(named) and name in SOLUTION_MODULES
+            if name.partition(".")[0] not in MODULES and not from_program:
+                refuse(f"an import of {name}")
+        if named == ["pytest"]:
+            for each in node.names:
+                _require_pytest(each.name)
+
+    def _require_function(self, node: ast.FunctionDef, holder: ast.AST) -> None:
+        if not isinstance(holder, ast.Module | ast.FunctionDef):
+            refuse("a function under a condition", node)
+        given = {"candidate"} if self._names.candidate else set[str]()
+        for each in node.decorator_list:
+            names = each.args[0] if isinstance(each, ast.Call) and each.args else None
+            texts = isinstance(names, ast.Constant) and isinstance(names.value, str)
+            if not texts or ast.unparse(each.func) not in _PARAMETRIZE or not is_test(node):
+                refuse("a decorator", each)
+            given |= {name.strip() for name in str(names.value).split(",")}
+        if node.name == "check" or not is_test(node):
+            return
+        taken = node.args
+        needed = [*taken.posonlyargs, *taken.args][: -len(taken.defaults) or None]
+        if missing := [each.arg for each in needed if each.arg not in given]:
+            refuse(f"a fixture: {missing[0]}")
+
+    def _require_raises(self, node: ast.With) -> None:
+        for item in node.items:
+            call = item.context_expr
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _RAISES:
+                refuse("a with statement", call)
+
+    def _require_name(self, node: ast.Name, holders: Mapping[int, ast.AST]) -> None:
+        is_strange = node.id in _NAMES or (node.id.startswith("__") and node.id != "__name__")
+        if is_strange and node.id not in self._names.bound:
+            refuse(_NAMES.get(node.id, "an attribute of an object"), node)
+        if node.id in self._names.others:
+            refuse("a class", node)
+        if node.id not in self._names.program | self._names.candidates or not isinstance(
+            node.ctx, ast.Load
+        ):
+            return
+        call = holders[id(node)]
+        if not isinstance(call, ast.Call) or (
+            call.func is not node and last_name(call.func) not in TAKE_FUNCTIONS
+        ):
+            refuse("a function of the program that is not called", call)
+        if node.id[:1].isupper() and call.func is node:  # a class, or one of MBPP's functions
+            holder = holders[id(call)]
+            calls = [each for each in walk(holder) if self._names.is_call(each)]
+            if not isinstance(holder, ast.Compare) or len(calls) > 1 or not call.args:
+                refuse("a class", call)
+
+    def _require_attribute(self, node: ast.Attribute) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            refuse("a change of an attribute", node)
+        if node.attr in ("seed", "setstate", "is_", "is_not"):
+            refuse("a seed" if node.attr[0] == "s" else "an identity", node)
+        if node.attr.startswith("__"):
+            refuse("an attribute of an object", node)
+        base: ast.expr = node
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        if isinstance(base, ast.Name) and base.id == "pytest":
+            _require_pytest(ast.unparse(node).partition(".")[2])
+        of_module = (
+            isinstance(base, ast.Name) and base.id in self._names.modules | self._names.usual
+        )
+        if (
+            not of_module
+            and node.attr not in self._attributes
+            and not self._names.is_function(node)
+        ):
+            refuse("an attribute of an object", node)
+
+    def _require_open(self, node: ast.Assert) -> None:
+        test = node.test
+        holds = isinstance(test, ast.Tuple | ast.List | ast.Set | ast.Dict)
+        holds = holds or isinstance(test, ast.GeneratorExp | ast.Lambda | ast.JoinedStr)
+        holds = holds or (
+            isinstance(test, ast.ListComp) and not any(g.ifs for g in test.generators)
+        )
+        holds = holds or (isinstance(test, ast.Constant) and isinstance(test.value, str))
+        holds = holds or (isinstance(test, ast.Name) and test.id in self._names.functions)
+        if holds:
+            refuse("an assertion that always holds", node)
+
+    def _require_call(self, node: ast.Call) -> None:
+        function = node.func
+        if not isinstance(function, ast.Name | ast.Attribute):
+            refuse("a function that is returned", node)
+        if (
+            isinstance(function, ast.Name)
+            and function.id in self._names.returned - self._names.functions
+        ):
+            refuse("a function that is returned", node)
+        if last_name(function) in _CHANGES:
+            base = [function.value] if isinstance(function, ast.Attribute) else []
+            for each in (*base, *node.args[:1]):
+                self._require_own(each, node)
+        if last_name(function) == "raises":
+            _require_exceptions(node.args[0] if node.args else None, node)
+        if self._names.is_function(function):
+            for each in _given(node):
+                if isinstance(each, ast.NamedExpr):
+                    refuse("an assignment within an argument", node)
+                if isinstance(each, ast.Lambda) or self._is_callable(each):
+                    refuse("a function given to the program", node)
+                is_made = isinstance(each, ast.Call) and last_name(each.func) in _MAKE_ITERATORS
+                if is_made or isinstance(each, ast.GeneratorExp):
+                    refuse("an iterator given to the program", node)
+
+    def _require_own(self, changed: ast.expr, node: ast.AST) -> None:
+        """Refuse a change of what the program returned: it may keep it, and return it again."""
+        if isinstance(changed, ast.Name) and changed.id in self._names.returned:
+            refuse("a returned value that the tests change", node)
+
+    def _is_callable(self, node: ast.AST) -> bool:
+        name = node.id if isinstance(node, ast.Name) else ""
+        found = getattr(builtins, name, None)
+        return name in self._names.functions or (callable(found) and not isinstance(found, type))
 
 
-def _any(names: Iterable[str]) -> str:
-    return f"(?:{'|'.join(sorted(names)) or '(?!)'})"
+_RAISES = frozenset({"pytest.raises", "raises"})
+_PARAMETRIZE = frozenset({"pytest.mark.parametrize", "mark.parametrize"})
+
+
+def _require_pytest(name: str) -> None:
+    if name.partition(".")[0] not in vars(stand_in()) or (name[:5] == "mark." and "z" not in name):
+        refuse(f"pytest.{name}")
+
+
+def _require_equality(node: ast.Compare) -> None:
+    for operator, right in zip(node.ops, node.comparators, strict=True):
+        if isinstance(operator, ast.Is | ast.IsNot):
+            is_type = isinstance(right, ast.Name) and right.id in TYPES
+            if not isinstance(right, ast.Constant) and not is_type:
+                refuse("an identity", node)
+
+
+def _require_exceptions(node: ast.expr | None, where: ast.AST) -> None:
+    """Refuse other exceptions than Python's own."""
+    for each in node.elts if isinstance(node, ast.Tuple) else [node]:
+        kind = getattr(builtins, each.id, None) if isinstance(each, ast.Name) else None
+        if not (isinstance(kind, type) and issubclass(kind, Exception)) or issubclass(
+            kind, StopIteration | StopAsyncIteration
+        ):
+            refuse("an exception that is none of Python's own", where)
+
+
+def _given(call: ast.Call) -> Iterator[ast.AST]:
+    """What an argument of a call is, or holds; not what other calls make."""
+    waiting: list[ast.AST] = [*call.args, *(each.value for each in call.keywords)]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.Call | ast.Lambda | ast.Subscript | ast.Compare):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _without_classes(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """A class ``Test...`` that keeps nothing in ``self`` as its functions."""
+    for each in body:
+        if not isinstance(each, ast.ClassDef):
+            yield each
+            continue
+        functions = [n for n in each.body if isinstance(n, ast.FunctionDef)]
+        selves = [n.args.args[0].arg if n.args.args else "" for n in functions]
+        used = {n.id for n in walk(each) if isinstance(n, ast.Name)}
+        others = [
+            n for n in each.body if n not in functions and not isinstance(n, ast.Expr | ast.Pass)
+        ]
+        strange = others or each.bases or each.decorator_list or used & set(selves) or "" in selves
+        if strange or not each.name.startswith("Test") or not all(map(is_test, functions)):
+            refuse("a class", each)
+        for function in functions:
+            function.name = f"{function.name}__{each.name}"
+            del function.args.args[0]
+        yield from functions
+
+
+def _numpy_types() -> list[type]:
+    numpy = sys.modules.get("numpy")
+    return [getattr(numpy, name) for name in _NUMPY if hasattr(numpy, name)]

@@ -1,140 +1,39 @@
 """The process that tests a program in another process, and says what came of it.
 
 It runs the task's own code: ``setup``, then each of ``tests`` and what it defines
-(dph._processes.sandbox.frameworks), then ``calls``: arguments, and what has to be returned. A test
-in which nothing was checked is no test (dph._processes.sandbox.checks). The verdict goes over a
+(dph._processes.sandbox.forms), then ``calls``: arguments, and what has to be returned. A test in
+which nothing was checked is no test (dph._processes.sandbox.checks). The verdict goes over a
 connection that the program does not have.
 """
 
-import copy
-import inspect
+import builtins
 import json
 import linecache
+import random
 import sys
 import traceback
+import types
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import partial
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
-from dph._processes.sandbox import checks
-from dph._processes.sandbox.checks import Checked, checked
-from dph._processes.sandbox.forms import NOT_SUPPORTED, refuse_forms
-from dph._processes.sandbox.frameworks import Defined, awaited
-from dph._processes.sandbox.left import SETUP, TESTS, Statement
-from dph._processes.sandbox.names import (
-    TaskError,
-    TestNames,
-    completed,
-    provide_modules,
-    seed_both,
-    seed_everything,
+from dph._processes.sandbox.checks import REACHED, Checked
+from dph._processes.sandbox.forms import Plan, plan
+from dph._processes.sandbox.names import NOT_SUPPORTED, SOLUTION_MODULES, USUAL, TaskError
+from dph._processes.sandbox.pytest_stand_in import stand_in
+from dph._processes.sandbox.remote import (
+    ProgramGoneError,
+    RefusedError,
+    RemoteProgram,
+    is_of_program,
 )
-from dph._processes.sandbox.remote import ProgramGoneError, RemoteProgram, is_of_program
-from dph._processes.sandbox.remote_object import Remote
+from dph._processes.sandbox.source import prefix_alone
 from dph._processes.sandbox.values import Channel, ChannelClosedError, read_document
 from dph.records import Outcome
 
-# What the changed tests of a task tell while they run (dph._processes.sandbox.checks).
-
-
-class CheckCounts:
-    """Number of checks that were reached, and the ones that failed.
-
-    Attributes:
-        reached: checks, so far.
-        looped: whether the text that runs began a loop, or a branch, around checks.
-        asked: what the program had been asked when that text began.
-        hooks: the functions that changed tests call, by their names.
-    """
-
-    def __init__(self, program: RemoteProgram) -> None:
-        self._program = program
-        self._failed: list[BaseException] = []
-        self._open = 0
-        self.reached = 0
-        self.looped = False
-        self.asked = 0
-        self.hooks: Mapping[str, Callable[..., Any]] = {
-            checks.BEGINS: self._begins,
-            checks.AFTER: self._after,
-            checks.SEEN: program.left.seen,
-            checks.REACHED: self.reach,
-            checks.CHECKED: self._checked,
-            checks.LOOPS: self._loops,
-            checks.HELD: self._holds,
-            checks.FAILED: self._fails,
-            checks.HANDLED: self._handled,
-        }
-
-    def start(self, asked: int) -> int:
-        """A text begins; how many checks were reached before it."""
-        self.forgive()
-        self.looped, self.asked = False, asked
-        return self.reached
-
-    def reach(self, is_assertion: bool = False) -> None:
-        """Record that a check is reached; an assertion must hold or fail before the text ends."""
-        self.reached += 1
-        self._open += is_assertion
-
-    def failure(self) -> str:
-        """The check that failed or did not finish although the tests continued; or ''."""
-        if self._failed:
-            text = str(self._failed[0])
-            return f"an assertion failed, and the tests continued{': ' if text else ''}{text}"
-        return "an assertion did not finish, and the tests continued" if self._open > 0 else ""
-
-    def forgive(self) -> None:
-        """Forgive the failures so far: they were expected."""
-        self._failed.clear()
-        self._open = 0
-
-    def _begins(self, kind: int) -> None:
-        self._program.begin(sys._getframe(1), kind)
-
-    def _after(self, value: Any) -> Any:
-        self._program.begin(sys._getframe(1), Statement.CHECKS)
-        return value
-
-    def _loops(self) -> None:
-        self.looped = True
-
-    def _holds(self) -> None:
-        self._open -= 1
-
-    def _fails(self, error: Any, of_assertion: bool = False) -> Any:
-        """Note an assertion that fails: an exception, the class of one, or a text."""
-        self._open -= of_assertion
-        error = error() if isinstance(error, type) else error
-        error = AssertionError(error) if isinstance(error, str) else error
-        self._failed.append(error)
-        return error
-
-    def _checked(self, call: Any) -> Any:
-        """A call that checks, which tells when it fails."""
-        self.reached += 1
-        if isinstance(call, type | Remote):
-            return call
-
-        @wraps(call)
-        def telling(*given: Any, **named: Any) -> Any:
-            try:
-                return call(*given, **named)
-            except AssertionError as error:
-                self._failed.append(error)
-                raise
-
-        return telling
-
-    def _handled(self) -> None:
-        """The exception that is handled now comes to something; where there is none, all did."""
-        current = sys.exc_info()[1]
-        kept = [each for each in self._failed if current is not None and each is not current]
-        self.forgive()
-        self._failed[:] = kept
-
-
+_SETUP, _TESTS = "<setup", "<test "
 _REASON_CHARACTERS = 400
 _OUT_OF_MEMORY = "out of memory"
 
@@ -157,24 +56,19 @@ def _judge(
     program: RemoteProgram,
     solution: RemoteProgram | None = None,
 ) -> tuple[Outcome, str]:
-    entry_point = job["entry_point"]
-    names = TestNames(program, entry_point, job["prefix"])
+    entry_point, calls = job["entry_point"], job["calls"]
     asker.send(["stage", "setup"])
-    provide_modules(program, [job["setup"], job["prefix"], *job["tests"]])
-    seed_everything()
+    _seed_everything()
     try:
-        texts = enumerate(job["tests"], start=1)
-        tests = [_compiled(text, f"{TESTS}{i}>", entry_point) for i, text in texts]
-        setup = job["setup"]
-        setup = completed(setup) if setup == job["prefix"] else setup
-        compiled = _compiled(setup, SETUP, entry_point)
-        refuse_forms([setup, *job["tests"]], job["prefix"], entry_point)
-        _run_setup(compiled, names)
-        calls = job["calls"]
+        texts = {f"{_TESTS}{i}>": text for i, text in enumerate(job["tests"], start=1)}
+        tests = plan([*texts.values()], [*texts], job["setup"], job["prefix"], entry_point)
+        names = _names(job, tests)
         if solution is not None:
             calls = [
                 _solved(each, solution, entry_point, asker) for each in _loaded(solution, calls)
             ]
+            if all(each["solved"] is None for each in calls):
+                raise TaskError("the other program returns nothing that could be compared")
     except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
     asker.send(["stage", "load"])
@@ -186,29 +80,36 @@ def _judge(
     needed = entry_point.partition(".")[0]
     if needed and needed not in program.names:
         return Outcome.INVALID, f"the program defines no {needed}"
-    names.pop(needed, None)  # the stub that the setup may have
-    seed_both(program)
+    for name, text in texts.items():
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     try:
-        return _Trial(program, names, asker).run(tests, calls, entry_point)
+        return _Trial(program, tests, names, asker).run(calls, entry_point)
     except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
 
 
-def _compiled(text: str, name: str, entry_point: str) -> Checked:
+def _names(job: Mapping[str, Any], tests: Plan) -> dict[str, Any]:
+    """The global names of the tests, but the program's: Python's, the prefix's and the setup's."""
+    sys.modules["pytest"] = stand_in()
+    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     try:
-        test = checked(text, name, finds_truths=not entry_point)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise TaskError(f"the tests do not compile: {type(error).__name__}: {error}") from error
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return test
-
-
-def _run_setup(setup: Checked, names: TestNames) -> None:
-    names.update(checks.NOTHING)
-    try:
-        exec(setup.code, names)
+        names.update({name: import_module(USUAL[name]) for name in sorted(tests.names.usual)})
+        if job["prefix"]:
+            exec(compile(prefix_alone(job["prefix"], job["entry_point"]), _SETUP, "exec"), names)
+        if job["setup"] != job["prefix"]:
+            exec(compile(job["setup"], _SETUP, "exec"), names)
     except (Exception, SystemExit) as error:
         raise TaskError(f"the setup failed: {type(error).__name__}: {error}") from error
+    return names
+
+
+def _seed_everything() -> None:
+    """Make what tests draw the same for every program."""
+    random.seed(0)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(0)
+        make = numpy.random.default_rng
+        numpy.random.default_rng = lambda seed=None: make(0 if seed is None else seed)
 
 
 def _loaded(solution: RemoteProgram, calls: list[Any]) -> list[Any]:
@@ -228,65 +129,57 @@ def _solved(
     """A call with what the solution returns."""
     asker.send(["stage", "setup"])
     try:
-        value, left = _called(solution, call, entry_point)
-    except (Exception, ProgramGoneError) as error:
+        value = _called(solution, call, entry_point)
+    except (Exception, ProgramGoneError, RefusedError) as error:
         raise TaskError(f"the other program: {type(error).__name__}: {error}") from error
-    return {**call, "solved": value, "left": left}
+    return {**call, "solved": value}
 
 
-def _called(program: RemoteProgram, call: dict[str, Any], entry_point: str) -> tuple[Any, Any]:
-    """Result of a call, and its changes to its arguments."""
-    given, named = copy.deepcopy((call["args"], call["kwargs"]))
-    name, _, method = entry_point.partition(".")
-    function = program.named(name)
-    if method:
-        function = getattr(function(), method)
-    value = function(*given, **named)
-    value = awaited(value) if inspect.iscoroutine(value) else value
-    program.settle()
-    return value, (given, named)
+def _called(program: RemoteProgram, call: Mapping[str, Any], entry_point: str) -> Any:
+    return program.function(entry_point)(*call["args"], **call["kwargs"])
 
 
 class _Trial:
     """Runs the tests until one fails."""
 
-    def __init__(self, program: RemoteProgram, names: TestNames, asker: Channel) -> None:
+    def __init__(
+        self, program: RemoteProgram, tests: Plan, names: dict[str, Any], asker: Channel
+    ) -> None:
         self._program = program
+        self._plan = tests
         self._names = names
         self._asker = asker
         self._failure = ""
-        self._counts = CheckCounts(program)
-        names.update(self._counts.hooks)
+        self._reached = 0
+        names[REACHED] = self._reach
+        functions = {name: program.function(name) for name in tests.names.program}
+        names.update(functions)
+        for name in SOLUTION_MODULES:
+            sys.modules[name] = types.ModuleType(name)
+            sys.modules[name].__dict__.update(functions)
+        self._candidate = program.function(tests.names.candidate)
+        names.setdefault("candidate", self._candidate)
 
-    def run(
-        self, tests: Sequence[Checked], calls: Sequence[Any], entry_point: str
-    ) -> tuple[Outcome, str]:
+    def run(self, calls: Sequence[Any], entry_point: str) -> tuple[Outcome, str]:
         """The verdict."""
-        self._program.awaits = any(test.is_asynchronous for test in tests)
-        counts: list[int] = []
-        self._program.asked = 0
-        steps: list[Callable[[], None]] = [
-            partial(self._run_test, test, entry_point, counts) for test in tests
-        ]
+        tests = self._plan.tests
+        steps: list[Callable[[], None]] = [partial(self._run_test, test) for test in tests]
         steps += [partial(self._run_call, each, entry_point) for each in calls]
-        for number, step in enumerate(steps):
+        for number, step in enumerate(steps, start=1):
             self._asker.send(["stage", "test"])
             self._program.last = ""
             if not self._passes(step):
-                outcome = Outcome.OVER_LIMIT if self._out_of_memory else Outcome.WRONG
-                return outcome, f"test {number + 1} of {len(steps)}: {self._failure}"
-        for number, (test, count) in enumerate(zip(tests, counts, strict=True)):
-            _require_checked(test, count, f"test {number + 1} of {len(steps)}")
-        if not sum(counts) and not calls:
+                is_over = self._program.out_of_memory or self._failure == _OUT_OF_MEMORY
+                outcome = Outcome.OVER_LIMIT if is_over else Outcome.WRONG
+                return outcome, f"test {number} of {len(steps)}: {self._failure}"
+        if not self._reached and not calls:
             raise TaskError("the tests assert nothing")
         if not self._program.asked:
-            raise TaskError(f"the tests never use the program{self._names.shadowed}")
-        self._names.require_one_function(frozenset().union(*(test.truths for test in tests)))
+            raise TaskError("the tests never use the program")
         return Outcome.CORRECT, ""
 
-    @property
-    def _out_of_memory(self) -> bool:
-        return self._program.out_of_memory or self._failure == _OUT_OF_MEMORY
+    def _reach(self) -> None:
+        self._reached += 1
 
     def _passes(self, step: Callable[[], None]) -> bool:
         try:
@@ -295,42 +188,51 @@ class _Trial:
             self._failure = _OUT_OF_MEMORY
         except TaskError:
             raise
-        except BaseException as error:  # noqa: BLE001 - also SystemExit, and what tests raise
+        except RefusedError as error:
+            raise TaskError(f"{NOT_SUPPORTED}: {error}") from error
+        except BaseException as error:  # noqa: BLE001 - whatever the tests raise
             self._failure = self._described(error)
-        if self._program.refused:
-            raise TaskError(f"{NOT_SUPPORTED}: {self._program.refused}")
-        # Tests may catch what they should not: that the program is gone counts all the same.
-        self._failure = self._failure or self._program.failure or self._counts.failure()
+        # An exception of a program that is gone may be lost on its way: in ``all``, say.
+        self._failure = self._failure or self._program.failure
         return not self._failure
 
-    def _run_test(self, test: Checked, entry_point: str, counts: list[int]) -> None:
-        """Run a text and the tests that it defines; note how many checks were reached."""
-        before, counts_before = dict(self._names), self._counts.start(self._program.asked)
+    def _run_test(self, test: Checked) -> None:
+        """Run a text and the tests that it defines, and see that something was checked."""
+        reached, asked = self._reached, self._program.asked
         try:
-            _exec(test, self._names)
-            self._program.settle()
-            candidate = self._names["candidate"] if entry_point else None
-            defined = Defined(
-                self._names, before, candidate, self._counts.reach, self._counts.forgive
-            )
-            defined.run(needs_check=self._counts.reached == counts_before)
+            exec(test.code, self._names)
+            for name in test.functions:
+                self._run_function(self._names[name])
         except (ImportError, NameError) as error:
-            if _is_of_tests(error, entry_point):
+            if not is_of_program(error):
                 raise TaskError(f"the tests: {type(error).__name__}: {error}") from error
             raise
-        counts.append(self._counts.reached - counts_before)
-        if not counts[-1] and self._counts.looped and self._program.asked > self._counts.asked:
+        if self._reached > reached or not test.checks:
+            return
+        if test.may_skip and self._program.asked > asked:
             raise AssertionError(
                 "no assertion ran: the values that the program returned left none to run"
             )
+        raise TaskError("the tests have assertions, and none of them ran")
+
+    def _run_function(self, test: Callable[..., Any]) -> None:
+        code = getattr(test, "__code__", None)  # a test for each row has no parameter left
+        takes = code.co_varnames[: code.co_argcount] if code else ()
+        defaults = len(getattr(test, "__defaults__", None) or ())
+        needed = len(takes) - defaults
+        if needed > 1:
+            return  # a function ``check`` that other tests use
+        value = test(*[self._candidate] * needed)
+        if isinstance(value, bool):
+            self._reach()
+            if not value:
+                raise AssertionError("the test returned False")
 
     def _run_call(self, call: dict[str, Any], entry_point: str) -> None:
-        value, left = _called(self._program, call, entry_point)
+        value = _called(self._program, call, entry_point)
         if "solved" in call:
             if type(value) is not type(call["solved"]) or value != call["solved"]:
                 raise AssertionError("the other program returned something else")
-            if value is None and left != call["left"]:
-                raise AssertionError("the other program changed its arguments differently")
         elif not same_value(value, call["returns"]):
             raise AssertionError(f"{json.dumps(call['returns'])[:100]} was expected")
 
@@ -342,32 +244,6 @@ class _Trial:
         said = ": ".join(part for part in (what, text) if part) or "it does not hold"
         last = f" ({self._program.last})" if self._program.last else ""
         return f"{line[:160]}{': ' if line else ''}{said}{last}"
-
-
-def _exec(test: Checked, names: TestNames) -> None:
-    """Run a text; that it ends the interpreter without an error ends the text alone."""
-    try:
-        exec(test.code, names)
-    except SystemExit as error:
-        if error.code not in (None, 0, False) or is_of_program(error):
-            raise
-
-
-def _require_checked(test: Checked, count: int, which: str) -> None:
-    """Refuse a text in which nothing was checked, but what others use."""
-    if count:
-        return
-    if test.checks:
-        raise TaskError(f"{which} has assertions, and none of them ran")
-    if not test.is_setup:
-        raise TaskError(f"{which} asserts nothing")
-
-
-def _is_of_tests(error: ImportError | NameError, entry_point: str) -> bool:
-    """Whether the tests themselves lack something, not the program one of its functions."""
-    if is_of_program(error):
-        return False
-    return isinstance(error, ImportError) or bool(entry_point)
 
 
 def same_value(value: Any, expected: Any) -> bool:
@@ -393,9 +269,5 @@ def same_value(value: Any, expected: Any) -> bool:
 
 def _line(trace: TracebackType | None) -> str:
     """The innermost line of the tests that an exception went through."""
-    lines = [frame.line or "" for frame in traceback.extract_tb(trace) if _is_test(frame.filename)]
-    return lines[-1] if lines else ""
-
-
-def _is_test(name: str) -> bool:
-    return name.startswith(TESTS)
+    frames = [each for each in traceback.extract_tb(trace) if each.filename.startswith(_TESTS)]
+    return frames[-1].line or "" if frames else ""

@@ -1,247 +1,200 @@
-"""The global names of a task's tests: their own, Python's, the task's, and the program's."""
+"""The names in a task's tests: the program's, those of modules, and the tests' own."""
 
 import ast
 import builtins
-import random
-import re
-import sys
-import types
-import typing
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
+from typing import NoReturn, TypeVar
 
-from dph._processes.sandbox.checks import SOLUTION_MODULES, asserts
-from dph._processes.sandbox.pytest_stand_in import stand_in
-from dph._processes.sandbox.remote import Remote, RemoteProgram
+from dph._processes.sandbox.checks import assigned, is_test, last_name, walk
 
-# The text of a program out of an answer and what the task has before it.
-#
-# Runs where the program runs: to parse hostile text is work for a process that may die.
-
-_STOPS = re.compile(r"\n(?:(?:class|def|if|print|assert|import|from)\b|#|@|```)")
-"""Ends of a continuation; class, def, #, if and print are arXiv:2107.03374's, section 2.1."""
-
-
-def whole_source(code: str, prefix: str, entry_point: str) -> str:
-    r"""The program: ``prefix`` and an answer that continues it, or the answer alone.
-
-    An answer that begins with an indented line continues the prefix, up to the first line that
-    starts something new. Any other is a program that follows the prefix, so that what the
-    prefix imports is there; without its stub of ``entry_point``, where the answer has none, the
-    name stays undefined.
-
-    >>> whole_source("    return 1\n\nprint(f())", "def f():\n", "f")
-    'def f():\n    return 1\n'
-    """
-    if not prefix:
-        return code
-    first = next((line for line in code.splitlines() if line.strip()), "")
-    last, name = prefix.rpartition("\n")[2], re.escape(entry_point)
-    own = rf"^(?:(?:(?:async )?def|class) {name}\b|{name} *[:=])"
-    is_cut = last.isspace() or (last and completed(prefix) != prefix)
-    if first[:1].isspace() or (is_cut and not re.search(own, code, re.MULTILINE)):
-        stop = _STOPS.search(code)
-        rest = code[: stop.start()] if stop else code
-        start = prefix.rstrip(" \t") if first[:1].isspace() else prefix
-        return f"{start}{'' if not last.strip() or _compiles(start + rest) else chr(10)}{rest}"
-    return f"{prefix_alone(prefix, entry_point)}\n{code}"
-
-
-def completed(prefix: str) -> str:
-    """The beginning of a program as one that compiles, with ``pass`` for a body that is missing.
-
-    What cannot be completed stays what it is.
-    """
-    endings = ("", f"\n{' ' * 80}pass\n", '"""', "'''")
-    return next((prefix + each for each in endings if _compiles(prefix + each)), prefix)
-
-
-def _compiles(source: str) -> bool:
-    try:
-        ast.parse(source)
-    except SyntaxError:
-        return False
-    return True
-
-
-def prefix_alone(prefix: str, entry_point: str) -> str:
-    """The prefix without the function that the answer must define."""
-    prefix = completed(prefix)
-    if not _compiles(prefix):  # the answer must bring everything
-        return ""
-    tree = ast.parse(prefix)
-    lines = prefix.splitlines()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == entry_point:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            for index in range(first - 1, node.end_lineno or node.lineno):
-                lines[index] = ""
-    return "\n".join(lines)
-
-
-_USUAL_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sp": "scipy"}
-_USUAL_SOURCES = ("math", "itertools", "collections", "functools", "typing", "re", "random")
-"""Modules whose names tests often forget to import."""
+NOT_SUPPORTED = "tests of this form are not supported"
+SOLUTION_MODULES = frozenset({"solution", "solutions", "program", "submission", "answer"})
+"""Modules that tests import the program from."""
+MODULES = frozenset(
+    {"__future__", "array", "bisect", "calendar", "cmath", "collections", "copy", "datetime"}
+    | {"decimal", "fractions", "functools", "heapq", "itertools", "json", "math", "numbers"}
+    | {"numpy", "operator", "pytest", "random", "re", "statistics", "string", "time", "typing"}
+)
+"""Modules that tests import: what they have works on values."""
+USUAL = MappingProxyType({**{each: each for each in MODULES}, "np": "numpy"})
+"""Names that tests often forget to import."""
+TAKE_FUNCTIONS = frozenset({"map", "filter", "starmap", "raises", "callable", "check"})
+"""Functions that may be given one of the program's."""
 
 
 class TaskError(Exception):
     """The task's own code does not work."""
 
 
-class TestNames(dict[str, Any]):
-    """Origin of names that the tests lack: Python's, the task's, or else the program's.
+def refuse(form: str, node: ast.AST | None = None) -> NoReturn:
+    """Refuse a text.
 
-    A name that tests forget to import is never the program's where Python or an installed package
-    has it: ``isclose`` is that of ``math``. Where the task says what is called (``entry_point``),
-    the program brings that alone, and its classes (``Point``) and constants (``LIMIT``).
+    Raises:
+        TaskError: always.
+    """
+    shown = f": {ast.unparse(node).splitlines()[0][:80]}" if node is not None else ""
+    raise TaskError(f"{NOT_SUPPORTED}: {form}{shown}")
+
+
+class Names:
+    """What the names in a task's texts mean.
+
+    Calls of ``check`` are taken out of the texts: it is called anyway.
+
+    Attributes:
+        program: names of the program's that they use.
+        candidates: names by which tests are given the program's function.
+        candidate: that function, ``Class.method`` for a method; '' if the task does not say.
+        functions, modules: names that they define and import.
+        others: names of classes of the task.
+        bound: all names that mean something of the task's own.
+        usual: names that they forget to import.
+        returned: names of what calls of the program return, and of what is made of that.
+
+    Raises:
+        TaskError: a name has no meaning.
     """
 
-    __test__ = False  # no class of tests, whatever its name
-
-    def __init__(self, program: RemoteProgram, entry_point: str, prefix: str) -> None:
-        super().__init__({"__name__": "__main__", "__builtins__": builtins})
-        self._program = program
-        self._entry_point, _, self._method = entry_point.partition(".")
-        self._of_prefix = _Prefix(prefix, self._entry_point)
-        self.functions: set[str] = set()
-        self._of_python: set[str] = set()
-
-    @property
-    def shadowed(self) -> str:
-        """End of a message: names that the program has, and that the tests took from Python."""
-        names = sorted(self._of_python & self._program.names)
-        if not names or self._entry_point:
-            return ""
-        return f": {', '.join(names)} means Python's own unless entry_point names the program's"
-
-    def __missing__(self, name: str) -> Any:
-        if self._entry_point and name in ("candidate", self._entry_point):
-            named = self._program.named(self._entry_point)
-            is_method = self._method and name == "candidate"
-            return getattr(named(), self._method) if is_method else named
-        if hasattr(builtins, name):
-            raise KeyError(name)
-        if (found := usual(name)) is not None:
-            self._of_python.add(name)
-            return found
-        if name not in self._program.names:
-            raise KeyError(name)
-        if name in self._of_prefix:
-            return self._of_prefix[name]
-        return self._theirs(name)
-
-    def _theirs(self, name: str) -> Any:
-        """A name of the program's that nobody else has."""
-        is_class = name in self._program.classes and name[:1].isupper()
-        if self._entry_point and not is_class and not name.isupper():
-            raise TaskError(f"the tests use {name}, which neither they nor their setup define")
-        value = self._program.constant(name)
-        if not is_class and callable(value):
-            self.functions.add(name)
-        return self._program.named(name) if callable(value) else value
-
-    def require_one_function(self, truths: frozenset[str]) -> None:
-        """Refuse tests in which one of several functions of the program says whether all is right.
-
-        Raises:
-            TaskError: names it.
-        """
-        deciding = sorted(name for name in self.functions if name in truths or asserts(name))
-        if deciding and len(self.functions) > 1 and not self._entry_point:
+    def __init__(
+        self, tests: Sequence[ast.Module], before: Sequence[ast.Module], entry: str
+    ) -> None:
+        own = [node for tree in tests for node in walk(tree)]
+        earlier = [node for tree in before for node in walk(tree)]
+        every = [*own, *earlier]
+        self.functions = frozenset(n.name for n in _all(ast.FunctionDef, every))
+        self.others = frozenset(n.name for n in _all(ast.ClassDef, earlier))
+        self.modules = frozenset(_modules_of(every))
+        self.bound = self.functions | self.modules | frozenset(_bound(every))
+        checks = [each for tree in tests for each in tree.body if _is_check_of_one(each)]
+        self.candidates = frozenset({"candidate"} | {each.args.args[0].arg for each in checks})
+        imported, name = frozenset(_imported(every)), entry.partition(".")[0]
+        loaded = (n.id for n in _all(ast.Name, own) if isinstance(n.ctx, ast.Load))
+        known = self.bound | self.others | imported | {*vars(builtins), "candidate", name}
+        free = frozenset(loaded) - known - {"__name__"}
+        self.usual = free & set(USUAL)
+        free -= self.usual
+        if free and (entry or imported):
+            raise TaskError(f"the tests use {min(free)}, which neither they nor their setup define")
+        if len(free) > 1:
             raise TaskError(
-                f"the tests call {', '.join(sorted(self.functions))}, and {deciding[0]} decides: "
-                "say by entry_point which is the program's, and define the other"
+                f"the tests call {', '.join(sorted(free))}: say by entry_point which is the "
+                "program's, and define the other"
+            )
+        self.program = imported | ({name} if entry else free)
+        defined = {n.name for n in _all(ast.FunctionDef, own)} | set(_bound(own))
+        if taken := self.program & defined - self.candidates:
+            raise TaskError(f"the tests define {min(taken)}, and never use the program's")
+        self.candidate = entry or (min(self.program) if len(self.program) == 1 else "")
+        self._wrappers = self._calling(every)
+        if any(self.is_call(node) for node in _all(ast.Call, earlier)):
+            refuse("a setup that calls the program")
+        self.returned = self._returned(own)
+        for tree in tests:
+            tree.body = [each for each in tree.body if not self._calls_check(each)]
+        if checks and not self.candidate:
+            raise TaskError(
+                "the tests define check(candidate), and no entry_point names the candidate"
             )
 
+    def _calls_check(self, statement: ast.stmt) -> bool:
+        """``check(f)``: if nothing else says so, it names the candidate."""
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(value, ast.Call) or last_name(value.func) != "check":
+            return False
+        if len(value.args) != 1 or not self.is_function(value.args[0]):
+            refuse("a check of something else", value)
+        self.candidate = self.candidate or last_name(value.args[0])
+        return True
 
-class _Prefix(dict[str, Any]):
-    """Definitions in the beginning of the answers, which are the task's: made when asked for."""
+    def _calling(self, nodes: Sequence[ast.AST]) -> set[str]:
+        """Functions of the tests that call the program."""
+        found = self._wrappers = set[str]()
+        holders = [(n.name, [*walk(n)]) for n in _all(ast.FunctionDef, nodes) if not is_test(n)]
+        holders += [
+            (target.id, [*walk(node.value)])
+            for node in _all(ast.Assign, nodes)
+            for target in node.targets
+            if isinstance(node.value, ast.Lambda) and isinstance(target, ast.Name)
+        ]
+        size = -1
+        while size < len(found):
+            size = len(found)
+            found |= {name for name, inside in holders if any(map(self.is_call, inside))}
+        return found
 
-    def __init__(self, prefix: str, entry_point: str) -> None:
-        super().__init__()
-        self._source: str | None = prefix_alone(prefix, entry_point) if prefix else ""
+    def is_call(self, node: ast.AST) -> bool:
+        """Whether the program is called, also by a function of the tests."""
+        if not isinstance(node, ast.Call):
+            return False
+        name = last_name(node.func)
+        if name in TAKE_FUNCTIONS and any(map(self.is_function, node.args)):
+            return True
+        return name in self._wrappers or self.is_function(node.func)
 
-    def __contains__(self, name: object) -> bool:
-        if self._source is not None:
-            source, self._source = self._source, None
-            names = {"__name__": "prefix"}
-            try:
-                exec(compile(source, "<prefix>", "exec"), names)
-            except (Exception, SystemExit) as error:
-                raise TaskError(f"the prefix failed: {type(error).__name__}: {error}") from error
-            self.update(names)
-        return super().__contains__(name)
+    def is_function(self, node: ast.expr) -> bool:
+        """Whether an expression is a function of the program."""
+        name = node.id if isinstance(node, ast.Name) else ""
+        return name in self.program or name in self.candidates
 
+    def _returned(self, nodes: Sequence[ast.AST]) -> frozenset[str]:
+        pairs = [assigned(node) for node in nodes]
+        pairs += [([node.target], node.iter) for node in _all(ast.For, nodes)]
+        made = [
+            (set(_bound(walk(target))), self._mentioned([*walk(value)]))
+            for targets, value in pairs
+            if value is not None
+            for target in targets
+        ]
+        found, size = {""}, 0
+        while size < len(found):
+            size = len(found)
+            found |= {name for names, mentioned in made if mentioned & found for name in names}
+        return frozenset(found)
 
-class _Solution(types.ModuleType):
-    """The program as a module: ``from solution import f``."""
-
-    def __init__(self, name: str, program: RemoteProgram) -> None:
-        super().__init__(name)
-        self.__dict__["_program"] = program
-
-    def __getattr__(self, name: str) -> Any:
-        program: RemoteProgram = self.__dict__["_program"]
-        if name.startswith("__") or name not in program.names:
-            raise AttributeError(f"the program defines no {name}")
-        value = program.constant(name)
-        return program.named(name) if callable(value) else value
-
-
-def provide_modules(program: RemoteProgram, texts: Sequence[str]) -> None:
-    """Let the tests import the program and pytest; ``unittest.main`` then ends nothing."""
-    for name in SOLUTION_MODULES:
-        if name in sys.modules or find_spec(name) is None:
-            sys.modules[name] = _Solution(name, program)
-    sys.modules["pytest"] = stand_in()
-    if not any("unittest" in text for text in texts):
-        return
-    import unittest  # noqa: PLC0415 - it would be much for every fork to copy
-
-    unittest.main = unittest.TestProgram = lambda *_, **__: None  # type: ignore[assignment,misc]
-
-
-def seed_everything() -> None:
-    """Make what tests draw the same for every program."""
-    random.seed(0)
-    if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.random.seed(0)
-        make = numpy.random.default_rng
-        numpy.random.default_rng = lambda seed=None: make(0 if seed is None else seed)
-
-
-def seed_both(program: RemoteProgram) -> None:
-    """Let the tests' seeds be the program's, too: it draws in another process."""
-    _seed_both(random, "random", program)
-    if (numpy := sys.modules.get("numpy")) is not None:
-        _seed_both(numpy.random, "numpy.random", program)
-    _seed_both(sys, "sys", program, "setrecursionlimit")
+    def _mentioned(self, nodes: Sequence[ast.AST]) -> set[str]:
+        """The names in an expression, and '' if it calls the program."""
+        called = {""} if any(map(self.is_call, nodes)) else set[str]()
+        return called | {each.id for each in _all(ast.Name, nodes)}
 
 
-def _seed_both(module: Any, place: str, program: RemoteProgram, name: str = "seed") -> None:
-    seed, theirs = getattr(module, name), Remote(program, {"callable": [place, name]}, name)
-
-    def seeding(*given: Any, **named: Any) -> None:
-        seed(*given, **named)
-        asked = program.asked
-        theirs(*given, **named)
-        program.asked = asked  # that is no test of the program
-
-    setattr(module, name, seeding)
+def _is_check_of_one(node: ast.stmt) -> bool:
+    """``def check(candidate)``."""
+    if not isinstance(node, ast.FunctionDef) or node.name != "check":
+        return False
+    return len(node.args.args) - len(node.args.defaults) == 1
 
 
-def usual(name: str) -> Any:
-    """Usual meaning of a name that tests forgot to import."""
-    if name in _USUAL_NAMES or name in sys.stdlib_module_names:
-        try:
-            return import_module(_USUAL_NAMES.get(name, name))
-        except ImportError:
-            return None
-    for module in _USUAL_SOURCES:
-        found = getattr(import_module(module), name, None)
-        # re.A and typing.T: a short name in capitals is a class of the program's.
-        if found is not None and not isinstance(found, re.RegexFlag | typing.TypeVar):
-            return found
-    return None
+def _modules_of(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Names that are imported, but the program's."""
+    for node in _all(ast.Import, nodes):
+        yield from (each.asname or each.name.partition(".")[0] for each in node.names)
+    for node in _all(ast.ImportFrom, nodes):
+        if node.module not in SOLUTION_MODULES:
+            yield from (each.asname or each.name for each in node.names)
+
+
+def _imported(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Names that are imported from the program."""
+    for node in _all(ast.ImportFrom, nodes):
+        for each in node.names if node.module in SOLUTION_MODULES else ():
+            if each.asname:
+                refuse("a name that is imported as another", node)
+            if each.name != "*":
+                yield each.name
+
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _all(kind: type[_Node], nodes: Iterable[ast.AST]) -> Iterator[_Node]:
+    return (node for node in nodes if isinstance(node, kind))
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that texts assign."""
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg

@@ -138,8 +138,7 @@ def bases_of(kind: Any) -> list[str]:
 
 def _full_name(kind: Any) -> str:
     module = kind.__module__ if isinstance(kind.__module__, str) else "program"
-    own = module in ("builtins", "program", "__main__")
-    return str(kind.__name__) if own else f"{module}:{kind.__name__}"
+    return str(kind.__name__) if module == "builtins" else f"{module}:{kind.__name__}"
 
 
 Refer = Callable[[Any], dict[str, Any]]

@@ -49,7 +49,7 @@ class CodeVerifier(Closing):
     """
 
     name = "code"
-    version = "5"
+    version = "6"
 
     def __init__(
         self,
