@@ -29,7 +29,7 @@ def test_our_own_engine_has_no_commands_to_print(dph, example, tmp_path):
     ("options", "said"),
     [
         (("--engine", "ray"), "train.engine: Input should be 'own' or 'verl'"),
-        (("--engine", "trl"), "dph.engines.trl.DPHTrainer (docs/howto/trl.md)"),
+        (("--engine", "trl"), "dph.engines.trl.DPHTrainer (docs/tutorials/trl.md)"),
         (("--engine", "verl", "--set", "train.shared_prompts=never"), "train.shared_prompts"),
         (("--engine", "verl", "--nodes", "2"), "verl.nodes = 2 needs a Ray cluster"),
     ],

@@ -61,7 +61,7 @@ def test_all_that_left_is_named_at_once():
 
 @pytest.mark.parametrize("changes", [{"train.engine": "trl"}, {"trl.processes": 2}])
 def test_trl_as_an_engine_points_to_the_trainer(changes):
-    with pytest.raises(SettingsError, match=r"DPHTrainer \(docs/howto/trl\.md\)"):
+    with pytest.raises(SettingsError, match=r"DPHTrainer \(docs/tutorials/trl\.md\)"):
         resolved(**changes)
 
 

@@ -94,7 +94,7 @@ REFUSED = {
         *("alpha_dpg", "flowrl", "ttrl"),
     },
 }
-"""The methods that an engine cannot train, as docs/engines.md says."""
+"""The methods that an engine cannot train, as docs/guides/cluster.md says."""
 
 
 @pytest.mark.parametrize("engine", ENGINES)

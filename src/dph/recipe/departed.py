@@ -14,7 +14,7 @@ LEFT = (
 """The refusal of a method, a table or a directory of label-free learning; takes its name."""
 TRL_LEFT = (
     "{} is not an engine of recipes: train in your own script with dph.engines.trl.DPHTrainer "
-    "(docs/howto/trl.md)"
+    "(docs/tutorials/trl.md)"
 )
 """The refusal of TRL as an engine; takes the setting."""
 _METHODS = ("dph_broad", "consolidation", "consensus", "lmsi", "rft")
