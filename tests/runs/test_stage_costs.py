@@ -119,12 +119,13 @@ def test_seconds_of_what_completes_a_store_are_added_and_of_what_fails_none(tmp_
     write_store(store, answers=1, tokens=1, seconds=100.0)
     with timed(store):
         pass
-    assert 100.0 <= noted_seconds(store) < 101.0
+    completed = noted_seconds(store)
+    assert completed >= 100.0
     with pytest.raises(RuntimeError, match="broke"), timed(store):
         raise RuntimeError("broke")
-    assert noted_seconds(store) < 101.0
+    assert noted_seconds(store) == completed
     (store / "manifest.json").unlink()  # another one in its place
     with timed(store):
         pass
-    assert noted_seconds(store) < 1.0
+    assert noted_seconds(store) < 100.0
     assert list(store.iterdir()) == []
