@@ -4,7 +4,6 @@ import pydoc
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -97,16 +96,21 @@ def test_the_error_tree_is_drawn_in_the_docstring():
             assert f"* {name}" in dph.errors.__doc__
 
 
-def test_importing_the_package_is_quick_and_loads_no_torch():
-    code = (
-        "import sys, time; s = time.perf_counter(); import dph; t = time.perf_counter() - s;"
-        "print(t, 'torch' in sys.modules, 'pydantic' in sys.modules)"
+def packages_of_others(code):
+    """Packages that are neither ours nor Python's and that a program loads, by name."""
+    program = (
+        f"import sys; before = set(sys.modules); {code};"
+        "found = {name.split('.')[0] for name in set(sys.modules) - before};"
+        "print(*sorted(found - set(sys.stdlib_module_names) - {'dph'}), sep=' ', file=sys.stderr)"
     )
-    output = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert output[1:] == ["False", "False"]
-    assert float(output[0]) < 2.0  # 0.2 s on an idle machine
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.split()), done.stdout
+
+
+def test_importing_the_package_loads_no_other():
+    assert packages_of_others("import dph")[0] == set()
 
 
 def test_what_needs_no_tensors_loads_no_torch():
@@ -120,17 +124,11 @@ def test_what_needs_no_tensors_loads_no_torch():
     assert output.strip() == "False"
 
 
-def test_help_answers_at_once():
-    started = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys, dph.cli; sys.exit(dph.cli.main(['--help']))"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0
-    assert "quickstart" in done.stdout
-    assert time.perf_counter() - started < 5.0  # 0.5 s on an idle machine
+def test_help_loads_what_prints_it_alone():
+    loaded, said = packages_of_others("import dph.cli; assert dph.cli.main(['--help']) == 0")
+    assert "quickstart" in said
+    printing = {"typer", "click", "rich", "pygments", "markdown_it", "mdurl", "shellingham"}
+    assert loaded <= printing | {"annotated_doc", "typing_extensions"}
 
 
 def test_a_reward_lies_between_zero_and_one():

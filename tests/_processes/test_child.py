@@ -47,12 +47,12 @@ def test_it_ends_once_nobody_can_write_to_it(start):
     child.stdout.readline()
     child.stdin.write(b"what is not read yet does not count\n")
     child.stdin.close()
-    assert child.wait(timeout=30) == 7
+    assert child.wait(timeout=60) == 7
     child.stdin = None
 
 
 def test_it_ends_once_its_parent_is_another_than_the_one_that_was_named(start):
-    assert start("1").wait(timeout=30) == 7
+    assert start("1").wait(timeout=60) == 7
     child = start(str(os.getpid()))
     child.stdout.readline()
     time.sleep(0.2)

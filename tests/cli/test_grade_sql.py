@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dph._processes.workers import pool
 from dph.cli import main
 from dph.cli.grade import default_workers, summary_text
 from dph.records import Outcome
@@ -127,14 +128,15 @@ def test_a_prediction_of_nothing_equals_an_empty_gold_by_the_official_rules(tmp_
     assert [row["outcome"] for row in read(target)] == ["NO_ANSWER"] * 4
 
 
-def test_a_gold_that_hangs_is_paid_once(tmp_path, databases):
+def test_a_gold_that_hangs_is_paid_once(tmp_path, databases, monkeypatch):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     row = {"db_id": "singers", "gold_sql": HANG, "pred_sql": "SELECT 1"}
     good = {"db_id": "singers", "gold_sql": GOLD, "pred_sql": "SELECT 1"}
     source.write_text("".join(json.dumps(r) + "\n" for r in [row, good] * 50))
-    started = time.monotonic()
+    started, start = [], pool._Work._start_worker
+    monkeypatch.setattr(pool._Work, "_start_worker", lambda w: started.append(w) or start(w))
     assert main(arguments(source, databases, target, "--workers", 2, "--timeout", 0.5)) == 0
-    assert time.monotonic() - started < 30  # 50 of them would take 75 s or, by two, 38 s
+    assert len(started) < 10  # each that the statement hung is replaced: 50 of them would be
     assert [row["outcome"] for row in read(target)] == ["BAD_GOLD", "CORRECT"] * 50
 
 
@@ -166,7 +168,7 @@ def test_a_killed_command_goes_on_and_leaves_no_process(tmp_path, databases, cap
     command.wait()
     assert workers
     assert not target.exists()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)

@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -43,15 +42,13 @@ def row(number, **changes):
     return {"problem_id": f"p{number}", "prompt": "Write the word", "answer": "x"} | changes
 
 
-def test_all_that_is_there_is_opened_without_torch_and_soon(example):
+def test_all_that_is_there_is_opened_without_torch(example):
     program = (
         "import sys; from dph.cli import main; code = main(sys.argv[1:]); "
         "assert 'torch' not in sys.modules and 'transformers' not in sys.modules; sys.exit(code)"
     )
     words = [sys.executable, "-c", program, "recipe", "check", str(example), "--json"]
-    started = time.monotonic()
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert time.monotonic() - started < 10  # about 1 s on a quiet machine
     content = json.loads(done.stdout)
     assert content["errors"] == content["notes"] == []
     assert content["unchecked"] == ["the weights and the device: they need torch"]

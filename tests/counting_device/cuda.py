@@ -131,6 +131,9 @@ def replacements(counting: Any) -> contextlib.ExitStack:
     for name, value in cuda.items():
         stack.enter_context(mock.patch.object(torch.cuda, name, value))
     stack.enter_context(mock.patch.object(torch, "Generator", _Generator))
+    # A build for CUDA would ask the driver for its stream before each step of an optimizer.
+    nothing = mock.patch.object(torch.accelerator, "current_accelerator", _constant(None))
+    stack.enter_context(nothing)
     _replace_autocast(stack)
     _replace_lists(stack)
     _replace_moves(stack, counting)

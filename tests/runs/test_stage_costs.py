@@ -102,12 +102,13 @@ def test_seconds_of_what_completes_a_pool_are_added_and_of_what_fails_none(tmp_p
     note_seconds(pool, 100.0)
     with timed(pool):
         pass
-    assert 100.0 <= noted_seconds(pool) < 101.0
+    completed = noted_seconds(pool)
+    assert completed >= 100.0
     with pytest.raises(RuntimeError, match="broke"), timed(pool):
         raise RuntimeError("broke")
-    assert noted_seconds(pool) < 101.0
+    assert noted_seconds(pool) == completed
     (pool / "manifest.json").unlink()  # another one in its place
     with timed(pool):
         pass
-    assert noted_seconds(pool) < 1.0
+    assert noted_seconds(pool) < 100.0
     assert list(pool.iterdir()) == []

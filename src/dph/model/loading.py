@@ -1,7 +1,6 @@
 """Loading a model and its tokenizer from a local directory."""
 
 import contextlib
-import inspect
 import logging
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -28,7 +27,14 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
-from dph.model.attention.probing import RECURRENT, checkpoint_contexts, recurrent_layers
+from dph.model.attention.releases import (
+    RECURRENT,
+    causal_classes,
+    checkpoint_contexts,
+    keeps_state,
+    lacks_attention,
+    recurrent_layers,
+)
 from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, LIGER
 from dph.recipe.section import Device, Stored
@@ -96,17 +102,10 @@ def require_usable(config: PreTrainedConfig, name: str) -> None:
     kind = config.model_type
     if config.is_encoder_decoder:
         raise ModelError(f"{name}: {kind} is an encoder-decoder, not a causal model")
-    if type(config) not in AutoModelForCausalLM._model_mapping:
+    if not (classes := causal_classes(config)):
         raise ModelError(f"{name}: transformers has no causal language model of the kind {kind}")
-    if not _caches_tokens(config):
+    if keeps_state(config, classes):
         raise ModelError(f"{name}: {kind} is not supported: its layers {RECURRENT}")
-
-
-def _caches_tokens(config: PreTrainedConfig) -> bool:
-    found = AutoModelForCausalLM._model_mapping[type(config)]
-    classes = found if isinstance(found, tuple) else (found,)
-    takes = (inspect.signature(cls.forward).parameters for cls in classes)
-    return any("past_key_values" in names for names in takes) and not recurrent_layers(config)
 
 
 _LOG = logging.getLogger(__name__)
@@ -279,7 +278,7 @@ def _read(
     try:
         model, report = read(attention)
     except ValueError as error:
-        if attention != "sdpa" or not _lacks_attention(error) or recurrent_layers(config):
+        if attention != "sdpa" or not lacks_attention(error) or recurrent_layers(config):
             raise
         said = '%s has no attention "sdpa": model.attention = "eager" is used'
         _say_once(logging.WARNING, said, config.model_type)
@@ -293,14 +292,9 @@ def _say_once(level: int, message: str, *arguments: str) -> None:
     _LOG.log(level, message, *arguments)
 
 
-def _lacks_attention(error: Exception) -> bool:
-    said = ("attention implementation", "does not support Flash Attention")
-    return any(words in str(error) for words in said)
-
-
 def _refused_attention(error: Exception, config: PreTrainedConfig, attention: str) -> str:
     """Fault of ``model.attention``; '' where something else is wrong."""
-    if not _lacks_attention(error):
+    if not lacks_attention(error):
         return ""
     if recurrent_layers(config):
         return f"{config.model_type} is not supported: its layers {RECURRENT}"

@@ -30,7 +30,7 @@ def test_it_ends_once_the_other_is_gone():
     assert process.poll() is None
     other.kill()
     other.wait()
-    assert process.wait(timeout=30) != 0
+    assert process.wait(timeout=60) != 0
     process.stdout.close()
 
 

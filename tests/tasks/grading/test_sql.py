@@ -92,7 +92,8 @@ def test_the_seconds_are_those_of_the_statement(databases):
     with SQLRowGrader(databases=databases, timeout=0.4) as made:
         made.grade_rows(rows[:1])
         quick, slow = made.grade_rows(rows)
-    assert 0 < quick.seconds < 0.4 <= slow.seconds < 5
+    assert 0 < quick.seconds < slow.seconds
+    assert slow.seconds >= 0.4
     assert slow.verdict.outcome is Outcome.TIMED_OUT
 
 

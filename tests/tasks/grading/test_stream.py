@@ -5,7 +5,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -165,7 +164,7 @@ def test_two_chunks_are_in_flight_and_no_more(tmp_path):
         def grade_rows(self, rows):
             running.add(threading.get_ident())
             most.append(len(running))
-            both.wait(timeout=20)
+            both.wait(timeout=60)
             running.discard(threading.get_ident())
             return super().grade_rows(rows)
 
@@ -284,21 +283,20 @@ def test_a_kill_loses_no_row(tmp_path):
 def test_an_interruption_waits_for_no_answer_and_keeps_what_is_finished(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     write(source, 12)
-    released = threading.Event()
+    released, waited = threading.Event(), []
 
     class Waits(EvenIsRight):
         def grade_rows(self, rows):
             if rows[0]["n"] >= 4:
-                released.wait(timeout=60)
+                waited.append(released.wait(timeout=60))
             return super().grade_rows(rows)
 
     def interrupt(_):
         raise KeyboardInterrupt
 
-    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         grade_file(source, target, grader=Waits(), chunk_rows=4, on_progress=interrupt)
-    assert time.monotonic() - started < 30
+    assert not waited
     released.set()
     again = EvenIsRight()
     for thread in threading.enumerate():

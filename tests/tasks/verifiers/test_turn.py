@@ -168,6 +168,6 @@ def test_the_exact_verifier_compares_what_follows_a_thought():
     ],
 )
 def test_hostile_marks_are_read_in_time_that_grows_with_their_length(piece):
-    start = time.perf_counter()
+    start = time.process_time()
     read_turn("```\n" + piece * (400_000 // len(piece)))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 60  # as its square: hours

@@ -26,9 +26,10 @@ def importance_ratio(
     vanishes.
     """
     log_ratio = at_least_float32(logprobs) - at_least_float32(old_logprobs).detach()
-    # relu, not clamp: at the bound itself exactly one of the two factors has a gradient.
-    excess = torch.relu(log_ratio - RATIO_LOG_BOUND)
-    return log_ratio.clamp(max=RATIO_LOG_BOUND).exp() * (1.0 + excess)
+    # Not clamp, whose gradient at its very bound is 1 or 0 by torch's release: here it is exp's.
+    above = log_ratio > RATIO_LOG_BOUND
+    excess = torch.where(above, log_ratio - RATIO_LOG_BOUND, 0.0)
+    return torch.where(above, RATIO_LOG_BOUND, log_ratio).exp() * (1.0 + excess)
 
 
 def clipped_policy_loss(

@@ -1,22 +1,17 @@
-"""Checks of a model's layers before prompts are shared in it: what they see and keep."""
+"""A model's own logits, and how far rounding moves them."""
 
-import inspect
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, cycle, islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import AttentionInterface, DynamicCache, PreTrainedConfig, PreTrainedModel
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
-from dph.errors import ModelError
+from transformers import PreTrainedConfig, PreTrainedModel
 
 # What rounding does to a model: its own logits, and how far they move where all is rounded anew.
 #
@@ -76,6 +71,14 @@ def last_logits(
     logits: Tensor = model(input_ids=batch, attention_mask=mask, use_cache=False).logits
     by_row = logits.reshape(copies, len(rows), *logits.shape[1:])
     return [by_row[:, i, len(ids) - last : len(ids)] for i, (ids, last) in enumerate(rows)]
+
+
+def sees_later_tokens(model: PreTrainedModel, ids: Sequence[int]) -> bool:
+    """Whether the logits at half of a row change with the rest of it, by more than rounding."""
+    half = len(ids) // 2
+    own = own_logits(model, [(ids[:half], 1)])[0]
+    within = last_logits(model, [(ids, len(ids) - half + 1)])[0][0, :1]
+    return not own.agree_with(within)
 
 
 @contextmanager
@@ -155,130 +158,3 @@ def _listed(value: int | Sequence[int] | None) -> Sequence[int]:
     if value is None:
         return ()
     return (value,) if isinstance(value, int) else value
-
-
-RECURRENT = (
-    "keep a recurrent state (Mamba, RWKV, linear attention), which cannot be repeated for the "
-    "samples of a prompt; only models whose layers all attend to tokens can be used"
-)
-
-
-def attention_window(model: PreTrainedModel) -> float:
-    """Number of tokens that every layer attends to; 0 if a layer does not attend to tokens."""
-    return min(map(_reach, DynamicCache(config=model.config).layers), default=torch.inf)
-
-
-def recurrent_layers(config: PreTrainedConfig) -> int:
-    """Number of layers with a recurrent state, alone or in addition to an attention to tokens."""
-    # Asked of what a layer holds: the classes' names change from release to release.
-    return sum(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
-
-
-def require_token_cache(model: PreTrainedModel) -> None:
-    """Refuse a model that remembers a prompt as anything else than its tokens' keys and values.
-
-    Raises:
-        ModelError: layers keep a recurrent state, or the model takes no such cache.
-    """
-    name = type(model).__name__
-    if count := recurrent_layers(model.config):
-        raise ModelError(f"{name} is not supported: {count} of its layers {RECURRENT}")
-    if "past_key_values" not in inspect.signature(model.forward).parameters:
-        raise ModelError(f"{name} is not supported: its layers {RECURRENT}")
-
-
-def _reach(layer: Any) -> float:
-    if type(layer) is DynamicSlidingWindowLayer:
-        return float(layer.sliding_window)
-    return torch.inf if type(layer) is DynamicLayer else 0.0
-
-
-# Running a model with an attention function of our own, through transformers' public registry.
-
-_NAME = "dph"
-
-
-class Attend(Protocol):
-    """Attention of one layer: query, keys and values of the new tokens in, mixed values out.
-
-    ``query`` is [batch, heads, tokens, key], ``key`` and ``value`` have as many heads as the model
-    has key-value heads; the result is [batch, tokens, heads, value]. ``module`` is the layer's
-    attention module, whose ``layer_idx`` says which layer it is. ``options`` are what the model
-    passes on: ``scaling``, ``dropout``, ``softcap``, ``sliding_window`` ...
-    """
-
-    def __call__(
-        self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, **options: Any
-    ) -> Tensor:
-        """The mixed values."""
-        ...
-
-
-class _Running(NamedTuple):
-    configs: list[PreTrainedConfig]
-    attend: Attend
-
-
-_current: ContextVar[_Running | None] = ContextVar("dph_attention", default=None)
-
-
-@contextmanager
-def attending(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
-    """Let every attention layer of ``model`` call ``attend``; afterwards everything is restored.
-
-    No mask is built inside: transformers makes none for an implementation without a mask
-    function. Layers that bypass the registry keep their own attention, so whoever uses this
-    checks the result once (a model is not required to use the registry).
-    """
-    with _running(_Running(_configs(model), attend)):
-        yield
-
-
-def checkpoint_contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """For the forward and for the recomputation of a checkpointed layer: the same attention.
-
-    The backward pass recomputes after `attending` was left; without this, as ``context_fn`` of
-    ``torch.utils.checkpoint``, it would use the model's own attention.
-    """
-    running = _current.get()
-    again = nullcontext() if running is None else _running(running)
-    return nullcontext(), again
-
-
-@contextmanager
-def _running(running: _Running) -> Iterator[None]:
-    before = [config._attn_implementation for config in running.configs]
-    token = _current.set(running)
-    try:
-        for config in running.configs:
-            config._attn_implementation = _NAME
-        yield
-    finally:
-        # Parents come first: setting one sets its parts, which then get their own back.
-        for config, name in zip(running.configs, before, strict=True):
-            config._attn_implementation = name
-        _current.reset(token)
-
-
-def _attend(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _mask: object, **options: Any
-) -> tuple[Tensor, None]:
-    running = _current.get()
-    if running is None:
-        raise ModelError(
-            "a layer's attention was called outside the forward pass that it belongs to"
-        )
-    return running.attend(module, query, key, value, **options), None
-
-
-AttentionInterface.register(_NAME, _attend)
-
-
-def _configs(model: PreTrainedModel) -> list[PreTrainedConfig]:
-    """The distinct configs of a model and its parts."""
-    found: dict[int, PreTrainedConfig] = {}
-    for module in model.modules():
-        config = getattr(module, "config", None)
-        if isinstance(config, PreTrainedConfig):
-            found.setdefault(id(config), config)
-    return list(found.values())

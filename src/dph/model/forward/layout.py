@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from dph.errors import ModelError
-from dph.model.attention.probing import attending
+from dph.model.attention.releases import attending
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import Scored, Span, check_rows, pack, scored_tables
 from dph.model.forward.prefix_tree import Node

@@ -17,13 +17,12 @@ from dph.model.attention.probing import (
     DRAWS,
     MOST,
     Row,
-    attending,
-    attention_window,
     last_logits,
     own_logits,
     probe_tokens,
     rounded_anew,
 )
+from dph.model.attention.releases import attending, attention_window
 from dph.model.forward.packed_attention import PackedAttention
 from dph.model.forward.packing import PackedRows, pack
 from dph.model.forward.prefix_tree import (

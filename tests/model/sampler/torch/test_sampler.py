@@ -8,7 +8,8 @@ import torch
 
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.torch.sampler import RepeatedForward, TorchSampler
+from dph.model.sampler.torch.own_forward import RepeatedForward
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.torch.shared_forward import SharedForward
 from tiny_models import FAMILIES, build_model, build_tokenizer
 

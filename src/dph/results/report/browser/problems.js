@@ -153,7 +153,7 @@ let asked = 0; // listings so far: of several under way only the last is shown
 
 /** Bring the list and the form in line with the filter. */
 async function showProblems() {
-  const set = currentSet(), started = performance.now(), mine = ++asked;
+  const set = currentSet(), mine = ++asked;
   fillForm();
   const wrong = wrongWords(location.hash.split("?")[1] || "");
   const listing = await readListing(set, filter, shownRuns().map((run) => run.key));
@@ -173,7 +173,6 @@ async function showProblems() {
   list.show(listing);
   showEmpty(listing.count, wrong);
   byId("counted").textContent = `${listing.count.toLocaleString()} of ${set.size.toLocaleString()} problems`;
-  table.dataset.took = String(Math.round(performance.now() - started));
 }
 
 function fillForm() {
