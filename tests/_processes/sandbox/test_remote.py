@@ -8,7 +8,7 @@ import pytest
 from dph._processes.sandbox.remote import (
     ProgramError,
     ProgramGoneError,
-    Remote,
+    RefusedError,
     RemoteProgram,
     is_of_program,
 )
@@ -47,73 +47,72 @@ def conversation():
 
 
 def test_a_call_gives_a_value_and_says_what_it_was(conversation):
-    program, questions = conversation(["value", {"tuple": [1]}, None])
-    assert program.named("f")((2,), x=3) == (1,)
-    assert questions == [["call", {"name": "f"}, [{"tuple": [2]}], {"dict": [["x", 3]]}]]
+    program, questions = conversation(["value", {"tuple": [1]}])
+    assert program.function("f")((2,), x=3) == (1,)
+    assert questions == [["call", "f", [{"tuple": [2]}], {"dict": [["x", 3]]}]]
     assert program.last == "f((2,)) gave (1,)"
+    assert program.asked == 1
 
 
-def test_an_object_is_itself_equal_to_nothing_else_and_neither_true_nor_false(conversation):
-    x = {"object": [7, "X", False]}
+def test_an_iterator_is_asked_for_its_elements_one_by_one(conversation):
     program, questions = conversation(
-        ["value", x, None],
-        ["value", x, None],
-        ["value", "X(1)", None],
-        ["value", 5, None],
-        ["value", 2, None],
+        ["value", {"iterator": 4}], ["value", [7]], ["value", [8]], ["value", []]
     )
-    one, same = program.named("f")(), program.named("f")()
-    assert type(one) is Remote
-    assert one is same
-    assert (one == 5, one != 5, repr(one)) == (False, True, "X(1)")
-    with pytest.raises(TypeError, match="<X> is not a value that a test can inspect"):
-        bool(one)
-    assert one.size == 5
-    assert len(one) == 2
-    assert questions[2:] == [["repr", x], ["get", x, "size"], ["size", x]]
-    with pytest.raises(AttributeError):
-        one.__wrapped__  # noqa: B018
+    values = program.function("f")()
+    assert len(questions) == 1
+    assert [next(values), *values] == [7, 8]
+    assert questions[1:] == [["next", 4, 1]] * 3
 
 
-def test_an_exception_of_python_comes_over_as_itself_and_any_other_as_a_program_error(conversation):
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_object_ends_the_tests_whatever_they_do_with_it(conversation, inside):
+    content = {"object": "X"}
+    program, _ = conversation(["value", [content] if inside else content])
+    for _ in range(2):
+        with pytest.raises(ProgramGoneError, match=r"returned an object of the type X"):
+            program.function("f")()
+    assert "f() returned an object" in program.failure
+
+
+def test_an_exception_of_python_comes_over_as_itself_and_any_other_as_its_nearest_base(
+    conversation,
+):
     program, _ = conversation(
-        ["raised", ["Own", "KeyError", "LookupError", "Exception", "object"], "k"],
-        ["raised", ["SystemExit", "BaseException", "object"], "0"],
-        ["raised", ["UnicodeDecodeError", "ValueError"], "five arguments"],
+        ["raised", ["program:Own", "KeyError", "LookupError", "Exception", "object"], "k", None],
+        ["raised", ["UnicodeDecodeError", "ValueError", "Exception"], "five arguments", None],
+        ["raised", ["OSError", "Exception", "BaseException"], "[Errno 2] no", [2, "no"]],
+        ["raised", ["program:Own", "Exception"], "mine", None],
+        ["raised", ["StopIteration", "Exception"], "", []],
     )
-    with pytest.raises(KeyError, match="k"):
-        program.named("f")()
-    with pytest.raises(SystemExit) as ended:
-        program.named("f")()
-    assert is_of_program(ended.value)  # so that it does not end the tests without an error
+    with pytest.raises(KeyError, match="k") as caught:
+        program.function("f")()
+    assert is_of_program(caught.value)
     with pytest.raises(ProgramError, match="five arguments"):
-        program.named("f")()
+        program.function("f")()
+    with pytest.raises(FileNotFoundError):
+        program.function("f")()
+    with pytest.raises(ProgramError, match="Own: mine"):
+        program.function("f")()
+    with pytest.raises(ProgramError, match="StopIteration"):
+        program.function("f")()
     assert not program.out_of_memory
 
 
+@pytest.mark.parametrize("kind", ["SystemExit", "KeyboardInterrupt", "GeneratorExit", "none"])
+def test_what_is_no_exception_ends_the_tests(conversation, kind):
+    program, _ = conversation(["raised", [kind, "BaseException", "object"], "0", []])
+    with pytest.raises(ProgramGoneError, match=kind):
+        program.function("f")()
+    assert program.failure
+
+
 def test_a_program_that_is_gone_stays_gone_whoever_catches_it(conversation):
-    program, _ = conversation(["value", 1, None])
-    assert program.named("f")() == 1
+    program, _ = conversation(["value", 1])
+    assert program.function("f")() == 1
     for _ in range(2):
         with pytest.raises(ProgramGoneError):
-            program.named("f")()
+            program.function("f")()
     assert program.failure == "the program ended"
-
-
-def test_arguments_change_at_once_where_nothing_is_returned_else_at_the_next_statement(
-    conversation,
-):
-    def changed(*content):
-        return {"changed": [[1, list(content)]]}
-
-    program, _ = conversation(["value", None, changed(9)], ["value", 5, changed(8)])
-    given = [1, 2]
-    program.named("f")(given)
-    assert given == [9]
-    program.named("f")(given)
-    assert given == [9]
-    program.settle()
-    assert given == [8]
 
 
 def test_a_program_is_loaded_or_says_why_not(conversation):
@@ -129,8 +128,13 @@ def test_a_program_is_loaded_or_says_why_not(conversation):
         program.load()
 
 
-def test_what_is_no_value_for_a_program_is_not_sent(conversation):
-    program, _ = conversation()
-    with pytest.raises(TypeError, match="a value of type module cannot be given to the program"):
-        program.named("f")(pytest)
-    assert program.refused
+ITSELF = []
+ITSELF.append(ITSELF)
+
+
+@pytest.mark.parametrize("value", [pytest, print, object(), iter([1]), ITSELF])
+def test_what_is_no_value_is_not_sent_and_no_test_can_catch_that(conversation, value):
+    program, questions = conversation()
+    with pytest.raises(RefusedError, match="given to the program"):
+        program.function("f")(value)
+    assert questions == []

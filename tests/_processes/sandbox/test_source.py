@@ -1,6 +1,6 @@
 import pytest
 
-from dph._processes.sandbox.names import whole_source
+from dph._processes.sandbox.source import whole_source
 
 PREFIX = "import math\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    '''Twice x.'''\n"
 

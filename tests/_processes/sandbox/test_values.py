@@ -132,10 +132,9 @@ def test_a_container_of_the_library_comes_over_as_what_it_is(value):
     assert str(found) == str(value)
 
 
-def test_a_namedtuple_keeps_the_names_of_its_fields_and_compares_as_a_tuple():
-    found = over([Point(1, 2), Point(1, 3)])
-    assert (found[0].y, type(found[0]).__name__, found[0]) == (2, "Point", (1, 2))
-    assert type(found[0]) is type(found[1])
+def test_a_namedtuple_comes_over_as_a_tuple():
+    assert over(Point(1, 2)) == (1, 2)
+    assert type(over(Point(1, 2))) is tuple
 
 
 def test_types_of_python_come_over_as_themselves():
@@ -170,8 +169,6 @@ def test_another_object_is_a_reference():
         {"array": ["Q", [-1]]},
         {"timedelta": [1e300, 0, 0]},
         {"type": "Popen"},
-        {"namedtuple": ["P", ["__eq__"], [1]]},
-        {"namedtuple": ["P", ["x"], [1, 2]]},
         {"ndarray": ["|O8", [1], "00"]},
         {"ndarray": ["<f8", [2], "00"]},
     ],

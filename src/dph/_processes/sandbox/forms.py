@@ -24,8 +24,8 @@ that nobody defines. Refused, by these names:
 
 * ``a class``: of unittest, one that keeps something, one of the program's
 * ``a fixture``, ``a decorator``, ``pytest.skip`` and what else pytest has
-* ``a patch``, ``a mock``, ``a change of an attribute``, ``an import of`` a module that is not in
-  ``MODULES``
+* ``an import of`` a module that is not in ``MODULES`` (of ``unittest.mock``, say), ``a change of an
+  attribute``
 * ``a coroutine``, ``a generator``, ``a match``, ``a deletion``, ``a global variable``, ``an
   assignment within an argument``
 * ``a try statement``, ``a with statement`` that is not as above
@@ -37,7 +37,8 @@ that nobody defines. Refused, by these names:
   program that is not called``, ``a function that is returned``
 * ``an exception that is none of Python's own``, ``an assertion that always holds``
 * ``a seed``, ``standard input or output``, ``code that is made``, ``an end``
-* ``two functions of one name``, ``a function under a condition``, ``a name that is not imported``
+* ``two functions of one name``, ``a function under a condition``, ``a name that is imported as
+  another``, ``a check of something else``, ``a setup that calls the program``
 """
 
 import ast
@@ -150,10 +151,9 @@ class _Forms:
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
         if twice := [name for name in names if names.count(name) > 1]:
             refuse(f"two functions of one name: {twice[0]}")
-        holders = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
-        for node in walk(tree):
-            if isinstance(node, ast.Constant | ast.expr_context | ast.List | ast.Tuple):
-                continue
+        nodes = list(walk(tree))
+        holders = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
+        for node in sorted(filter(_may_be_refused, nodes), key=_place):
             if kind := _KINDS.get(type(node)):
                 refuse(kind, node)
             match node:
@@ -302,6 +302,16 @@ class _Forms:
         name = node.id if isinstance(node, ast.Name) else ""
         found = getattr(builtins, name, None)
         return name in self._names.functions or (callable(found) and not isinstance(found, type))
+
+
+def _may_be_refused(node: ast.AST) -> bool:
+    return isinstance(node, ast.stmt | ast.expr) and not isinstance(node, ast.Constant)
+
+
+def _place(node: ast.AST) -> tuple[bool, int, int]:
+    """The order of reasons: imports first, then as they stand in the text."""
+    is_import = isinstance(node, ast.Import | ast.ImportFrom)
+    return not is_import, node.lineno, node.col_offset  # type: ignore[attr-defined]
 
 
 _RAISES = frozenset({"pytest.raises", "raises"})

@@ -111,8 +111,8 @@ class RemoteProgram:
             self.last = f"{name}({', '.join(map(short, positional))})"[:200]
             try:
                 given = [encode(each, _no_reference) for each in (list(positional), named)]
-            except RecursionError:
-                raise RefusedError("a value that holds itself given to the program") from None
+            except (RecursionError, TypeError, ValueError, AttributeError) as error:
+                raise RefusedError(f"what is no value given to the program: {error}") from error
             value = self._ask("call", name, *given)
             self.last = f"{self.last} gave {short(value)}"
             return value

@@ -3,8 +3,7 @@
 What is plain (numbers, text, bytes, containers and a few types of the standard library) goes
 over as it is; an object of any other type stays where it is, and goes over as a reference, a
 number. What comes back is made of types of Python and numpy alone: no method and no comparison of
-the other side's. Of a subclass of a plain type its plain value goes over; a namedtuple keeps its
-name and the names of its fields.
+the other side's. Of a subclass of a plain type, a namedtuple say, its plain value goes over.
 
 ==================== ============================================================
 value                JSON
@@ -27,7 +26,7 @@ import re
 import struct
 import sys
 from array import array
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -112,7 +111,6 @@ class Channel:
 _LARGE = 1 << 63
 _DATES = (datetime.datetime, datetime.date, datetime.time)  # a datetime is a date, too
 _DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]+")
-_MOST_FIELDS = 64
 TYPES: Mapping[str, type] = MappingProxyType(
     {
         **{
@@ -193,20 +191,10 @@ def _pairs(value: Any, refer: Refer) -> list[Any]:
     return [[encode(k, refer), encode(v, refer)] for k, v in dict.items(value)]
 
 
-def _tuple(value: Any, refer: Refer) -> dict[str, Any]:
-    """A tuple; a namedtuple with its names, which methods of its class cannot change."""
-    items = _items(tuple.__iter__(value), refer)
-    fields = type.__dict__["__dict__"].__get__(type(value)).get("_fields")
-    is_named = type(fields) is tuple and len(fields) == len(items) <= _MOST_FIELDS
-    if is_named and all(type(name) is str for name in fields):
-        return {"namedtuple": [type(value).__name__, list(fields), items]}
-    return {"tuple": items}
-
-
 _CONTAINERS: Mapping[type, Callable[[Any, Refer], Any]] = MappingProxyType(
     {
         list: _items,
-        tuple: lambda value, refer: _tuple(value, refer),
+        tuple: lambda value, refer: {"tuple": _items(tuple.__iter__(value), refer)},
         Counter: lambda value, refer: {"Counter": _pairs(value, refer)},
         OrderedDict: lambda value, refer: {"OrderedDict": _pairs(value, refer)},
         defaultdict: lambda value, refer: {
@@ -267,9 +255,6 @@ def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
             return defaultdict(TYPES[kind] if kind else None, decode({"dict": pairs}, resolve))
         if name in _DICTIONARIES:
             return _DICTIONARIES[name]({decode(k, resolve): decode(v, resolve) for k, v in content})
-        if name == "namedtuple":
-            kind, fields, items = content
-            return _named(str(kind), fields)(*[decode(each, resolve) for each in items])
         if name in _FILLED:
             return _READERS[name]([decode(each, resolve) for each in content])
         return _READERS[name](content) if name in _READERS else resolve(name, content)
@@ -277,14 +262,6 @@ def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
         raise
     except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
         raise BadValueError(f"no {name}: {type(error).__name__}") from error
-
-
-def _named(kind: str, fields: list[str]) -> Any:
-    """The class of a namedtuple; the same for the same names, so that its values compare."""
-    key = (kind, *fields)
-    if key not in _NAMED:
-        _NAMED[key] = namedtuple(kind, fields)
-    return _NAMED[key]
 
 
 def _array(content: Any) -> Any:
@@ -300,7 +277,6 @@ def _array(content: Any) -> Any:
 _CONSTANTS: Mapping[str, Any] = MappingProxyType(
     {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
 )
-_NAMED: dict[tuple[str, ...], Any] = {}
 _DICTIONARIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "dict": dict,

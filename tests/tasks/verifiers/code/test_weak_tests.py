@@ -62,10 +62,9 @@ def test_a_helper_that_only_the_program_has_does_not_decide(outcome):
 
 
 def test_what_tests_import_is_loaded_once_for_all_programs(outcome):
-    program = "def f(): return 1"
-    named = "import sys\nassert 'numpy' in sys.modules and f() == 1"
-    assert outcome(named, program) == ("CORRECT", "")
-    assert outcome(named.replace("'numpy'", "'num' + 'py'"), program)[0] == "WRONG"
+    program = "import sys\ndef f(): return 'num' + 'py' in sys.modules"
+    assert outcome("import numpy\nassert f() is True", program) == ("CORRECT", "")
+    assert outcome("assert f() is False", program) == ("CORRECT", "")
 
 
 def test_the_candidate_of_a_method_is_that_method_of_a_new_object(outcome):
@@ -74,14 +73,14 @@ def test_the_candidate_of_a_method_is_that_method_of_a_new_object(outcome):
     assert outcome(weak.CHECK, program.replace("+", "-"), "Solution.f")[0] == "WRONG"
 
 
-def test_programs_that_return_nothing_are_compared_by_what_they_leave_of_their_arguments():
+def test_programs_that_return_nothing_cannot_be_compared():
     sorts = "```python\ndef f(a):\n    a.sort()\n```"
     answer = {"entry_point": "f", "same_as": sorts, "inputs": [[[2, 1]], [[3]]]}
     task = parse_task(answer, "p")
-    programs = ["def f(a): a[:] = sorted(a)", "def f(a): pass", "def f(a): a.clear()"]
     with make_verifier("code", workers=1, timeout=20.0) as verifier:
-        found = verifier.judge([CodePair(task, program) for program in programs])
-    assert [each.verdict.outcome.value for each in found] == ["CORRECT", "WRONG", "WRONG"]
+        (found,) = verifier.judge([CodePair(task, "def f(a): a[:] = sorted(a)")])
+    assert found.verdict.outcome.value == "BAD_GOLD"
+    assert found.verdict.reason == "the other program returns nothing that could be compared"
 
 
 def test_a_helper_of_the_prefix_is_the_tasks():
