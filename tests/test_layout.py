@@ -182,6 +182,30 @@ def test_public_names_of_classes_are_unique(package):
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def lines_below(place):
+    """Lines of Python below a folder, without a package's own tests."""
+    files = (
+        path for path in (ROOT / place).rglob("*.py") if ROOT / place / "tests" not in path.parents
+    )
+    return sum(len(path.read_text("utf-8").splitlines()) for path in files)
+
+
+def test_no_part_of_the_repository_is_longer_than_its_ceiling():
+    """``[tool.dph.lines]``: a ceiling is only ever lowered."""
+    ceilings = SETTINGS["dph"]["lines"]
+    found = {place: sum(map(lines_below, place.split())) for place in ceilings}
+    assert {place: n for place, n in found.items() if n > ceilings[place]} == {}
+    wings = {
+        f"src/dph/{path.name}" for path in PACKAGE.iterdir() if (path / "__init__.py").exists()
+    }
+    assert wings <= set(ceilings)
+
+
+def test_the_pages_that_users_read_are_no_longer_than_their_ceiling():
+    words = sum(len(path.read_text("utf-8").split()) for path in (ROOT / "docs").rglob("*.md"))
+    assert words <= SETTINGS["dph"]["words"]["docs"]
+
+
 def test_the_package_has_its_wings():
     wings = [
         "_base",
@@ -190,6 +214,7 @@ def test_the_package_has_its_wings():
         "engines",
         "loss",
         "model",
+        "quickstart",
         "recipe",
         "results",
         "runs",
