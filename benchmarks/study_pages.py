@@ -27,9 +27,9 @@ from dph._base.files import write_text
 from dph.lab.study.settings import load_study
 
 ROOT = Path(__file__).parents[1]
-FRONT_ROWS = ("base", "GRPO", "DPH-F", "RKL")
+FRONT_ROWS = ("base", "GRPO", "GRPO, 5e-4", "DPH-F", "DPH-broad")
 FRONT_COLUMNS = tuple(
-    f"{of} domain: {metric}" for of in ("in", "cross") for metric in ("greedy", "pass@16")
+    f"{of} domain: {metric}" for of in ("in", "cross") for metric in ("greedy", "pass@16", "styles")
 )
 DIFFERENCES = {"grpo": "GRPO", "grpo-5e-4": "GRPO__5e-4", "base": "base"}
 """Blocks of docs/results.md, and what their differences are to."""
@@ -56,7 +56,7 @@ def main() -> None:
     worlds = [world for world in WORLD_PAGES if (tables / f"scores-{world}.md").exists()]
     if not worlds:
         raise SystemExit(f"{tables} has no table of scores: run `dph study` first")
-    write_block(arguments.root / "README.md", "table", front_table(tables / "short-countdown-1.md"))
+    write_block(arguments.root / "README.md", "table", front_table(tables / "short-sql-2.md"))
     write_block(docs / "results.md", "scores", _joined(tables, [f"short-{w}" for w in worlds]))
     for name, against in DIFFERENCES.items():
         found = [f"differences-{world}-{against}" for world in worlds]
@@ -75,13 +75,13 @@ def main() -> None:
 
 
 def front_table(path: Path) -> str:
-    """The few rows and columns of the README: the first try and Pass@16."""
+    """The few rows and columns of the README: the first try, Pass@16 and ways of answering."""
     rows = [
         [cell.strip() for cell in line.strip("| \n").split("|")]
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("|")
     ]
-    columns = [rows[0].index(name) for name in ("method", *FRONT_COLUMNS)]
+    columns = [rows[0].index(name) for name in ("method", *FRONT_COLUMNS, "seeds")]
     kept = [row for row in rows[:2] + rows[2:] if row[0] in ("method", "---", *FRONT_ROWS)]
     lines = ["| " + " | ".join(row[i] for i in columns) + " |" for row in kept]
     return "\n".join(lines) + "\n"
