@@ -113,6 +113,25 @@ def test_the_front_door_is_short_and_begins_with_a_picture_and_two_commands():
     assert text.index("![") < text.index("make quickstart") < text.index("make test") < 1200
 
 
+def test_the_table_is_that_of_the_study():
+    study = (ROOT / "lab/studies/countdown/README.md").read_text(encoding="utf-8")
+    shown, scores = (
+        {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+        for head, _, *rows in map(
+            cells, (README.read_text("utf-8"), study.partition("**Scores")[2])
+        )
+    )
+    assert list(shown) == ["base", "GRPO", "DPH-F", "RKL"]
+    for method, row in shown.items():
+        assert row.items() <= scores[method].items()
+
+
+def cells(text):
+    """The rows of a text's first table."""
+    table = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
 def test_every_file_the_readme_points_to_is_there():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text(encoding="utf-8"))
     missing = [link for link in links if not (ROOT / link).exists()]
