@@ -10,7 +10,7 @@ import pytest
 def opencoder_files():
     """The records (id, text, path, bytes, lang, ...); the test is skipped where they are not."""
     home = os.environ.get("DPH_CORPUS_DATA")
-    path = Path(home or Path(__file__).parents[1] / ".corpus-data") / "files.jsonl"
+    path = Path(home or Path(__file__).parents[2] / ".corpus-data") / "files.jsonl"
     if not path.exists():
         pytest.skip("needs make corpus-data")
     with path.open(encoding="utf-8", newline="\n") as lines:
