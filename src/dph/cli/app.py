@@ -13,8 +13,9 @@ from dph.cli.consolidate import consolidate
 from dph.cli.corpus import corpus_app
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.lab import base, quickstart, sft, study
+from dph.cli.lab import base, sft, study
 from dph.cli.options import INTERRUPTED, JsonOption, add_verbs, exit_code, group, say_interrupted
+from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train
