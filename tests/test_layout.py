@@ -177,6 +177,7 @@ def test_the_package_has_twelve_wings():
         "lab",
         "loss",
         "model",
+        "quickstart",
         "recipe",
         "results",
         "runs",

@@ -4,7 +4,7 @@ import os
 import sys
 
 import dph.cli
-import dph.lab.quickstart.run
+import dph.quickstart.run
 import dph.runs.consolidation
 import dph.runs.training_stage  # noqa: F401
 

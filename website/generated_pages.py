@@ -50,7 +50,6 @@ PACKAGES = (
     "dph.results.view",
     "dph.results.publish",
     "dph.lab.worlds",
-    "dph.lab.quickstart",
     "dph.corpus",
     "dph.lab.base",
     "dph.lab.ablation",

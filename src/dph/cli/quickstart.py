@@ -41,7 +41,7 @@ def quickstart(
 ) -> None:
     """Compare methods on a small task whose problems, base model and recipes are included.
 
-    OUT has everything that a run of your own needs: `dph run OUT/recipes/dph_f.toml --out RUN`.
+    OUT has everything that further runs need: `dph run OUT/recipes/dph_f.toml --out RUN`.
     """
     from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.request import require_writable
@@ -92,7 +92,7 @@ def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str) -> st
         f"picture: {picture}",
         f"report: {page}",
         f"lost problems: dph show {out / method} --lost",
-        f"a run of your own: dph run {out / 'recipes' / f'{method}.toml'} --set train.steps=80 "
+        f"another run: dph run {out / 'recipes' / f'{method}.toml'} --set train.steps=80 "
         f"--out {out / 'longer'}",
     ]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import DataError, SettingsError
 
 ARCHIVE = Path(__file__).with_name("quickstart.tar")
-DIGEST = "ea4bde5ca28fdc66004afc877c76d49206fb79c60b2c7c2e73cc9e6e6370f8b8"
+DIGEST = "9cca262502fda5a17fd96193912333939fada1fbd5f2830b25b88ba02f61f0b4"
 """SHA-256 of ``ARCHIVE``."""
 TASKS = ("countdown", "sql")
 """Folders of the archive."""
@@ -32,8 +32,6 @@ def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
         SettingsError: there is no such task.
         DataError: ``out`` holds another quickstart, or the archive is damaged.
     """
-    if task not in TASKS:
-        raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(TASKS)}")
     wanted = {"schema": 1, "task": task, "seed": seed, "tiny": tiny, "archive": DIGEST}
     made = out / MADE_FROM
     if made.exists():
@@ -43,8 +41,9 @@ def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
                 "(--out) or remove it"
             )
         return
+    files = task_files(task)
     make_directory(out)
-    for name, content in task_files(task).items():
+    for name, content in files.items():
         make_directory((out / name).parent)
         if tiny and PurePosixPath(name).parts[0] == "problems":
             content = b"".join(content.splitlines(keepends=True)[:_TINY])
@@ -65,8 +64,11 @@ def task_files(task: str) -> dict[str, bytes]:
     """Content of each file of a task, by its path below the task's folder.
 
     Raises:
+        SettingsError: there is no such task.
         DataError: the archive is damaged.
     """
+    if task not in TASKS:
+        raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(TASKS)}")
     data = ARCHIVE.read_bytes()
     if (found := sha256(data).hexdigest()) != DIGEST:
         raise DataError(f"{ARCHIVE} is damaged: its SHA-256 is {found}, not {DIGEST}")

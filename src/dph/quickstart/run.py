@@ -5,14 +5,14 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from dph._base.files import atomic_path, held, make_directory, write_json
 from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Job
 from dph.errors import DataError, SettingsError, TrainingError
-from dph.quickstart.archive import unpack
+from dph.quickstart.archive import task_files, unpack
 from dph.quickstart.words import SolvedChange, first_sentence, interval_lines, solved_changes
 from dph.recipe import Recipe, load_recipe, recipe_toml, resolve_recipe
 from dph.results.charts.figures import quickstart_figure
@@ -55,24 +55,31 @@ def quickstart(
     train at a time, which changes nothing but the time.
 
     Raises:
-        SettingsError: there is no such task, or no recipe of that name in ``out/recipes``.
+        SettingsError: there is no such task, or no recipe of that name, neither in the archive nor
+            in ``out/recipes``.
         DataError: ``out`` holds another quickstart.
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
     if not methods or len(set(methods)) < len(methods):
         raise SettingsError(f"name at least one method, each once, got {', '.join(methods)!r}")
+    shipped = (PurePosixPath(name) for name in task_files(task))
+    known = {path.stem for path in (*shipped, *out.glob("recipes/*.toml")) if _is_recipe(path)}
+    if unknown := [name for name in methods if name not in known]:
+        raise SettingsError(
+            f"unknown method {unknown[0]!r}; choose from {', '.join(sorted(known))}"
+        )
     unpack(task, out, seed=seed, tiny=tiny)
-    recipes = [_recipe(out, name, seed=seed, tiny=tiny) for name in methods]
+    overrides = _TINY if tiny else ()
+    recipes = [
+        load_recipe(out / "recipes" / f"{name}.toml", overrides=overrides, seed=seed)
+        for name in methods
+    ]
     compare_recipes(recipes, out, progress, jobs=jobs)
     return _summary(recipes, out, seed=seed)
 
 
-def _recipe(out: Path, name: str, *, seed: int, tiny: bool) -> Recipe:
-    path = out / "recipes" / f"{name}.toml"
-    if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in path.parent.glob("*.toml")))
-        raise SettingsError(f"there is no recipe {path}; its directory has {known}")
-    return load_recipe(path, overrides=_TINY if tiny else (), seed=seed)
+def _is_recipe(path: PurePath) -> bool:
+    return path.parent.name == "recipes" and path.suffix == ".toml"
 
 
 def compare_recipes(

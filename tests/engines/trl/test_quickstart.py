@@ -1,6 +1,5 @@
-"""The quickstart's effect inside TRL, and the script of the documentation on what it leaves."""
+"""The script of the documentation, on the folder that a quickstart leaves."""
 
-import json
 import os
 import re
 import subprocess
@@ -10,61 +9,29 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = ROOT / "benchmarks" / "trl_quickstart.py"
+PAGE = ROOT / "docs" / "tutorials" / "trl.md"
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
-MOST_SECONDS = 900
 
 
-def command(out, models):
-    words = [sys.executable, SCRIPT, "--out", out, "--models", models]
-    return [str(word) for word in words]
-
-
-def start(out, models):
-    return subprocess.Popen(command(out, models), env=ONE_THREAD, stdout=subprocess.PIPE, text=True)
-
-
-def line_of(process):
-    output, _ = process.communicate(timeout=MOST_SECONDS)
-    assert process.returncode == 0
-    return json.loads(output.splitlines()[-1])
-
-
-@pytest.fixture(scope="module")
-def quickstart(tmp_path_factory):
-    """World, base model and pool, as `dph quickstart` leaves them."""
-    out = tmp_path_factory.mktemp("trl") / "quickstart"
-    subprocess.run(command(out, models=""), env=ONE_THREAD, check=True, timeout=MOST_SECONDS)
-    return out
-
-
-@pytest.mark.slow
-def test_forty_rollouts_keep_the_styles_that_plain_grpo_drops(quickstart):
-    both = [start(quickstart, models=name) for name in ("dph", "grpo")]
-    try:
-        lines = {line["trainer"]: line for line in map(line_of, both)}
-    finally:
-        for process in both:
-            process.kill()
-    print("", *map(json.dumps, lines.values()), sep="\n")  # noqa: T201  # shown by pytest -s
-    assert lines["dph"]["effective_styles"] >= 4.5
-    assert lines["grpo"]["effective_styles"] < 3.5
-
-
-@pytest.mark.slow
-def test_the_script_of_the_documentation_runs(quickstart):
-    text = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    script = re.search(r"<!-- example: trl -->\n```python\n(.*?)```", text, re.DOTALL).group(1)
-    assert "max_steps=20" in script
+def run(place, *words):
     done = subprocess.run(
-        [sys.executable, "-c", script.replace("max_steps=20", "max_steps=1")],
-        cwd=quickstart.parent,
+        [sys.executable, *map(str, words)],
+        cwd=place,
         env=ONE_THREAD,
         capture_output=True,
         text=True,
         check=False,
-        timeout=MOST_SECONDS,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "rehearsal/loss" in done.stdout
-    assert (quickstart.parent / "trl-run" / "model.safetensors").is_file()
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_script_of_the_documentation_rehearses(tmp_path):
+    run(tmp_path, "-m", "dph", "quickstart", "--tiny", "--methods", "dph_f")
+    block = re.search(r"<!-- example: trl diff -->\n```diff\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    script = re.sub("(?m)^-.*\n", "", block[1])
+    script = re.sub("(?m)^[ +]", "", script).replace("max_steps=20", "max_steps=1")
+    assert "max_steps=1," in script
+    assert "rehearsal/loss" in run(tmp_path, "-c", script)
+    assert (tmp_path / "trl-run" / "model.safetensors").is_file()

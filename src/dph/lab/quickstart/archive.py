@@ -30,10 +30,12 @@ SEED = 0
 """Seed of worlds and base models."""
 SIZES: Mapping[str, Any] = {
     "countdown": CountdownSizes(train=600, in_domain=500, cross_domain=500, unlabelled=1),
-    "sql": SQLWorldSizes(train=600, in_domain=300, cross_domain=300, arithmetic=1, unlabelled=1),
+    "sql": SQLWorldSizes(),
 }
 PROBLEMS = ("train", "in_domain", "cross_domain")
 WEIGHTS = "model/model.safetensors"
+SQLITE = "3.40.1"
+"""Release of SQLite that wrote the databases: another writes other bytes."""
 MODEL_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 LICENCE = "Written by dph-rl from random numbers; Apache-2.0, as the package.\n"
 NOTES: Mapping[str, str] = {
