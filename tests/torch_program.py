@@ -4,6 +4,7 @@ import os
 import sys
 
 import dph.cli
+import dph.quickstart.run
 import dph.runs.training_stage  # noqa: F401
 
 

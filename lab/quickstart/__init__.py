@@ -1,1 +1,1 @@
-"""The quickstart: methods compared on a world that fits a CPU, in minutes."""
+"""The archive that ``dph quickstart`` unpacks, and how it is made."""

@@ -3,9 +3,8 @@ import os
 
 import pytest
 
+from dph.quickstart import run
 from dph.results.report import page as report_file
-from lab.quickstart import run
-from lab.worlds import world_kind
 
 SET = {
     "problems": 2,
@@ -17,12 +16,13 @@ SET = {
     "effective_styles": 1.75,
 }
 SUMMARY = {
-    "schema": 3,
+    "schema": 4,
     "seed": 3,
+    "words": ["GRPO lost 1 of 2 in domain.", "Changes are net."],
+    "solved": {},
     "cost": {"grpo": {"answers": 96, "tokens": 900, "seconds": 61.5, "not_timed": []}},
     "base": {"sets": {"in_domain": SET, "cross_domain": SET}},
     "methods": {"grpo": {"sets": {"in_domain": SET, "cross_domain": SET | {"greedy": None}}}},
-    "seconds": {"world": 1.5, "total": 61.5},
 }
 
 
@@ -30,9 +30,9 @@ SUMMARY = {
 def called(monkeypatch):
     calls = []
 
-    def fake(directory, *, methods, seed, progress, task, edition, jobs, size):
+    def fake(directory, *, progress, **options):
         progress.say("working")
-        calls.append((directory, tuple(methods), seed, task, edition, jobs, size))
+        calls.append((directory, options))
         (directory / "grpo").mkdir(parents=True)
         rows = [{"step": step, "effective_styles": 2.0 - 0.1 * step} for step in (1, 2, 3)]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -45,56 +45,38 @@ def called(monkeypatch):
 
 
 def test_options_reach_the_quickstart(dph, called, tmp_path):
-    words = ("quickstart", "--methods", "grpo, rkl@0.3", "--seed", 3, "--out", tmp_path, "--json")
-    words += ("--task", "countdown", "--world", 1, "--jobs", 3)
-    code, out, err = dph(*words)
+    words = ("quickstart", "--methods", "grpo, mine", "--seed", 3, "--out", tmp_path, "--json")
+    code, out, err = dph(*words, "--task", "sql", "--jobs", 3, "--tiny")
     assert code == 0
     assert json.loads(out) == SUMMARY
     assert err == "working\n"
-    assert called == [(tmp_path, ("grpo", "rkl@0.3"), 3, "countdown", 1, 3, None)]
+    options = {"methods": ["grpo", "mine"], "seed": 3, "task": "sql", "jobs": 3, "tiny": True}
+    assert called == [(tmp_path, options)]
 
 
-def test_tiny_is_the_smallest_world_of_its_task(dph, called, tmp_path):
-    assert dph("quickstart", "--tiny", "--out", tmp_path)[0] == 0
-    [size] = [call[-1] for call in called]
-    kind = world_kind("sql")
-    assert (size.world, size.base_steps) == (kind.tiny, kind.tiny_steps)
-    assert size.steps * size.problems_per_step <= size.world.train
-
-
-def test_tiny_is_refused_where_no_base_model_is_known_to_do(dph, called, tmp_path):
-    words = ("--tiny", "--task", "countdown", "--world", 1, "--out", tmp_path / "out")
-    code, _, err = dph("quickstart", *words)
-    assert (code, called) == (2, [])
-    assert (
-        "no tiny quickstart of the task 'countdown', edition 1; choose another task, such as" in err
-    )
-    assert "sql or real" in err
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_edition_that_is_not_there_is_refused_with_those_that_are(dph, tmp_path):
-    code, _, err = dph("quickstart", "--world", 1, "--out", tmp_path / "out")
-    assert (code, err) == (2, "dph: error: the task 'sql' has no world 1; it has: 2\n")
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_default_is_three_methods_and_the_first_seed(dph, called, tmp_path, monkeypatch):
+def test_what_was_lost_and_kept_comes_first_in_words_picture_and_report(
+    dph, called, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
+    titles = []
+    monkeypatch.setattr(
+        "dph.results.charts.figures.Figure.suptitle", lambda _, text, **__: titles.append(text)
+    )
     code, out, _ = dph("quickstart")
     assert code == 0
+    assert out.splitlines()[0] == SUMMARY["words"][0]
+    assert titles == [SUMMARY["words"][0]]
+    page = (tmp_path / "quickstart" / "report.html").read_text()
+    lead = f'<p class="lead"><strong>{SUMMARY["words"][0]}</strong></p>'
+    assert lead in page.partition('id="main"')[2].partition("<h2")[0]
     assert "Base model" in out
-    assert "100.0 [100.0, 100.0]" in out
-    assert "Seen on seed 3, base model to trained model:\n  GRPO: in domain greedy 50.0 to" in out
-    assert (
-        "seed 0, 1 min 2 s\npicture: quickstart/quickstart.png\nreport: quickstart/report.html\n\n"
-    ) in out
-    assert out.splitlines()[-1].startswith("One seed is one draw of many")
-    assert (tmp_path / "quickstart" / "report.html").read_text().startswith("<!doctype html>")
+    assert "picture: quickstart/quickstart.png\nreport: quickstart/report.html\n" in out
+    assert "dph run quickstart/recipes/grpo.toml --set train.steps=80 --out" in out
     assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
-    assert [(str(d), *rest) for d, *rest in called] == [
-        ("quickstart", ("grpo", "dph_f", "dph_broad"), 0, "sql", None, os.cpu_count(), None)
-    ]
+    [(place, options)] = called
+    assert str(place) == "quickstart"
+    assert (options["task"], options["seed"]) == ("countdown", 0)
+    assert (options["methods"], options["jobs"]) == (["grpo", "dph_f", "rkl"], os.cpu_count())
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on(dph, monkeypatch, tmp_path):

@@ -10,8 +10,8 @@ from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.lab import quickstart
 from dph.cli.options import JsonOption, add_verbs, group, run_app
+from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
 from dph.cli.run import presample, run, train

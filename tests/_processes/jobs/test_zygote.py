@@ -69,6 +69,7 @@ def test_the_entry_is_imported_once_and_every_job_has_a_process_as_after_the_imp
 
 THREADS = """
 from pathlib import Path
+from dph.quickstart import run
 from lab.study import execute
 NAMES = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
 def work(payload):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
@@ -45,13 +46,17 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
 
 _LONGEST = 24
 """Letters of names of methods that are tied; more would not fit next to another panel."""
+_HEADLINE = 100
+"""Letters in a line of the title above all panels."""
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
 
 MetricsOfRuns = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def quickstart_figure(summary: Mapping[str, Any], metrics: MetricsOfRuns, path: Path) -> None:
+def quickstart_figure(
+    summary: Mapping[str, Any], metrics: MetricsOfRuns, path: Path, *, headline: str = ""
+) -> None:
     """Save the four-panel picture as png (160 dpi), svg or pdf, by the suffix of ``path``.
 
     ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` with the sets in_domain and
@@ -62,10 +67,12 @@ def quickstart_figure(summary: Mapping[str, Any], metrics: MetricsOfRuns, path: 
         DataError: a model was not evaluated on one of the two sets.
         SettingsError: the suffix names no kind of picture.
     """
-    save_figure(path, lambda: draw_quickstart(summary, metrics))
+    save_figure(path, lambda: draw_quickstart(summary, metrics, headline=headline))
 
 
-def draw_quickstart(summary: Mapping[str, Any], metrics: MetricsOfRuns) -> Figure:
+def draw_quickstart(
+    summary: Mapping[str, Any], metrics: MetricsOfRuns, *, headline: str = ""
+) -> Figure:
     """The figure with its four axes, in the current matplotlib settings."""
     models = models_of(summary)
     inside, across = (_on_set(models, name) for name in ("in_domain", "cross_domain"))
@@ -89,6 +96,8 @@ def draw_quickstart(summary: Mapping[str, Any], metrics: MetricsOfRuns) -> Figur
     )
     for axes in (low_left, low_right):
         axes.set_ylim(low, high)
+    if headline:
+        figure.suptitle(fill(headline, _HEADLINE), x=0.02, ha="left", fontsize=12.5, weight="bold")
     _shared_legend(figure, low_left.get_legend_handles_labels(), chosen)
     return figure
 

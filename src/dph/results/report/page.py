@@ -109,7 +109,9 @@ SERVED_SCRIPTS = ("live.js", *FILE_SCRIPTS)
 """Those of a page that asks the server it came from what is new."""
 
 
-def page_html(data: ReportData, *, title: str, made: datetime | None = None, **parts: Any) -> str:
+def page_html(
+    data: ReportData, *, title: str, lead: str = "", made: datetime | None = None, **parts: Any
+) -> str:
     """The page of ``data``; ``parts`` are what the template says of a file or of a server.
 
     ``made`` is the time that the page gives [default: now].
@@ -119,6 +121,7 @@ def page_html(data: ReportData, *, title: str, made: datetime | None = None, **p
         .get_template("report.html")
         .render(
             title=title,
+            lead=lead,
             runs=data.runs,
             verdicts=verdict_lines(data),
             sets=list(data.comparison),
@@ -231,11 +234,12 @@ def write_report(
     *,
     limits: Limits | None = None,
     title: str = "dph report",
+    lead: str = "",
     made: datetime | None = None,
 ) -> ReportFile:
     """Write the report of ``data``; the file appears whole.
 
-    ``made`` is the time that the page gives [default: now].
+    ``lead`` is a sentence above the verdicts, ``made`` the time that the page gives [default: now].
 
     Raises:
         SettingsError: altair or vl-convert-python is not installed.
@@ -248,6 +252,7 @@ def write_report(
     html = page_html(
         data,
         title=title,
+        lead=lead,
         made=made,
         served=None,
         policy=_policy(scripts, styles),

@@ -1,0 +1,98 @@
+"""``dph quickstart``: see the collapse, and what prevents it, in minutes on a CPU."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dph.cli.options import JsonOption
+
+
+def quickstart(
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Recipes to compare, by their names in OUT/recipes, separated by commas.",
+            show_default="grpo,dph_f,rkl",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of training.")] = 0,
+    task: Annotated[
+        str, typer.Option(metavar="NAME", help="Task to learn: countdown or sql.")
+    ] = "countdown",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Output directory.")] = Path(
+        "quickstart"
+    ),
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Number of methods at a time.", show_default="the cores"
+        ),
+    ] = None,
+    tiny: Annotated[
+        bool,
+        typer.Option(
+            "--tiny", help="Only check that everything runs; the numbers are meaningless."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare methods on a small task whose problems, base model and recipes are included.
+
+    OUT has everything that further runs need: `dph run OUT/recipes/dph_f.toml --out RUN`.
+    """
+    from dph.cli.display.output import json_text, open_progress, quiet_libraries
+    from dph.cli.request import require_writable
+
+    require_writable(out)
+    quiet_libraries()
+    from dph.quickstart.run import METHODS, save_picture
+    from dph.quickstart.run import quickstart as compare_methods
+
+    names = METHODS if methods is None else [name.strip() for name in methods.split(",")]
+    summary = compare_methods(
+        out,
+        progress=open_progress(),
+        task=task,
+        methods=[name for name in names if name],
+        seed=seed,
+        tiny=tiny,
+        jobs=jobs or os.cpu_count() or 1,
+    )
+    picture, page = save_picture(summary, out), _report(summary, out)
+    typer.echo(json_text(summary) if as_json else _text(summary, out, picture=picture, page=page))
+
+
+def _report(summary: dict[str, Any], out: Path) -> str:
+    """Path of the report, or the reason why there is none: the runs are done all the same."""
+    from dph.errors import SettingsError
+    from dph.quickstart.run import save_report
+
+    try:
+        return str(save_report(summary, out))
+    except SettingsError as error:
+        return f"none, {error}"
+
+
+def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str) -> str:
+    from dph.cli.display.output import table_text
+    from dph.results.charts.tables import comparison_table
+
+    first, *more = summary["words"]
+    method = next(iter(summary["methods"]))
+    lines = [
+        first,
+        "",
+        table_text(comparison_table(summary)),
+        *more,
+        f"Training has the seed {summary['seed']}; one seed is one draw of many.",
+        "",
+        f"picture: {picture}",
+        f"report: {page}",
+        f"lost problems: dph show {out / method} --lost",
+        f"another run: dph run {out / 'recipes' / f'{method}.toml'} --set train.steps=80 "
+        f"--out {out / 'longer'}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The quickstart: methods compared on a small task that the package brings with it, in minutes."""

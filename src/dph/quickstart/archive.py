@@ -1,0 +1,82 @@
+"""The quickstart's data: one archive with a folder for each task, the same on every machine.
+
+A task has problems, a base model, recipes, and its verifier or its databases. The laboratory of the
+checkout writes the archive (``lab/quickstart/archive.py``).
+"""
+
+import io
+import tarfile
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+from dph._base.files import atomic_path, make_directory, read_json, write_json
+from dph.errors import DataError, SettingsError
+
+ARCHIVE = Path(__file__).with_name("quickstart.tar")
+DIGEST = "9cca262502fda5a17fd96193912333939fada1fbd5f2830b25b88ba02f61f0b4"
+"""SHA-256 of ``ARCHIVE``."""
+TASKS = ("countdown", "sql")
+"""Folders of the archive."""
+MADE_FROM = "quickstart.json"
+"""Written last into an unpacked folder."""
+_TINY = 48
+"""Problems of each file that ``--tiny`` keeps."""
+
+
+def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
+    """Unpack a task into ``out``; keep files that were unpacked for the same quickstart.
+
+    ``tiny`` keeps the first problems of each file.
+
+    Raises:
+        SettingsError: there is no such task.
+        DataError: ``out`` holds another quickstart, or the archive is damaged.
+    """
+    wanted = {"schema": 1, "task": task, "seed": seed, "tiny": tiny, "archive": DIGEST}
+    made = out / MADE_FROM
+    if made.exists():
+        if (found := read_json(made)) != wanted:
+            raise DataError(
+                f"{out} holds a quickstart of {found}, not of {wanted}; choose another directory "
+                "(--out) or remove it"
+            )
+        return
+    files = task_files(task)
+    make_directory(out)
+    for name, content in files.items():
+        make_directory((out / name).parent)
+        if tiny and PurePosixPath(name).parts[0] == "problems":
+            content = b"".join(content.splitlines(keepends=True)[:_TINY])
+        with atomic_path(out / name) as temporary:
+            temporary.write_bytes(content)
+    write_json(made, wanted)
+
+
+def task_digest(task: str) -> str:
+    """SHA-256 over the names and contents of a task's files."""
+    digest = sha256()
+    for name, content in sorted(task_files(task).items()):
+        digest.update(f"{name} {sha256(content).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def task_files(task: str) -> dict[str, bytes]:
+    """Content of each file of a task, by its path below the task's folder.
+
+    Raises:
+        SettingsError: there is no such task.
+        DataError: the archive is damaged.
+    """
+    if task not in TASKS:
+        raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(TASKS)}")
+    data = ARCHIVE.read_bytes()
+    if (found := sha256(data).hexdigest()) != DIGEST:
+        raise DataError(f"{ARCHIVE} is damaged: its SHA-256 is {found}, not {DIGEST}")
+    files: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        for member in archive:
+            folder, _, name = member.name.partition("/")
+            stream = archive.extractfile(member)
+            if folder == task and stream is not None:
+                files[name] = stream.read()
+    return files
