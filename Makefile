@@ -15,7 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all test-newest test-oldest coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
 
 quickstart: $(STAMP)
 	$(BIN)/dph quickstart
@@ -38,6 +38,23 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	$(TESTS)
+
+# The same on the newest releases of everything, and on the lower bounds of what the package requires, each in an
+# environment of its own that is brought up to date every time. PARTS=tests/loss tests a part.
+PARTS ?= src tests
+define test-releases
+	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2) -e ".[dev]"
+	$(1)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(PARTS)
+endef
+
+test-newest:
+	$(call test-releases,.venv-newest,--upgrade --upgrade-strategy eager)
+
+test-oldest:
+	mkdir -p build
+	$(PYTHON) .ci/lower-bounds > build/lower-bounds.txt
+	$(call test-releases,.venv-oldest,--constraint build/lower-bounds.txt)
 
 # The same with branch coverage, of child processes too: up to twice the time.
 coverage: $(STAMP)
@@ -164,16 +181,17 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-environments .venv-vllm .venv-store .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-environments .venv-vllm .venv-store .venv-newest .venv-oldest .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL), where $(comma) is a comma.
 comma := ,
-# torch goes first and alone: where an index offers several builds, the plain requirement decides.
+# The releases of this repository's environments; the package itself has no upper bounds. torch goes first and
+# alone: where an index offers several builds, the plain requirement decides.
 define environment
 	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
 	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check "transformers<5.24" $(2)
 	touch $@
 endef
 
