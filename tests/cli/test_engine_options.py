@@ -42,7 +42,7 @@ def test_what_cannot_be_is_said_before_anything_is_written(dph, example, tmp_pat
 
 
 def test_commands_for_a_cluster_are_printed_without_the_engine(dph, example, tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.engines.stages.stage.find_spec", lambda _: None)
+    monkeypatch.setattr("dph.engines.stages.verl_stage.find_spec", lambda _: None)
     run = tmp_path / "run"
     words = ("run", example, "--out", run, "--engine", "verl")
     code, out, err = dph(*words, "--dry-run")

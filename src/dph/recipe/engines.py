@@ -53,9 +53,6 @@ class EngineEntry:
         check: the function that refuses a run before anything is written.
         presample: the stage that makes the pool.
         train: the training stage.
-        arguments: the function that turns a run into the engine's own arguments, or refuses it; ''
-            for our own engine.
-        short_rollout: the reason why a rollout cannot have more problems than there are.
     """
 
     title: str
@@ -63,8 +60,6 @@ class EngineEntry:
     check: str
     presample: str = "dph.runs.presampling_stage:presample_stage"
     train: str
-    arguments: str = ""
-    short_rollout: str = ""
 
 
 ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
@@ -77,11 +72,9 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
         "verl": EngineEntry(
             title="verl",
             settings="dph.engines.verl_rows:VERL_ROWS",
-            check="dph.engines.stages.stage:check",
+            check="dph.engines.stages.verl_stage:check",
             presample="dph.engines.stages.verl_stage:presample_stage",
             train="dph.engines.stages.verl_stage:train_stage",
-            arguments="dph.engines.stages.verl_stage:arguments_of",
-            short_rollout="verl drops the rest of an epoch that does not fill a rollout",
         ),
     }
 )

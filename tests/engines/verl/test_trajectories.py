@@ -10,7 +10,7 @@ import pytest
 from asking_policy import TURN, initial_policy, make_tokenizer
 from asking_policy import problems as asking_problems
 from dph import Outcome, Problem, SettingsError
-from dph.engines.stages.verl_stage import arguments_of
+from dph.engines.stages.verl_stage import require_possible
 from dph.engines.verl import trajectories
 from dph.engines.verl.trajectories import Trajectory
 from dph.recipe import load_recipe
@@ -134,7 +134,7 @@ def test_a_reward_that_depends_on_the_length_is_refused(tmp_path):
     recipe = load_recipe(tmp_path / "small.toml", overrides=overrides)
     message = r"\[environment\] with objective\.overlong_buffer is not possible"
     with open_plan(recipe, tmp_path) as plan, pytest.raises(SettingsError, match=message):
-        arguments_of(plan)
+        require_possible(plan)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import shlex
 import sys
 
 from dph.engines.stages import verl_stage
-from dph.engines.stages.stage import is_installed, require_possible
 from dph.runs.directory import PROBLEMS_FILE
 from dph.runs.plan import RunPlan
 
@@ -18,8 +17,8 @@ def commands_text(plan: RunPlan) -> str:
     Raises:
         DphError: the engine cannot have the recipe.
     """
-    installed = is_installed(plan.recipe)
-    require_possible(plan)
+    installed = verl_stage.is_installed()
+    verl_stage.require_possible(plan)
     text = _commands(plan, python=sys.executable if installed else "python")
     if installed:
         return text

@@ -9,18 +9,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import resolve_name
 
 from safetensors import safe_open
 
 from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph._processes.jobs.child import PARENT
 from dph.engines.stages.engine_log import Logged, LogReader, StepLog
-from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
-from dph.recipe import Recipe
-from dph.recipe.engines import ENGINES, require_engine_can
+from dph.errors import CheckpointError, TrainingError
 from dph.records import Problem
 from dph.runs.directory import checkpoint_of
 from dph.runs.plan import RunPlan
@@ -197,66 +193,6 @@ def require_usable_pool(plan: RunPlan) -> None:
             load_pool(plan.pool).manifest,
             rehearses=recipe.objective.rehearses_pool,
             explores=recipe.train.problems_per_step if recipe.train.problems != "all" else 0,
-        )
-
-
-# The recipes that an engine refuses before anything is written.
-
-
-def check(plan: RunPlan) -> None:
-    """Refuse what the engine of the recipe cannot do, or its absence.
-
-    Raises:
-        SettingsError: the engine is not installed, or cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
-    """
-    require_possible(plan)
-    require_installed(plan.recipe)
-
-
-def require_possible(plan: RunPlan) -> None:
-    """Refuse what the engine of the recipe cannot do, wherever it is installed.
-
-    Raises:
-        SettingsError: the engine cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
-    """
-    row = ENGINES[plan.recipe.train.engine]
-    require_engine_can(plan.recipe)
-    resolve_name(row.arguments)(plan)
-    require_a_rollout(plan, why=row.short_rollout)
-
-
-def is_installed(recipe: Recipe) -> bool:
-    """Whether the engine that ``train.engine`` names is in this environment."""
-    return find_spec(recipe.train.engine) is not None
-
-
-def require_installed(recipe: Recipe) -> None:
-    """Refuse an engine that is not there.
-
-    Raises:
-        SettingsError: says how it is installed.
-    """
-    engine = recipe.train.engine
-    if not is_installed(recipe):
-        raise SettingsError(
-            f'train.engine = "{engine}" needs {ENGINES[engine].title} in this environment: '
-            f'pip install "dph-rl[{engine}]"'
-        )
-
-
-def require_a_rollout(plan: RunPlan, *, why: str) -> None:
-    """Refuse fewer problems than a rollout has; ``why`` says what the engine would do.
-
-    Raises:
-        DataError: there are fewer.
-    """
-    recipe, found = plan.recipe, len(plan.problems)
-    if found < recipe.train.problems_per_step:
-        raise DataError(
-            f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
-            f"has {found} problems: {why}"
         )
 
 

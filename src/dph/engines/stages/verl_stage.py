@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from dph.engines.stages.stage import (
     longest_prompt,
     run_command,
 )
-from dph.errors import SettingsError, TrainingError
+from dph.errors import DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
+from dph.recipe.engines import require_engine_can
 from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory, is_made, note_beginning
 from dph.runs.plan import RunPlan
 from dph.runs.presample.manifest import Manifest
@@ -269,15 +271,42 @@ class Command:
     environment: dict[str, str]
 
 
-def arguments_of(plan: RunPlan) -> list[str]:
-    """The overrides of training, of a run that need not have a directory.
+def check(plan: RunPlan) -> None:
+    """Refuse what verl cannot do, or its absence, before anything is written.
+
+    Raises:
+        SettingsError: verl is not installed, or cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
+    """
+    require_possible(plan)
+    if not is_installed():
+        raise SettingsError(
+            'train.engine = "verl" needs verl in this environment: pip install "dph-rl[verl]"'
+        )
+
+
+def is_installed() -> bool:
+    """Whether verl is in this environment."""
+    return find_spec("verl") is not None
+
+
+def require_possible(plan: RunPlan) -> None:
+    """Refuse what verl cannot do, wherever it is installed.
 
     Raises:
         SettingsError: verl cannot have a setting.
+        DataError: there are fewer problems than a rollout has.
     """
-    require_cluster(plan.recipe)
-    _require_whole_rewards(plan.recipe)
-    return train_overrides(run_of(plan))
+    recipe, found = plan.recipe, len(plan.problems)
+    require_engine_can(recipe)
+    require_cluster(recipe)
+    _require_whole_rewards(recipe)
+    train_overrides(run_of(plan))
+    if found < recipe.train.problems_per_step:
+        raise DataError(
+            f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
+            f"has {found} problems: verl drops the rest of an epoch that does not fill a rollout"
+        )
 
 
 def _require_whole_rewards(recipe: Recipe) -> None:

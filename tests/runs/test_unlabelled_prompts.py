@@ -1,0 +1,85 @@
+"""Prompts without labels: chosen by columns and words, and never those of a test."""
+
+import json
+
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.recipe import SelfConsistencySettings
+from dph.records import Problem
+from dph.runs.unlabelled_prompts import Known, file_prompts, same_prompts, with_new_words
+
+TRAIN = tuple(
+    Problem(problem_id=f"t{i}", prompt=f"How old is the {name} in cage {i}?")
+    for i, name in enumerate(("cat", "dog", "emu"))
+)
+
+
+def problem(prompt):
+    return Problem(problem_id="p", prompt=prompt)
+
+
+def chat(*texts):
+    return tuple(
+        {"role": role, "content": text}
+        for role, text in zip(("system", "user"), texts, strict=True)
+    )
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(*rows):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+def prompts(sets=None, **settings):
+    known = Known(train=TRAIN, sets=sets or {})
+    return file_prompts(SelfConsistencySettings(problems_per_step=1, **settings), known)
+
+
+def test_new_are_prompts_with_a_word_that_no_training_prompt_has():
+    same, new = problem("the old cat is in the cage"), problem("How old is the YAK?")
+    assert with_new_words([same, new], TRAIN) == [new]
+    assert with_new_words([problem("CAT, cage!")], TRAIN) == []
+
+
+def test_a_prompt_is_the_same_whatever_its_blanks_and_its_system_message():
+    tests = [problem("How  old\nis it?"), problem(chat("be brief", "Who?"))]
+    same = [problem(" How old is it?"), problem(chat("be verbose", "Who? "))]
+    assert same_prompts(same, tests) == same
+    assert same_prompts([problem("how old is it?"), problem("Who")], tests) == []
+
+
+def test_columns_and_words_choose(file):
+    rows = file(
+        *({"problem_id": f"{i}", "prompt": f"the yak {i}", "part": "ab"[i % 2]} for i in range(5)),
+        {"problem_id": "old", "prompt": "the cat", "part": "a"},
+    )
+    found = prompts(file=rows, only={"part": "a"}, novel=True)
+    assert [p.problem_id for p in found] == ["0", "2", "4"]
+    assert len(prompts(file=rows)) == 6
+    with pytest.raises(DataError, match="no row left has part = 'c'; it is 'a', 'b'"):
+        prompts(file=rows, only={"part": "c"})
+    with pytest.raises(DataError, match="no row has the column 'half'"):
+        prompts(file=rows, only={"half": "c"})
+    with pytest.raises(DataError, match=r"no prompt of .* is left with a word"):
+        prompts(file=file({"problem_id": "x", "prompt": "cat"}), novel=True)
+
+
+def test_prompts_of_a_test_are_refused_unless_its_set_is_named(file):
+    rows = file({"problem_id": "x", "prompt": "the yak"}, {"problem_id": "y", "prompt": "a gnu"})
+    sets = {"dev": [problem("the  yak")]}
+    with pytest.raises(DataError, match="1 of 2 prompts are prompts of the evaluation set 'dev'"):
+        prompts(sets, file=rows)
+    assert len(prompts(sets, file=rows, allow_overlap=("dev",))) == 2
+    with pytest.raises(SettingsError, match="there is no set 'test'; there is: dev"):
+        prompts(sets, file=rows, allow_overlap=("test",))
+
+
+def test_a_file_must_be_named():
+    with pytest.raises(SettingsError, match=r"needs self_consistency\.file: a file of prompts"):
+        prompts()
