@@ -20,10 +20,11 @@ import torch
 
 from dph._base.provenance import commit_of
 from dph.quickstart.archive import task_digest
-from dph.results.vocabulary import method_label
+from dph.results.vocabulary import BASE, method_label
 
 HERE = Path(__file__).parent
 ROWS, PAGE = HERE / "rows.jsonl", HERE / "README.md"
+DEVELOPMENT = HERE / "development.jsonl"
 SEEDS = range(100, 110)
 METHODS = ("grpo", "dph_f", "rkl")
 SETS = {"in_domain": "in domain", "cross_domain": "across"}
@@ -32,9 +33,9 @@ NEEDED = 9
 Row = dict[str, Any]
 
 
-def read_rows() -> list[Row]:
+def read_rows(path: Path = ROWS) -> list[Row]:
     """The rows that there are."""
-    return [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def run_seed(seed: int, work: Path) -> list[Row]:
@@ -150,14 +151,37 @@ def means(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def development() -> list[str]:
+    """Every finished run on a development seed, a line each."""
+    chosen = ("method", "strength", "learning_rate", "threshold", "keep", "wrong_final", "seed")
+    runs: dict[str, dict[str, Row]] = {}
+    rows = read_rows(DEVELOPMENT)
+    for row in (row for row in rows if row["method"] != BASE):
+        cells = " | ".join("" if row[key] is None else str(row[key]) for key in chosen)
+        runs.setdefault(cells, {})[row["set"]] = row
+    heads = [f"{where}: {what}" for where in SETS.values() for what in ("mean@1", "Pass@16 - base")]
+    lines = [f"| {' | '.join((*chosen, *heads))} |", f"|{'---|' * len(chosen)}{'---:|' * 4}"]
+    for cells, sets in runs.items():
+        numbers = (
+            f"{sets[name]['mean']:.1f} | {sets[name]['difference']:+.1f} "
+            f"({sets[name]['lo']:+.1f} to {sets[name]['hi']:+.1f})"
+            for name in SETS
+        )
+        lines.append(f"| {cells} | {' | '.join(numbers)} |")
+    of_base = [f"{r['pass_at_16']:.1f} {SETS[r['set']]}" for r in rows if r["method"] == BASE]
+    said = f"From 64 samples a problem, the base model's Pass@16 is {' and '.join(of_base)}."
+    return [*lines, "", said]
+
+
 def write_page() -> None:
     """Put the answer and the tables of the rows between the page's marks."""
-    rows = read_rows()
-    begin, end = "<!-- rows: begin -->\n", "<!-- rows: end -->"
-    before, _, rest = PAGE.read_text().partition(begin)
-    after = rest.partition(end)[2]
-    text = "\n".join([answer(rows), "", *table(rows), "", *means(rows)]) if rows else "No rows yet."
-    PAGE.write_text(f"{before}{begin}{text}\n{end}{after}")
+    rows, text = read_rows(), PAGE.read_text()
+    texts = {"rows": [answer(rows), "", *table(rows), "", *means(rows)] if rows else []}
+    for name, lines in (texts | {"development": development()}).items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        before, _, rest = text.partition(begin)
+        text = before + begin + "\n".join([*lines, ""]) + end + rest.partition(end)[2]
+    PAGE.write_text(text)
 
 
 def main() -> None:
