@@ -2,6 +2,7 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+RUN_STAMP := .venv/.runs-installed
 STAMP := .venv/.installed
 BENCH_STAMP := .venv-bench/.installed
 TRL_STAMP := .venv-trl/.installed
@@ -17,7 +18,8 @@ CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
 .PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all test-newest test-oldest coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
 
-quickstart: $(STAMP)
+# Only what a run and a report need is installed for it; the other targets add the rest to .venv.
+quickstart: $(RUN_STAMP)
 	$(BIN)/dph quickstart
 
 # From source distributions and SQL files to Pass@k: the files by pip, by their digests, then every
@@ -195,7 +197,10 @@ define environment
 	touch $@
 endef
 
-$(STAMP): pyproject.toml corpus/pyproject.toml
+$(RUN_STAMP): pyproject.toml
+	$(call environment,.venv,-e ".[report]")
+
+$(STAMP): $(RUN_STAMP) corpus/pyproject.toml
 	$(call environment,.venv,-e ".[dev]" -e "corpus[web]")
 
 $(DOCS_STAMP): $(STAMP)
