@@ -41,22 +41,22 @@ test: $(STAMP)
 test-all: $(STAMP)
 	$(TESTS)
 
-# The same on the newest releases of everything, and on the lower bounds of what the package requires, each in an
-# environment of its own that is brought up to date every time. PARTS=tests/loss tests a part.
+# The same on the newest releases of everything, in an environment of its own that is brought up to date every time.
+# PARTS=tests/loss tests a part.
 PARTS ?= src tests
-define test-releases
-	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2) -e ".[dev]"
-	$(1)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(PARTS)
-endef
-
 test-newest:
-	$(call test-releases,.venv-newest,--upgrade --upgrade-strategy eager)
+	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e ".[dev]"
+	.venv-newest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(PARTS)
 
+# On the lower bounds of what the package requires, without `dev`, whose packages need later ones.
+OLDEST_PARTS ?= tests/loss tests/model tests/recipe tests/runs/train tests/results/read
 test-oldest:
-	mkdir -p build
-	$(PYTHON) .ci/lower-bounds > build/lower-bounds.txt
-	$(call test-releases,.venv-oldest,--constraint build/lower-bounds.txt)
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	$(PYTHON) .ci/lower-bounds > .venv-oldest/lower-bounds.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-oldest/lower-bounds.txt -e . \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100" "peft>=0.18,<1"
+	.venv-oldest/bin/python -m pytest -m "not slow" $(OLDEST_PARTS)
 
 # The same with branch coverage, of child processes too: up to twice the time.
 coverage: $(STAMP)
