@@ -84,7 +84,7 @@ _NAMES = {
 _NUMPY = ("ndarray", "generic")
 _VALUES = (*TYPES.values(), random.Random, re.Pattern, re.Match)
 _ATTRIBUTES = frozenset({"value", "match"}).union(*map(dir, _VALUES))
-"""What values have, and what ``raises`` gives."""
+"""Attributes of values, and of what ``raises`` gives."""
 _CHANGES = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add"}
     | {"discard", "setdefault", "popitem", "appendleft", "popleft", "rotate", "fill", "shuffle"}
@@ -343,7 +343,7 @@ def _require_exceptions(node: ast.expr | None, where: ast.AST) -> None:
 
 
 def _given(call: ast.Call) -> Iterator[ast.AST]:
-    """What an argument of a call is, or holds; not what other calls make."""
+    """Parts of the arguments of a call, but those of other calls in them."""
     waiting: list[ast.AST] = [*call.args, *(each.value for each in call.keywords)]
     while waiting:
         node = waiting.pop()

@@ -295,7 +295,7 @@ class _Events:
         return False
 
     def _block(self, place: int) -> tuple[ast.AST, ...]:
-        """What stands around the statement at a place."""
+        """Nodes around the statement at a place."""
         path = self.found[place].path
         while not isinstance(path[-1], (*_BLOCKS, ast.Module)):
             path = path[:-1]
@@ -303,7 +303,7 @@ class _Events:
 
 
 def _loops(path: Iterable[ast.AST]) -> list[ast.AST]:
-    """What may run more than once: a loop, a function that is no test."""
+    """Nodes that may run more than once: loops, and functions that are no tests."""
     return [each for each in path if isinstance(each, _LOOPS) and not is_test(each)]
 
 

@@ -38,7 +38,7 @@ def refuse(form: str, node: ast.AST | None = None) -> NoReturn:
 
 
 class Names:
-    """What the names in a task's texts mean.
+    """Meanings of the names in a task's texts.
 
     Calls of ``check`` are taken out of the texts: it is called anyway.
 

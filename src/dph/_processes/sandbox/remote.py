@@ -112,7 +112,7 @@ class RemoteProgram:
             try:
                 given = [encode(each, _no_reference) for each in (list(positional), named)]
             except (RecursionError, TypeError, ValueError, AttributeError) as error:
-                raise RefusedError(f"an argument is no plain value: {error}") from error
+                raise RefusedError(f"an argument cannot be sent: {error}") from error
             value = self._ask("call", name, *given)
             self.last = f"{self.last} gave {short(value)}"
             return value
