@@ -39,7 +39,7 @@ def checked(tree: ast.Module, name: str) -> Checked:
     inside = [n for n in walk(tree) if isinstance(n, ast.For | ast.While | ast.If)]
     may_skip = any(is_check(each) for node in inside for each in walk(node) if each is not node)
     is_setup = all(isinstance(each, _SETUP) or is_docstring(each) for each in tree.body)
-    functions = [each.name for each in tree.body if is_test(each)]
+    functions = [e.name for e in tree.body if isinstance(e, ast.FunctionDef) and is_test(e)]
     counting = _Counting()
     tree = counting.visit(tree)
     return Checked(
@@ -74,7 +74,7 @@ def is_data(node: ast.AST) -> bool:
 
 
 def assigned(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
-    """What a node assigns to, and the value; none where it does not assign."""
+    """The targets of an assignment, and its value; none where it is no assignment."""
     if isinstance(node, ast.Assign):
         return node.targets, node.value
     if isinstance(node, ast.AnnAssign | ast.NamedExpr):
@@ -146,4 +146,5 @@ class _Counting(ast.NodeTransformer):
                 self.checks += 1
                 told = ast.Expr(ast.Call(ast.Name(REACHED, ast.Load()), [], []))
                 yield ast.fix_missing_locations(ast.copy_location(told, each))
-            yield self.generic_visit(each) if isinstance(each, ast.stmt) else each
+            self.generic_visit(each)
+            yield each

@@ -84,7 +84,7 @@ _NAMES = {
 _NUMPY = ("ndarray", "generic")
 _VALUES = (*TYPES.values(), random.Random, re.Pattern, re.Match)
 _ATTRIBUTES = frozenset({"value", "match"}).union(*map(dir, _VALUES))
-"""What values have, and what ``raises`` gives."""
+"""Attributes of values, and of what ``raises`` gives."""
 _CHANGES = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "add"}
     | {"discard", "setdefault", "popitem", "appendleft", "popleft", "rotate", "fill", "shuffle"}
@@ -196,10 +196,11 @@ class _Forms:
         given = {"candidate"} if self._names.candidate else set[str]()
         for each in node.decorator_list:
             names = each.args[0] if isinstance(each, ast.Call) and each.args else None
-            texts = isinstance(names, ast.Constant) and isinstance(names.value, str)
-            if not texts or ast.unparse(each.func) not in _PARAMETRIZE or not is_test(node):
+            text = getattr(names, "value", None)
+            name = ast.unparse(each).partition("(")[0]
+            if not isinstance(text, str) or name not in _PARAMETRIZE or not is_test(node):
                 refuse("a decorator", each)
-            given |= {name.strip() for name in str(names.value).split(",")}
+            given |= {name.strip() for name in text.split(",")}
         if node.name == "check" or not is_test(node):
             return
         taken = node.args
@@ -284,13 +285,13 @@ class _Forms:
         if last_name(function) == "raises":
             _require_exceptions(node.args[0] if node.args else None, node)
         if self._names.is_function(function):
-            for each in _given(node):
-                if isinstance(each, ast.NamedExpr):
+            for part in _given(node):
+                if isinstance(part, ast.NamedExpr):
                     refuse("an assignment within an argument", node)
-                if isinstance(each, ast.Lambda) or self._is_callable(each):
+                if isinstance(part, ast.Lambda) or self._is_callable(part):
                     refuse("a function given to the program", node)
-                is_made = isinstance(each, ast.Call) and last_name(each.func) in _MAKE_ITERATORS
-                if is_made or isinstance(each, ast.GeneratorExp):
+                is_made = isinstance(part, ast.Call) and last_name(part.func) in _MAKE_ITERATORS
+                if is_made or isinstance(part, ast.GeneratorExp):
                     refuse("an iterator given to the program", node)
 
     def _require_own(self, changed: ast.expr, node: ast.AST) -> None:
@@ -342,7 +343,7 @@ def _require_exceptions(node: ast.expr | None, where: ast.AST) -> None:
 
 
 def _given(call: ast.Call) -> Iterator[ast.AST]:
-    """What an argument of a call is, or holds; not what other calls make."""
+    """Parts of the arguments of a call, but those of other calls in them."""
     waiting: list[ast.AST] = [*call.args, *(each.value for each in call.keywords)]
     while waiting:
         node = waiting.pop()

@@ -102,7 +102,7 @@ class _Events:
             case ast.Assign() | ast.AnnAssign() | ast.NamedExpr():
                 targets, value = assigned(node)
                 self._inside(node, [*([value] if value else []), *targets])
-                for target in targets if value else []:
+                for target in targets:
                     self._bind(target, value, are_parts=not isinstance(target, ast.Name))
                     self._bind(targets[0], target, are_parts=False)
             case ast.AugAssign(value=value, target=ast.Name(id=name)):
@@ -175,9 +175,9 @@ class _Events:
         elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         self._inside(node, [*parts, *elements])
 
-    def _bind(self, target: ast.AST, value: ast.expr, *, are_parts: bool) -> None:
+    def _bind(self, target: ast.AST, value: ast.expr | None, *, are_parts: bool) -> None:
         """Note what a name's value is, or is a part of."""
-        held = set(map(self._key, self._names(value)))
+        held = set(map(self._key, self._names(value))) if value else set()
         for each in walk(target):
             if isinstance(each, ast.Name):
                 key = self._key(each.id)
@@ -295,7 +295,7 @@ class _Events:
         return False
 
     def _block(self, place: int) -> tuple[ast.AST, ...]:
-        """What stands around the statement at a place."""
+        """Nodes around the statement at a place."""
         path = self.found[place].path
         while not isinstance(path[-1], (*_BLOCKS, ast.Module)):
             path = path[:-1]
@@ -303,7 +303,7 @@ class _Events:
 
 
 def _loops(path: Iterable[ast.AST]) -> list[ast.AST]:
-    """What may run more than once: a loop, a function that is no test."""
+    """Nodes that may run more than once: loops, and functions that are no tests."""
     return [each for each in path if isinstance(each, _LOOPS) and not is_test(each)]
 
 

@@ -38,7 +38,7 @@ def refuse(form: str, node: ast.AST | None = None) -> NoReturn:
 
 
 class Names:
-    """What the names in a task's texts mean.
+    """Meanings of the names in a task's texts.
 
     Calls of ``check`` are taken out of the texts: it is called anyway.
 
@@ -66,7 +66,7 @@ class Names:
         self.others = frozenset(n.name for n in _all(ast.ClassDef, earlier))
         self.modules = frozenset(_modules_of(every))
         self.bound = self.functions | self.modules | frozenset(_bound(every))
-        checks = [each for tree in tests for each in tree.body if _is_check_of_one(each)]
+        checks = [*filter(_is_check_of_one, _all(ast.FunctionDef, own))]
         self.candidates = frozenset({"candidate"} | {each.args.args[0].arg for each in checks})
         imported, name = frozenset(_imported(every)), entry.partition(".")[0]
         loaded = (n.id for n in _all(ast.Name, own) if isinstance(n.ctx, ast.Load))
@@ -158,19 +158,17 @@ class Names:
         return called | {each.id for each in _all(ast.Name, nodes)}
 
 
-def _is_check_of_one(node: ast.stmt) -> bool:
-    """``def check(candidate)``."""
-    if not isinstance(node, ast.FunctionDef) or node.name != "check":
-        return False
-    return len(node.args.args) - len(node.args.defaults) == 1
+def _is_check_of_one(node: ast.FunctionDef) -> bool:
+    """Whether it is ``def check(candidate)``."""
+    return node.name == "check" and len(node.args.args) - len(node.args.defaults) == 1
 
 
 def _modules_of(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Names that are imported, but the program's."""
-    for node in _all(ast.Import, nodes):
-        yield from (each.asname or each.name.partition(".")[0] for each in node.names)
-    for node in _all(ast.ImportFrom, nodes):
-        if node.module not in SOLUTION_MODULES:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (each.asname or each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module not in SOLUTION_MODULES:
             yield from (each.asname or each.name for each in node.names)
 
 

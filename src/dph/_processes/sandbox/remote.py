@@ -112,7 +112,7 @@ class RemoteProgram:
             try:
                 given = [encode(each, _no_reference) for each in (list(positional), named)]
             except (RecursionError, TypeError, ValueError, AttributeError) as error:
-                raise RefusedError(f"what is no value given to the program: {error}") from error
+                raise RefusedError(f"an argument cannot be sent: {error}") from error
             value = self._ask("call", name, *given)
             self.last = f"{self.last} gave {short(value)}"
             return value
@@ -136,10 +136,10 @@ class RemoteProgram:
         arguments = self._decoded(arguments)
         self.last = f"{self.last.partition(' gave ')[0]} raised {said(bases, text)}"
         self.out_of_memory = self.out_of_memory or "MemoryError" in bases
-        error = _exception(bases, text, arguments if isinstance(arguments, list) else None)
-        if isinstance(error, ProgramGoneError):  # SystemExit and its like
-            self._gone(str(error))
-        raise error
+        found = _exception(bases, text, arguments if isinstance(arguments, list) else None)
+        if isinstance(found, ProgramGoneError):  # SystemExit and its like
+            self._gone(str(found))
+        raise found
 
     def _decoded(self, data: Any) -> Any:
         try:

@@ -93,7 +93,7 @@ def _nothing(name: str, _: Any) -> Any:
 
 
 def _arguments(error: BaseException) -> Any:
-    """What one of Python's own exceptions was made with, None where that is no plain value."""
+    """Arguments of one of Python's own exceptions, None where they are no plain values."""
     if type(error).__module__ != "builtins":
         return None
     try:

@@ -26,12 +26,14 @@ REFUSED = {
     ],
     "a fixture: monkeypatch": ["def test_a(monkeypatch):\n    assert f(2) == 3"],
     "a decorator": [
-        "import pytest\n@pytest.fixture\ndef two():\n    return 2\n"
-        "def test_a(two):\n    assert f(two) == 3",
-        "import pytest\n@pytest.mark.skip\ndef test_a():\n    assert f(2) == 3",
         "import functools\n@functools.cache\ndef right(x):\n    return 3\nassert f(2) == right(2)",
     ],
     "pytest.skip": ["import pytest\ndef test_a():\n    pytest.skip('no')\n    assert f(2) == 3"],
+    "pytest.mark.skip": ["import pytest\n@pytest.mark.skip\ndef test_a():\n    assert f(2) == 3"],
+    "pytest.fixture": [
+        "import pytest\n@pytest.fixture\ndef two():\n    return 2\n"
+        "def test_a(two):\n    assert f(two) == 3"
+    ],
     "pytest.deprecated_call": ["from pytest import deprecated_call\nassert f(2) == 3"],
     "an import of unittest": [
         "from unittest.mock import patch\n"
