@@ -18,7 +18,7 @@ Ids = Sequence[int]
 LEAST_SAVED = 16
 """Tokens that sharing a node has to save, beside what the tokens below it pay for it."""
 _GOING_ON = 1 / 32
-"""Time of attending to one more node over that of computing a token (lab/benchmarks/prefixes.py)."""
+"""Time of attending to one more node over that of computing a token, as measured on a CPU."""
 _DEEPEST = 32
 """Shared nodes above one another: for what lies below, each is one more part of its attention."""
 _ALL = 2**31

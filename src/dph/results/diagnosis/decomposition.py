@@ -30,8 +30,7 @@ death has a direction).
 **Why not the Shapley value of Pass@k itself.** It asks for Pass@k of models that nobody sampled,
 such as one that answers in one style alone, whose q a problem shows in three answers. f is concave,
 and noise in q lowers it: at 16 samples that estimate is off by half of its value. p is linear in
-each of q, v and (a, W), so its parts are hardly biased (docs/diagnosis.md and
-benchmarks/diagnosis.py measure both).
+each of q, v and (a, W), so its parts are hardly biased (docs/diagnosis.md has both, measured).
 
 **What is not observed.** q of a style without an answer in one model is taken from the other one,
 so nothing counts as a change of certainty that was not seen. Where a model answered a problem in
