@@ -19,7 +19,7 @@ from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import RunPlan, open_plan
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
-from dph.runs.run import trained_policy
+from dph.runs.run import stages_of
 from dph.runs.stage_costs import run_cost
 from dph.runs.written_models import interpolated
 from lab.study.costs import StageClock
@@ -168,7 +168,7 @@ def _run(work: _Work) -> None:
     directory = work.directory / payload["training"]
     with open_plan(recipe, directory) as plan:
         with clock.stage("train"):
-            trained = trained_policy(plan, Silent())
+            trained = stages_of(recipe).train(plan, Silent())
         if trained.stopped:
             raise KeyboardInterrupt
         model, place = trained.checkpoint, directory
