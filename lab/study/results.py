@@ -79,10 +79,6 @@ class Results:
         found = [label for where, label in self._rows if where == world]
         return tuple(sorted(found, key=lambda label: label != BASE))
 
-    def all_labels(self) -> tuple[str, ...]:
-        """Those of all worlds, each once."""
-        return tuple(dict.fromkeys(label for world in self.worlds for label in self.labels(world)))
-
     def sets(self, world: str) -> tuple[str, ...]:
         """The evaluation sets of a world."""
         first = next(iter(self._rows[world, self.labels(world)[0]].values()))

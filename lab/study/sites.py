@@ -215,8 +215,7 @@ ROWS_AT_ONCE = 1024
 
 def world_tables(kind: WorldKind, world: World, method: str) -> dict[str, Any]:
     """A world's settings in the recipe of ``method``, with its prompts without labels for TTRL."""
-    rewards = METHODS[method].get("self_consistency", {}).get("reward")
-    if rewards != "majority":
+    if "self_consistency" not in METHODS[method]:
         return kind.settings(world)
     prompts = {"self_consistency": {"file": str(world.problems_path(UNLABELLED))}}
     return merged(kind.settings(world), prompts)

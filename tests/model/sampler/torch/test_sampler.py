@@ -124,7 +124,7 @@ def test_tokens_do_not_depend_on_max_rows_order_or_how_the_samples_are_split(
 
 
 def test_batching_changes_less_than_one_token_in_ten_thousand(make_model, tokenizer):
-    # lab/benchmarks/batching.py measures the same at half a million tokens of a larger model.
+    # The same was measured once at half a million tokens of a larger model.
     model = make_model("llama_gqa")
     requests = ragged_requests(samples=100, count=16)
     parameters = SamplingParameters(max_tokens=16, stop_token_ids=(1,))
