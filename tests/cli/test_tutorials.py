@@ -66,6 +66,16 @@ def test_every_command_is_run_or_says_why_not(page):
     assert f"(tutorials/{page.name})" in (ROOT / "docs/index.md").read_text()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("recipes")
+def test_the_first_run_is_gone_on_with(follow, tmp_path):
+    make_runs(tmp_path / "quickstart")
+    lost, compared, *_, both = follow("first-run")
+    assert "in_domain-0000" in lost
+    assert "in_domain" in compared
+    assert "weaker" in both
+
+
 def test_the_report_is_read(follow, tmp_path):
     make_runs(tmp_path / "quickstart")
     _, lost, found, both, compared = follow("reading-a-report")
