@@ -74,6 +74,11 @@ def test_every_link_of_the_readme_leads_somewhere():
         assert (ROOT / link.partition("#")[0]).exists(), link
 
 
+def test_pages_for_contributors_are_short():
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split()) <= 1800
+    assert len((ROOT / "AGENTS.md").read_text(encoding="utf-8").splitlines()) <= 80
+
+
 def test_the_navigation_has_every_page_once():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     named = re.findall(r"(?:: |- )(\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
