@@ -19,7 +19,7 @@ TASKS = ("countdown", "sql")
 """Folders of the archive."""
 MADE_FROM = "quickstart.json"
 """Written last into an unpacked folder."""
-_TINY = 48
+_TINY = 24
 """Problems of each file that ``--tiny`` keeps."""
 
 
