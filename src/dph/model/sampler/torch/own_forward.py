@@ -167,5 +167,6 @@ class WholeForward:
     def _run(self, rows: WholeRows) -> Tensor:
         columns = torch.arange(rows.ids.shape[1], device=rows.ids.device)
         mask = (columns < rows.lengths[:, None]).long()
-        logits = self.model(input_ids=rows.ids, attention_mask=mask, use_cache=False).logits
+        output = self.model(input_ids=rows.ids, attention_mask=mask, use_cache=False)
+        logits: Tensor = output.logits
         return logits[torch.arange(len(mask), device=mask.device), rows.lengths - 1]
