@@ -72,7 +72,7 @@ def test_the_first_run_is_gone_on_with(follow, tmp_path):
     make_runs(tmp_path / "quickstart")
     lost, compared, *_, both = follow("first-run")
     assert "in_domain-0000" in lost
-    assert "in_domain" in compared
+    assert "keep, explore" in compared
     assert "weaker" in both
 
 
