@@ -18,7 +18,7 @@ SET = {
 SUMMARY = {
     "schema": 4,
     "seed": 3,
-    "words": ["GRPO lost 1 of 2 in domain.", "Changes are net."],
+    "words": "GRPO lost 1 of 2 in domain.",
     "solved": {},
     "cost": {"grpo": {"answers": 96, "tokens": 900, "seconds": 61.5, "not_timed": []}},
     "base": {"sets": {"in_domain": SET, "cross_domain": SET}},
@@ -64,10 +64,10 @@ def test_what_was_lost_and_kept_comes_first_in_words_picture_and_report(
     )
     code, out, _ = dph("quickstart")
     assert code == 0
-    assert out.splitlines()[0] == SUMMARY["words"][0]
-    assert titles == [SUMMARY["words"][0]]
+    assert out.splitlines()[0] == SUMMARY["words"]
+    assert titles == [SUMMARY["words"]]
     page = (tmp_path / "quickstart" / "report.html").read_text()
-    lead = f'<p class="lead"><strong>{SUMMARY["words"][0]}</strong></p>'
+    lead = f'<p class="lead"><strong>{SUMMARY["words"]}</strong></p>'
     assert lead in page.partition('id="main"')[2].partition("<h2")[0]
     assert "Base model" in out
     assert "picture: quickstart/quickstart.png\nreport: quickstart/report.html\n" in out

@@ -67,7 +67,7 @@ def test_killed_in_each_stage_it_ends_as_one_that_ran_side_by_side(fork_program,
     assert code == 0, said
     found = json.loads((killed / "summary.json").read_text())
     assert without_times(found) == without_times(json.loads(json.dumps(whole)))
-    assert found["words"][0].startswith("Of the problems that the base model solves within 16")
+    assert found["words"].startswith("Of the problems that the base model solves within 16")
     for method in ("grpo", "dph_f"):
         weights = f"{method}/checkpoints/step_000002/model.safetensors"
         assert (killed / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()

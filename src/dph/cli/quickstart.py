@@ -48,7 +48,7 @@ def quickstart(
 
     require_writable(out)
     quiet_libraries()
-    from dph.quickstart.run import METHODS, save_picture
+    from dph.quickstart.run import METHODS
     from dph.quickstart.run import quickstart as compare_methods
 
     names = METHODS if methods is None else [name.strip() for name in methods.split(",")]
@@ -61,36 +61,49 @@ def quickstart(
         tiny=tiny,
         jobs=jobs or os.cpu_count() or 1,
     )
-    picture, page = save_picture(summary, out), _report(summary, out)
+    picture, page = _picture(summary, out), _report(summary, out)
     typer.echo(json_text(summary) if as_json else _text(summary, out, picture=picture, page=page))
 
 
-def _report(summary: dict[str, Any], out: Path) -> str:
-    """Path of the report, or the reason why there is none: the runs are done all the same."""
-    from dph.errors import SettingsError
-    from dph.quickstart.run import save_report
+def _picture(summary: dict[str, Any], out: Path) -> Path:
+    """Draw ``quickstart.png`` and return its path."""
+    from dph.results.charts.figures import quickstart_figure
+    from dph.runs.directory import RunDirectory, read_metrics
 
+    metrics = {name: read_metrics(RunDirectory(out / name).metrics) for name in summary["methods"]}
+    quickstart_figure(summary, metrics, out / "quickstart.png", headline=summary["words"])
+    return out / "quickstart.png"
+
+
+def _report(summary: dict[str, Any], out: Path) -> str:
+    """Path of ``report.html``, or the reason why there is none: the runs are done all the same."""
+    from dph.errors import SettingsError
+    from dph.results.report import read_report, write_report
+
+    data = read_report([out / name for name in summary["methods"]], seed=summary["seed"])
+    path = out / "report.html"
     try:
-        return str(save_report(summary, out))
+        write_report(data, path, title="dph quickstart", lead=summary["words"])
     except SettingsError as error:
         return f"none, {error}"
+    return str(path)
 
 
 def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str) -> str:
     from dph.cli.display.output import table_text
     from dph.results.charts.tables import comparison_table
 
-    first, *more = summary["words"]
     method = next(iter(summary["methods"]))
     lines = [
-        first,
+        summary["words"],
         "",
         table_text(comparison_table(summary)),
-        *more,
+        "Losses are net: problems that only the trained model solves are subtracted.",
         f"Training has the seed {summary['seed']}; one seed is one draw of many.",
         "",
         f"picture: {picture}",
         f"report: {page}",
+        f"differences with intervals: dph compare {out}",
         f"lost problems: dph show {out / method} --lost",
         f"another run: dph run {out / 'recipes' / f'{method}.toml'} --set train.steps=80 "
         f"--out {out / 'longer'}",

@@ -1,7 +1,6 @@
 """The quickstart's data: one archive with a folder for each task, the same on every machine.
 
-A task has problems, a base model, recipes, and its verifier or its databases. The laboratory of the
-checkout writes the archive (``lab/quickstart/archive.py``).
+The laboratory of the checkout writes the archive (``lab/quickstart/archive.py``).
 """
 
 import io
@@ -16,7 +15,6 @@ ARCHIVE = Path(__file__).with_name("quickstart.tar")
 DIGEST = "9cca262502fda5a17fd96193912333939fada1fbd5f2830b25b88ba02f61f0b4"
 """SHA-256 of ``ARCHIVE``."""
 TASKS = ("countdown", "sql")
-"""Folders of the archive."""
 MADE_FROM = "quickstart.json"
 """Written last into an unpacked folder."""
 _TINY = 24
@@ -52,14 +50,6 @@ def unpack(task: str, out: Path, *, seed: int, tiny: bool = False) -> None:
     write_json(made, wanted)
 
 
-def task_digest(task: str) -> str:
-    """SHA-256 over the names and contents of a task's files."""
-    digest = sha256()
-    for name, content in sorted(task_files(task).items()):
-        digest.update(f"{name} {sha256(content).hexdigest()}\n".encode())
-    return digest.hexdigest()
-
-
 def task_files(task: str) -> dict[str, bytes]:
     """Content of each file of a task, by its path below the task's folder.
 
@@ -72,11 +62,9 @@ def task_files(task: str) -> dict[str, bytes]:
     data = ARCHIVE.read_bytes()
     if (found := sha256(data).hexdigest()) != DIGEST:
         raise DataError(f"{ARCHIVE} is damaged: its SHA-256 is {found}, not {DIGEST}")
-    files: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        for member in archive:
-            folder, _, name = member.name.partition("/")
-            stream = archive.extractfile(member)
-            if folder == task and stream is not None:
-                files[name] = stream.read()
-    return files
+        return {
+            member.name.removeprefix(f"{task}/"): stream.read()
+            for member in archive
+            if member.name.startswith(f"{task}/") and (stream := archive.extractfile(member))
+        }

@@ -5,7 +5,7 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from dph._base.files import atomic_path, held, make_directory, write_json
@@ -13,13 +13,11 @@ from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Job
 from dph.errors import DataError, SettingsError, TrainingError
 from dph.quickstart.archive import task_files, unpack
-from dph.quickstart.words import SolvedChange, first_sentence, interval_lines, solved_changes
+from dph.quickstart.words import first_sentence, solved_changes
 from dph.recipe import Recipe, load_recipe, recipe_toml, resolve_recipe
-from dph.results.charts.figures import quickstart_figure
 from dph.results.charts.tables import cost_document
-from dph.results.report import read_report, write_report
 from dph.results.vocabulary import BASE
-from dph.runs.directory import RunDirectory, read_metrics
+from dph.runs.directory import EVALUATION
 from dph.runs.evaluate.evaluated_runs import read_runs
 from dph.runs.evaluate.scores import read_evaluation
 from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
@@ -29,14 +27,9 @@ from dph.runs.stage_costs import run_cost
 METHODS = ("grpo", "dph_f", "rkl")
 """Methods that are compared where none is named."""
 _TINY = (
-    "train.steps=2",
-    "train.problems_per_step=4",
-    "train.rehearsal_per_step=4",
-    "train.checkpoint_every=1",
-    "presample.threshold=1",
+    *("train.steps=2", "train.problems_per_step=4", "train.rehearsal_per_step=4"),
+    *("train.checkpoint_every=1", "presample.threshold=1"),
 )
-_CHECKPOINT = 30.0
-"""Seconds that children have for a last checkpoint when somebody asks for an end."""
 
 
 def quickstart(
@@ -55,31 +48,22 @@ def quickstart(
     train at a time, which changes nothing but the time.
 
     Raises:
-        SettingsError: there is no such task, or no recipe of that name, neither in the archive nor
-            in ``out/recipes``.
+        SettingsError: there is no such task or method.
         DataError: ``out`` holds another quickstart.
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
     if not methods or len(set(methods)) < len(methods):
         raise SettingsError(f"name at least one method, each once, got {', '.join(methods)!r}")
-    shipped = (PurePosixPath(name) for name in task_files(task))
-    known = {path.stem for path in (*shipped, *out.glob("recipes/*.toml")) if _is_recipe(path)}
+    recipe_files = [*map(Path, task_files(task)), *out.glob("recipes/*.toml")]
+    known = {path.stem for path in recipe_files if path.suffix == ".toml"}
     if unknown := [name for name in methods if name not in known]:
-        raise SettingsError(
-            f"unknown method {unknown[0]!r}; choose from {', '.join(sorted(known))}"
-        )
+        choice = ", ".join(sorted(known))
+        raise SettingsError(f"unknown method {unknown[0]!r}; choose from {choice}")
     unpack(task, out, seed=seed, tiny=tiny)
-    overrides = _TINY if tiny else ()
-    recipes = [
-        load_recipe(out / "recipes" / f"{name}.toml", overrides=overrides, seed=seed)
-        for name in methods
-    ]
+    files = [out / "recipes" / f"{name}.toml" for name in methods]
+    recipes = [load_recipe(file, overrides=_TINY if tiny else (), seed=seed) for file in files]
     compare_recipes(recipes, out, progress, jobs=jobs)
     return _summary(recipes, out, seed=seed)
-
-
-def _is_recipe(path: PurePath) -> bool:
-    return path.parent.name == "recipes" and path.suffix == ".toml"
 
 
 def compare_recipes(
@@ -94,10 +78,8 @@ def compare_recipes(
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
     _share(recipes, out, progress)
-    payloads = [
-        {"run": str((out / recipe.name).resolve()), "recipe": recipe_toml(recipe)}
-        for recipe in recipes
-    ]
+    place = out.resolve()
+    payloads = [{"run": str(place / r.name), "recipe": recipe_toml(r)} for r in recipes]
     if jobs > 1 and len(recipes) > 1:
         _side_by_side(payloads, progress, jobs=jobs)
     else:
@@ -149,7 +131,7 @@ def _side_by_side(
                 kind = DataError if ended.bad_input else TrainingError
                 raise kind(f"{Path(ended.id).name}: {ended.error}")
     except KeyboardInterrupt:
-        children.close(patience=_CHECKPOINT)
+        children.close(patience=30.0)  # seconds for a last checkpoint
         raise
     finally:
         children.close()
@@ -158,46 +140,19 @@ def _side_by_side(
 
 def _summary(recipes: Sequence[Recipe], out: Path, *, seed: int) -> dict[str, Any]:
     """Scores and costs of all models, and the sentences on them."""
-    changes = _changes([recipe.name for recipe in recipes], out)
-    tries = recipes[0].evaluate.samples
+    names = [recipe.name for recipe in recipes]
+    scores = read_runs([out / name for name in (BASE, *names)], ())
+    changes = solved_changes({name: scores[str(out / name)] for name in (BASE, *names)})
+    evaluated = {name: read_evaluation(out / name / EVALUATION) for name in (BASE, *names)}
+    models = {name: {"sets": of["sets"]} for name, of in evaluated.items()}
     summary = {
         "schema": 4,
         "seed": seed,
-        "words": [first_sentence(changes, tries=tries), *interval_lines(changes)],
+        "words": first_sentence(changes, tries=recipes[0].evaluate.samples),
         "solved": {name: [asdict(one) for one in of] for name, of in changes.items()},
-        "base": _sets(out / BASE),
-        "methods": {recipe.name: _sets(out / recipe.name) for recipe in recipes},
+        "base": models.pop(BASE),
+        "methods": models,
         "cost": {r.name: cost_document(run_cost(out / r.name, r)) for r in recipes},
     }
     write_json(out / "summary.json", summary)
     return summary
-
-
-def _changes(names: Sequence[str], out: Path) -> dict[str, list[SolvedChange]]:
-    places = {name: out / name for name in (BASE, *names)}
-    scores = read_runs(list(places.values()), ())
-    return solved_changes({name: scores[str(place)] for name, place in places.items()})
-
-
-def _sets(directory: Path) -> dict[str, Any]:
-    return {"sets": read_evaluation(RunDirectory(directory).evaluation)["sets"]}
-
-
-def save_picture(summary: Mapping[str, Any], out: Path) -> Path:
-    """Draw ``quickstart.png`` and return its path."""
-    metrics = {name: read_metrics(RunDirectory(out / name).metrics) for name in summary["methods"]}
-    path = out / "quickstart.png"
-    quickstart_figure(summary, metrics, path, headline=summary["words"][0])
-    return path
-
-
-def save_report(summary: Mapping[str, Any], out: Path) -> Path:
-    """Write ``report.html`` and return its path.
-
-    Raises:
-        SettingsError: the extra ``report`` is not installed.
-    """
-    path, runs = out / "report.html", [out / name for name in summary["methods"]]
-    data = read_report(runs, seed=summary["seed"])
-    write_report(data, path, title="dph quickstart", lead=summary["words"][0])
-    return path

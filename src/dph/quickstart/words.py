@@ -23,11 +23,6 @@ class SolvedChange:
     lo: float
     hi: float
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return not self.lo <= 0 <= self.hi
-
 
 def solved_changes(
     scores: Mapping[str, Mapping[str, SetScores]], *, seed: int = 0
@@ -58,7 +53,7 @@ def first_sentence(changes: Mapping[str, Sequence[SolvedChange]], *, tries: int)
     >>> kept = SolvedChange(set_name="in_domain", base=420, change=6, lo=-9.0, hi=21.0)
     >>> first_sentence({"grpo": [lost], "dph_f": [kept]}, tries=16)
     'Of the problems that the base model solves within 16 tries, GRPO lost 69 of 420 in domain; \
-DPH-F kept as many within chance (+6 in domain).'
+DPH-F kept them (+6 in domain: no loss beyond chance).'
     """
     clauses = "; ".join(f"{method_label(name)} {_clause(of)}" for name, of in changes.items())
     return f"Of the problems that the base model solves within {tries} tries, {clauses}."
@@ -66,20 +61,9 @@ DPH-F kept as many within chance (+6 in domain).'
 
 def _clause(changes: Sequence[SolvedChange]) -> str:
     lost = [f"{-c.change} of {c.base} {where_of(c.set_name)}" for c in changes if c.hi < 0]
-    gained = [f"{c.change:+d} {where_of(c.set_name)}" for c in changes if c.lo > 0]
-    kept = [f"{c.change:+d} {where_of(c.set_name)}" for c in changes if not c.is_clear]
-    parts = [f"lost {' and '.join(lost)}"] if lost else []
-    parts += [f"solves more of all problems ({', '.join(gained)})"] if gained else []
-    parts += [f"kept as many within chance ({', '.join(kept)})"] if kept else []
-    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
-
-
-def interval_lines(changes: Mapping[str, Sequence[SolvedChange]]) -> list[str]:
-    """A line a method: changes with their 95% intervals over problems."""
-    lines = ["Changes are net (problems gained less problems lost), with 95% intervals:"]
-    for name, of_method in changes.items():
-        texts = (
-            f"{where_of(c.set_name)} {c.change:+d} ({c.lo:+.0f} to {c.hi:+.0f})" for c in of_method
-        )
-        lines.append(f"  {method_label(name)}: {', '.join(texts)}")
-    return lines
+    kept = [f"{c.change:+d} {where_of(c.set_name)}" for c in changes if not c.hi < 0]
+    if not lost:
+        return f"kept them ({', '.join(kept)}: no loss beyond chance)"
+    return f"lost {' and '.join(lost)}" + (
+        f" and kept the others ({', '.join(kept)})" if kept else ""
+    )

@@ -46,7 +46,7 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
 
 _LONGEST = 24
 """Letters of names of methods that are tied; more would not fit next to another panel."""
-_HEADLINE = 100
+_HEADLINE = 92
 """Letters in a line of the title above all panels."""
 _MANY_STYLES = 0.7
 """A method with so large a part of the base model's effective styles has kept them."""
@@ -97,7 +97,7 @@ def draw_quickstart(
     for axes in (low_left, low_right):
         axes.set_ylim(low, high)
     if headline:
-        figure.suptitle(fill(headline, _HEADLINE), x=0.02, ha="left", fontsize=12.5, weight="bold")
+        figure.suptitle(fill(headline, _HEADLINE), x=0.02, ha="left", fontsize=12, weight="bold")
     _shared_legend(figure, low_left.get_legend_handles_labels(), chosen)
     return figure
 
