@@ -1,7 +1,7 @@
 """DPH-F from top to bottom on one page: sample, grade, compare, rehearse, step.
 
-    dph quickstart --methods grpo,dph_f --out quickstart
-    python examples/minimal_loop.py quickstart
+    dph quickstart --task sql --methods grpo,dph_f --out sql
+    python examples/minimal_loop.py sql
 
 This is the algorithm of arXiv:2509.07430 in the package's pure functions, without options: no
 checkpoints, no micro-batches, one model, one device. After the same number of steps its weights are
@@ -158,12 +158,12 @@ def token_mean(mask: Tensor) -> Tensor:
 
 
 def main(directory: Path) -> None:
-    """Train on what a quickstart of the text-to-SQL world left: base model, pool and databases."""
+    """Train on what `dph quickstart --task sql` left: base model, pool and databases."""
     torch.set_num_threads(1)
-    model = load_model(directory / "base_model")
-    tokenizer = load_tokenizer(directory / "base_model")
+    model = load_model(directory / "model")
+    tokenizer = load_tokenizer(directory / "model")
     pool = load_pool(directory / "pool")
-    with make_verifier("sql", databases=directory / "world" / "databases", workers=2) as verifier:
+    with make_verifier("sql", databases=directory / "databases", workers=2) as verifier:
         for reward in train(model, tokenizer, pool.exploration, pool.rehearsal, verifier):
             print(f"mean reward {reward:.3f}")
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.worlds.sql.base_model import train_base_model
-from lab.worlds.sql.world import build_world
+from dph.quickstart.archive import unpack
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -87,13 +86,11 @@ def test_every_target_of_make_exists():
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
 def test_the_recipe_of_the_repository_finishes_on_a_model_that_knows_its_words(
     dph, example, tmp_path
 ):
-    world = build_world(tmp_path / "world", seed=0)
-    train_base_model(world, tmp_path / "base_model", seed=0)
-    code, out, err = dph("run", example, "--set", f"model.path={tmp_path}/base_model", "--json")
+    unpack("sql", tmp_path / "sql", seed=0)
+    code, out, err = dph("run", example, "--set", f"model.path={tmp_path}/sql/model", "--json")
     assert code == 0, err
     pool = json.loads(out)["pool"]
     assert pool["rehearsal"] >= 1

@@ -5,13 +5,11 @@ import sys
 
 import pytest
 
-from dph.errors import SettingsError
 from lab.study.outputs import make_report
 from lab.study.plan import value_of
 from lab.study.rule_lock import current_lock
 from lab.study.tables import all_tables
 from lab.worlds import WORLDS, world_kind
-from lab.worlds.table import worlds_table
 from letters_world.kind import KIND
 from small_study import run_here
 
@@ -35,16 +33,6 @@ def test_a_study_runs_on_it_with_its_optimizer_and_its_strengths(letters, tmp_pa
     report = make_report(planner.study, planner.plan(rows), rows, lock)
     (scores,) = [table for table in all_tables(report) if table.name == "scores-letters"]
     assert any("pass@16" in column for column in scores.columns)
-
-
-@pytest.mark.usefixtures("letters")
-def test_the_table_and_messages_name_it():
-    sizes = "`train` 40, `in_domain` 8, `cross_domain` 8, `unlabelled` 8"
-    sets, optimizer = "`in_domain`, `cross_domain`", "`learning_rate` 0.0003"
-    cells = ("`letters`", KIND.summary, sets, sizes, optimizer)
-    assert f"| {' | '.join(cells)} |" in worlds_table().splitlines()
-    with pytest.raises(SettingsError, match=r"no task 'chess'; choose one of sql, .*, letters$"):
-        world_kind("chess")
 
 
 def test_the_table_is_known_without_torch_and_numpy():
