@@ -35,6 +35,12 @@ def test_a_study_runs_on_it_with_its_optimizer_and_its_strengths(letters, tmp_pa
     assert any("pass@16" in column for column in scores.columns)
 
 
+@pytest.mark.usefixtures("letters")
+def test_an_unknown_task_is_refused_with_those_that_exist():
+    with pytest.raises(SettingsError, match=r"no task 'chess'; choose one of sql, .*, letters$"):
+        world_kind("chess")
+
+
 def test_the_table_is_known_without_torch_and_numpy():
     code = "import sys, lab.worlds; print({'torch', 'numpy', 'transformers'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -168,5 +168,6 @@ class WholeForward:
         columns = torch.arange(rows.ids.shape[1], device=rows.ids.device)
         mask = (columns < rows.lengths[:, None]).long()
         output = self.model(input_ids=rows.ids, attention_mask=mask, use_cache=False)
-        logits: Tensor = output.logits
-        return logits[torch.arange(len(mask), device=mask.device), rows.lengths - 1]
+        rows_of_batch = torch.arange(len(mask), device=mask.device)
+        last: Tensor = output.logits[rows_of_batch, rows.lengths - 1]
+        return last
