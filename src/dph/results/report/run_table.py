@@ -212,7 +212,8 @@ def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
             for key, document in data.diagnoses.items()
             if name in document["sets"]
         }
-        yield _column(data, f"{name}/{change}", change, name, "count", counts, change)
+        title = f"clearly {change}"
+        yield _column(data, f"{name}/{change}", title, name, "count", counts, change)
 
 
 def _evaluated(data: ReportData, name: str) -> Iterator[TableColumn]:
