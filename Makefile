@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 
 CORPUS_DATA ?= $(or $(DPH_DATA),../shared/data)/opencoder
 
-.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-all test-newest test-oldest coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
+.PHONY: quickstart cookbook corpus-data smollm2 dist release-check docs tables screenshots test test-slow test-all test-newest test-oldest coverage test-trl test-verl test-inspect test-environments test-vllm test-store fuzz bench launches gpu-check lint check format clean
 
 # Only what a run and a report need is installed for it; the other targets add the rest to .venv.
 quickstart: $(RUN_STAMP)
@@ -37,6 +37,9 @@ TESTS := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-l
 # All but the tests marked slow: a law that one of them repeats at length has a shorter test here.
 test: $(STAMP)
 	$(TESTS) -m "not slow"
+
+test-slow: $(STAMP)
+	$(TESTS) -m slow
 
 test-all: $(STAMP)
 	$(TESTS)
