@@ -47,7 +47,5 @@ def test_what_a_file_beside_the_package_imports_from_it_is_there(path):
 
 
 def test_a_name_that_is_gone_is_found():
-    source = (
-        "from dph.quickstart.run import quickstart, no_such_name\nfrom dph import cli\n"
-    )
+    source = "from dph.quickstart.run import quickstart, no_such_name\nfrom dph import cli\n"
     assert list(missing(ast.parse(source))) == ["dph.quickstart.run.no_such_name"]

@@ -96,7 +96,7 @@ def scores(of_set: Row) -> Row:
 
 def points(problems: float, of_set: Row) -> float:
     """A number of problems as points of per cent."""
-    return round(100 * problems / of_set["problems"], 2)
+    return round(100 * problems / int(of_set["problems"]), 2)
 
 
 def falls(rows: Sequence[Row]) -> bool:
