@@ -63,7 +63,7 @@ NUMBERS: Mapping[str, Mapping[str, Any]] = {
         "presample": '''threshold = 2                       # a search is seldom right 7 times of 8
 keep = 2
 wrong_final = "explore"''',
-        "rate": "3e-4",
+        "rate": "2e-4",
     },
     "sql": {
         "tokens": SQL_TOKENS,

@@ -22,12 +22,12 @@ def test_the_builder_writes_the_shipped_bytes_given_the_weights():
     assert sha256(content).hexdigest() == DIGEST
 
 
-def test_the_studys_rows_are_of_the_shipped_task():
+def test_the_studys_last_rows_are_of_the_shipped_task():
     rows = [json.loads(line) for line in ROWS.read_text().splitlines()]
     digest = sha256()
     for name, content in sorted(task_files("countdown").items()):
         digest.update(f"{name} {sha256(content).hexdigest()}\n".encode())
-    assert {row["data"] for row in rows} == {digest.hexdigest()}
+    assert rows[-1]["data"] == digest.hexdigest()
     assert {row["problems"] for row in rows} == {500}
 
 

@@ -12,7 +12,7 @@ from dph._base.files import atomic_path, make_directory, read_json, write_json
 from dph.errors import DataError, SettingsError
 
 ARCHIVE = Path(__file__).with_name("quickstart.tar")
-DIGEST = "9cca262502fda5a17fd96193912333939fada1fbd5f2830b25b88ba02f61f0b4"
+DIGEST = "ceb834741aa156e1246ed301a2a5b2c68a486bf93736d9763dafae9407f606f0"
 """SHA-256 of ``ARCHIVE``."""
 TASKS = ("countdown", "sql")
 MADE_FROM = "quickstart.json"
