@@ -86,11 +86,7 @@ def is_developed(method: MethodSettings) -> bool:
 
 
 def require_no_circle(file: StudyFile) -> None:
-    """Refuse methods that wait for each other.
-
-    Raises:
-        SettingsError: names them.
-    """
+    """Refuse methods that wait for each other."""
     by_label = {method.label: method for method in file.methods}
     for start in file.methods:
         waiting, seen = [start.label], list[str]()
@@ -165,11 +161,7 @@ class Variants:
         self._made: dict[tuple[str, str, Candidate], Variant] = {}
 
     def of(self, site: Site, method: MethodSettings, candidate: Candidate) -> Variant:
-        """The variant of a method's candidate.
-
-        Raises:
-            SettingsError: a setting is unknown, of the wrong type or out of range.
-        """
+        """The variant of a method's candidate."""
         key = (site.name, method.label, candidate)
         if key not in self._made:
             self._made[key] = self._make(site, method, candidate)

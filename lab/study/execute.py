@@ -93,11 +93,7 @@ class _Work:
 
 
 def execute(payload: Mapping[str, Any]) -> None:
-    """Do a job. What a killed one left behind is gone on from.
-
-    Raises:
-        DphError: as the stages do.
-    """
+    """Do a job. What a killed one left behind is gone on from."""
     torch.set_num_threads(THREADS)
     work = _Work(payload)
     if payload["kind"] == "prepare":

@@ -27,11 +27,7 @@ def set_names(row: RunRow) -> tuple[str, ...]:
 
 
 def value_of(row: RunRow, metric: str, sets: Sequence[str]) -> float:
-    """The mean over ``sets`` of a metric, or of the sum of several (``greedy + pass@16``).
-
-    Raises:
-        DataError: the run was not scored on one of the sets, or the metric is not known of it.
-    """
+    """The mean over ``sets`` of a metric, or of the sum of several (``greedy + pass@16``)."""
     names = [name.strip() for name in metric.split("+")]
     return fmean(sum(_one(row, name, of) for name in names) for of in sets)
 
@@ -84,11 +80,7 @@ class Choice:
 
 
 def development_score(rows: Sequence[RunRow], rule: ChoiceSettings) -> float:
-    """The mean over runs, and over the rule's sets, of the rule's metric.
-
-    Raises:
-        SettingsError: the rule names a set or a metric that the runs do not have.
-    """
+    """The mean over runs, and over the rule's sets, of the rule's metric."""
     try:
         return fmean(value_of(row, rule.metric, rule.sets or set_names(row)) for row in rows)
     except DataError as error:
@@ -209,9 +201,6 @@ def wanted_runs(only: Sequence[str], file: StudyFile, sites: Sequence[Site]) -> 
 
     A method is named by its label or by its name, a world by its name or by its task, a seed by
     its number.
-
-    Raises:
-        SettingsError: there is no such world, method or seed.
     """
     worlds = {name for site in sites for name in (site.name, site.task) if name is not None}
     methods = {name for m in file.methods for name in (m.label, m.name)} | {BASE}

@@ -51,9 +51,6 @@ def require_rule_fits(
         rule: the rule.
         sites: what the study runs on.
         ks: by a site's name, the k of Pass@k that all of its runs have.
-
-    Raises:
-        SettingsError: names what is not there, and what is.
     """
     choose = rule.choose
     for site in sites:

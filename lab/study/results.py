@@ -52,11 +52,7 @@ def planned_rows(plan: Plan, rows: Mapping[str, RunRow]) -> Iterator[LabelledRow
 
 
 class Results:
-    """Finished runs by world, label and seed; all but ``tried`` is of the report seeds.
-
-    Raises:
-        DataError: two runs on one seed of a world began with different base models.
-    """
+    """Finished runs by world, label and seed; all but ``tried`` is of the report seeds."""
 
     def __init__(self, found: Iterable[LabelledRow]) -> None:
         found = list(found)

@@ -164,11 +164,7 @@ def write_row_file(directory: Path, row: RunRow) -> None:
 
 
 def read_row_files(directory: Path) -> dict[str, RunRow]:
-    """All finished runs, by id.
-
-    Raises:
-        DataError: a file is damaged or has another schema.
-    """
+    """All finished runs, by id."""
     if not directory.is_dir():
         return {}
     return {path.stem: _read(path) for path in sorted(directory.glob("[!.]*.json"))}
@@ -178,9 +174,6 @@ def require_one_base(rows: Iterable[RunRow]) -> None:
     """Refuse runs on one seed of a world that began with different base models.
 
     What is between them is not what a method did: nothing may subtract one from the other.
-
-    Raises:
-        DataError: names two runs and the digests of their base models.
     """
     first: dict[tuple[str, int], RunRow] = {}
     for row in rows:
@@ -262,12 +255,7 @@ OF_RUN = [field.name for field in fields(RunRow) if field.name != "scores"]
 
 
 def read_rows(places: Places) -> dict[str, RunRow]:
-    """All finished runs of a study, by id: those of its table, and what ran since.
-
-    Raises:
-        DataError: the table or a file is damaged or has another schema, or two runs on one seed
-            of a world began with different base models.
-    """
+    """All finished runs of a study, by id: those of its table, and what ran since."""
     rows = {**_read_table(places.parquet), **read_row_files(places.rows)}
     require_one_base(rows.values())
     return dict(sorted(rows.items()))

@@ -44,12 +44,7 @@ class RuleLock:
 
 
 def current_lock(study: Study, places: Places, rows: Mapping[str, RunRow]) -> RuleLock:
-    """The lock as it holds for this study now; nothing is written.
-
-    Raises:
-        DataError: the rule or the seeds changed after a run on a report seed; the message has both
-            hashes.
-    """
+    """The lock as it holds for this study now; nothing is written."""
     found = _read(places)
     lock = RuleLock(sha256=study.rule_sha256, replaces=tuple(found.get("replaces", ())))
     reported = {row.rule_sha256 for row in rows.values() if row.rule_sha256 is not None}

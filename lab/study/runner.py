@@ -49,12 +49,7 @@ class Runner:
         self._rule = planner.study.rule_sha256
 
     def run(self, progress: ProgressDisplay) -> dict[str, RunRow]:
-        """Make every run that is missing; returns all that are finished.
-
-        Raises:
-            TrainingError: some runs failed; the others are finished.
-            DataError: the rule changed after runs on report seeds.
-        """
+        """Make every run that is missing; returns all that are finished."""
         state = _State(rows=read_rows(self._places))
         study = self._planner.study
         write_lock(study, self._places, current_lock(study, self._places, state.rows))
@@ -213,11 +208,7 @@ def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
 
 
 def study_ray_jobs(capacity: int | None) -> RayJobs:
-    """Runner of a study's jobs, ``capacity`` at a time.
-
-    Raises:
-        SettingsError: Ray is not installed.
-    """
+    """Runner of a study's jobs, ``capacity`` at a time."""
     return RayJobs(capacity, connected_ray(), execute_run)
 
 

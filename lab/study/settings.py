@@ -25,9 +25,6 @@ def metric_names(text: str) -> tuple[str, ...]:
 
     >>> metric_names("greedy + pass@16")
     ('greedy', 'pass@16')
-
-    Raises:
-        ValueError: one of them is unknown.
     """
     names = tuple(part.strip() for part in text.split("+"))
     for name in names:
@@ -298,13 +295,7 @@ class Study:
 
 
 def load_study(path: Path) -> Study:
-    """Read a study and its rule.
-
-    Raises:
-        SettingsError: a file is missing or not TOML, a key is unknown (the nearest is named), a
-            value has the wrong type or is out of range, or the rule names a method that the study
-            does not have.
-    """
+    """Read a study and its rule."""
     file = _valid(StudyFile, read_table(path, "study"), f"{path}")
     if isinstance(file.rule, str):
         place = path.parent / file.rule

@@ -71,12 +71,7 @@ class Site:
 
 
 def sites_of(file: StudyFile, beside: Path) -> tuple[Site, ...]:
-    """The worlds and recipes of a study; recipes' paths start at the directory ``beside``.
-
-    Raises:
-        SettingsError: a task or a recipe is unknown, a size is none of the world's, or
-            two have the same name.
-    """
+    """The worlds and recipes of a study; recipes' paths start at the directory ``beside``."""
     common = dotted(file.settings, "settings")
     sites = [_world(world, common) for world in file.worlds]
     sites += [_recipe(recipe, common, beside) for recipe in file.recipes]
@@ -87,11 +82,7 @@ def sites_of(file: StudyFile, beside: Path) -> tuple[Site, ...]:
 
 
 def dotted(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A table's values by dotted key; both ``a.b = 1`` in quotes and nested tables are read.
-
-    Raises:
-        SettingsError: a value is not a number, a text, a truth value or a list of those.
-    """
+    """A table's values by dotted key; both ``a.b = 1`` in quotes and nested tables are read."""
     values = dict(flat(table))
     for key, value in values.items():
         parts = value if isinstance(value, list) else [value]
@@ -124,11 +115,7 @@ def overrides(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def made_sizes(kind: type[Any], sizes: Mapping[str, int]) -> Any:
-    """The record of how many problems each set of a world holds; None where nothing is said.
-
-    Raises:
-        SettingsError: the world has no such set, or not so many different problems.
-    """
+    """The record of how many problems each set of a world holds; None where nothing is said."""
     known = [field.name for field in fields(kind)]
     for name in sizes:
         if name not in known:
@@ -231,11 +218,7 @@ def world_recipe(
     pool: Path,
     seed: int,
 ) -> Recipe:
-    """A run on a world whose tables are ``world``, with the base model that lies in ``directory``.
-
-    Raises:
-        SettingsError: a setting is unknown, of the wrong type or out of range.
-    """
+    """A run on a world whose tables are ``world``, with the base model in ``directory``."""
     usual = {"sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024}}
     table: dict[str, Any] = {
         "name": name,
@@ -268,11 +251,7 @@ def world_recipe(
 
 
 def own_recipe(asked: RunRequest, path: Path, *, name: str, pool: Path, seed: int) -> Recipe:
-    """A run of the user's recipe with this method; its evaluations take the run's seed too.
-
-    Raises:
-        SettingsError: as of ``load_recipe``.
-    """
+    """A run of the user's recipe with this method; its evaluations take the run's seed too."""
     values = {
         "name": name,
         "method": asked.method,

@@ -72,11 +72,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Possible answers of one author, given by what each choice alone changes.
-
-    Raises:
-        ValueError: an option changes the answer's length.
-    """
+    """Possible answers of one author, given by what each choice alone changes."""
 
     usual: Sequence[int]
     """The answer with the first option of every choice, its end included."""
@@ -91,11 +87,7 @@ class Answerer:
             raise ValueError(f"answers of {lengths} tokens next to one of {len(self.usual)}")
 
     def cells(self) -> Iterator[tuple[int, list[int]]]:
-        """For each cell its choice, counted from 1 (0: none), and its token for each option.
-
-        Raises:
-            ValueError: two choices change the same cell.
-        """
+        """For each cell its choice, counted from 1 (0: none), and its token for each option."""
         flat = [other for others in self.varied for other in others]
         for cell, (token, *tokens) in enumerate(zip(self.usual, *flat, strict=True)):
             if tokens.count(token) == len(tokens):

@@ -234,10 +234,6 @@ def train_once(
     The directory appears when training is done, and is kept when it was made from the same
     ``world`` (its fingerprint), seed and steps. The same seed and number of threads give the same
     weights. ``teach`` reports progress itself; here ``on_progress`` is told of a kept model.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-        SettingsError: ``steps`` is below 1.
     """
     if steps < 1:
         raise SettingsError(f"the base model needs at least 1 training step, got {steps=}")
@@ -254,11 +250,7 @@ def train_once(
 
 
 def is_trained(directory: Path, made_from: Mapping[str, Any]) -> bool:
-    """Whether a model that was made from the same lies in ``directory``.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-    """
+    """Whether a model that was made from the same lies in ``directory``."""
     if not directory.exists():
         return False
     marker = directory / MADE_FROM

@@ -19,11 +19,7 @@ WORLDS: Mapping[str, WorldKind] = {
 
 
 def world_kind(task: str) -> WorldKind:
-    """Kind of worlds of a task.
-
-    Raises:
-        SettingsError: there is no such task.
-    """
+    """Kind of worlds of a task."""
     if task not in WORLDS:
         raise SettingsError(f"there is no task {task!r}; choose one of {', '.join(WORLDS)}")
     return WORLDS[task]

@@ -64,9 +64,6 @@ class PlacedWorld:
         """Write the sets that are drawn, then the manifest; keep a whole world of the same.
 
         ``describe`` says of the sets what else the manifest holds.
-
-        Raises:
-            DataError: the directory holds another world or cannot be written.
         """
         if is_complete(self.directory, made_from):
             return
@@ -86,9 +83,6 @@ class Build(Protocol):
         """Write the world into ``directory``; keep it if it is already there and whole.
 
         ``sizes`` is a record of how many problems each set holds [default: the kind's own].
-
-        Raises:
-            DataError: ``directory`` holds another world or cannot be written.
         """
         ...
 
@@ -105,12 +99,7 @@ class TrainBaseModel(Protocol):
         steps: int,
         on_progress: Progress | None = None,
     ) -> None:
-        """Train the base model and save it; a finished one that was made from the same is kept.
-
-        Raises:
-            ModelError: ``directory`` holds something else.
-            SettingsError: ``steps`` is below 1.
-        """
+        """Train the base model and save it; a finished one that was made from the same is kept."""
         ...
 
 
@@ -162,11 +151,7 @@ class WorldKind:
 
 
 def require_sizes(sizes: Any, of: str = "problem") -> None:
-    """Refuse an empty set; ``sizes`` is a record of how many problems each set holds.
-
-    Raises:
-        SettingsError: a number is below 1.
-    """
+    """Refuse an empty set; ``sizes`` is a record of how many problems each set holds."""
     for name in (each.name for each in fields(sizes)):
         if (size := getattr(sizes, name)) < 1:
             raise SettingsError(f"the set {name} needs at least 1 {of}, got {size}")
@@ -178,11 +163,7 @@ def fingerprint(world: World) -> str:
 
 
 def is_complete(directory: Path, made_from: Mapping[str, Any]) -> bool:
-    """Whether a world that was made from the same lies in ``directory``, whole.
-
-    Raises:
-        DataError: another world lies there.
-    """
+    """Whether a world that was made from the same lies in ``directory``, whole."""
     if not (directory / MANIFEST).exists():
         return False
     manifest = read_json(directory / MANIFEST)

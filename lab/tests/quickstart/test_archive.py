@@ -33,5 +33,5 @@ def test_the_studys_last_rows_are_of_the_shipped_task():
 
 def test_the_shipped_verifier_is_the_laboratorys():
     shipped = task_files("countdown")["verifier.py"]
-    path = ROOT / "src" / "dph" / "lab" / "worlds" / "countdown" / "verifier.py"
+    path = ROOT / "lab" / "worlds" / "countdown" / "verifier.py"
     assert shipped == path.read_bytes()

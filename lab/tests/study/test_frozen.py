@@ -68,6 +68,10 @@ def test_every_other_row_names_what_made_it(path):
     rows = [row for _, row in read_lines(path)]
     assert rows
     for row in rows:
+        if path.parent.name == "cookbook":  # rows of a pipeline: its recipe stands for the base
+            assert row["recipe"]
+            assert row["computed_by"]
+            continue
         digests = [value for name, value in row.items() if name in ("base", "base_sha256")]
         digests += [row["model_sha256"]] if "model_sha256" in row else []
         assert all(len(digest) == 64 for digest in digests)

@@ -104,10 +104,6 @@ def train_base_model(
 
     No puzzle of any of the world's sets is trained on, in whatever order its numbers are.
     ``on_progress`` is called with the number of steps done since the last call.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-        SettingsError: ``steps`` is below 1.
     """
 
     def taught(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -96,11 +96,7 @@ def draw_puzzle(domain: PuzzleDomain, rng: Random) -> tuple[Puzzle, str]:
 
 
 def draw_puzzles(domain: PuzzleDomain, count: int, rng: Random, taken: set[Key]) -> list[Puzzle]:
-    """New puzzles, none of them in ``taken``, to which they are added.
-
-    Raises:
-        SettingsError: the domain has not so many.
-    """
+    """New puzzles, none of them in ``taken``, to which they are added."""
     drawn: list[Puzzle] = []
     failures = 0
     while len(drawn) < count:
@@ -187,10 +183,6 @@ def build_world(
     Leaves ``train.jsonl``, ``in_domain.jsonl``, ``cross_domain.jsonl``, ``unlabelled.jsonl`` and
     ``world.json`` (seed, sizes, hashes), which is written last. The same seed and sizes give the
     same bytes.
-
-    Raises:
-        DataError: ``directory`` holds another world or cannot be written.
-        SettingsError: there are not so many puzzles.
     """
     sizes = sizes or CountdownSizes()
     world = CountdownWorld(directory, seed)

@@ -13,11 +13,7 @@ from lab.worlds.world import Progress
 
 
 def require_model() -> Path:
-    """The directory of the language model.
-
-    Raises:
-        SettingsError: it is missing; the message says how to obtain it.
-    """
+    """The directory of the language model."""
     found = smollm2_place()
     if found is None:
         raise SettingsError(f"the task 'real' needs SmolLM2-135M-Instruct, which is missing: {HOW}")
@@ -32,12 +28,7 @@ def link_base_model(
     steps: int,
     on_progress: Progress | None = None,
 ) -> None:
-    """Make ``directory`` a folder of links to the language model's files, whatever the seed.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-        SettingsError: the model is missing, or training is asked for.
-    """
+    """Make ``directory`` a folder of links to the language model's files, whatever the seed."""
     if steps != BASE_STEPS:
         raise SettingsError(
             f"the base model of the task 'real' is not trained: leave out base_steps, got {steps}"
@@ -48,11 +39,7 @@ def link_base_model(
 
 
 def link_model(source: Path, directory: Path) -> None:
-    """Make ``directory`` a folder of links to a model's files; one that is there is kept.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-    """
+    """Make ``directory`` a folder of links to a model's files; one that is there is kept."""
     made_from = {"model": directory_fingerprint(source), "directory": str(source)}
     if is_trained(directory, made_from):
         return

@@ -58,10 +58,6 @@ def build_world(directory: Path, *, seed: int, sizes: RealSizes | None = None) -
 
     Leaves a ``.jsonl`` file a set and ``world.json`` (seed, sizes, near-duplicates of test
     questions, hashes), which is written last. The same seed and sizes give the same bytes.
-
-    Raises:
-        DataError: ``directory`` holds another world or cannot be written.
-        SettingsError: there are fewer different questions.
     """
     sizes = sizes or RealSizes()
     world = PlacedWorld(directory, seed)

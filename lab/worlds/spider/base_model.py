@@ -44,10 +44,6 @@ def fine_tune_base_model(
         seed: not used: the base model is that of every seed.
         steps: epochs of the fine-tuning.
         on_progress: told when it is done.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-        SettingsError: the language model or TRL is missing.
     """
     language_model = require_model().resolve()
     rows = world.problems_path(FINE_TUNING)

@@ -43,11 +43,7 @@ AT_ONCE = 128
 
 
 def require_spider() -> Path:
-    """The directory of Spider, in its official form or in parquet.
-
-    Raises:
-        SettingsError: ``DPH_SPIDER`` does not name one.
-    """
+    """The directory of Spider, in its official form or in parquet."""
     named = os.environ.get(VARIABLE)
     if named is None or not (Path(named) / DATABASES).is_dir():
         raise SettingsError(

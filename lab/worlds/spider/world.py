@@ -45,11 +45,6 @@ def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None)
     Leaves a ``.jsonl`` file a set and ``world.json``, which is written last. Groups of databases
     and the rows of the fine-tuning are the same for every seed, so that all seeds have one base
     model; the seed draws the questions of the other sets.
-
-    Raises:
-        DataError: ``directory`` holds another world or cannot be written, or a file of Spider is
-            malformed.
-        SettingsError: Spider is missing, or it has fewer questions of the kind.
     """
     sizes = sizes or SpiderSizes()
     world = PlacedWorld(directory, seed)

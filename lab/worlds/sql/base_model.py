@@ -201,10 +201,6 @@ def train_base_model(
     Lowers the cross-entropy with the annotators' own chances of saying each token. No question of
     the in-domain or cross-domain set is trained on; the sums are so few that all of them are.
     ``on_progress`` is called with the number of steps done since the last call.
-
-    Raises:
-        ModelError: ``directory`` holds something else.
-        SettingsError: ``steps`` is below 1.
     """
 
     def taught(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -120,9 +120,6 @@ def build_world(directory: Path, *, seed: int, sizes: SQLWorldSizes | None = Non
     ``cross_domain.jsonl``, ``arithmetic.jsonl`` and ``unlabelled.jsonl``, and ``world.json`` (seed,
     sizes, hashes), which is written last. The same seed, sizes and SQLite version give the same
     bytes.
-
-    Raises:
-        DataError: ``directory`` holds another world or cannot be written.
     """
     sizes = sizes or SQLWorldSizes()
     made_from = {"schema": 3, "edition": 2, "seed": seed, "sizes": asdict(sizes)}
