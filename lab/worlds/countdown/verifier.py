@@ -55,6 +55,9 @@ def result_of(first: int, operator: str, second: int) -> int | None:
 
     >>> result_of(7, "-", 5), result_of(5, "-", 7), result_of(8, "/", 3)
     (2, None, None)
+
+    Raises:
+        ValueError: the operator is none of ``OPERATORS``.
     """
     if operator == "+":
         value = first + second
