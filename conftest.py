@@ -1,6 +1,7 @@
 """What holds for all tests, of the packages and of the laboratory."""
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,14 @@ def _no_wait_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _the_path_of_modules_stays() -> Iterator[None]:
+    """A run puts its recipe's directory on sys.path; the next test has other modules."""
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

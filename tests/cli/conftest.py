@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 import warnings
 from pathlib import Path
 
@@ -91,8 +90,7 @@ def extras_installed(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _leave_the_process_as_it_was(monkeypatch):
-    """Verbs silence libraries and extend sys.path: undo both."""
-    path = list(sys.path)
+    """Verbs silence libraries: undo it."""
     for name in (
         "TRANSFORMERS_VERBOSITY",
         "HF_HUB_DISABLE_PROGRESS_BARS",
@@ -102,7 +100,6 @@ def _leave_the_process_as_it_was(monkeypatch):
         monkeypatch.delenv(name)
     with warnings.catch_warnings():
         yield
-    sys.path[:] = path  # by hand: a test may undo what was patched, and go on
 
 
 @pytest.fixture

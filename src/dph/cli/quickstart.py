@@ -39,7 +39,7 @@ def quickstart(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare methods on a small task whose problems, base model and recipes are included.
+    """Compare methods on a small task that comes with the package.
 
     OUT has everything that further runs need: `dph run OUT/recipes/dph_f.toml --out RUN`.
     """

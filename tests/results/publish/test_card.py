@@ -46,7 +46,7 @@ def test_the_cost_of_all_stages_is_told(finished):
     rows = [{"step": 1, "tokens": 40, "completion_tokens": 10.0, "seconds": 2.0}] * 2
     (finished / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     card = model_card(read_finished_run(finished))
-    assert "- cost of all stages: 8 answers, 80 tokens, 4 s\n" in card
+    assert "- cost of all stages: 8 answers, 80 tokens, 4.0 s\n" in card
 
 
 def test_what_was_not_measured_is_said(finished):

@@ -35,6 +35,7 @@ def test_the_pool_is_known_by_the_hash_of_its_manifest(tmp_path):
         "format": 3,
         "kind": "pool",
         "source": source,
+        "values": {"graded_by": "number", "graded_version": "1"},
         "rule": {"threshold": 1, "wrong_final": "discard"},
         "counts": {**sizes, "histogram": [0]},
         "files": {},

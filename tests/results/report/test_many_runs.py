@@ -101,7 +101,7 @@ def test_a_group_is_switched_as_one_and_an_address_says_the_few_that_are_on(fift
         page.click("#runs label:has-text('GRPO')")
         assert words(page, "#run-rows tbody th .run").count("GRPO (7 seeds)") == 0
         assert len(page.url.partition("off=")[2].split("+")) == 7
-        for name in ("DAPO", "RKL", "DPH-JS", "DPH-broad", "UCPO", "DPH-F"):
+        for name in ("DAPO", "RKL", "DPH-JS", "Alpha", "UCPO", "DPH-F"):
             page.click(f"#runs label:has-text('{name} (')")
         assert page.url.endswith("only=r0")
         page.reload()
