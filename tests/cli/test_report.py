@@ -17,8 +17,8 @@ def test_the_report_is_one_file_and_says_what_it_holds(dph, runs, tmp_path):
     out = tmp_path / "page.html"
     code, text, err = dph("report", runs, "--out", out)
     assert (code, err) == (0, "")
-    size = f"{out.stat().st_size / 1e6:.1f}"
-    assert text.startswith(f"report: {out}, {size} MB, 81 answers")  # 3 models, 3 problems, 9 answers
+    size = f"{out.stat().st_size / 1e6:.1f}"  # 3 models, 3 problems, 9 answers
+    assert text.startswith(f"report: {out}, {size} MB, 81 answers")
     assert "Content-Security-Policy" in out.read_text()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
