@@ -32,6 +32,7 @@ from lab.benchmarks.gpu.check import Check, problems
 from lab.benchmarks.gpu.correct import correct
 from lab.benchmarks.gpu.places import PLACES, Place, build, checkpoint, fit, liger
 from lab.benchmarks.gpu.rates import rates
+from lab.benchmarks.gpu.real import real
 from lab.benchmarks.gpu.recipes import recipes
 from lab.benchmarks.speed.rows import merge_rows, read_rows, write_rows
 from lab.benchmarks.speed.runs import Row
@@ -74,7 +75,7 @@ def shape(check: Check, place: Place) -> None:
                 steps.measure(check, row, place, steps.our_side(world, model, fitted), fitted)
 
 
-def parts() -> Mapping[str, Callable[[Check], None]]:
+def parts(options: argparse.Namespace) -> Mapping[str, Callable[[Check], None]]:
     """Every part by its name, the most important first."""
     return {
         "rates": rates,
@@ -84,6 +85,7 @@ def parts() -> Mapping[str, Callable[[Check], None]]:
         "one": partial(shape, place=PLACES["one"]),
         "eight": partial(shape, place=PLACES["eight"]),
         "context": partial(shape, place=PLACES["context"]),
+        "real": partial(real, model=options.smollm2, spider=options.spider),
     }
 
 
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     transformers_logging.set_verbosity_error()
     seconds = min(options.seconds, RECIPES_SECONDS) if options.recipes else options.seconds
     check = Check(device=options.device, tiny=options.tiny, seconds=seconds)
-    known = parts()
+    known = parts(options)
     names = options.only.split(",") if options.only else list(known)
     if unknown := set(names) - set(known):
         print(f"no part {', '.join(sorted(unknown))}; known: {', '.join(known)}")
@@ -156,6 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=270, help="no measurement begins later")
     parser.add_argument("--only", default="", help="parts, separated by commas")
     parser.add_argument("--recipes", action="store_true", help="short runs of recipes instead")
+    parser.add_argument("--smollm2", type=Path, help="directory of SmolLM2 (make smollm2)")
+    parser.add_argument("--spider", type=Path, help="train.jsonl of dph tasks spider, database/")
     parser.add_argument("--out", type=Path, help="directory for gpu-check.json")
     parser.add_argument("--add", type=Path, help="a gpu-check.json whose rows become the project's")
     return parser
