@@ -26,9 +26,9 @@ def test_inputs_beside_a_test_differ_from_it_in_one_constant():
 
 
 def test_a_probe_asks_beside_the_tests():
-    test = probe(read_draft(HONEST))
-    assert "lambda: sum_even_squares([" in test
-    compile(test, "probe", "exec")
+    program = probe(read_draft(HONEST))
+    assert "lambda: sum_even_squares([" in program
+    compile(program, "probe", "exec")
 
 
 @pytest.mark.parametrize("name", ["lazy tests"])

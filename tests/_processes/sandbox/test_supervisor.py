@@ -10,6 +10,7 @@ from dph.records import Outcome
 from worker_fixtures import children_of
 
 SECONDS = StepLimits(each=20.0, in_all=60.0)
+TESTS = ["assert f() is None"]
 
 
 @pytest.fixture(scope="module")
@@ -76,28 +77,7 @@ JUDGED = {
         "g = f()\nassert [next(g), next(g)] == [0, 1]",
         "CORRECT",
     ),
-    "objects of its own": (
-        "class N:\n    def __init__(s, v): s.v, s.n = v, None\n"
-        "def f(n): return n.v + (f(n.n) if n.n else 0)",
-        "a = N(1)\na.n = N(2)\nassert f(a) == 3 and a.n.v == 2",
-        "CORRECT",
-    ),
-    "the text of an object": (
-        "class N:\n    def __str__(s): return 'n'\ndef f(): return N()",
-        "assert str(f()) == 'n'",
-        "CORRECT",
-    ),
-    "a function of the tests": (
-        "def f(g, xs): return sorted(xs, key=g)",
-        "assert f(lambda x: -x, [1, 3, 2]) == [3, 2, 1]",
-        "CORRECT",
-    ),
-    "a function that fails": (
-        "def f(g):\n    try: g(1)\n    except ZeroDivisionError: return 'caught'",
-        "assert f(lambda x: 1 / 0) == 'caught'",
-        "CORRECT",
-    ),
-    "changed in place": ("def f(x): x.sort()", "x = [2, 1]\nf(x)\nassert x == [1, 2]", "CORRECT"),
+    "an object of its own": ("class N: pass\ndef f(): return N()", "assert str(f())", "WRONG"),
     "changed and returned": (
         "def f(x):\n    x.clear()\n    return x",
         "x = [2, 1]\nassert f(x) == sorted(x)",
@@ -105,29 +85,16 @@ JUDGED = {
     ),
     "an expected exception": (
         "def f(): raise KeyError('k')",
-        "try:\n    f()\nexcept KeyError: pass\nelse: raise AssertionError",
+        "import pytest\nwith pytest.raises(KeyError): f()",
         "CORRECT",
     ),
-    "all exceptions caught": (
+    "an end in the place of an exception": (
         "import os\ndef f(): os._exit(0)",
-        "try: f()\nexcept BaseException: pass",
+        "import pytest\nwith pytest.raises(Exception): f()",
         "WRONG",
     ),
-    "a coroutine": ("async def f(): return 5", "assert f() == 5", "CORRECT"),
+    "a coroutine": ("async def f(): return 5", "assert f() == 5", "WRONG"),
     "functions of tests": ("def f(x): return x", "def test_a():\n    assert f(1) == 2", "WRONG"),
-    "unittest": (
-        "def f(x): return x",
-        "import unittest\nclass T(unittest.TestCase):\n"
-        "    def test_a(self): self.assertEqual(f(1), 1)\n"
-        "    def test_b(self): self.assertEqual(f(1), 2)",
-        "WRONG",
-    ),
-    "unittest that passes": (
-        "def f(x): return x",
-        "from unittest import TestCase\nclass T(TestCase):\n"
-        "    def test_a(self):\n        with self.assertRaises(TypeError): f()",
-        "CORRECT",
-    ),
     "a module of its own making": (
         "class math:\n    isclose = lambda *a: True\ndef f(): return 2",
         "assert math.isclose(f(), 1)",
@@ -139,7 +106,7 @@ JUDGED = {
         "CORRECT",
     ),
     "tests that end": ("def f(): return 1", "raise SystemExit(0)", "BAD_GOLD"),
-    "tests that end badly": ("def f(): return 1", "raise SystemExit(1)", "WRONG"),
+    "tests that end badly": ("def f(): return 1", "if f() != 2: raise SystemExit(1)", "WRONG"),
     "tests that are no Python": ("def f(): return 1", "assert f( == 1", "BAD_GOLD"),
     "tests that compare keys": ("def f(): return {1: 2}", "assert f()[1] == 2", "CORRECT"),
 }
@@ -188,18 +155,18 @@ def test_the_setup_is_the_tasks_and_its_stub_never_counts(sandbox):
 
 def test_a_step_that_takes_too_long_is_named(sandbox):
     short = StepLimits(each=1.0, in_all=60.0)
-    late = judged(sandbox, "def f(): pass", [""], setup="while True: pass", limits=short)
+    late = judged(sandbox, "def f(): pass", TESTS, setup="while True: pass", limits=short)
     assert (late.outcome, late.stage, late.late) == (None, "setup", True)
-    late = judged(sandbox, "while True: pass", [""], limits=short)
+    late = judged(sandbox, "while True: pass", TESTS, limits=short)
     assert (late.stage, late.late) == ("load", True)
-    late = judged(sandbox, "def f():\n    while True: pass", ["f()"], limits=short)
+    late = judged(sandbox, "def f():\n    while True: pass", TESTS, limits=short)
     assert (late.stage, late.late) == ("test", True)
 
 
 def test_all_steps_together_have_a_limit(sandbox):
     limits = StepLimits(each=20.0, in_all=2.0)
     source = "import time\ndef f(): time.sleep(0.5)"
-    assert judged(sandbox, source, ["f()"] * 50, limits=limits).late
+    assert judged(sandbox, source, TESTS * 50, limits=limits).late
 
 
 def test_tests_that_write_no_verdict_are_a_bad_gold(sandbox):

@@ -26,13 +26,10 @@ HUMANEVAL = {
 MBPP = {
     "task_id": 2,
     "text": "Write a function to sum the values of a chain of nodes.",
-    "code": (
-        "class Node:\n    def __init__(self, v):\n        self.v, self.next = v, None\n"
-        "def total(node):\n    return node.v + (total(node.next) if node.next else 0)\n"
-    ),
-    "test_setup_code": "root = Node(1)\nroot.next = Node(2)",
-    "test_list": ["assert total(root) == 3", "assert total(Node(7)) == 7"],
-    "challenge_test_list": ["assert total(root.next) == 2"],
+    "code": "def total(node):\n    return node[0] + (total(node[1]) if node[1] else 0)\n",
+    "test_setup_code": "root = (1, (2, None))",
+    "test_list": ["assert total(root) == 3", "assert total((7, None)) == 7"],
+    "challenge_test_list": ["assert total(root[1]) == 2"],
 }
 SANITIZED = {
     "source_file": "x",
@@ -116,6 +113,14 @@ def test_both_shapes_of_mbpp(tmp_path, verifier, row, name):
     assert row["test_list"][0] in made.problem.prompt
     assert outcome(verifier, made, made.solution) == "CORRECT"
     assert outcome(verifier, made, made.solution.replace("**", "*").replace("+", "-")) == "WRONG"
+
+
+def test_objects_that_mbpps_setup_makes_of_the_programs_class_are_refused(tmp_path, verifier):
+    node = "class Node:\n    def __init__(self, v): self.v = v\n"
+    row = MBPP | {"test_setup_code": "root = Node(3)"}
+    row |= {"code": f"{node}def total(node):\n    return node.v\n", "challenge_test_list": []}
+    (made,) = load_code(write(tmp_path / "m.jsonl", row), "mbpp")
+    assert outcome(verifier, made, made.solution) == "BAD_GOLD"
 
 
 def test_livecodebenchs_shape_for_programs_that_read_and_print(tmp_path, verifier):
@@ -229,11 +234,14 @@ def test_a_prompt_and_the_solution_are_one_program_wherever_the_prompt_ends(veri
 
 
 def test_a_method_continues_a_class(verifier):
-    row = HUMANEVAL | {"prompt": "class Adder:\n    def total(self, xs):\n", "entry_point": "Adder"}
-    row |= {"test": "def check(candidate):\n    assert candidate().total([1, 4]) == 5\n"}
-    made = humaneval_problem(row, "here")
+    row = HUMANEVAL | {"prompt": "class Adder:\n    def total(self, xs):\n"}
+    method = row | {"entry_point": "Adder.total", "test": CHECK}
+    made = humaneval_problem(method, "here")
     assert outcome(verifier, made, "        return sum(xs)\n") == "CORRECT"
     assert outcome(verifier, made, "        return max(xs)\n") == "WRONG"
+    test = "def check(candidate):\n    assert candidate().total([1, 4]) == 5\n"
+    made = humaneval_problem(row | {"entry_point": "Adder", "test": test}, "here")
+    assert outcome(verifier, made, "        return sum(xs)\n") == "BAD_GOLD"
 
 
 class Bomb:

@@ -14,6 +14,7 @@ from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 from dph_corpus.synth.draft import Draft, DraftOutcome, NoDraft, parsed, read_draft
 from dph_corpus.synth.hard_coded import (
     MOST_TRIED,
+    PROBED,
     mutants,
     probe,
     spells_out_its_tests,
@@ -94,18 +95,19 @@ class FunctionJudge:
         idle = [stubs(draft.program, draft.entry_point) for draft in drafts]
         probes = [probe(draft) for draft in drafts]
         pairs = []
-        for draft, programs, lazy, test in zip(drafts, wrong, idle, probes, strict=True):
+        answers_differ = CodeTask(tests=(f"assert len(set({PROBED}())) > 1",), entry_point=PROBED)
+        for draft, programs, lazy, probed in zip(drafts, wrong, idle, probes, strict=True):
             pairs += [_pair(draft, program) for program in [*programs, *lazy]]
-            if test is not None:
-                pairs.append(_pair(draft, draft.program, tests=(test,)))
+            if probed is not None:
+                pairs.append(CodePair(answers_differ, probed))
         passed = iter(
             [one.verdict.outcome == Outcome.CORRECT for one in self._verifier.judge(pairs)]
         )
         judged = []
-        for draft, programs, lazy, test in zip(drafts, wrong, idle, probes, strict=True):
+        for draft, programs, lazy, probed in zip(drafts, wrong, idle, probes, strict=True):
             alive = sum(next(passed) for _ in programs)
             idle_passed = sum(next(passed) for _ in lazy)
-            alike = test is not None and not next(passed)
+            alike = probed is not None and not next(passed)
             reason, note = self._weakness(alive, len(programs), idle_passed, alike=alike)
             judged.append(
                 DraftOutcome(
@@ -128,9 +130,8 @@ class FunctionJudge:
         return "", ""
 
 
-def _pair(draft: Draft, program: str, tests: tuple[str, ...] | None = None) -> CodePair:
-    task = CodeTask(tests=draft.tests if tests is None else tests, entry_point=draft.entry_point)
-    return CodePair(task, program)
+def _pair(draft: Draft, program: str) -> CodePair:
+    return CodePair(CodeTask(tests=draft.tests, entry_point=draft.entry_point), program)
 
 
 def _calls(tree: ast.Module, name: str) -> bool:

@@ -148,11 +148,14 @@ _PROBES = 12
 _TRIVIAL = (None, True, False, 0, 1, 2, -1, "", 0.0, 1.0)
 
 
-def probe(draft: Draft) -> str | None:
-    """A test that fails if the program gives one answer beyond its tests; None where impossible.
+PROBED = "_answers_beside_the_tests"
 
-    It calls the entry point with the tests' arguments, changed a little, and counts how many
-    different things come back, errors included.
+
+def probe(draft: Draft) -> str | None:
+    """The program with a function ``PROBED``; None where its tests have nothing near them.
+
+    It calls the entry point with the tests' arguments, changed a little, and returns what comes
+    back, as text, or the name of the error. Tests cannot: one that catches errors is refused.
     """
     calls = list(_calls(draft))
     if len({value for _, value in calls}) < 2:
@@ -163,13 +166,15 @@ def probe(draft: Draft) -> str | None:
         return None
     functions = ", ".join(f"lambda: {call}" for call in chosen[:_PROBES])
     return (
-        "_seen = set()\n"
-        f"for _call in [{functions}]:\n"
-        "    try:\n"
-        "        _seen.add(repr(_call()))\n"
-        "    except Exception as _error:\n"
-        "        _seen.add(type(_error).__name__)\n"
-        "assert len(_seen) > 1"
+        f"{draft.program}\n"
+        f"def {PROBED}():\n"
+        "    seen = []\n"
+        f"    for call in [{functions}]:\n"
+        "        try:\n"
+        "            seen.append(repr(call()))\n"
+        "        except Exception as error:\n"
+        "            seen.append(type(error).__name__)\n"
+        "    return seen\n"
     )
 
 

@@ -229,7 +229,9 @@ class _Forms:
             call.func is not node and last_name(call.func) not in TAKE_FUNCTIONS
         ):
             refuse("a function of the program that is not called", call)
-        if node.id[:1].isupper() and call.func is node:  # a class, or one of MBPP's functions
+        is_given = node.id in self._names.candidates
+        name = self._names.candidate.rpartition(".")[2] if is_given else node.id
+        if name[:1].isupper() and call.func is node:  # a class, or one of MBPP's functions
             holder = holders[id(call)]
             calls = [each for each in walk(holder) if self._names.is_call(each)]
             if not isinstance(holder, ast.Compare) or len(calls) > 1 or not call.args:

@@ -102,7 +102,8 @@ class Names:
         value = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(value, ast.Call) or last_name(value.func) != "check":
             return False
-        if len(value.args) != 1 or not self.is_function(value.args[0]):
+        is_method = [*map(ast.unparse, value.args)] == [self.candidate]
+        if not is_method and (len(value.args) != 1 or not self.is_function(value.args[0])):
             refuse("a check of something else", value)
         self.candidate = self.candidate or last_name(value.args[0])
         return True
