@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from dph.errors import SettingsError
 from lab.study.outputs import make_report
 from lab.study.plan import value_of
 from lab.study.rule_lock import current_lock
