@@ -224,7 +224,7 @@ def test_the_package_has_its_wings():
         sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()) == wings
     )
     files = {path.name for path in PACKAGE.glob("*.py")}
-    assert files == {"__init__.py", "__main__.py", "errors.py", "records.py"}
+    assert files == {"__init__.py", "__main__.py", "corpus.py", "errors.py", "records.py"}
 
 
 def _dotted_names(text):

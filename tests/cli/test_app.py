@@ -56,7 +56,8 @@ def test_set_overrides_a_setting_in_every_verb_that_has_it():
         (["sft", "--help"], "dph-corpus sft"),
     ],
 )
-def test_verbs_of_the_corpus_say_where_they_are(dph, words, command):
+def test_verbs_of_the_corpus_say_where_they_are(dph, words, command, monkeypatch):
+    monkeypatch.setattr("dph.cli.app.find_spec", lambda _: None)
     code, out, err = dph(*words)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"is `{command}` of the package dph-corpus" in err

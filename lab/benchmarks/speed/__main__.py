@@ -29,7 +29,8 @@ from lab.benchmarks.speed.threads import thread_environment
 from lab.smollm2 import HOW, smollm2_place
 
 HERE = Path(__file__).resolve().parents[1]
-SMOKE = HERE.parent / "build" / "bench"
+ROOT = HERE.parents[1]
+SMOKE = ROOT / "build" / "bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +82,7 @@ def _measure(bench: str, case: str, run: Run) -> list[Row] | None:
         done = subprocess.run(
             [sys.executable, "-m", "lab.benchmarks.speed.job", bench, case, settings, str(out)],
             env=dict(thread_environment(run.threads)),
-            cwd=HERE.parent,
+            cwd=ROOT,
             check=False,
             capture_output=True,
             text=True,

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -74,13 +76,15 @@ for section, verbs in SECTIONS.items():
 
 
 def moved(context: typer.Context) -> None:
-    """Say where a verb has gone."""
-    name = context.info_name
+    """Say where a verb has gone, and run it there if that package is installed."""
+    name = str(context.info_name)
     command = "dph-corpus" if name == "corpus" else f"dph-corpus {name}"
-    raise SettingsError(
-        f"`dph {name}` is `{command}` of the package dph-corpus: in a checkout of the repository, "
-        "pip install . ./corpus"
-    )
+    said = f"`dph {name}` is `{command}` of the package dph-corpus"
+    if find_spec("dph_corpus") is None:
+        raise SettingsError(f"{said}: in a checkout of the repository, pip install . ./corpus")
+    typer.echo(f"dph: {said}", err=True)
+    words = context.args if name == "corpus" else [name, *context.args]
+    raise typer.Exit(import_module("dph_corpus.cli").main(words))
 
 
 _ANY = {"allow_extra_args": True, "ignore_unknown_options": True}
