@@ -65,7 +65,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_data(node: ast.AST) -> bool:
-    """Whether a node is a constant, or a container of such."""
+    """Whether a node is a constant, or a container that holds only constants."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return all(map(is_data, node.elts))
     if isinstance(node, ast.Dict):
@@ -83,7 +83,7 @@ def assigned(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
 
 
 def is_check(node: ast.AST) -> bool:
-    """Whether a statement checks something: an assertion, or a condition that fails."""
+    """Whether a statement is an assertion, or fails if a condition is true."""
     if isinstance(node, ast.If):
         branches = [*node.body, *node.orelse]
         return not isinstance(node.test, ast.Constant) and any(map(_may_fail, branches))
@@ -101,7 +101,7 @@ def _may_fail(branch: ast.stmt) -> bool:
 
 
 def fails(statement: ast.stmt) -> bool:
-    """Whether a statement fails without any condition: ``raise``, ``assert False``, ``fail()``."""
+    """Whether a statement always fails: ``raise``, ``assert False``, ``fail()``."""
     if isinstance(statement, ast.Assert):
         return isinstance(statement.test, ast.Constant) and not statement.test.value
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

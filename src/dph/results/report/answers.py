@@ -297,8 +297,12 @@ def packed(value: Any) -> str:
     >>> packed([1])[:8]
     'H4sIAAAA'
     """
-    encoded = gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
-    return base64.b64encode(encoded).decode("ascii")
+    return base64.b64encode(gzipped(value)).decode("ascii")
+
+
+def gzipped(value: Any) -> bytes:
+    """``value`` as JSON in gzip; the same value gives the same bytes."""
+    return gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
 
 
 def json_bytes(value: Any) -> bytes:

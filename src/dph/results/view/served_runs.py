@@ -1,6 +1,5 @@
 """The report of run directories, made anew when their files change."""
 
-import gzip
 import hashlib
 import logging
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 from dph.errors import DphError
 from dph.results.read.found_runs import runs_at
 from dph.results.read.run_results import RunResults
-from dph.results.report.answers import Limits, answer_blocks, json_bytes
+from dph.results.report.answers import Limits, answer_blocks, gzipped
 from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html, page_styles, progress_of, report_index
 from dph.results.report.report_data import ReportData, read_report
@@ -83,24 +82,20 @@ def read_page(places: Sequence[Path], *, title: str, seed: int) -> ServedPage:
     """
     state = answers_state(places)  # before reading: a file that changes meanwhile is read again
     data = read_report(places, seed=seed)
-    blocks = answer_blocks(data, Limits(longest=LONGEST), pack=_gzipped)
+    blocks = answer_blocks(data, Limits(longest=LONGEST), pack=gzipped)
     return ServedPage(
         state=state,
         # Answers are in the parts now; they are most of the memory.
         data=replace(data, runs=[replace(run, samples=None, tokens={}) for run in data.runs]),
         html=page_html(data, title=title, served=state, answers=blocks.answers),
         styles="\n".join(page_styles(data)),
-        parts={"index": _gzipped(report_index(data, blocks.index)), **blocks.pieces},
+        parts={"index": gzipped(report_index(data, blocks.index)), **blocks.pieces},
         answers=blocks.answers,
     )
 
 
 LONGEST = 1_000_000
 """Characters of a text that are served."""
-
-
-def _gzipped(value: Any) -> bytes:
-    return gzip.compress(json_bytes(value), compresslevel=6, mtime=0)
 
 
 _LOOK_EVERY = 1.0
