@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 
 from dph.tasks.verifiers.math.notation import latex_signs, plain_notation
 
@@ -40,6 +41,7 @@ _EDGES_LEFT = re.compile(r"(?:\s|~|(?<!\\)\$|\\(?:[,;:!> ]|q?quad(?![a-zA-Z])))+
 _LAST_MARKS = " \t\n.,;:~$"
 
 
+@lru_cache(maxsize=1024)  # the samples of a problem give the same few answers
 def trim_answer(text: str) -> str:
     r"""An answer without blanks, dollar signs and punctuation around it.
 

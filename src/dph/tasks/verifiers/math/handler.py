@@ -176,6 +176,8 @@ def judge_cheaply(answer: str, gold: str) -> Judgement | None:
         return Outcome.NO_ANSWER, "the answer is empty"
     if reason := _too_large(answer):
         return Outcome.OVER_LIMIT, f"the answer is {reason}"
+    if answer == gold:
+        return _CORRECT
     cleaned, wanted = as_sets(clean_answer(answer), clean_answer(gold))
     if same_spelling(cleaned) == same_spelling(wanted):
         return _CORRECT
