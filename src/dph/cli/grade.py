@@ -3,13 +3,14 @@
 import inspect
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from dph.cli.display.output import json_text, open_progress
-from dph.cli.options import ROW_FILES, JsonOption, WorkersOption, add_verbs, group, one_of
+from dph.cli.options import FAILED, ROW_FILES, JsonOption, WorkersOption, add_verbs, group, one_of
 from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting
 
 if TYPE_CHECKING:
@@ -328,6 +329,20 @@ VerifierOption = Annotated[
 ]
 
 
+AuditOption = Annotated[
+    str | None,
+    typer.Option(
+        "--audit",
+        metavar="NAME",
+        help="Instead of grading: try this reward function (module:function, with the signature of "
+        "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
+    ),
+]
+AuditProblemsOption = Annotated[
+    Path | None,
+    typer.Option("--problems", metavar="FILE", help=f"--audit: problems with golds: {ROW_FILES}."),
+]
+
 _KINDS = {TEXTS: (list[str], "TEXT"), int: (int, "N"), float: (float, "X"), bool: (bool, None)}
 """Type and placeholder of a setting's option, by the kind of its values; others are texts."""
 
@@ -369,6 +384,8 @@ def grade(
     source: SourceOption = None,
     target: TargetOption = None,
     verifier: VerifierOption = None,
+    audit: AuditOption = None,
+    problems: AuditProblemsOption = None,
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
@@ -380,10 +397,14 @@ def grade(
 
     The output has the same rows with their verdicts. Without a command, every row has a response
     and may have a problem_id and a prompt; its other columns are the answer that the verifier
-    reads. SQL, math and code have separate commands.
+    reads. SQL, math and code have separate commands. --audit tries a reward function itself, and
+    ends with 1 if it errs.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context)
+        return
+    if audit is not None:
+        _audit(audit, problems, timeout, as_json=as_json)
         return
     from dph.tasks.grading.rows import VerifierRowGrader
 
@@ -394,6 +415,26 @@ def grade(
         name, workers=workers or default_workers(), timeout=timeout, **own
     ) as grader:
         run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+
+
+def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:
+    """Audit a function or a verifier; exit code 1 if there are findings."""
+    from dph._base.import_path import is_import_path
+    from dph.cli.display.audit import audit_json, audit_text
+    from dph.tasks.auditing.audit import audit_function, audit_verifier
+    from dph.tasks.problems import load_problems
+    from dph.tasks.verifiers import make_verifier
+
+    own = load_problems(problems) if problems else ()
+    if is_import_path(name):
+        audit = audit_function(name, problems=own, timeout=timeout)
+    else:
+        made = make_verifier(one_of(name, _HERE), workers=1, timeout=timeout)
+        with closing(made):
+            audit = audit_verifier(made, problems=own)
+    typer.echo(audit_json(audit) if as_json else audit_text(audit))
+    if audit.findings:
+        raise typer.Exit(FAILED)
 
 
 def _refuse_options(context: typer.Context) -> None:

@@ -20,12 +20,15 @@ from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import WorkerPool, verdict_of
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers import signatures
+from dph.tasks.verifiers.signatures import RewardFunction
 
 # The child's side of the function verifier: call the user's function, check what it returns.
 
 _REASON_CHARACTERS = 500
 _ERROR_CHARACTERS = 200
 _TRACEBACK_CHARACTERS = 1500
+_OWN_FILES = (__file__, signatures.__file__)
 
 _importing: list[str] = []
 """The import path of the function that this worker is importing at the moment."""
@@ -34,8 +37,8 @@ _importing: list[str] = []
 class FunctionGrader:
     """Grades requests ``{"response", "problem_id", "prompt", "answer"}``."""
 
-    def __init__(self, function: Callable[[str, Problem], Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = RewardFunction(function)
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
         """Call the function; the answer is (outcome, reward, reason).
@@ -100,7 +103,9 @@ def as_verdict(value: object) -> Verdict:
 
 def describe_crash(error: BaseException) -> str:
     """The error in a line, and the end of its traceback from the user's function on."""
-    below = error.__traceback__.tb_next if error.__traceback__ else None
+    below = error.__traceback__
+    while below and below.tb_frame.f_code.co_filename in _OWN_FILES:
+        below = below.tb_next
     lines = "".join(traceback.format_exception(type(error), error, below)).rstrip()
     if len(lines) > _TRACEBACK_CHARACTERS:
         lines = "..." + lines[-_TRACEBACK_CHARACTERS:]
@@ -141,6 +146,9 @@ def _plain(value: object) -> object:
 
 class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
+
+    Reward functions of TRL, verl and verifiers are recognised by their parameters and called as
+    these call them (dph.tasks.verifiers.signatures).
 
     The function runs in worker processes and is killed when it takes longer than ``timeout``. If
     it raises, or returns something that is not a verdict, that one answer is CRASHED, and the

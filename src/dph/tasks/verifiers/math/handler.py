@@ -78,7 +78,7 @@ class MathGrader:
         # Whatever sympy raises on the way is the answer's doing, not the verifier's.
         try:
             read_gold = partial(self._read_gold, request, stage)
-            answer = read_turn(request["response"]).answer
+            answer = read_turn(request["response"]).answer.replace("\r\n", "\n")
             outcome, reason = self._grade(answer, request["gold"], read_gold)
         except _BadGoldError as error:
             outcome, reason = Outcome.BAD_GOLD, str(error)

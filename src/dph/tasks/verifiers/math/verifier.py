@@ -115,7 +115,7 @@ class MathVerifier(PooledMathVerifier):
     """
 
     name = "math"
-    version = "5"
+    version = "6"
 
     def __init__(
         self,
