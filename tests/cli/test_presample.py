@@ -1,6 +1,8 @@
 import json
+from collections import Counter
 
 import pyarrow.parquet as pq
+import pytest
 
 
 def test_presampling_writes_a_pool_and_prints_what_it_found(dph, example, tmp_path):
@@ -103,3 +105,49 @@ def test_a_seed_of_its_own_is_shown_and_lets_seeds_share_a_pool(dph, example, tm
         for seed in range(3)
     ]
     assert drawn == [True, False, False]
+
+
+def test_problems_that_are_solved_sometimes_are_written_with_their_rate(dph, example, tmp_path):
+    run, target = tmp_path / "run", tmp_path / "explore.jsonl"
+    code, out, _ = dph("presample", example, "--out", run, "--write", target, "--right", "1-7")
+    assert code == 0
+    graded = pq.read_table(run / "pool" / "samples.parquet").to_pylist()
+    graded = [row for row in graded if row["sample_index"] < 8]  # the ninth decides on rehearsal
+    correct = Counter(row["problem_id"] for row in graded if row["outcome"] == "CORRECT")
+    drawn = Counter(row["problem_id"] for row in graded)
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert {row["problem_id"]: row["correct"] for row in rows} == {
+        key: count for key, count in correct.items() if 1 <= count <= 7
+    }
+    assert all(row["pass_rate"] == row["correct"] / row["samples"] for row in rows)
+    assert all(row["samples"] == drawn[row["problem_id"]] for row in rows)
+    assert f"{len(rows)} problems with 1 to 7 right answers -> {target}" in out
+    again = tmp_path / "again.parquet"
+    assert dph("presample", example, "--out", run, "--write", again, "--right", "1-7")[0] == 0
+    assert pq.read_table(again).to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--write", "x.txt"), "--write takes a .jsonl or .parquet file, got x.txt"),
+        (("--write", "x.jsonl", "--right", "3-2"), "0 <= LEAST <= MOST <= 8"),
+        (("--write", "x.jsonl", "--right", "some"), "got 'some'"),
+        (("--right", "1-6"), "--right goes with --write or --write-hf"),
+    ],
+)
+def test_a_target_that_cannot_be_written_is_refused_first(dph, example, tmp_path, words, said):
+    code, _, err = dph("presample", example, "--out", tmp_path / "run", *words)
+    assert (code, said in err) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_data_set_directory_is_written(dph, example, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    target = tmp_path / "explore"
+    words = ("presample", example, "--out", tmp_path / "run", "--write-hf", target)
+    assert dph(*words, "--right", "0-8")[0] == 0
+    assert len(datasets.load_from_disk(str(target))) == 12
+    (tmp_path / "mine").mkdir()
+    code, _, err = dph(*words[:-1], tmp_path / "mine")
+    assert (code, "already exists and is not a data set" in err) == (2, True)

@@ -1,5 +1,8 @@
 """``dph run``: all stages of a recipe."""
 
+import re
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -73,7 +76,33 @@ def end_interrupted(trained: "Trained") -> None:
     raise typer.Exit(INTERRUPTED)
 
 
-# ``dph presample``: the pool of a recipe.
+# ``dph presample``: the pool of a recipe, and its problems by their rate of right answers.
+
+WriteOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--write",
+        metavar="FILE",
+        help="Also write the problems with --right right answers, with their pass_rate, for any "
+        "trainer: .jsonl or .parquet.",
+    ),
+]
+WriteHFOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--write-hf",
+        metavar="DIR",
+        help="The same as a directory for datasets.load_from_disk.",
+    ),
+]
+RightOption = Annotated[
+    str | None,
+    typer.Option(
+        "--right",
+        metavar="LEAST-MOST",
+        help="--write: right answers of a problem [default: from 1 to all but 2].",
+    ),
+]
 
 
 def presample(
@@ -81,6 +110,9 @@ def presample(
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
+    write: WriteOption = None,
+    write_hf: WriteHFOption = None,
+    right: RightOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Sample the initial policy: make the pool."""
@@ -89,15 +121,65 @@ def presample(
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
+    least, most = _right_answers(right, request.recipe.presample.samples)
+    _require_targets(write, write_hf, right)
     progress = open_progress()
     with request.plan() as plan:
+        from dph.runs.presample.filtering import problems_by_rate, write_problems
         from dph.runs.presampling_stage import presample_stage
 
         manifest = presample_stage(plan, progress)
+        written = {}
+        if write or write_hf:
+            rows = problems_by_rate(plan.pool, plan.problems, least=least, most=most)
+            written = {str(target): len(rows) for target in (write, write_hf) if target}
+            if write:
+                write_problems(rows, write)
+            if write_hf:
+                _write_data_set(rows, write_hf)
     if as_json:
-        typer.echo(json_text(pool_json(plan.pool, manifest)))
-    else:
-        typer.echo(f"{pool_text(manifest)}\npool: {plan.pool}")
+        typer.echo(json_text({**pool_json(plan.pool, manifest), "written": written}))
+        return
+    typer.echo(f"{pool_text(manifest)}\npool: {plan.pool}")
+    for target, count in written.items():
+        typer.echo(f"{count} problems with {least} to {most} right answers -> {target}")
+
+
+def _right_answers(right: str | None, samples: int) -> tuple[int, int]:
+    """The range of ``--right``, or the default: solved sometimes, and not nearly always."""
+    if right is None:
+        return 1, max(1, samples - 2)
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", right)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if not least <= most <= samples:
+        raise typer.BadParameter(
+            f"--right takes LEAST-MOST with 0 <= LEAST <= MOST <= {samples} "
+            f"(presample.samples), got {right!r}"
+        )
+    return least, most
+
+
+def _require_targets(write: Path | None, write_hf: Path | None, right: str | None) -> None:
+    """Refuse targets before anything is sampled for them."""
+    from dph.errors import SettingsError
+
+    if right is not None and not (write or write_hf):
+        raise SettingsError("--right goes with --write or --write-hf")
+    if write and write.suffix not in (".jsonl", ".parquet"):
+        raise SettingsError(f"--write takes a .jsonl or .parquet file, got {write}")
+    if write_hf and find_spec("datasets") is None:
+        raise SettingsError("--write-hf needs datasets: pip install 'dph-rl[trl]'")
+    if write_hf and write_hf.exists() and not (write_hf / "state.json").exists():
+        raise SettingsError(f"--write-hf: {write_hf} already exists and is not a data set")
+
+
+def _write_data_set(rows: list[dict[str, Any]], directory: Path) -> None:
+    from datasets import Dataset
+
+    from dph._base.files.atomic import atomic_path
+
+    with atomic_path(directory) as part:
+        Dataset.from_list(rows).save_to_disk(str(part))
 
 
 # Options of ``dph run`` that choose and start an engine: each is one setting of the recipe.

@@ -210,14 +210,16 @@ class _Auditing:
         self._answers += zip(probes, self._ask(probes), strict=True)
 
     def _ask_again(self, order: random.Random) -> None:
-        """Ask all of it once more in another order."""
-        again = list(self._answers)
-        order.shuffle(again)
-        for (probe, first), second in zip(
-            again, self._ask([probe for probe, _ in again]), strict=True
-        ):
+        """Ask all of it once more in another order; the time of a call is the shorter one."""
+        places = list(range(len(self._answers)))
+        order.shuffle(places)
+        again = self._ask([self._answers[place][0] for place in places])
+        for place, second in zip(places, again, strict=True):
+            probe, first = self._answers[place]
             if first.value is not None and second.value is not None and first.value != second.value:
                 self._unlike.append((probe, second))
+            shorter = min(first.seconds, second.seconds)
+            self._answers[place] = probe, replace(first, seconds=shorter)
 
     def ask_in_groups(self, ask: Asked) -> None:
         """Ask about the first answers next to a long one, as a trainer that samples groups does."""
