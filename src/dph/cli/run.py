@@ -231,8 +231,56 @@ def require_engine_of_options(engine: str, **options: int | str | None) -> None:
             )
 
 
+OptionalRecipeArgument = Annotated[
+    Path | None, typer.Argument(metavar="[RECIPE]", help="Recipe, a TOML file, or --model.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Instead of a recipe: a directory, or a model of the Hub. Settings that are not given "
+        "are chosen by the machine and the model; the recipe is left in the run directory.",
+    ),
+]
+TrainOption = Annotated[
+    str | None, typer.Option("--train", metavar="FILE", help="--model: problems to train on.")
+]
+TestOption = Annotated[
+    str | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="--model: problems to evaluate on [default: a tenth of --train is held out].",
+    ),
+]
+VerifierOption = Annotated[
+    str | None,
+    typer.Option(
+        "--verifier", metavar="NAME", help="--model: a verifier's name, or module:function."
+    ),
+]
+MethodOption = Annotated[
+    str | None, typer.Option("--method", metavar="NAME", help="--model: method [default: dph_f].")
+]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="NAME",
+        help="--model: a published set in place of --train: gsm8k, math500.",
+    ),
+]
+
+
 def run(
-    recipe: RecipeArgument,
+    recipe: OptionalRecipeArgument = None,
+    model: ModelOption = None,
+    train: TrainOption = None,
+    test: TestOption = None,
+    verifier: VerifierOption = None,
+    method: MethodOption = None,
+    task: TaskOption = None,
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
@@ -254,6 +302,8 @@ def run(
 
     options = {"nodes": nodes, "gpus": gpus, "address": address}
     overrides = [*(overrides or ()), *engine_overrides(engine, **options)]
+    given = {"model": model, "train": train, "test": test, "verifier": verifier, "task": task}
+    recipe, out = _recipe_of(recipe, {**given, "method": method}, out, overrides)
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     require_engine_of_options(request.recipe.train.engine, **options)
     if dry_run:
@@ -268,6 +318,31 @@ def run(
     typer.echo(json_text(_json(request, result)) if as_json else _text(request, result))
     if result.trained.stopped:
         end_interrupted(result.trained)
+
+
+def _recipe_of(
+    recipe: Path | None, given: dict[str, str | None], out: Path | None, overrides: list[str]
+) -> tuple[Path, Path | None]:
+    """The recipe's file and the run directory; the recipe of a command is written there first."""
+    said = [f"--{name}" for name, value in given.items() if value is not None]
+    if recipe is not None:
+        if said:
+            raise typer.BadParameter(f"{', '.join(said)} and a recipe: give one or the other")
+        return recipe, out
+    model = given.pop("model")
+    if model is None:
+        raise typer.BadParameter("give a recipe, or --model with --train and --verifier")
+    from dph.cli.request import require_writable
+    from dph.runs.command import asked_for, recipe_of_command, write_chosen
+
+    method = given.pop("method") or "dph_f"
+    asked = asked_for(model=model, method=method, **given)
+    out = out or Path("runs") / f"{Path(model).name}-{method}"
+    require_writable(out)
+    chosen = recipe_of_command(asked, out, overrides=overrides)
+    for choice in chosen.choices:
+        typer.echo(f"dph: {choice.key} = {choice.value}: {choice.reason}", err=True)
+    return write_chosen(chosen, out), out
 
 
 def _dry_run(request: "Request") -> str:

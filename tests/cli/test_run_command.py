@@ -1,0 +1,137 @@
+"""``dph run --model``: a recipe from a command, its choices, and the same command again."""
+
+import json
+import shutil
+import tomllib
+
+import pytest
+
+from dph.errors import SettingsError
+from dph.runs.command import FILE, asked_for, recipe_of_command
+from dph.runs.memory import Device
+
+SMALL = ("train.steps=1", "train.problems_per_step=2", "presample.samples=2", "evaluate.samples=2")
+
+
+def command(example, out, *more):
+    """The words of a command on the example's model and problems."""
+    task = example.parent
+    words = ["run", "--model", task / "model", "--train", task / "problems.jsonl"]
+    words += ["--verifier", "exact", "--method", "grpo", "--out", out, *more]
+    for setting in (*SMALL, "evaluate.k=[1, 2]"):
+        words += ["--set", setting]
+    return words
+
+
+@pytest.fixture
+def many(example):
+    """The example with sixteen problems, of which eight can be held out."""
+    file = example.parent / "problems.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    more = [{**row, "problem_id": f"again-{row['problem_id']}"} for row in rows]
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *more][:16]))
+    return example
+
+
+def test_a_command_trains_and_compares_and_leaves_its_recipe(dph, many, tmp_path):
+    out = tmp_path / "run"
+    code, said, err = dph(*command(many, out))
+    assert code == 0, err
+    assert "train.checkpoint_every = 5: a kill costs at most these steps" in err
+    assert "sampling.max_tokens = 16: half of the model's context, 32" in err
+    assert f"run: {out}" in said
+    table = tomllib.loads((out / FILE).read_text())
+    assert (table["method"], table["train"]["steps"]) == ("grpo", 1)
+    rows = {
+        name: [json.loads(line)["problem_id"] for line in (out / name).read_text().splitlines()]
+        for name in ("train.jsonl", "test.jsonl")
+    }
+    assert (len(rows["train.jsonl"]), len(rows["test.jsonl"])) == (8, 8)
+    assert not {*rows["train.jsonl"]} & {*rows["test.jsonl"]}
+    weights = (out / FILE).stat().st_mtime_ns
+    code, again, err = dph(*command(many, out))
+    assert (code, again) == (0, said)
+    assert (out / FILE).stat().st_mtime_ns == weights
+    assert "checkpoint_every" not in err
+    assert dph("compare", out)[0] == 0
+
+
+def test_another_command_and_other_problems_are_refused_in_the_same_directory(dph, many, tmp_path):
+    out = tmp_path / "run"
+    shutil.copy(many.parent / "problems.jsonl", tmp_path / "others.jsonl")
+    assert dph(*command(many, out))[0] == 0
+    words = command(many, out)
+    words[words.index("grpo")] = "dapo"
+    code, _, err = dph(*words)
+    assert (code, "method is 'grpo' there and 'dapo' now" in err) == (2, True)
+    file = many.parent / "problems.jsonl"
+    file.write_text(file.read_text().replace("again-", "once-more-"))
+    code, _, err = dph(*command(many, out))
+    assert (code, "problems.jsonl changed since" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--train", "x.jsonl"), "--model needs --verifier NAME, or --task (gsm8k, math500)"),
+        (("--verifier", "exact"), "--model needs --train FILE"),
+        (("--task", "mmlu"), "--task takes gsm8k, math500, got 'mmlu'"),
+        (("--task", "gsm8k", "--train", "x.jsonl"), "--task gsm8k has problems of its own"),
+        (("--train", "x.jsonl", "--verifier", "exact"), "x.jsonl"),
+    ],
+)
+def test_a_command_that_lacks_something_writes_nothing(dph, example, tmp_path, words, said):
+    out = tmp_path / "run"
+    code, _, err = dph("run", "--model", example.parent / "model", "--out", out, *words)
+    assert (code, said in err) == (2, True), err
+    assert not out.exists()
+
+
+def test_a_recipe_and_a_model_are_one_too_many_and_none_is_one_too_few(dph, example):
+    code, _, err = dph("run", example, "--model", "m", "--method", "grpo")
+    assert (code, "--model, --method and a recipe: give one or the other" in err) == (2, True)
+    code, _, err = dph("run")
+    assert (code, "give a recipe, or --model with --train and --verifier" in err) == (2, True)
+
+
+def test_too_few_problems_to_hold_some_out_are_refused(dph, example, tmp_path):
+    code, _, err = dph(*command(example, tmp_path / "run"))
+    assert (code, "has 12 problems, too few to hold 8 out" in err) == (2, True)
+    assert not (tmp_path / "run").exists()
+
+
+def choices_on(example, out, monkeypatch, *, mib):
+    """Keys that are chosen on a GPU of this memory, in the order in which they are tried."""
+    monkeypatch.setattr("dph.runs.preflight.prompts.LIBRARIES", 0.0)
+    device = Device(name="a GPU", cuda=True, memory=mib * 2.0**20)
+    monkeypatch.setattr("dph.runs.command.device_at_hand", lambda _: device)
+    task = {"model": str(example.parent / "model"), "train": str(example.parent / "problems.jsonl")}
+    asked = asked_for(**task, method="grpo", test=None, verifier="exact", task=None)
+    return recipe_of_command(asked, out, overrides=SMALL)
+
+
+def test_all_weights_are_trained_where_the_memory_holds_them(many, monkeypatch, tmp_path):
+    chosen = choices_on(many, tmp_path / "run", monkeypatch, mib=4000)
+    settings = {choice.key: choice.value for choice in chosen.choices}
+    assert settings["train.learning_rate"] == 1e-6
+    assert settings["evaluate.k"] == [1, 2]
+    assert "model.adapter" not in settings
+    assert "steps" not in settings
+
+
+def test_a_device_that_holds_no_way_of_training_is_refused_with_the_sizes(
+    many, monkeypatch, tmp_path
+):
+    with pytest.raises(SettingsError, match=r"takes about .* GiB, and a GPU has 0\.0"):
+        choices_on(many, tmp_path / "run", monkeypatch, mib=0.01)
+
+
+def test_an_adapter_is_trained_where_all_weights_are_too_large(many, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        "dph.runs.command._refusal",
+        lambda chosen, *_: "" if "adapter" in chosen.table["model"] else "it takes 9 GiB: lower it",
+    )
+    chosen = choices_on(many, tmp_path / "run", monkeypatch, mib=4000)
+    reasons = {choice.key: choice.reason for choice in chosen.choices}
+    assert reasons["model.adapter"] == "it takes 9 GiB"
+    assert chosen.table["train"]["learning_rate"] == 1e-5
