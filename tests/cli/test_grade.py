@@ -82,3 +82,9 @@ def test_help_shows_the_options_and_the_commands(capsys):
     assert main(["grade", "--help"]) == 0
     out = capsys.readouterr().out
     assert all(word in out for word in ("--verifier", "--input", "sql", "math"))
+
+
+def test_a_function_that_crashes_on_every_answer_ends_with_1_and_its_reason(own, capsys):
+    (own / "broken.py").write_text("def grade(response, problem):\n    return 'yes'\n")
+    assert grade("--verifier", "broken:grade") == 1
+    assert "crashed on every answer; the first: it returned 'yes' (str)" in capsys.readouterr().err

@@ -74,7 +74,7 @@ def test_the_k_of_pass_at_k_follow_the_samples(samples, ks):
 
 
 def test_a_k_above_the_samples_is_refused():
-    with pytest.raises(SettingsError, match="need 1 <= k <= samples, got k=64, samples=32"):
+    with pytest.raises(SettingsError, match="at most the number of samples: got k = 64, samples = 32"):
         resolve(evaluate={"k": [1, 64]})
 
 

@@ -139,7 +139,7 @@ def test_a_continued_run_still_refuses_a_pool_that_was_exchanged(make_recipe, tm
         presample_stage(plan, Silent())
     with (
         open_plan(make_recipe(train={"steps": 3}), run) as plan,
-        pytest.raises(PoolError, match="answers was 3, this run has 4"),
+        pytest.raises(PoolError, match="presample.samples was 3, this run has 4"),
     ):
         train_stage(plan, Silent())
 

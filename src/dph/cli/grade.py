@@ -30,7 +30,8 @@ def run_grading(
     source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
 ) -> None:
     """Grade ``source`` into ``target`` and print what came out."""
-    from dph._base.files.rows import count_rows
+    from dph._base.files.rows import count_rows, read_rows
+    from dph.records import Outcome
     from dph.tasks.grading import grade_file
 
     with open_progress().task("grade", count_rows(source), "rows") as advance:
@@ -46,6 +47,13 @@ def run_grading(
         typer.echo(json_text(summary_json(summary, source, target)))
     else:
         typer.echo(summary_text(summary, target))
+    answered = summary.rows - summary.outcomes.get(Outcome.NO_ANSWER, 0)
+    if answered and summary.outcomes.get(Outcome.CRASHED) == answered:
+        rows = (row for _, row in read_rows(target))
+        crash = next(str(row["reason"]) for row in rows if row["outcome"] == Outcome.CRASHED)
+        first = crash.partition("\n")[0]
+        typer.echo(f"dph: grading crashed on every answer; the first: {first}", err=True)
+        raise typer.Exit(FAILED)
 
 
 def summary_json(summary: "GradeSummary", source: Path, target: Path) -> dict[str, Any]:

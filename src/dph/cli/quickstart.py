@@ -62,7 +62,10 @@ def quickstart(
         jobs=jobs or os.cpu_count() or 1,
     )
     picture, page = _picture(summary, out), _report(summary, out)
-    typer.echo(json_text(summary) if as_json else _text(summary, out, picture=picture, page=page))
+    if as_json:
+        typer.echo(json_text(summary))
+    else:
+        typer.echo(_text(summary, out, picture=picture, page=page, tiny=tiny))
 
 
 def _picture(summary: dict[str, Any], out: Path) -> Path:
@@ -89,7 +92,7 @@ def _report(summary: dict[str, Any], out: Path) -> str:
     return str(path)
 
 
-def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str) -> str:
+def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str, tiny: bool) -> str:
     from dph.cli.display.output import table_text
     from dph.results.charts.tables import comparison_table
 
@@ -105,7 +108,8 @@ def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str) -> st
         f"report: {page}",
         f"differences with intervals: dph compare {out}",
         f"lost problems: dph show {out / method} --lost",
-        f"another run: dph run {out / 'recipes' / f'{method}.toml'} --set train.steps=80 "
-        f"--out {out / 'longer'}",
     ]
+    if not tiny:  # whose few problems fit other settings than those of the recipes
+        recipe = out / "recipes" / f"{method}.toml"
+        lines.append(f"another run: dph run {recipe} --set train.steps=80 --out {out / 'longer'}")
     return "\n".join(lines)

@@ -28,8 +28,10 @@ METHODS = ("grpo", "dph_f", "rkl")
 """Methods that are compared where none is named."""
 _TINY = (
     *("train.steps=2", "train.problems_per_step=4", "train.rehearsal_per_step=4"),
-    *("train.checkpoint_every=1", "presample.threshold=1"),
+    "train.checkpoint_every=1",
 )
+_TINY_THRESHOLD = {"countdown": 1, "sql": 8}
+"""Right samples from which a problem is rehearsed, so that both sides of a tiny pool have some."""
 
 
 def quickstart(
@@ -61,7 +63,10 @@ def quickstart(
         raise SettingsError(f"unknown method {unknown[0]!r}; choose from {choice}")
     unpack(task, out, seed=seed, tiny=tiny)
     files = [out / "recipes" / f"{name}.toml" for name in methods]
-    recipes = [load_recipe(file, overrides=_TINY if tiny else (), seed=seed) for file in files]
+    overrides = (*_TINY, f"presample.threshold={_TINY_THRESHOLD[task]}") if tiny else ()
+    recipes = [  # a copied recipe has the name of its file, also where the copy kept the old one
+        load_recipe(file, overrides=(*overrides, f"name={file.stem}"), seed=seed) for file in files
+    ]
     compare_recipes(recipes, out, progress, jobs=jobs)
     return _summary(recipes, out, seed=seed)
 

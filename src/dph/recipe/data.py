@@ -22,7 +22,9 @@ def require_k(ks: tuple[int, ...], samples: int) -> None:
         ValueError: it does.
     """
     if max(ks) > samples:
-        raise ValueError(f"need 1 <= k <= samples, got k={max(ks)}, samples={samples}")
+        raise ValueError(
+            f"k of Pass@k is at most the number of samples: got k = {max(ks)}, samples = {samples}"
+        )
 
 
 class DuringSettings(Section):

@@ -301,6 +301,11 @@ def messages(error: ValidationError, within: str = "") -> Iterator[str]:
             continue
         if item["type"] == "missing":
             yield f"the recipe needs {key}" + _meaning(pattern_of(key))
+            if pattern_of(key) == "objective.anchors.*.divergence":
+                yield (
+                    "the method rehearses nothing: leave out objective.eta and other settings of "
+                    "rehearsal, or choose a method that rehearses"
+                )
             continue
         message = item["msg"].removeprefix("Value error, ")
         message = _IN_TOML.get(item["type"], message)

@@ -253,6 +253,8 @@ def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
     done = steps_done(plan)
     if checkpoint is not None and done == recipe.train.steps and is_measured(plan):
         return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+    if checkpoint is not None:
+        progress.say(f"continuing after step {done} of {recipe.train.steps}")
     trained = _train(plan, progress, checkpoint)
     return _ended(trained, recipe.evaluate)
 

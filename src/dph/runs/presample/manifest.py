@@ -164,15 +164,21 @@ def require_whole(place: Path, manifest: Manifest) -> None:
 # Whether stored answers are those that a run would draw.
 
 
+_SETTINGS = {"answers": "presample.samples", "threshold": "presample.threshold"}
+"""Settings whose values a manifest keeps under another name."""
+
+
 def first_difference(have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
     """The first key with different values, with both values; '' if there is none.
 
     >>> first_difference({"seed": 0, "top_p": 1.0}, {"seed": 0, "top_p": 0.9})
     'top p was 1.0, this run has 0.9'
+    >>> first_difference({"answers": 8}, {"answers": 4})
+    'presample.samples was 8, this run has 4'
     """
     for key in {**want, **have}:
         if have.get(key) != want.get(key):
-            name = key.replace("_", " ")
+            name = _SETTINGS.get(key, key.replace("_", " "))
             return f"{name} was {have.get(key)!r}, this run has {want.get(key)!r}"
     return ""
 
