@@ -1,11 +1,56 @@
 import pytest
+import sympy
 
 from dph.records import Outcome
 from dph.tasks.verifiers.math.answer import PHRASES
+from dph.tasks.verifiers.math.expression import (
+    numerically_differ,
+    read_latex,
+    read_text,
+    readings_equal,
+)
+from dph.tasks.verifiers.math.handler import MathGrader, gold_answer, judge_cheaply
 
 pytest.importorskip("math_verify")
 
-from dph.tasks.verifiers.math.handler import MathGrader, gold_answer, judge_cheaply
+X = sympy.Symbol("x", real=True)
+
+
+def test_what_cannot_be_parsed_is_met_by_its_text():
+    odd = read_latex(r"\frac{1}{")
+    assert all(isinstance(value, str) for value in odd.values)
+    assert readings_equal(odd, read_latex(r"\frac{1}{"))
+    assert not readings_equal(odd, read_latex("1"))
+    assert read_text("nothing here").values == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (sympy.Rational(1, 2**60), sympy.Rational(1, 2**57), True),
+        (X, 1.01 * X, True),
+        (sympy.Matrix([[1, 2]]), sympy.Matrix([[1, 3]]), True),
+        (sympy.Interval(0, 1), sympy.Interval(0, 2), True),
+        (sympy.FiniteSet(1, 2), sympy.FiniteSet(1, 3), True),
+        (sympy.Tuple(1, 2), sympy.Tuple(2, 1), True),
+        (sympy.Eq(X, 1), sympy.Integer(2), True),
+        (sympy.Matrix([[1, 2]]), sympy.Matrix([[1], [2]]), True),
+        (sympy.Eq(X, 1), sympy.Eq(4, 5, evaluate=False), True),
+        (sympy.Eq(X, sympy.Symbol("y")), sympy.Eq(X, sympy.Symbol("z")), True),
+        (sympy.sqrt(8), 2 * sympy.sqrt(2), False),
+        (sympy.Float("0.333333"), sympy.Rational(1, 3), False),
+        ((X + 1) ** 2, X**2 + 2 * X + 1, False),
+        (X, sympy.Symbol("y"), False),
+        (sympy.FiniteSet(sympy.I, 2), sympy.FiniteSet(sympy.I, 3), False),
+        (sympy.FiniteSet(1), sympy.FiniteSet(1, 3), False),
+        (sympy.Tuple(1), sympy.Tuple(1, 3), False),
+        (sympy.Tuple(sympy.true), sympy.Tuple(sympy.false), False),
+        (sympy.Sum(X, (X, 1, 3)), sympy.Integer(7), False),
+        (sympy.zoo, sympy.Integer(1), False),
+    ],
+)
+def test_values_differ_numerically_or_cannot_be_told_apart(one, other, same):
+    assert bool(numerically_differ(one, other)) is same
 
 
 @pytest.fixture(scope="module")
@@ -250,11 +295,8 @@ def test_reading_a_gold_is_a_stage_of_its_own_and_done_once(grader):
     assert stages == ["gold", "answer"]
 
 
-def test_boxes_of_a_gold_are_its_answer():
+def test_boxes_of_a_gold_are_its_answer_and_what_needs_sympy_is_not_judged_cheaply():
     assert gold_answer(r"so $x=\boxed{\frac{1}{2}}$.") == r"\frac{1}{2}"
-
-
-def test_what_needs_sympy_is_not_judged_cheaply():
     assert judge_cheaply("x+1", "1+x") is None
 
 

@@ -1,6 +1,14 @@
 import pytest
 
-from dph.tasks.verifiers.math.units import amounts, unit_of, units_differ, without_unit
+from dph.tasks.verifiers.math.units import (
+    _UNITS,
+    amounts,
+    dimensions,
+    unit_of,
+    unit_product,
+    units_differ,
+    without_unit,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,25 +43,6 @@ def test_units_differ_only_when_both_are_known():
     assert units_differ("12 m", "12 m/s")
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (r"10 \mathrm{~m} \mathrm{~s}^{-1}", r"10 \mathrm{ m/s}"),
-        (r"9.8 \text{ m s}^{-2}", r"9.8 \text{ m/s}^2"),
-        (r"10 \text{ ms}^{-1}", r"10 \text{ m/s}"),
-        (r"10 \text{ m} \cdot \text{s}^{-1}", r"10 \text{ m/s}"),
-        (r"60 \text{ J/s}", r"60 \text{ W}"),
-        (r"1 \text{ g/mL}", r"1 \text{ kg/L}"),
-        ("5 miles an hour", "5 mph"),
-        ("5 miles every hour", "5 mph"),
-        ("m g h / L", "h g m / L"),
-    ],
-)
-def test_what_may_be_another_name_of_the_same_is_left_to_others(one, other):
-    assert not units_differ(one, other)
-    assert not units_differ(other, one)
-
-
 def test_amounts_of_one_unit_are_what_stands_before_it():
     assert amounts("5 mph", r"6 \text{ miles per hour}") == ("5", "6")
     assert amounts("5 m", "5 m/s") is None
@@ -75,3 +64,38 @@ def test_amounts_of_one_unit_are_what_stands_before_it():
 )
 def test_a_unit_in_plain_words_is_left_off(text, rest):
     assert without_unit(text) == rest
+
+
+@pytest.mark.parametrize(
+    ("text", "powers"),
+    [
+        ("10 m s", {"m": 1, "s": 1}),
+        (r"10 \mathrm{~m} \mathrm{~s}^{-1}", {"m": 1, "s": -1}),
+        (r"9.8 \text{ m s}^{-2}", {"m": 1, "s": -2}),
+        ("5 miles per hour", {"mi": 1, "h": -1}),
+        ("60 mph", {"mi": 1, "h": -1}),
+        (r"\frac{1}{2} \text{ kg} \cdot \text{m}^2", {"kg": 1, "m": 2}),
+        (r"6 \times 10^{-5} m", {"m": 1}),
+        ("1,000 m", {"m": 1}),
+    ],
+)
+def test_a_number_and_its_units_are_read_with_their_powers(text, powers):
+    assert unit_product(text, _UNITS) == powers
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10", "m s", "10 x", "10 m x", "3x m", "10 J/kg m", "10 ms^{-1}", "10 m or 5 m", "10 deg", ""],
+)
+def test_anything_else_is_no_product_of_units(text):
+    assert unit_product(text, _UNITS) is None
+
+
+def test_units_that_measure_the_same_have_the_same_dimensions():
+    for one, other in [
+        ({"J": 1, "s": -1}, {"W": 1}),
+        ({"L": 1}, {"cm": 3}),
+        ({"s": -1}, {"Hz": 1}),
+    ]:
+        assert dimensions(one) == dimensions(other)
+    assert dimensions({"m": 1, "s": 1}) != dimensions({"s": 1})

@@ -38,6 +38,11 @@ ATTACKS = {
     "insert": ("INSERT INTO singer VALUES (9, 'x', 99, NULL)", INVALID),
     "update": ("UPDATE singer SET age = 99", INVALID),
     "delete": ("DELETE FROM singer WHERE age <= 20", INVALID),
+    "replace into": ("REPLACE INTO singer VALUES (1, 'x', 1, NULL)", INVALID),
+    "insert behind with": ("WITH x AS (SELECT 1) INSERT INTO singer (id) SELECT 9 FROM x", INVALID),
+    "create": ("CREATE TABLE t (a)", INVALID),
+    "table_info": ("PRAGMA table_info(singer)", INVALID),
+    "half a statement": ("WITH", INVALID),
     "delete behind with": ("WITH x AS (SELECT 1) DELETE FROM singer", INVALID),
     "returning": (
         "WITH x AS (SELECT 1) UPDATE singer SET age = 99 WHERE 1 RETURNING name",
