@@ -18,7 +18,11 @@ from dph.tasks.verifiers import ExactVerifier
     ],
 )
 def test_only_the_same_text_is_correct(answer, response, outcome):
-    assert grade(answer, response, ExactVerifier()) is outcome
+    problem = Problem(problem_id="e", prompt="?", answer={"answer": answer})
+    with ExactVerifier() as verifier:
+        (verdict,) = verifier.grade([problem], [response])
+    assert verdict.outcome is outcome
+    assert verdict.reward == (outcome is Outcome.CORRECT)
 
 
 def test_a_problem_without_an_answer_is_an_error_that_names_it():
