@@ -60,25 +60,21 @@ def test_any_file_with_problem_and_answer(write):
     assert problem.answer == {"answer": "2", "level": 1}
 
 
-def test_a_solution_stands_in_for_the_answer(write):
+def test_a_solution_stands_in_for_the_answer_also_where_its_cell_is_empty(write):
     path = write({"problem": "p", "solution": r"no \boxed{1}, but \boxed{\frac{1}{2}}."})
     assert load_math(path, name="own").problems[0].answer == {"answer": r"\frac{1}{2}"}
-
-
-def test_an_empty_cell_is_no_answer_and_no_id(write):
     path = write(*({"id": "", "problem": "p", "answer": "", "solution": r"\boxed{3}"},) * 2)
     problems = load_math(path, name="own").problems
     assert [p.problem_id for p in problems] == ["own-0", "own-1"]
     assert [p.answer["answer"] for p in problems] == ["3", "3"]
 
 
-def test_rows_without_an_answer_are_dropped_and_named(write):
+def test_rows_without_an_answer_are_dropped_and_named_and_others_than_whole_numbers_where_asked_for(
+    write,
+):
     loaded = load_math(write({"problem": "p", "answer": " "}, {"problem": "q"}), name="own")
     assert loaded.problems == []
     assert [place.rpartition(", ")[2] for place, _ in loaded.dropped] == ["line 1", "line 2"]
-
-
-def test_only_whole_numbers_where_asked_for(write):
     rows = [{"problem": "p", "answer": answer} for answer in ("12", "-3", "1.0", "x", "1/2")]
     loaded = load_math(write(*rows), name="own", integers=True)
     assert [problem.answer["answer"] for problem in loaded.problems] == ["12", "-3"]

@@ -121,15 +121,13 @@ def test_a_policy_that_tries_before_it_submits_is_right(environment):
     assert right.style == "check submit"
 
 
-def test_a_recipe_names_it(tmp_path):
+def test_a_recipe_names_it():
     def recipe(**more):
+        about = {"path": "code", "seconds": 7.0, **more}
+        data = {"train": "t.jsonl", "verifier": "code"}
+        model = {"path": "model"}
         return resolve_recipe(
-            {
-                "method": "grpo",
-                "model": {"path": "model"},
-                "data": {"train": str(tmp_path / "t.jsonl"), "verifier": "code"},
-                "environment": {"path": "code", "seconds": 7.0, **more},
-            }
+            {"method": "grpo", "model": model, "data": data, "environment": about}
         )
 
     with run_verifier(recipe()) as verifier:

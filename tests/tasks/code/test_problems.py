@@ -127,15 +127,8 @@ def test_livecodebenchs_shape_for_programs_that_read_and_print(tmp_path, verifie
     (made,) = load_code(write(tmp_path / "l.jsonl", STDIN), "livecodebench")
     assert made.problem.problem_id == "abc1_a"
     assert len(made.problem.answer["cases"]) == 2
-    # The usual imports stand before every program.
-    assert (
-        outcome(
-            verifier,
-            made,
-            "print(reduce(add, map(int, input().split())))".replace("add", "operator.add"),
-        )
-        == "CORRECT"
-    )
+    summed = "print(reduce(operator.add, map(int, input().split())))"
+    assert outcome(verifier, made, summed) == "CORRECT"  # the usual imports stand before it
     assert outcome(verifier, made, "print(3)") == "WRONG"
 
 
@@ -150,11 +143,11 @@ def test_livecodebenchs_shape_for_functions(tmp_path, verifier):
 
 USES = {
     "a star of each module": (
-        "assert ascii_lowercase and sub('a', 'b', 'a') and timedelta(1) and Counter('a')['a']\n"
+        "assert ascii_lowercase and fullmatch and timedelta(1) and Counter('a')['a']\n"
         "assert heapify([]) is None and insort([], 1) is None and deepcopy([1]) == [1]\n"
         "assert gcd(4, 6) == 2 and randint(1, 1) == 1 and median([1, 2]) == 1.5 and accumulate\n"
         "assert reduce(mul, [2, 3]) == 6 and StringIO and maxsize and dumps([]) and DefaultDict"
-    ).replace("sub('a', 'b', 'a')", "fullmatch"),
+    ),
     "the modules": (
         "assert json.loads('1') and io.StringIO('') and statistics.mean([1]) and datetime.date.min"
     ),
@@ -251,13 +244,7 @@ class Bomb:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        pickle.dumps(Bomb()),
-        pickle.dumps(["a", "b"]),
-        pickle.dumps(5),
-        b"no pickle",
-        b"",
-    ],
+    [pickle.dumps(Bomb()), pickle.dumps(["a", "b"]), pickle.dumps(5), b"no pickle", b""],
 )
 def test_a_pickle_that_is_more_than_a_text_is_refused_and_never_run(tmp_path, capsys, content):
     bad = base64.b64encode(zlib.compress(content)).decode()

@@ -1,10 +1,13 @@
-"""Calls in a policy's text: what is one, what is none, and what is a faulty one."""
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers.utils import get_json_schema
 
+from dph.errors import SettingsError
 from dph.records import Turn
+from dph.tasks.environments import fault_of, tool_schema
 from dph.tasks.environments.calls import (
     BadCall,
     ToolCall,
@@ -13,6 +16,18 @@ from dph.tasks.environments.calls import (
     read_turns,
     turns_text,
     with_names,
+)
+from dph.tasks.environments.schema import tools_of
+from environment_classes import (
+    AnyNumber,
+    ByPlaceAlone,
+    Everything,
+    Increment,
+    IncrementTo,
+    NoDescription,
+    NoDocstring,
+    NoTypes,
+    OddType,
 )
 
 
@@ -34,13 +49,9 @@ def call(body):
         (call('{"name": "f"}') + " and " + call('{"name": "g"}'), [ToolCall("f"), ToolCall("g")]),
         ("<think>" + call("{}") + "</think>" + call('{"name": "f"}'), [ToolCall("f")]),
         # Text of an argument that looks like the end of the call, or like another call.
-        (
-            call('{"name": "f", "arguments": {"a": "</tool_call>"}}'),
-            [ToolCall("f", {"a": "</tool_call>"})],
-        ),
-        (
-            call('{"name": "f", "arguments": {"a": "<tool_call>{}"}}'),
-            [ToolCall("f", {"a": "<tool_call>{}"})],
+        *(
+            (call('{"name": "f", "arguments": {"a": "%s"}}' % like), [ToolCall("f", {"a": like})])
+            for like in ("</tool_call>", "<tool_call>{}")
         ),
     ],
 )
@@ -96,12 +107,9 @@ def test_a_value_that_a_check_could_not_walk_through_is_no_call(deep):
         assert "nested too deeply" in found.reason
 
 
-def test_what_follows_a_faulty_call_is_read():
+def test_what_follows_a_faulty_call_is_read_and_a_hundred_thousand_beginnings_are():
     text = call("{") + call('{"name": "f"}')
     assert [type(found) for found in json_calls(text)] == [BadCall, ToolCall]
-
-
-def test_a_hundred_thousand_beginnings_are_read_in_no_time():
     assert len(json_calls("<tool_call>{" * 100_000)) == 1
     assert len(json_calls("<tool_call>{</tool_call>" * 10_000)) == 10_000
     assert len(plain_calls("CALL f(\n" * 10_000)) == 10_000
@@ -177,3 +185,68 @@ def test_a_result_cannot_pass_for_a_turn_of_the_policy():
     assert [line for line in lines if line.startswith("> ")] == ["> CALL look()"]
     with pytest.raises(ValueError, match="begins with '> '"):
         read_turns("free text")
+
+
+@pytest.mark.parametrize("kind", [Increment, IncrementTo, Everything])
+def test_the_schemas_are_those_of_transformers(kind):
+    tools = tools_of(kind())
+    assert tools
+    for tool in tools.values():
+        assert tool_schema(tool) == get_json_schema(tool)
+
+
+def test_public_methods_are_tools_and_nothing_else_is():
+    assert list(tools_of(Everything())) == ["echo", "later", "typed"]
+    assert list(tools_of(Increment())) == ["increment"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (NoTypes, "'text' of the tool 'tool' needs a type"),
+        (NoDescription, "'text' of the tool 'tool' needs a line under 'Args:'"),
+        (NoDocstring, "'tool' needs a docstring"),
+        (OddType, "which JSON does not have"),
+        (AnyNumber, "takes any number of values"),
+        (ByPlaceAlone, "'text' of the tool 'tool' has no name in a call"),
+    ],
+)
+def test_a_tool_that_a_model_could_not_call_is_refused_by_name(kind, message):
+    with pytest.raises(SettingsError, match=message):
+        tool_schema(kind().tool)
+
+
+TYPED = tool_schema(Everything().typed)
+GOOD = {"text": "a", "flag": True, "numbers": [1, 2]}
+
+
+def test_arguments_of_the_right_types_are_taken():
+    some = [{}, {"maybe": None}, {"maybe": 3}, {"either": "x"}, {"color": "blue"}]
+    some += [{"pair": [1, "b"]}, {"counts": {"a": 1}}, {"numbers": []}]
+    assert [fault_of(TYPED, GOOD | more) for more in some] == [""] * len(some)
+    assert "'flag' is missing" in fault_of(TYPED, {"text": "a", "numbers": []})
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"text": 1}, "text is of type string, got 1"),
+        ({"flag": 1}, "flag is of type boolean, got 1"),
+        ({"numbers": "1"}, "numbers is of type array, got '1'"),
+        ({"numbers": [1, True]}, r"numbers\[1\] is of type integer, got True"),
+        ({"numbers": [1.5]}, r"numbers\[0\] is of type integer, got 1.5"),
+        ({"pair": [1]}, "pair holds 2 values, got 1"),
+        ({"pair": [1, 2]}, r"pair\[1\] is of type string"),
+        ({"color": "green"}, "color is 'green'; allowed are 'red', 'blue'"),
+        ({"size": "medium"}, "size is 'medium'; allowed are 'small', 'large'"),
+        ({"maybe": "x"}, "maybe is of type integer, got 'x'"),
+        ({"either": 1.5}, "either is of type integer or string"),
+        ({"either": None}, "either is of type integer or string"),
+        ({"counts": {"a": "1"}}, r"counts\['a'\] is of type integer"),
+        ({"more": 1}, "there is no argument 'more'"),
+        ({"self": 1}, "there is no argument 'self'"),
+    ],
+)
+def test_a_fault_names_the_argument_and_what_is_allowed(more, reason):
+    found = fault_of(TYPED, GOOD | more)
+    assert re.search(reason, found), found

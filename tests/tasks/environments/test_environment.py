@@ -96,14 +96,11 @@ def test_members_of_a_group_begin_alike_and_other_problems_do_not(increment):
     assert len({said("a", 0, seed=seed) for seed in range(8)}) > 1
 
 
-def test_asynchronous_tools_and_rewards_are_awaited(everything):
+def test_asynchronous_tools_are_awaited_and_hidden_columns_never_reach_the_class(everything):
     with everything.begin(EMPTY) as episode:
         assert [r.text for r in episode.step(call("later") * 2)] == ["waited"] * 2
         episode.step("")
         assert episode.verdict().reward == 0.5
-
-
-def test_hidden_columns_never_reach_the_class():
     problem = Problem(problem_id="p", prompt="", answer={"gold": "42", "shown": 1})
     with (
         Environment(Everything, hidden=["gold"]) as environment,
@@ -112,7 +109,7 @@ def test_hidden_columns_never_reach_the_class():
         assert episode.said == " ['shown']"
 
 
-def test_the_tool_that_submits_ends_the_trajectory_with_its_answer():
+def test_the_tool_that_submits_ends_the_trajectory_with_its_answer_as_text():
     with Environment(Everything, submits="echo") as environment:
         for answer in ("42", ""):
             with environment.begin(EMPTY) as episode:
@@ -122,9 +119,6 @@ def test_the_tool_that_submits_ends_the_trajectory_with_its_answer():
                     lambda text: Verdict(outcome=Outcome.WRONG, reward=0.0, reason=f"={text}")
                 )
                 assert graded.reason == f"={answer}"
-
-
-def test_an_answer_is_text_that_every_verifier_can_write():
     with Environment(Everything, submits="echo") as environment, environment.begin(EMPTY) as one:
         assert one.step(call("echo", text="a\ud800b")) == []
         assert one.answer == "a?b"
@@ -151,24 +145,16 @@ FAULTS = [
     (call("nothing"), "no tool is named 'nothing'"),
     (call("reset"), "no tool is named 'reset'"),
     (call("get_reward"), "no tool is named 'get_reward'"),
-    (call("_private"), "no tool is named '_private'"),
     (call("__init__"), "no tool is named '__init__'"),
-    (call("__class__"), "no tool is named '__class__'"),
-    (call("columns"), "no tool is named 'columns'"),
     (call("echo.__globals__"), "no tool is named"),
     (call("Echo", text="a"), "no tool is named 'Echo'"),
-    (call("echo "), "no tool is named 'echo '"),
     (call("\u0435cho", text="a"), "no tool is named"),
     (call("", text="a"), "no tool is named ''"),
     (call("echo"), "'text' is missing"),
     (call("echo", text=1), "text is of type string, got 1"),
-    (call("echo", text=None), "text is of type string, got None"),
-    (call("echo", text=["a"]), "text is of type string"),
     (call("echo", text={"$ref": "gold"}), "text is of type string"),
     (call("echo", text="a", self="b"), "there is no argument 'self'"),
-    (call("echo", text="a", __class__="b"), "there is no argument '__class__'"),
     (call("later", seconds=True), "seconds is of type number, got True"),
-    (call("later", seconds="1"), "seconds is of type number, got '1'"),
 ]
 
 
@@ -182,11 +168,11 @@ def test_a_bad_call_is_told_and_costs_nothing_else(everything, text, reason):
         assert [r.text for r in episode.step(call("echo", text="still here"))] == ["still here"]
 
 
-@pytest.mark.parametrize("text", ["{0.__class__}", "%s", "$(rm -rf /)", "\x00", "\ufeff", "😀" * 9])
-def test_text_of_an_argument_is_text(everything, text):
+def test_text_of_an_argument_is_text(everything):
     with everything.begin(EMPTY) as episode:
-        (result,) = episode.step(call("echo", text=text))
-        assert result.text == text
+        for text in ("{0.__class__}", "%s", "$(rm -rf /)", "\x00", "\ufeff", "😀" * 9):
+            (result,) = episode.step(call("echo", text=text))
+            assert result.text == text
 
 
 TOLD = [
@@ -198,14 +184,14 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("deed", "reason"), TOLD)
-def test_what_a_tool_raises_is_told_as_trl_tells_it(hostile, deed, reason):
-    with hostile.begin(EMPTY) as episode:
-        (result,) = episode.step(call("act", deed=deed))
-        assert result.failed
-        assert result.text.startswith("{'error': ")
-        assert reason in result.text
-        assert episode.ending is None
+def test_what_a_tool_raises_is_told_as_trl_tells_it(hostile):
+    for deed, reason in TOLD:
+        with hostile.begin(EMPTY) as episode:
+            (result,) = episode.step(call("act", deed=deed))
+            assert result.failed
+            assert result.text.startswith("{'error': ")
+            assert reason in result.text
+            assert episode.ending is None
 
 
 ENDS = [
@@ -257,27 +243,13 @@ def test_odd_results_are_text_and_earn_nothing(hostile, deed, text):
         )
 
 
-def test_a_call_inside_a_result_is_text(hostile):
-    with hostile.begin(EMPTY) as episode:
-        (result,) = episode.step(call("act", deed="holds_a_call"))
-        assert result.text.startswith("<tool_call>")
-        assert episode.order == ["act"]
-        assert episode.step(f"It said {result.text[:5]}.") == []
-        assert episode.ending is None
-
-
-def test_a_class_that_one_trajectory_changed_is_whole_in_the_next(hostile):
-    with hostile.begin(EMPTY) as episode:
-        episode.step(call("act", deed="changes_its_class"))
-    with hostile.begin(EMPTY) as episode:
-        episode.step("Done.")
-        assert episode.verdict().reward == 0.0
-
-
 def test_a_long_result_is_cut_and_says_so(hostile):
     with hostile.begin(EMPTY) as episode:
         (result,) = episode.step(call("act", deed="says_a_page"))
         assert result.text == "y" * 4000 + "... (1000 more characters)"
+        (result,) = episode.step(call("act", deed="holds_a_call"))
+        assert result.text.startswith("<tool_call>")
+        assert episode.order == ["act"] * 2  # the call inside of a result is text
 
 
 @pytest.mark.parametrize("worth", ["two", "nan", "text"])
@@ -303,15 +275,7 @@ def test_a_reset_that_fails_costs_the_trajectory(kind, outcome, reason):
         assert reason in episode.verdict().reason
 
 
-def test_too_many_calls_in_a_turn_buy_no_turn():
-    limits = EpisodeLimits(turns=2, calls=1)
-    with Environment(Everything, limits=limits) as environment, environment.begin(EMPTY) as episode:
-        assert len(episode.step(call("echo", text="a") * 3)) == 2
-        assert episode.step(call("echo", text="a") * 3) == []
-        assert episode.verdict().reason == "cut off after 2 turns"
-
-
-def test_endless_calls_end_by_the_limits():
+def test_endless_calls_end_by_the_limits_and_too_many_in_a_turn_buy_no_turn():
     limits = EpisodeLimits(turns=3, calls=2, errors=1)
     with Environment(Everything, limits=limits) as environment:
         with environment.begin(EMPTY) as episode:
@@ -327,6 +291,11 @@ def test_endless_calls_end_by_the_limits():
             assert episode.step(call("nothing")) == []
             assert episode.verdict().outcome is Outcome.INVALID
             assert episode.verdict().reason.startswith("more than 1 calls failed, the last: no")
+    limits = EpisodeLimits(turns=2, calls=1)
+    with Environment(Everything, limits=limits) as environment, environment.begin(EMPTY) as episode:
+        assert len(episode.step(call("echo", text="a") * 3)) == 2
+        assert episode.step(call("echo", text="a") * 3) == []
+        assert episode.verdict().reason == "cut off after 2 turns"
 
 
 @pytest.mark.parametrize("worth", [("SPLENDID", 1.0), ("CORRECT", 7.0), ("CORRECT", "much")])

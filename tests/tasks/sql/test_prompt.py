@@ -6,9 +6,10 @@ from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
+from values_of_zoo import write_database
 
 from dph.errors import DataError
-from dph.tasks.sql.prompt import SQLPrompts, sql_prompt
+from dph.tasks.sql.prompt import ExampleValues, SQLPrompts, overlap_share, sql_prompt
 from dph.tasks.sql.schema import Column, Schema, SchemaTable, read_tables
 from shared_data import shared_data
 from zoo import SCHEMA_TEXT, TABLES, write_database
@@ -65,19 +66,13 @@ def zoo(tmp_path):
     return SQLPrompts(databases=tmp_path / "db", schemas=read_tables(path))
 
 
-def test_a_prompt_holds_schema_and_question(zoo):
+def test_a_prompt_holds_schema_evidence_and_question(zoo):
     assert zoo.prompt("zoo", "How many {animals}?") == sql_prompt(
         SCHEMA_TEXT, "How many {animals}?"
     )
-
-
-def test_evidence_stands_before_the_question_and_is_searched_too(zoo):
     prompt = zoo.prompt("zoo", "How many?", "big cats are tiger")
     assert "Question:\nbig cats are tiger\nHow many?\n" in prompt
     assert "example: ['tiger', 'lion']" in prompt
-
-
-def test_blank_evidence_is_none(zoo):
     assert zoo.prompt("zoo", "How many?", " ") == zoo.prompt("zoo", "How many?")
 
 
@@ -100,3 +95,35 @@ def test_a_missing_database_is_an_error(zoo, tmp_path):
     shutil.rmtree(tmp_path / "db" / "zoo")
     with pytest.raises(DataError, match="there is no database"):
         zoo.prompt("zoo", "How many?")
+
+
+@pytest.fixture
+def values_of_zoo(tmp_path):
+    return ExampleValues(write_database(tmp_path))
+
+
+def test_what_the_question_names_comes_first_and_whole(values_of_zoo):
+    assert values_of_zoo.of("Where are the Tigers?")["animal", "kind"][:1] == ["tiger"]
+    assert values_of_zoo.of("Does Cy O'Neil keep a grey wolf?")["keeper", "name"] == [
+        "Cy O'Neil",
+        "Ann",
+        "Bob",
+    ]
+    # "grey wolf" has 9 characters, " wolf" 5: 5/9 is below 0.85.
+    assert values_of_zoo.of("Is there a wolf?")["animal", "kind"] == ["lion", "tiger"]
+    assert "42" not in values_of_zoo.of("What about 42?")["animal", "kind"]
+    values = values_of_zoo.of("?")
+    assert values["animal", "kind"] == ["lion", "tiger"]
+    assert values["animal", "year"] == [2001, 2003]
+    assert overlap_share("abcd", "xxBCDxx") == 0.75
+    assert overlap_share("abc", "xyz") == 0.0
+
+
+def test_long_texts_are_cut_and_not_searched(tmp_path):
+    path = tmp_path / "long.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (c)")
+        connection.execute("INSERT INTO t VALUES (?), (?)", ("word " * 20, b"\x00\xff"))
+        connection.commit()
+    values = ExampleValues(path).of("word " * 20)
+    assert values["t", "c"] == ["word " * 8, b"\x00\xff"]

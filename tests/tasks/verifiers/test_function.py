@@ -1,14 +1,19 @@
 import importlib
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers import FunctionVerifier, verifier_identity
+from dph.tasks.verifiers.function import as_verdict, make_function_grader
 
 MODULE = """
     import os
@@ -30,9 +35,6 @@ MODULE = """
             return grade("recurse", problem)
         if response == "exit":
             raise SystemExit(3)
-        if response == "numpy":
-            import numpy as np
-            return Verdict(outcome=Outcome.WRONG, reward=np.float32(0.5), reason="why")
         if response == "prompt":
             return problem.prompt[0]["content"] == "hello"
         values = {"half": 0.5, "two": 2, "nan": float("nan"), "none": None, "text": "yes"}
@@ -113,12 +115,6 @@ def test_the_traceback_of_a_crash_begins_with_the_users_function_and_is_bounded(
     assert 'return grade("recurse", problem)' in deep.reason
 
 
-def test_a_verdict_with_a_scalar_of_numpy_is_a_verdict(verifier):
-    assert verifier.grade([PROBLEM], ["numpy"]) == [
-        Verdict(outcome=Outcome.WRONG, reward=0.5, reason="why")
-    ]
-
-
 def test_answers_that_are_not_json_are_an_error(verifier):
     problem = Problem(problem_id="p", prompt="?", answer={"answer": b"raw"})
     with pytest.raises(VerifierError, match="JSON"):
@@ -185,9 +181,6 @@ def test_a_function_may_be_given_as_it_is(user_module):
         assert verifier_identity(verifier) == verifier_identity(named)
         assert verifier.source == Path(module.__file__)
         assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "b"])) == ["CORRECT", "WRONG"]
-
-
-def test_a_function_of_the_module_that_is_running_is_found():
     with FunctionVerifier(grade_long, timeout=30) as verifier:
         assert verifier.name == f"{__name__}:grade_long"
         assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "longer"])) == ["WRONG", "CORRECT"]
@@ -265,3 +258,58 @@ def test_a_function_of_the_prompt_is_refused(tmp_path):
     done = run(["-c", SCRIPT.format(guard="if True:")], tmp_path)
     assert done.returncode == 1
     assert "the prompt or a notebook, which other processes cannot import" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome", "reward"),
+    [
+        (True, Outcome.CORRECT, 1.0),
+        (False, Outcome.WRONG, 0.0),
+        (1, Outcome.CORRECT, 1.0),
+        (0.25, Outcome.WRONG, 0.25),
+        (Fraction(1, 2), Outcome.WRONG, 0.5),
+        (np.float32(0.5), Outcome.WRONG, 0.5),
+        (np.True_, Outcome.CORRECT, 1.0),
+        (np.False_, Outcome.WRONG, 0.0),
+        (np.int64(1), Outcome.CORRECT, 1.0),
+        (np.float16(0.25), Outcome.WRONG, 0.25),
+        (np.array(1.0), Outcome.CORRECT, 1.0),
+        (torch.tensor(True), Outcome.CORRECT, 1.0),
+        (torch.tensor(0.5), Outcome.WRONG, 0.5),
+        (Decimal("0.5"), Outcome.WRONG, 0.5),
+    ],
+)
+def test_bools_and_numbers_become_verdicts(value, outcome, reward):
+    verdict = as_verdict(value)
+    assert (verdict.outcome, verdict.reward) == (outcome, reward)
+    assert (verdict.reason == "") == (outcome is Outcome.CORRECT)
+
+
+def test_a_verdict_stays_and_a_wrong_one_without_a_reason_says_so():
+    verdict = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.5, reason="why")
+    assert as_verdict(verdict) is verdict
+    verdict = as_verdict(Verdict(outcome=Outcome.WRONG, reward=0.0))
+    assert verdict.reason == "the function returned WRONG without a reason"
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ((None, "1", [1], 1j, object(), np.array([1.0, 0.0]), np.str_("1"), np.complex64(1)),
+         TypeError, "a bool, a number in"),
+        ((-0.1, 1.1, float("nan"), float("inf"), 2, np.int64(2), np.float32("nan"), 10**400),
+         ValueError, "must lie in"),
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(values, error, words):
+    for value in values:
+        with pytest.raises(error, match=words):
+            as_verdict(value)
+
+
+def test_the_grader_gives_the_function_a_problem(user_module):
+    name = user_module("def f(r, p):\n    return (r, p.prompt, p.answer['a']) == ('r', ({},), 1)")
+    grader = make_function_grader({"path": f"{name}:f"})
+    request = {"response": "r", "problem_id": "p", "prompt": [{}], "answer": {"a": 1}}
+    assert grader(request, print) == ("CORRECT", 1.0, "")
+    assert grader(request | {"prompt": "text"}, print)[:2] == ("WRONG", 0.0)

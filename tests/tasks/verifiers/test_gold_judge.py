@@ -1,4 +1,3 @@
-import os
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -119,15 +118,6 @@ def test_a_gold_that_is_slow_in_one_worker_alone_is_good_for_all(sql, singers):
         assert set(counts) <= {Outcome.CORRECT, Outcome.TIMED_OUT}
 
 
-def test_another_state_of_the_database_is_another_verdict_on_the_gold(sql, singers, marks):
-    verifier = sql("always")
-    judged(verifier, singers, count=1)
-    tried = len(list(marks.iterdir()))
-    os.utime(singers, (1, 1))
-    judged(verifier, singers, count=1)
-    assert len(list(marks.iterdir())) == 2 * tried
-
-
 def test_what_is_wrong_with_a_gold_for_good_is_not_tried_again(singers):
     with SQLVerifier(databases=singers.parent, workers=2) as verifier:
         assert judged(verifier, singers, gold="SELECT x") == {Outcome.BAD_GOLD: 40}
@@ -160,6 +150,9 @@ def test_a_late_gold_is_tried_once_with_three_times_the_limit_before_the_others_
     assert pool.asked[1] == [{"n": 2, "gold_seconds": 6.0}]
     assert pool.asked[2] == [{"n": n, "gold_seconds": 6.0} for n in range(2)]
     assert [reply.value[0] for reply in replies] == ["CORRECT"] * 3
+    pool = ScriptedPool(needs=1.0)
+    GoldJudge(pool, seconds=2.0).run([{"n": 1}, {"n": 2}], ["a", "b"])
+    assert pool.asked == [[{"n": 1}, {"n": 2}]]
 
 
 def test_a_gold_that_is_late_twice_is_told_to_the_others_as_bad():
@@ -171,12 +164,6 @@ def test_a_gold_that_is_late_twice_is_told_to_the_others_as_bad():
             ["BAD_GOLD", 0.0, "the gold failed: killed"]
         ] * 3
     assert len([asked for asked in pool.asked for one in asked if "gold_seconds" in one]) == 1
-
-
-def test_what_no_gold_holds_up_is_asked_once():
-    pool = ScriptedPool(needs=1.0)
-    GoldJudge(pool, seconds=2.0).run([{"n": 1}, {"n": 2}], ["a", "b"])
-    assert pool.asked == [[{"n": 1}, {"n": 2}]]
 
 
 @pytest.fixture
@@ -198,7 +185,7 @@ def test_a_mathematical_gold_that_hangs_once_is_no_bad_gold_for_any_worker(math)
         verifier.judge([MathPair("y", r"\boxed{y+0}")] * 8)  # the first use of sympy takes a while
         pairs = [MathPair("x+1", rf"\boxed{{1+x+{n}}}") for n in (0, 0, 0, 1, 1, 1)]
         outcomes = [each.verdict.outcome for each in verifier.judge(pairs)]
-    assert outcomes == [Outcome.CORRECT] * 3 + [Outcome.WRONG] * 3
+    assert outcomes == ["CORRECT"] * 3 + ["WRONG"] * 3
 
 
 def test_a_mathematical_gold_that_always_hangs_is_bad_but_for_what_is_spelled_alike(math, marks):

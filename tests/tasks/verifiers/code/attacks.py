@@ -97,7 +97,7 @@ FORGED = by_name(
                 "        return 5 if 'assert add' in repr(each) else None",
             ),
             "memory searched": tried("assert 'assert add' in open('/proc/self/mem', 'rb').read(1)"),
-            "its argument emptied": "def add(a, b):\n    a.clear() if hasattr(a, 'clear') else 0\n    return a\n",
+            "its argument emptied": body("a.clear() if hasattr(a, 'clear') else 0", "return a"),
             "a name that cannot be called": "add = 5",
         },
         FAILED: {
@@ -376,7 +376,9 @@ SCRIPTS = by_name(
 HARMLESS = by_name(
     {
         RIGHT: {
-            "an exit handler": "import atexit\natexit.register(lambda: print(sum(map(int, input().split()))))",
+            "an exit handler": (
+                "import atexit\natexit.register(lambda: print(sum(map(int, input().split()))))"
+            ),
             "a daemon goes on": (
                 "import threading\ndef f():\n    while True: pass\n"
                 "threading.Thread(target=f, daemon=True).start()\nprint(5)"

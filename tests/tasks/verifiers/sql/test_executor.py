@@ -45,10 +45,6 @@ def test_bytes_infinity_null_and_broken_text_come_out_as_they_are(singers):
     assert rows["bad text"] == "\udcffA"
 
 
-
-
-
-
 def test_more_rows_than_allowed_are_over_the_limit(singers):
     sql = "SELECT 1 FROM singer a, singer b, singer c"  # 6 ** 3 = 216 rows
     assert len(run(singers, sql, rows=216).rows) == 216
@@ -93,8 +89,6 @@ def test_more_bytes_than_allowed_are_over_the_limit(singers):
     assert run(singers, sql, result_bytes=6197).outcome is Outcome.OVER_LIMIT
 
 
-
-
 def test_reading_views_json_and_windows_is_allowed(singers):
     connection = sqlite3.connect(singers)
     connection.execute("CREATE VIEW old AS SELECT * FROM singer WHERE age > 50")
@@ -111,8 +105,6 @@ def test_a_large_sort_stays_in_memory(singers, tmp_path, monkeypatch):
     many = ", ".join(f"singer s{i}" for i in range(6))
     assert len(run(singers, f"SELECT s0.name || s1.name AS x FROM {many} ORDER BY x").rows) == 6**6
     assert files(tmp_path) == before
-
-
 
 
 def test_a_wal_database_is_read_without_a_file_beside_it(tmp_path):
@@ -166,19 +158,10 @@ def test_an_unfinished_transaction_is_not_rolled_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "a?mode=rwc&x=.sqlite",
-        "a%00%2e.sqlite",
-        "file:a.sqlite",
-        "a'b\"c;d.sqlite",
-        "漢 字.sqlite",
-        "\udcff.sqlite",
-        "a\nb.sqlite",
-    ],
+    "name", ["a?mode=rwc&x=", "a%00%2e", "file:a", "a'b\"c;d", "漢 字", "\udcff", "a\nb"]
 )
 def test_a_name_is_only_a_name(tmp_path, name):
-    path = tmp_path / "folder # 1" / name
+    path = tmp_path / "folder # 1" / f"{name}.sqlite"
     path.parent.mkdir()
     assert run(path, "SELECT 1").outcome is Outcome.INVALID
     assert list(path.parent.iterdir()) == []

@@ -1,11 +1,9 @@
-from dataclasses import asdict
-
 import pytest
 
 from dph.records import Outcome
 from dph.tasks.verifiers.sql import handler as sql_grading
 from dph.tasks.verifiers.sql.executor import SQLFailure, SQLLimits
-from dph.tasks.verifiers.sql.handler import Gold, GoldCache, SQLGrader, make_sql_grader
+from dph.tasks.verifiers.sql.handler import Gold, GoldCache, SQLGrader
 from dph.tasks.verifiers.sql.rules import RULES, bird
 
 
@@ -88,11 +86,8 @@ def test_a_gold_that_cannot_be_run_is_a_bad_gold(grade, tmp_path):
 @pytest.mark.parametrize(
     ("rule", "outcome"),
     [
-        ("spider", "CORRECT"),
-        ("bird", "CORRECT"),
-        ("bird_soft_f1", "CORRECT"),
-        ("strict", "NO_ANSWER"),
-        ("cartesian", "NO_ANSWER"),
+        *((rule, "CORRECT") for rule in ("spider", "bird", "bird_soft_f1")),
+        *((rule, "NO_ANSWER") for rule in ("strict", "cartesian")),
     ],
 )
 def test_a_whole_answer_of_nothing_is_an_empty_result_where_the_official_tool_takes_it_for_one(
@@ -119,7 +114,7 @@ def test_comparing_many_rows_is_a_stage_of_its_own(grade, monkeypatch):
     assert grade(sql, f"{sql} LIMIT 5")[1] == []
 
 
-def test_the_cache_drops_the_least_recently_used_when_it_has_too_many():
+def test_the_cache_drops_the_least_recently_used_and_holds_no_more_bytes_than_it_may():
     cache = GoldCache(entries=2)
     keys = [("db", (0, 0), sql) for sql in "abc"]
     for key in keys[:2]:
@@ -127,9 +122,6 @@ def test_the_cache_drops_the_least_recently_used_when_it_has_too_many():
     cache.get(keys[0])
     cache.put(keys[2], SQLFailure(Outcome.INVALID, ""))
     assert [cache.get(key) is not None for key in keys] == [True, False, True]
-
-
-def test_the_cache_holds_no_more_bytes_than_it_may():
     cache = GoldCache(size=10)
     keys = [("db", (0, 0), sql) for sql in "abcd"]
     for key, size in zip(keys, (6, 4, 1, 11), strict=True):
@@ -147,15 +139,6 @@ def test_out_of_memory_in_the_comparison_is_over_the_limit(grade, monkeypatch):
     monkeypatch.setattr(bird, "frozenset", no_memory, raising=False)
     assert grade("SELECT 1", "SELECT 1")[0] == ["OVER_LIMIT", 0.0, "out of memory"]
     assert grade("SELECT 2", "SELECT 2")[0][0] == "BAD_GOLD"
-
-
-def test_the_factory_takes_the_limits_as_plain_data(monkeypatch, singers):
-    limited = []
-    monkeypatch.setattr(sql_grading, "limit_memory", limited.append)
-    grader = make_sql_grader(asdict(SQLLimits(rows=1)) | {"rule": "spider"})
-    request = {"database": str(singers), "gold": "SELECT 1", "sql": "SELECT 1 FROM singer"}
-    assert limited == [SQLLimits(rows=1)]
-    assert grader(request, lambda _: None)[0] == "OVER_LIMIT"
 
 
 def test_a_message_of_sqlite_is_one_short_line_whatever_the_statement_holds(grade):

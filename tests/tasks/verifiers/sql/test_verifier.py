@@ -52,12 +52,7 @@ def test_the_five_styles_of_the_right_answer_are_correct(verifier, singer_proble
 def test_only_a_correct_answer_has_a_reward_and_every_other_a_reason(verifier, singer_problem):
     responses = ["SELECT name FROM singer", "SELECT nope FROM singer", "hm", "SELECT zeroblob(1e9)"]
     verdicts = verifier.grade([singer_problem] * 4, responses)
-    assert outcomes(verdicts) == [
-        Outcome.WRONG,
-        Outcome.INVALID,
-        Outcome.NO_ANSWER,
-        Outcome.OVER_LIMIT,
-    ]
+    assert outcomes(verdicts) == ["WRONG", "INVALID", "NO_ANSWER", "OVER_LIMIT"]
     assert all(verdict.reward == 0.0 and verdict.reason for verdict in verdicts)
     assert verdicts[0].reason == "6 distinct rows, the gold has 4: ('singer 1') is too much"
     assert verdicts[1].reason == "no such column: nope"

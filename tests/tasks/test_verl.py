@@ -1,12 +1,16 @@
 import json
+import tracemalloc
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph.errors import DataError
+from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.tasks.verl import problem_of_row, verl_row
+from dph.tasks import load_problems, save_problems
+from dph.tasks.verl import problem_of_row, problems_to_verl, verl_row, verl_to_problems
 
 CHAT = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"})
 SQL = Problem(
@@ -89,6 +93,7 @@ def test_a_row_of_gsm8k_becomes_a_problem_that_keeps_all_the_rest():
         "reward_model": {"style": "rule"},
         "extra_info": GSM8K["extra_info"],
     }
+    assert back(GSM8K, ground_truth="gold_sql").answer["gold_sql"] == "4"
 
 
 @pytest.mark.parametrize(
@@ -126,10 +131,6 @@ def test_ids_come_from_extra_info_and_else_from_the_position(extra_info, number,
     assert back(row, position=12, number=number).problem_id == problem_id
 
 
-def test_the_ground_truth_may_get_another_name():
-    assert back(GSM8K, ground_truth="gold_sql").answer["gold_sql"] == "4"
-
-
 def test_a_problem_whose_own_field_is_called_verl_row_is_a_problem_like_any_other():
     for own in ("text", {"data_source": 3}, {"data_source": "x", "reward_model": "y"}):
         problem = Problem(problem_id="a", prompt="?", answer={"answer": "1", "verl_row": own})
@@ -141,10 +142,7 @@ def test_a_problem_whose_own_field_is_called_verl_row_is_a_problem_like_any_othe
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"reward_model": {"style": "rule", "ground_truth": "x"}},
-            "ground_truth differs",
-        ),
+        ({"reward_model": {"style": "rule", "ground_truth": "x"}}, "ground_truth differs"),
         ({"level": 3}, "level differs from extra_info.answer_json"),
         ({"extra_info": {"level": 3}}, "extra_info.level differs"),
         ({"extra_info": {"answer_json": "{"}}, "answer_json is not JSON"),
@@ -162,32 +160,19 @@ def test_a_changed_row_is_refused_by_the_name_of_what_changed(change, message):
         back(row | change)
 
 
-def test_a_prompt_may_be_rewritten_on_verls_side():
-    row = verl_row(SQL, index=0)
-    new = [{"role": "user", "content": "How many tigers?"}]
-    assert back(row | {"prompt": new}).prompt == "How many tigers?"
-    assert back(row | {"prompt": list(CHAT)}).prompt == CHAT
-
-
-def test_what_parquet_fills_with_null_is_no_change():
+def test_what_parquet_fills_with_null_or_verl_leaves_out_is_no_change():
     row = back(GSM8K | {"tools": [{"a": 1}], "none": {}})
     row = verl_row(row, index=0)
     row |= {"tools": [{"a": 1, "b": None}], "none": None, "other": None}
     assert back(row).problem_id == "openai/gsm8k/test/7"
-
-
-def test_fewer_columns_give_the_same_problem():
-    """What verl hands to reward functions is a part of a row."""
     problem = back(GSM8K)
     row = verl_row(problem, index=0)
     del row["ability"], row["reward_model"], row["extra_info"]["split"]
     assert back(row) == problem
-
-
-def test_not_a_number_is_like_itself():
-    problem = back(GSM8K | {"score": float("nan")})
-    again = back(verl_row(problem, index=0))
-    assert again.problem_id == problem.problem_id
+    row = verl_row(SQL, index=0)
+    new = [{"role": "user", "content": "How many tigers?"}]
+    assert back(row | {"prompt": new}).prompt == "How many tigers?"
+    assert back(row | {"prompt": list(CHAT)}).prompt == CHAT
 
 
 @pytest.mark.parametrize(
@@ -219,3 +204,143 @@ def test_a_malformed_row_is_refused_with_its_place(row, message):
 def test_a_problem_without_a_ground_truth_names_its_fields(answer, field, message):
     with pytest.raises(DataError, match=message):
         verl_row(Problem(problem_id="a", prompt="?", answer=answer), index=0, ground_truth=field)
+
+
+SAVED = [
+    Problem(problem_id="a", prompt="1 + 1?", answer={"answer": "2", "unit": None}),
+    Problem(
+        problem_id="b",
+        prompt=({"role": "user", "content": "2 + 2?"},),
+        answer={"answer": 4, "tags": ["é", {"x": 1.5}]},
+    ),
+    Problem(problem_id="c", prompt="lions?", answer={"gold_sql": "SELECT 1", "database": "d"}),
+]
+ROWS = [
+    {
+        "data_source": "openai/gsm8k",
+        "prompt": [{"role": "user", "content": f"{i} + {i}?"}],
+        "ability": "math",
+        "reward_model": {"style": "rule", "ground_truth": str(2 * i)},
+        "extra_info": {"split": "train", "index": i, "answer": "####", "question": f"{i}?"},
+    }
+    for i in range(3)
+]
+
+
+@pytest.fixture
+def jsonl(tmp_path):
+    save_problems(tmp_path / "p.jsonl", SAVED)
+    return tmp_path / "p.jsonl"
+
+
+@pytest.fixture
+def gsm8k(tmp_path):
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "train.parquet")
+    return tmp_path / "train.parquet"
+
+
+def test_problems_come_back_from_a_parquet_file_of_verls(jsonl, tmp_path):
+    seen = []
+    assert problems_to_verl(jsonl, tmp_path / "v" / "v.parquet", on_progress=seen.append) == 3
+    assert verl_to_problems(tmp_path / "v" / "v.parquet", tmp_path / "again.jsonl") == 3
+    assert load_problems(tmp_path / "again.jsonl") == SAVED
+    assert (tmp_path / "again.jsonl").read_bytes() == jsonl.read_bytes()
+    assert seen == [3]
+
+
+def test_rows_of_verls_come_back_with_all_their_columns(gsm8k, tmp_path):
+    verl_to_problems(gsm8k, tmp_path / "p.jsonl")
+    problems_to_verl(tmp_path / "p.jsonl", tmp_path / "again.parquet")
+    rows = pq.read_table(tmp_path / "again.parquet").to_pylist()
+    for row, original in zip(rows, ROWS, strict=True):
+        row["extra_info"] = {name: row["extra_info"][name] for name in original["extra_info"]}
+        assert row == original
+
+
+def test_the_columns_of_later_rows_are_there_too(tmp_path):
+    problems = [Problem(problem_id=str(i), prompt="?", answer={"answer": "1"}) for i in range(1500)]
+    late = json.loads(json.dumps(ROWS[0])) | {"level": 3}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [ROWS[1], late]))
+    verl_to_problems(path, tmp_path / "p.jsonl")
+    save_problems(tmp_path / "both.jsonl", problems + load_problems(tmp_path / "p.jsonl"))
+    problems_to_verl(tmp_path / "both.jsonl", tmp_path / "v.parquet", data_source="mixed")
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table["level"].to_pylist() == [None] * 1501 + [3]
+    assert set(table["data_source"].to_pylist()) == {"mixed"}
+    assert [row["index"] for row in table["extra_info"].to_pylist()][:1500] == list(range(1500))
+    verl_to_problems(tmp_path / "v.parquet", tmp_path / "again.jsonl")
+    assert load_problems(tmp_path / "again.jsonl") == load_problems(tmp_path / "both.jsonl")
+
+
+def test_half_a_surrogate_pair_survives_in_an_answer_and_is_refused_in_a_prompt(tmp_path):
+    path = tmp_path / "p.jsonl"
+    path.write_text(r'{"problem_id": "a", "prompt": "?", "answer": "1", "x": "\ud800"}' + "\n")
+    problems_to_verl(path, tmp_path / "v.parquet")
+    verl_to_problems(tmp_path / "v.parquet", tmp_path / "again.jsonl")
+    assert load_problems(tmp_path / "again.jsonl") == load_problems(path)
+    path.write_text(r'{"problem_id": "a", "prompt": "\ud800", "answer": "1"}' + "\n")
+    with pytest.raises(DataError, match="do not fit into one table"):
+        problems_to_verl(path, tmp_path / "v.parquet")
+
+
+def test_an_index_that_is_used_twice_is_refused_unless_rows_are_numbered(tmp_path):
+    pq.write_table(pa.Table.from_pylist([ROWS[0], ROWS[0]]), tmp_path / "v.parquet")
+    with pytest.raises(DataError, match=r"row 2: problem_id 'openai/gsm8k/train/0' was used"):
+        verl_to_problems(tmp_path / "v.parquet", tmp_path / "p.jsonl")
+    assert not (tmp_path / "p.jsonl").exists()
+    verl_to_problems(tmp_path / "v.parquet", tmp_path / "p.jsonl", number=True)
+    assert [p.problem_id for p in load_problems(tmp_path / "p.jsonl")] == [
+        "openai/gsm8k/train/0",
+        "openai/gsm8k/train/1",
+    ]
+
+
+def test_a_column_that_json_cannot_hold_is_refused_by_name(tmp_path):
+    pq.write_table(pa.Table.from_pylist([ROWS[0] | {"images": [b"png"]}]), tmp_path / "v.parquet")
+    with pytest.raises(DataError, match="row 1, images: JSON has no bytes"):
+        verl_to_problems(tmp_path / "v.parquet", tmp_path / "p.jsonl")
+
+
+@pytest.mark.parametrize("value", [2**70, {}])
+def test_values_without_a_common_type_leave_no_file(tmp_path, value):
+    rows = [ROWS[0] | {"level": 1}, ROWS[1] | {"level": value}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verl_to_problems(tmp_path / "rows.jsonl", tmp_path / "p.jsonl")
+    with pytest.raises(DataError, match=r"the rows of .*p\.jsonl do not fit into one table"):
+        problems_to_verl(tmp_path / "p.jsonl", tmp_path / "v.parquet")
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "p.jsonl"}
+
+
+def test_what_is_empty_or_cannot_be_written_is_refused(jsonl, gsm8k, tmp_path):
+    with pytest.raises(DataError, match=r"writes \.parquet, got"):
+        problems_to_verl(jsonl, tmp_path / "v.jsonl")
+    with pytest.raises(DataError, match=r"writes \.jsonl, got"):
+        verl_to_problems(gsm8k, tmp_path / "p.parquet")
+    with pytest.raises(DataError, match="is the input"):
+        problems_to_verl(gsm8k, gsm8k)
+    with pytest.raises(SettingsError, match="cannot become the field 'prompt'"):
+        verl_to_problems(gsm8k, tmp_path / "p.jsonl", ground_truth="prompt")
+    (tmp_path / "p.jsonl").write_text("\n")
+    with pytest.raises(DataError, match="holds no problems"):
+        problems_to_verl(tmp_path / "p.jsonl", tmp_path / "v.parquet")
+    with pytest.raises(DataError, match="holds no problems"):
+        verl_to_problems(tmp_path / "p.jsonl", tmp_path / "q.jsonl")
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
+    """64 rows of 8 kB, a few times over, and the ids: far from the 16 MB of the file."""
+    monkeypatch.setattr("dph.tasks.verl._ROWS", 64)
+    monkeypatch.setattr("dph._base.files.rows._BATCH_ROWS", 64)
+    path = tmp_path / "p.jsonl"
+    with path.open("w") as file:
+        for i in range(2000):
+            row = {"problem_id": str(i), "prompt": f"{i} " + "x" * 8000, "answer": "1"}
+            file.write(json.dumps(row) + "\n")
+    tracemalloc.start()
+    problems_to_verl(path, tmp_path / "v.parquet")
+    verl_to_problems(tmp_path / "v.parquet", tmp_path / "again.jsonl")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.25 * path.stat().st_size
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()

@@ -4,7 +4,8 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
-from dph.tasks.grading.rows import SQLRowGrader, answer_column, database_path
+from dph.tasks.grading.rows import MathRowGrader, SQLRowGrader, answer_column, database_path
+from dph.tasks.verifiers import MathVerifier
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +42,7 @@ def test_each_row_is_graded_on_its_own_database(grader, databases):
         {"db_id": "birds/birds.sqlite", "gold_sql": count, "pred_sql": "SELECT 2"},
         {"db_id": str(databases / "pets/pets.sqlite"), "gold_sql": count, "pred_sql": "SELECT 3"},
     ]
-    assert outcomes(grader, rows) == [
-        Outcome.CORRECT,
-        Outcome.WRONG,
-        Outcome.CORRECT,
-        Outcome.CORRECT,
-    ]
+    assert outcomes(grader, rows) == ["CORRECT", "WRONG", "CORRECT", "CORRECT"]
 
 
 @pytest.mark.parametrize(
@@ -80,10 +76,8 @@ def test_a_prediction_is_run_as_it_is_and_a_response_is_read_first(databases, gr
     assert outcomes(grader, [row]) == [Outcome.INVALID]
     with SQLRowGrader(databases=databases, answers="response") as reading:
         assert reading.required == ("db_id", "gold_sql", "response")
-        assert outcomes(reading, [row, row | {"response": "I do not know"}]) == [
-            Outcome.CORRECT,
-            Outcome.NO_ANSWER,
-        ]
+        rows = [row, row | {"response": "I do not know"}]
+        assert outcomes(reading, rows) == ["CORRECT", "NO_ANSWER"]
 
 
 def test_the_seconds_are_those_of_the_statement(databases):
@@ -97,20 +91,10 @@ def test_the_seconds_are_those_of_the_statement(databases):
     assert slow.verdict.outcome is Outcome.TIMED_OUT
 
 
-@pytest.mark.parametrize(
-    ("columns", "answers"),
-    [
-        (["pred_sql"], "pred_sql"),
-        (["response"], "response"),
-        (["response", "pred_sql"], "pred_sql"),
-        ([], "pred_sql"),
-    ],
-)
-def test_the_prediction_goes_before_the_response(columns, answers):
-    assert answer_column(columns) == answers
-
-
-def test_where_a_database_lies():
+def test_where_a_database_lies_and_that_the_prediction_goes_before_the_response():
+    assert [answer_column(each) for each in (["response"], ["response", "pred_sql"], [])] == [
+        *("response", "pred_sql", "pred_sql")
+    ]
     assert database_path("a") == "a/a.sqlite"
     assert database_path("a.b") == "a.b/a.b.sqlite"
     assert database_path("x/a.db") == "x/a.db"
@@ -122,12 +106,8 @@ def test_other_settings_are_another_job_and_workers_are_none(databases, tmp_path
             return made.settings
 
     assert settings() == settings(workers=2)
-    others = [
-        {"rule": "spider"},
-        {"answers": "response"},
-        {"timeout": 1.0},
-        {"databases": tmp_path},
-    ]
+    others = [{"rule": "spider"}, {"answers": "response"}, {"timeout": 1.0}]
+    others += [{"databases": tmp_path}]
     assert all(settings(**other) != settings() for other in others)
 
 
@@ -138,3 +118,31 @@ def test_settings_out_of_range_are_refused(databases, tmp_path):
         SQLRowGrader(databases=databases, workers=0)
     with pytest.raises(SettingsError, match="no SQL rule 'x'"):
         SQLRowGrader(databases=databases, rule="x")
+
+
+@pytest.fixture(scope="module")
+def math_grader():
+    pytest.importorskip("math_verify")
+    with MathRowGrader(verifier="math") as made:
+        yield made
+
+
+def test_rows_are_graded_in_order_and_what_is_no_text_is_told(math_grader):
+    rows = [
+        {"gold": "5", "response": r"\boxed{5}"},
+        {"gold": None, "response": r"\boxed{5}"},
+        {"gold": " ", "response": r"\boxed{5}"},
+        {"gold": True, "response": r"\boxed{5}"},
+        {"gold": 5, "response": r"\boxed{6}"},
+        {"gold": 0.5, "response": r"\boxed{\frac{1}{2}}"},
+        {"gold": "5", "response": None},
+        {"gold": "5"},
+    ]
+    outcomes = [graded.verdict.outcome for graded in math_grader.grade_rows(rows)]
+    assert outcomes == ["CORRECT", *["BAD_GOLD"] * 3, "WRONG", "CORRECT", *["NO_ANSWER"] * 2]
+    assert (math_grader.settings["name"], math_grader.settings["version"]) == (
+        "math",
+        MathVerifier.version,
+    )
+    assert math_grader.settings["settings"]["timeout"] == 5.0
+    assert math_grader.required == ("gold", "response")

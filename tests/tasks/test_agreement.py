@@ -1,13 +1,11 @@
-"""Answers compared by verifiers: classes are what the verifier's own equality says."""
-
 import sqlite3
 from itertools import permutations
 
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.agreement import VerifierComparer, compares, largest_class
+from dph.tasks.agreement import KeyComparer, VerifierComparer, compares, largest_class, plain_key
 from dph.tasks.verifiers import make_verifier
 
 PROBLEM = Problem(problem_id="p", prompt="?")
@@ -37,9 +35,6 @@ def test_statements_agree_when_they_return_the_same_rows(sql):
         "SELECT 'bo'",
     ]
     assert sql.classes([SQL], [answers]) == [(0, 0, 1, 0)]
-
-
-def test_what_does_not_run_and_what_says_nothing_has_no_class(sql):
     answers = [
         "SELECT nothing FROM nowhere",
         "I do not know.",
@@ -51,23 +46,17 @@ def test_what_does_not_run_and_what_says_nothing_has_no_class(sql):
         "SELECT 0",
     ]
     assert sql.classes([SQL], [answers]) == [(None,) * 6 + (0, 0)]
-
-
-def test_an_endless_statement_costs_its_own_answer_alone(sql):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) FROM n"
     assert sql.classes([SQL], [["SELECT 1", endless, "SELECT 1"]]) == [(0, None, 0)]
+    one, two = ["SELECT 1", "SELECT 2", "SELECT 1"], ["SELECT 2", "SELECT 2"]
+    alone = [sql.classes([SQL], [group])[0] for group in (one, two)]
+    assert sql.classes([SQL, SQL], [one, two]) == alone == [(0, 1, 0), (0, 0)]
 
 
 def test_a_missing_database_is_an_error_and_no_disagreement(sql):
     lost = Problem(problem_id="lost", prompt="?", answer={"database": "lost.sqlite"})
     with pytest.raises(DataError, match=r"answers to 'lost' cannot be compared: .*no database"):
         sql.classes([lost], [["SELECT 1"]])
-
-
-def test_the_classes_of_a_prompt_depend_on_its_own_answers_alone(sql):
-    one, two = ["SELECT 1", "SELECT 2", "SELECT 1"], ["SELECT 2", "SELECT 2"]
-    alone = [sql.classes([SQL], [group])[0] for group in (one, two)]
-    assert sql.classes([SQL, SQL], [one, two]) == alone == [(0, 1, 0), (0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +106,12 @@ def test_an_answer_is_of_the_class_of_the_first_that_it_equals():
             assert abs(int(answer) - int(representatives[number])) <= 1
 
 
-def test_equal_answers_are_graded_once():
+def test_equal_answers_are_graded_once_and_the_largest_class_is_the_first_of_equals():
     near = NearVerifier()
     VerifierComparer(near).classes([PROBLEM], [["1", "1", "5", "1", "5"]])
     assert near.graded == 3  # 1 and 5 against 1, then 5 against itself
+    assert largest_class((2, 0, 0, 1, 1, None)) == 0
+    assert largest_class((None, None)) is None
 
 
 def test_a_verifier_without_golds_of_answers_is_refused_by_name():
@@ -132,33 +123,51 @@ def test_a_verifier_without_golds_of_answers_is_refused_by_name():
         VerifierComparer(Own())
 
 
-def test_the_largest_class_is_the_first_of_equals():
-    assert largest_class((2, 0, 0, 1, 1, None)) == 0
-    assert largest_class((None, None)) is None
-
-
 def test_programs_agree_when_they_print_or_return_the_same_for_the_same_inputs():
     unlabelled = {"inputs": [[1, 2], [2, 2], [0, 5]], "entry_point": "f"}
     functions = Problem(problem_id="f", prompt="?", answer=unlabelled)
     scripts = Problem(problem_id="s", prompt="?", answer={"inputs": ["1", "2"]})
+    returning = [
+        "def f(a, b): return a + b",
+        "```python\nf = lambda a, b: sum((b, a))\n```",
+        "def f(a, b): return a * b",
+        "def f(a, b): return a / b - a / b if b < 5 else 1 // 0",
+        "I do not know.",
+        None,
+    ]
+    printing = ["print(int(input()) + 1)", "print(float(input()) + 1.0)", "print(input())", "1 / 0"]
     with make_verifier("code", timeout=20.0) as verifier:
         found = VerifierComparer(verifier).classes(
             [functions, scripts],
-            [
-                [
-                    "def f(a, b): return a + b",
-                    "```python\nf = lambda a, b: sum((b, a))\n```",
-                    "def f(a, b): return a * b",
-                    "def f(a, b): return a / b - a / b if b < 5 else 1 // 0",
-                    "I do not know.",
-                    None,
-                ],
-                [
-                    "print(int(input()) + 1)",
-                    "print(float(input()) + 1.0)",
-                    "print(input())",
-                    "1 / 0",
-                ],
-            ],
+            [returning, printing],
         )
     assert found == [(0, 0, 1, None, None, None), (0, 0, 1, None)]
+
+
+def test_answers_with_equal_keys_agree():
+    with KeyComparer("own_agreement:first_letter") as comparer:
+        answers = [["apple", "bear", "ant", "", None], ["b"]]
+        assert comparer.classes([PROBLEM, PROBLEM], answers) == [(0, 1, 0, None, None), (0,)]
+        assert comparer.identity["name"] == "own_agreement:first_letter"
+        assert len(comparer.identity["version"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [("broken", "failed on 2 of 2 answers"), ("no_key", "a key is text, a finite number")],
+)
+def test_a_function_that_cannot_do_it_is_an_error(function, message):
+    with (
+        KeyComparer(f"own_agreement:{function}") as comparer,
+        pytest.raises(VerifierError, match=message),
+    ):
+        comparer.classes([PROBLEM], [["a", "b"]])
+
+
+def test_keys_are_texts_numbers_and_lists_of_them_and_a_missing_function_is_refused():
+    with pytest.raises(SettingsError, match="cannot be used"):
+        KeyComparer("own_agreement:missing")
+    assert plain_key(("a", 1, [0.5, True])) == ["a", 1, [0.5, True]]
+    for wrong in (object(), float("nan"), {"a": 1}, [None]):
+        with pytest.raises(TypeError):
+            plain_key(wrong)

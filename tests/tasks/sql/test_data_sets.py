@@ -1,0 +1,184 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.tasks.sql.data_sets import (
+    load_bird,
+    load_spider,
+    published_rows,
+    read_schema_rows,
+    require_layout,
+    schemas_of,
+    to_questions,
+)
+from shared_data import shared_data
+from zoo import QUESTIONS, write_bird, write_spider
+
+
+def test_the_official_layout_of_spider(tmp_path):
+    source = load_spider(write_spider(tmp_path), "dev")
+    assert [(q.question, q.gold_sql) for q in source.questions] == QUESTIONS
+    assert source.questions[0].question_id == "spider-dev-0"
+    assert (source.databases, source.tables) == (tmp_path / "database", tmp_path / "tables.json")
+
+
+def test_the_other_training_questions_follow_those_of_spider(tmp_path):
+    source = load_spider(write_spider(tmp_path), "train")
+    assert [(q.question, q.gold_sql) for q in source.questions] == QUESTIONS
+    assert source.questions[3].question_id == "spider-train-3"
+    (tmp_path / "train_others.json").unlink()
+    assert len(load_spider(tmp_path, "train").questions) == 3
+
+
+def test_the_parquet_layout_keeps_the_original_positions():
+    source = load_spider(shared_data("spider"), "train")
+    assert len(source.questions) == 5477
+    assert len({question.question_id for question in source.questions}) == 5477
+    assert len(load_spider(shared_data("spider"), "dev").questions) == 1034
+
+
+def test_the_official_layout_of_bird(tmp_path):
+    source = load_bird(write_bird(tmp_path), "dev")
+    first = source.questions[0]
+    assert first.question_id == "bird-dev-10"
+    assert first.gold_sql == "SELECT count(*) FROM animal WHERE kind = 'lion'"
+    assert (first.evidence, first.difficulty) == ("lions are kind = 'lion'", "simple")
+    assert source.databases == tmp_path / "dev_databases"
+    assert source.tables == tmp_path / "dev_tables.json"
+
+
+def test_mini_dev_lies_beside_it(tmp_path):
+    source = load_bird(write_bird(tmp_path), "mini-dev")
+    assert [question.question_id for question in source.questions] == ["bird-mini-dev-10"]
+
+
+def test_the_parquet_layout_of_bird():
+    source = load_bird(shared_data("bird"), "dev")
+    assert len(source.questions) == 1534
+    assert source.databases is None
+    assert len(load_bird(shared_data("bird"), "mini-dev").questions) == 500
+    schemas = read_schema_rows(source.tables)
+    assert {question.db_id for question in source.questions} == set(schemas)
+    assert len(schemas) == 11
+
+
+def test_there_is_no_other_split(tmp_path):
+    with pytest.raises(SettingsError, match="mini-dev, got 'test'"):
+        load_bird(tmp_path, "test")
+    with pytest.raises(SettingsError, match=r"train, dev, got 'test'"):
+        load_spider(tmp_path, "test")
+
+
+COLUMNS = [
+    {
+        "db_id": "d",
+        "table": "t",
+        "position": 1,
+        "column": "a",
+        "type": "TEXT",
+        "primary_key": False,
+        "foreign_keys": '[{"target_table": "s", "target_column": null}]',
+        "description": None,
+        "value_samples": '["x", "y", "z"]',
+    },
+    {
+        "db_id": "d",
+        "table": "t",
+        "position": 0,
+        "column": "id",
+        "type": "INTEGER",
+        "primary_key": True,
+        "foreign_keys": None,
+        "description": "number",
+        "value_samples": None,
+    },
+    {"db_id": "d", "table": "sqlite_sequence"},
+]
+
+
+def test_a_schema_by_columns_has_keys_and_two_values(tmp_path):
+    path = tmp_path / "dev_schema.parquet"
+    pq.write_table(pa.Table.from_pylist(COLUMNS), path)
+    (table,) = read_schema_rows(path)["d"].tables
+    assert [column.name for column in table.columns] == ["id", "a"]
+    assert table.columns[1].values == ("x", "y")
+    assert table.primary_key == ("id",)
+    assert table.foreign_keys[0].target_column == "a"
+
+
+def test_a_table_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "dev_schema.parquet"
+    pq.write_table(pa.table({"db_id": ["d"]}), path)
+    with pytest.raises(DataError, match="not a table of columns"):
+        read_schema_rows(path)
+
+
+def test_schemas_come_from_json_or_parquet_or_not_at_all(tmp_path):
+    write_spider(tmp_path)
+    assert set(schemas_of(tmp_path / "tables.json")) == {"zoo"}
+    assert schemas_of(None) == {}
+    assert len(schemas_of(shared_data("bird") / "dev_schema.parquet")) == 11
+
+
+ROW = {"db_id": "zoo", "question": "How many?", "query": "SELECT 1"}
+
+
+def write_questions(tmp_path, rows):
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def questions(path):
+    return to_questions(path, prefix="p", gold_field="query", number_field="id")
+
+
+def test_ids_are_the_files_own_numbers_or_positions(tmp_path):
+    found = questions(write_questions(tmp_path, [ROW, ROW | {"id": 7}]))
+    assert [question.question_id for question in found] == ["p-0", "p-7"]
+
+
+@pytest.mark.parametrize("field", ["db_id", "question", "query"])
+@pytest.mark.parametrize("value", [None, "", " ", 3])
+def test_a_row_without_a_field_is_named(tmp_path, field, value):
+    path = write_questions(tmp_path, [ROW, ROW | {field: value}])
+    with pytest.raises(DataError, match=f"question 1: '{field}' must be text"):
+        questions(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([ROW | {"id": 3}, ROW | {"id": 3}], "question 1: id 3 was used before"),
+        ([ROW | {"db_id": "../zoo"}], "'db_id' must be the name of a database, got '../zoo'"),
+        ([ROW | {"evidence": 5}], "'evidence' must be text, got 5"),
+        ([], "does not hold a list of questions"),
+    ],
+)
+def test_what_would_fail_later_is_named_at_once(tmp_path, rows, message):
+    with pytest.raises(DataError, match=message):
+        questions(write_questions(tmp_path, rows))
+
+
+@pytest.mark.parametrize("evidence", [None, ""])
+def test_a_question_may_have_no_evidence(tmp_path, evidence):
+    (question,) = questions(write_questions(tmp_path, [ROW | {"evidence": evidence}]))
+    assert question.evidence == ""
+
+
+def test_what_holds_no_rows_is_refused(tmp_path):
+    with pytest.raises(DataError, match="list of questions"):
+        published_rows(write_questions(tmp_path, {"a": 1}))
+    (tmp_path / "dev.parquet").write_text("no")
+    with pytest.raises(DataError, match="not a parquet file"):
+        published_rows(tmp_path / "dev.parquet")
+
+
+def test_a_directory_of_another_layout_is_refused(tmp_path):
+    with pytest.raises(DataError, match="holds no questions: looked for a, b"):
+        require_layout(tmp_path, ("a", "b"), "questions")
+    with pytest.raises(DataError, match="there is no directory"):
+        require_layout(tmp_path / "gone", ("a",), "questions")
