@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-ARGUMENTS = """
---headless --no-sandbox --disable-gpu --disable-quic --no-first-run
---disable-background-networking --disable-component-update --disable-sync
-""".split()
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
 MISSING = "needs Playwright and a chromium (apt-get install chromium)"
 
 

@@ -203,12 +203,7 @@ def _mode(file):
 
 
 def _entry(path, data):
-    entry = {
-        "type": "file",
-        "path": path,
-        "size": len(data),
-        "oid": hashlib.sha1(data).hexdigest(),
-    }
+    entry = {"type": "file", "path": path, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
     if path.endswith(LARGE):
         digest = hashlib.sha256(data).hexdigest()
         entry["lfs"] = {"oid": digest, "size": len(data), "pointerSize": 134}

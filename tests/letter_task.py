@@ -42,10 +42,7 @@ class LetterVerifier:
 
     def grade(self, problems, responses):
         return [
-            Verdict(
-                outcome=Outcome.CORRECT if right else Outcome.WRONG,
-                reward=float(right),
-            )
+            Verdict(outcome=Outcome.CORRECT if right else Outcome.WRONG, reward=float(right))
             for p, r in zip(problems, responses, strict=True)
             for right in [grade(r, p)]
         ]
@@ -106,11 +103,7 @@ def make_draw(tokenizer):
             verifier=LetterVerifier(),
             encode=lambda problem: tuple(tokenizer.encode(problem.prompt)),
             parameters=SamplingParameters(
-                **{
-                    "max_tokens": 8,
-                    "stop_token_ids": (tokenizer.eos_token_id,),
-                    **parameters,
-                }
+                **{"max_tokens": 8, "stop_token_ids": (tokenizer.eos_token_id,), **parameters}
             ),
             style=style_of,
         )

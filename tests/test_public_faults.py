@@ -37,10 +37,7 @@ REFUSED_BY_NAME: dict[str, str] = dict.fromkeys(
 )
 """Cases that end otherwise than the file says, and how; the reason stands with each."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CASES, reason="needs the shared data"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CASES, reason="needs the shared data")]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])

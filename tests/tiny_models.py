@@ -59,10 +59,10 @@ MORE_FAMILIES = {
     "gpt_oss": (tf.GptOssConfig, tf.GptOssForCausalLM, GROUPED | EXPERTS | EIGHT),
     "mamba": (tf.MambaConfig, tf.MambaForCausalLM, {"hidden_size": 32, "num_hidden_layers": 2}),
 }
-PLAIN_FAMILIES = """
-llama llama_gqa qwen2 qwen3 mistral gemma gemma2 gemma2_capped gemma3 gpt2 gpt_neox mixtral
-granite
-""".split()
+PLAIN_FAMILIES = [
+    *("llama", "llama_gqa", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma2_capped"),
+    *("gemma3", "gpt2", "gpt_neox", "mixtral", "granite"),
+]
 """Plain causal attention in every layer: prompts can be shared."""
 
 

@@ -137,10 +137,7 @@ def test_programs_agree_when_they_print_or_return_the_same_for_the_same_inputs()
     ]
     printing = ["print(int(input()) + 1)", "print(float(input()) + 1.0)", "print(input())", "1 / 0"]
     with make_verifier("code", timeout=20.0) as verifier:
-        found = VerifierComparer(verifier).classes(
-            [functions, scripts],
-            [returning, printing],
-        )
+        found = VerifierComparer(verifier).classes([functions, scripts], [returning, printing])
     assert found == [(0, 0, 1, None, None, None), (0, 0, 1, None)]
 
 

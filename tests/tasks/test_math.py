@@ -3,13 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.tasks.math import (
-    BOXED_INSTRUCTION,
-    MATH_SETS,
-    load_math,
-    load_math_set,
-    math_prompt,
-)
+from dph.tasks.math import BOXED_INSTRUCTION, MATH_SETS, load_math, load_math_set, math_prompt
 from dph.tasks.verifiers.math.answer import last_boxes
 from shared_data import shared_data
 

@@ -9,7 +9,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.tasks import load_problems, problems_fingerprint, save_problems
+from dph.tasks import problems_fingerprint, save_problems
 from dph.tasks.problems import load_problems, malformed_rows, prompt_text, renamed
 
 CHAT = [{"role": "user", "content": "2 + 2?"}]

@@ -1,9 +1,12 @@
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
 
+from dph._processes.sandbox.source import whole_source
 from dph._processes.sandbox.supervisor import ProcessLimits, Sandbox, StepLimits
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
@@ -71,17 +74,10 @@ def test_a_program_finds_no_secret_in_its_environment(monkeypatch):
 
 # Each row: the program, the tests, and what comes of them.
 JUDGED = {
-    "a generator": ("def f():\n    yield 1\n    yield 2", "assert list(f()) == [1, 2]", "CORRECT"),
     "an endless generator": (
         "import itertools\ndef f(): return itertools.count()",
         "g = f()\nassert [next(g), next(g)] == [0, 1]",
         "CORRECT",
-    ),
-    "an object of its own": ("class N: pass\ndef f(): return N()", "assert str(f())", "WRONG"),
-    "changed and returned": (
-        "def f(x):\n    x.clear()\n    return x",
-        "x = [2, 1]\nassert f(x) == sorted(x)",
-        "WRONG",
     ),
     "an expected exception": (
         "def f(): raise KeyError('k')",
@@ -93,13 +89,7 @@ JUDGED = {
         "import pytest\nwith pytest.raises(Exception): f()",
         "WRONG",
     ),
-    "a coroutine": ("async def f(): return 5", "assert f() == 5", "WRONG"),
     "functions of tests": ("def f(x): return x", "def test_a():\n    assert f(1) == 2", "WRONG"),
-    "a module of its own making": (
-        "class math:\n    isclose = lambda *a: True\ndef f(): return 2",
-        "assert math.isclose(f(), 1)",
-        "WRONG",
-    ),
     "a name like a built-in": (
         "def f(): return 1\ndef len(x): return 9",
         "assert len([f()]) == 1",
@@ -107,7 +97,6 @@ JUDGED = {
     ),
     "tests that end": ("def f(): return 1", "raise SystemExit(0)", "BAD_GOLD"),
     "tests that end badly": ("def f(): return 1", "if f() != 2: raise SystemExit(1)", "WRONG"),
-    "tests that are no Python": ("def f(): return 1", "assert f( == 1", "BAD_GOLD"),
     "tests that compare keys": ("def f(): return {1: 2}", "assert f()[1] == 2", "CORRECT"),
 }
 
@@ -139,18 +128,6 @@ def test_calls_are_compared_as_json_and_methods_have_a_new_object_each(sandbox):
     found = judged(sandbox, source, [], calls=calls, entry_point="S.f")
     assert found.outcome is Outcome.WRONG
     assert "test 2 of 2: [5, 2, 2] was expected" in found.reason
-
-
-def test_the_setup_is_the_tasks_and_its_stub_never_counts(sandbox):
-    setup = "import math\ndef double(x): return 2 * x\ndef f(x): return double(x)\n"
-    tests = ["assert f(1) == double(math.floor(1.5))"]
-    assert judged(sandbox, "def f(x): return 2", tests, setup=setup).outcome is Outcome.CORRECT
-    assert judged(sandbox, "def double(x): return 0", tests, setup=setup).outcome is Outcome.INVALID
-    assert (
-        judged(sandbox, "def f(x): return 0\ndouble = f", tests, setup=setup).outcome
-        is Outcome.WRONG
-    )
-    assert judged(sandbox, "def f(x): return 2", tests, setup="1 / 0").outcome is Outcome.BAD_GOLD
 
 
 def test_a_step_that_takes_too_long_is_named(sandbox):
@@ -216,3 +193,60 @@ def test_a_reason_is_json_whatever_the_program_sends(sandbox):
     found = judged(sandbox, "def f(): return '\\ud800' * 5", ["assert f() == 1"])
     assert found.outcome is Outcome.WRONG
     assert json.loads(json.dumps(found.reason)) == found.reason
+
+
+LIMITED = """
+import resource
+from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
+apply_limits(ProcessLimits(memory_bytes=300_000_000), seconds=1.5, threads=None)
+for name in ("AS", "CPU", "FSIZE", "NOFILE", "CORE"):
+    print(*resource.getrlimit(getattr(resource, f"RLIMIT_{name}")))
+try:
+    bytearray(400_000_000)
+except MemoryError:
+    print("out of memory")
+"""
+
+
+def test_limits_are_hard_and_the_kernels():
+    out = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True
+    )
+    # 1.5 s of wall-clock time: 2 whole seconds of processor time, and 1 more.
+    limits = [f"{limit} {limit}" for limit in (300_000_000, 3, 16_000_000, 64, 0)]
+    assert out.stdout.splitlines() == [*limits, "out of memory"]
+
+
+PREFIX = "import math\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    '''Twice x.'''\n"
+
+
+def run(source, *arguments):
+    names = {}
+    exec(source, names)
+    return names["f"](*arguments)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "    return 2 * x\n",
+        "\n    return 2 * x\n\nprint(f(1))\nraise ValueError",
+        "    return 2 * x\n# that was it",
+        "    return 2 * x\n```\nso it is",
+        "    y = x\n\n    return y + x\n\ndef g(): return nothing()\n",
+        "def f(x):\n    return half(x) * math.floor(4)\n",
+        "def g(x):\n    return x * 2\n\nf = g\n",
+    ],
+)
+def test_an_answer_continues_its_prefix_or_follows_it(answer):
+    assert run(whole_source(answer, PREFIX, "f"), 3) == 6
+
+
+def test_the_stub_of_the_prefix_is_no_answer_and_without_one_the_answer_is_all():
+    names = {}
+    exec(whole_source("def g(x):\n    return x\n", PREFIX, "f"), names)
+    assert "f" not in names
+    assert names["half"](4) == 2
+    assert whole_source("  odd", "", "f") == "  odd"
+    assert run(whole_source("    return 5", "def f():\n", "f")) == 5
+    assert run(whole_source("def f(): return 5", "def f():\n", "f")) == 5

@@ -1,5 +1,8 @@
 import datetime
 import json
+import os
+import socket
+import threading
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from decimal import Decimal
@@ -11,7 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph._processes.sandbox.values import BadValueError, decode, encode
+from dph._processes.sandbox.judge import same_value
+from dph._processes.sandbox.supervisor import memory_file
+from dph._processes.sandbox.values import (
+    LARGEST_MESSAGE,
+    BadValueError,
+    Channel,
+    ChannelBrokenError,
+    ChannelClosedError,
+    decode,
+    encode,
+    read_document,
+)
 
 
 def no_reference(value):
@@ -28,19 +42,9 @@ def over(value):
 
 
 SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False),
-    st.complex_numbers(allow_nan=False),
-    st.text(),
-    st.binary(),
-    st.fractions(),
-    st.decimals(allow_nan=False),
-    st.datetimes(),
-    st.dates(),
-    st.times(),
-    st.timedeltas(),
+    *(st.none(), st.booleans(), st.integers(), st.text(), st.binary(), st.fractions()),
+    *(s(allow_nan=False) for s in (st.floats, st.complex_numbers, st.decimals)),
+    *(st.datetimes(), st.dates(), st.times(), st.timedeltas()),
 )
 HASHABLE = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=5)
 VALUES = st.recursive(
@@ -132,13 +136,13 @@ def test_a_container_of_the_library_comes_over_as_what_it_is(value):
     assert str(found) == str(value)
 
 
-def test_a_namedtuple_comes_over_as_a_tuple():
+def test_a_namedtuple_comes_over_as_a_tuple_and_types_of_python_as_themselves():
     assert over(Point(1, 2)) == (1, 2)
     assert type(over(Point(1, 2))) is tuple
-
-
-def test_types_of_python_come_over_as_themselves():
     assert over([int, list, type(None), Counter]) == [int, list, type(None), Counter]
+    found = over({"a": 1, "b": 1}.values())
+    assert list(found) == [1, 1]
+    assert found != [1, 1]
 
 
 def test_another_object_is_a_reference():
@@ -185,7 +189,70 @@ def test_a_value_that_holds_itself_is_too_deep():
         encode(value, no_reference)
 
 
-def test_values_of_a_dictionary_are_no_list():
-    found = over({"a": 1, "b": 1}.values())
-    assert list(found) == [1, 1]
-    assert found != [1, 1]
+class Always:
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("same", "pairs"),
+    [
+        (True, [(1, 1), (1, 1.0), (True, 1), ((1, [2, (3,)]), [1, [2, [3]]]), (None, None)]),
+        (True, [({1: "a", "b": (2,)}, {"1": "a", "b": [2]}), ("a", "a")]),
+        (False, [(1, "1"), ("1", 1), ([1], 1), ([1, 2], [2, 1]), ([1], [1, 1]), ({1}, [1])]),
+        (False, [({"a": 1}, {"a": 1, "b": 2}), ({1: 1, "1": 1}, {"1": 1}), (None, 0)]),
+        (False, [(float("nan"), float("nan")), (1 + 0j, 1), (b"a", "a"), ({}, [])]),
+        (False, [(Always(), 5), ([Always()], [5])]),  # which lie about their equality
+    ],
+)
+def test_what_json_cannot_tell_apart_is_the_same_and_nothing_else(same, pairs):
+    for value, expected in pairs:
+        assert bool(same_value(value, expected)) is same, (value, expected)
+
+
+@pytest.fixture
+def ends():
+    one, other = socket.socketpair()
+    with one, other:
+        yield one, other
+
+
+def test_messages_come_over_whole_and_in_order(ends):
+    one, other = (Channel(end.fileno()) for end in ends)
+    messages = [[], {"a": [None, 1.5, "\ud800"]}, "x" * 3_000_000]
+    thread = threading.Thread(target=lambda: [one.send(message) for message in messages])
+    thread.start()
+    assert [other.receive() for _ in messages] == messages
+    thread.join()
+
+
+def test_an_end_is_told_from_a_broken_message(ends):
+    one, other = ends
+    channel = Channel(other.fileno())
+    one.send((3).to_bytes(8, "little") + b"{]}")
+    with pytest.raises(ChannelBrokenError, match="no JSON"):
+        channel.receive()
+    one.send((LARGEST_MESSAGE + 1).to_bytes(8, "little"))
+    with pytest.raises(ChannelBrokenError, match="allowed"):
+        channel.receive()
+    one.send(b"\0\0\0")
+    one.close()
+    with pytest.raises(ChannelClosedError):
+        channel.receive()
+    with pytest.raises(ChannelClosedError):
+        channel.send("x")
+
+
+def test_a_message_that_is_too_long_is_not_sent(ends):
+    with pytest.raises(ChannelBrokenError, match="32000000 allowed"):
+        Channel(ends[0].fileno()).send("x" * LARGEST_MESSAGE)
+
+
+def test_a_document_is_read_from_a_descriptor_that_nobody_can_change():
+    descriptor = memory_file('{"a": "\ud800"}')
+    with pytest.raises(PermissionError):
+        os.write(descriptor, b"x")
+    assert read_document(descriptor) == {"a": "\ud800"}

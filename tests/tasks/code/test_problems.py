@@ -243,8 +243,7 @@ class Bomb:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [pickle.dumps(Bomb()), pickle.dumps(["a", "b"]), pickle.dumps(5), b"no pickle", b""],
+    "content", [pickle.dumps(Bomb()), pickle.dumps(["a", "b"]), pickle.dumps(5), b"no pickle", b""]
 )
 def test_a_pickle_that_is_more_than_a_text_is_refused_and_never_run(tmp_path, capsys, content):
     bad = base64.b64encode(zlib.compress(content)).decode()

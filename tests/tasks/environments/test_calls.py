@@ -50,7 +50,7 @@ def call(body):
         ("<think>" + call("{}") + "</think>" + call('{"name": "f"}'), [ToolCall("f")]),
         # Text of an argument that looks like the end of the call, or like another call.
         *(
-            (call('{"name": "f", "arguments": {"a": "%s"}}' % like), [ToolCall("f", {"a": like})])
+            (call(f'{{"name": "f", "arguments": {{"a": "{like}"}}}}'), [ToolCall("f", {"a": like})])
             for like in ("</tool_call>", "<tool_call>{}")
         ),
     ],

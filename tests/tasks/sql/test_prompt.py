@@ -6,7 +6,6 @@ from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
-from values_of_zoo import write_database
 
 from dph.errors import DataError
 from dph.tasks.sql.prompt import ExampleValues, SQLPrompts, overlap_share, sql_prompt

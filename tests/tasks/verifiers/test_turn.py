@@ -32,10 +32,7 @@ MARKS = [
     ("[THINK]", "[/THINK]"),
     ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
     ("<|channel>thought\n", "<channel|>"),
-    (
-        "<|channel|>analysis<|message|>",
-        "<|end|><|start|>assistant<|channel|>final<|message|>",
-    ),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     ("analysis", "assistantfinal"),
 ]
 ENDS = ["", "<|im_end|>", "<|im_end|>\n<|im_start|>user\n7", "<|endoftext|>8", "<|eot_id|>", "</s>"]

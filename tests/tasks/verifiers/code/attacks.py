@@ -173,9 +173,7 @@ RESOURCES = by_name(
             ),
             "a regex without end": body("import re", "re.match('(a+)+$', 'a' * 64 + 'b')"),
         },
-        f"{LATE} {OVER} {WRONG}": {
-            "a number without end": body("return 10 ** 10 ** 9"),
-        },
+        f"{LATE} {OVER} {WRONG}": {"a number without end": body("return 10 ** 10 ** 9")},
         OVER: {
             "a list": body("return [0] * 10 ** 10"),
             "bytes": body("return bytes(10 ** 11)"),
@@ -220,11 +218,9 @@ RESOURCES = by_name(
             "threads that go on": (
                 "import threading\ndef forever():\n    while True: pass\n"
                 "threading.Thread(target=forever).start()\ndef add(a, b): return a + b"
-            ),
+            )
         },
-        INVALID: {
-            "a crash at once": first("import ctypes", "ctypes.string_at(0)"),
-        },
+        INVALID: {"a crash at once": first("import ctypes", "ctypes.string_at(0)")},
     }
 )
 
@@ -302,7 +298,7 @@ FILES = by_name(
             "list the root": tried("os.listdir('/')"),
             "a disk": tried("open('/dev/vda', 'rb')"),
             "a terminal's input": tried("import fcntl; fcntl.ioctl(3, 0x5412, b'x')"),
-        },
+        }
     }
 )
 
@@ -316,7 +312,7 @@ NETWORK = by_name(
             "netlink": tried("import socket; socket.socket(socket.AF_NETLINK, 3)"),
             "datagrams": tried("import socket; socket.socketpair(type=socket.SOCK_DGRAM)"),
             "http": tried("import urllib.request as u; u.urlopen('http://127.0.0.1:1', timeout=1)"),
-        },
+        }
     }
 )
 
@@ -355,9 +351,7 @@ SCRIPTS = by_name(
             "the right one in words": "print('5 apples')",
             "reads on": "input(); input(); print(5)",
         },
-        f"{OVER} {LATE}": {
-            "prints too much": "while True: print('x' * 10 ** 6)",
-        },
+        f"{OVER} {LATE}": {"prints too much": "while True: print('x' * 10 ** 6)"},
         LATE: {
             "complains too much": "import sys\nwhile True: sys.stderr.write('x' * 10 ** 6)",
             "prints and goes on": "print(5, flush=True)\nwhile True: pass",
@@ -367,9 +361,7 @@ SCRIPTS = by_name(
                 "threading.Thread(target=f).start()\nprint(5)"
             ),
         },
-        f"{INVALID} {WRONG}": {
-            "exit 97": "print(5)\nimport os\nos._exit(97)",
-        },
+        f"{INVALID} {WRONG}": {"exit 97": "print(5)\nimport os\nos._exit(97)"},
     }
 )
 
@@ -395,7 +387,7 @@ HARMLESS = by_name(
                 "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 5\n"
                 "print(asyncio.run(f()))"
             ),
-        },
+        }
     }
 )
 """Scripts that do something odd and are right."""

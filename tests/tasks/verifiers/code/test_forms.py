@@ -26,7 +26,7 @@ REFUSED = {
     ],
     "a fixture: monkeypatch": ["def test_a(monkeypatch):\n    assert f(2) == 3"],
     "a decorator": [
-        "import functools\n@functools.cache\ndef right(x):\n    return 3\nassert f(2) == right(2)",
+        "import functools\n@functools.cache\ndef right(x):\n    return 3\nassert f(2) == right(2)"
     ],
     "pytest.skip": ["import pytest\ndef test_a():\n    pytest.skip('no')\n    assert f(2) == 3"],
     "pytest.mark.skip": ["import pytest\n@pytest.mark.skip\ndef test_a():\n    assert f(2) == 3"],
@@ -113,13 +113,11 @@ REFUSED = {
     "code that is made": ["assert eval('f(2)') == 3", "getattr(f, 'x')\nassert f(2) == 3"],
     "an end": ["if f(2) != 3:\n    exit(1)\nassert f(2) == 3"],
     "two functions of one name": [
-        "def test_a():\n    assert f(2) == 3\ndef test_a():\n    assert True",
+        "def test_a():\n    assert f(2) == 3\ndef test_a():\n    assert True"
     ],
     "a function under a condition": ["if True:\n    def test_a():\n        assert f(2) == 3"],
     "a name that is imported as another": ["from solution import f as g\nassert g(2) == 3"],
-    "a check of something else": [
-        "def check(g):\n    assert g(2) == 3\ncheck(lambda x: f(x))",
-    ],
+    "a check of something else": ["def check(g):\n    assert g(2) == 3\ncheck(lambda x: f(x))"],
 }
 """Names of forms, and tests of f."""
 UNKNOWN = {

@@ -10,7 +10,7 @@ from dph._processes.sandbox.remote import ProgramGoneError, RemoteProgram
 from dph._processes.sandbox.values import Channel
 from dph.tasks.verifiers.code.task import extract_program
 
-WORDS = r"""
+_WORDS = r"""
 "value" "raised" "function" "loaded" "failed" "verdict" "CORRECT" null true false 0 1 -1 5 1e999
 NaN [] {} "" "x" "\ud800" {"int":"0x5"} {"int":"-"} {"tuple":[1]} {"set":[[1]]} {"dict":[[1,2]]}
 {"dict":[[[],2]]} {"object":[1,"X",true]} {"object":[]} {"object":[[],1,2]} {"iterator":0}
@@ -18,7 +18,8 @@ NaN [] {} "" "x" "\ud800" {"int":"0x5"} {"int":"-"} {"tuple":[1]} {"set":[[1]]} 
 {"datetime":"2020"} {"array":["i",["x"]]} ["Exception"] ["MemoryError","Exception"]
 ["SystemExit","BaseException"] ["E"] [[]] {"a":1,"b":2} {"Fraction":["0x1","0x0"]}
 {"complex":[1]} {"frozenset":null} {"deque":[[]]} {"timedelta":[1,1,1]}
-""".split()
+"""
+WORDS = _WORDS.split()
 PLAIN = ["builtins", "collections", "decimal", "fractions", "datetime", "array"]
 PIECES = ["```", "~~~", "python\n", "\n", "def f(): pass", "    return 1", "<answer>", "</answer>"]
 PIECES += ["</think>", "`" * 500, " ", "\t", "\0", "\ud800", "\u2028", "x = 1", "class f", "é"]

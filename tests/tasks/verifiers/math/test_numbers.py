@@ -154,10 +154,7 @@ SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 VALUED = st.recursive(
     st.integers(0, 99).map(lambda number: (str(number), number)),
     lambda inner: st.builds(
-        lambda one, sign, other: (
-            f"({one[0]}{sign}{other[0]})",
-            SIGNS[sign](one[1], other[1]),
-        ),
+        lambda one, sign, other: (f"({one[0]}{sign}{other[0]})", SIGNS[sign](one[1], other[1])),
         inner,
         st.sampled_from("+-*"),
         inner,

@@ -141,9 +141,7 @@ def test_attacks_change_no_other_verdict_and_none_is_right(verifier, names, tmp_
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["tower"], pytest.param([*SLOW_ATTACKS], marks=pytest.mark.slow)],
-    ids=["one", "all"],
+    "names", [["tower"], pytest.param([*SLOW_ATTACKS], marks=pytest.mark.slow)], ids=["one", "all"]
 )
 def test_what_hangs_is_killed_and_says_so(verifier, names):
     outcomes = verdicts(verifier, [("x^2 + 7", SLOW_ATTACKS[name]) for name in names])
