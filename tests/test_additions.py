@@ -120,11 +120,8 @@ def verifier(tmp_path_factory):
     return copy
 
 
-def test_a_method_is_one_file_and_one_row(method):
+def test_a_method_is_one_file_and_one_row_which_a_recipe_names_and_sets(method):
     assert method.changed() == {"loss/objectives/advantages/relative.py", "recipe/advantages.py"}
-
-
-def test_a_recipe_names_the_method_and_sets_its_parameters(method):
     shown = method.dph("recipe", "show", "recipe.toml", "--set", "method=relative")
     assert re.search(r"objective\.advantage\.power = 1\.0", shown)
     words = ["--set", "method=relative", "--set", "objective.advantage.power=-1"]
@@ -132,6 +129,10 @@ def test_a_recipe_names_the_method_and_sets_its_parameters(method):
     assert "objective.advantage.power" in wrong
     assert "greater than or equal to 0, got -1" in wrong
     method.dph("recipe", "show", "recipe.toml", *words[:2], "--set", "train.engine=verl")
+    (line,) = method.lines("methods.md", "relative")
+    formula = "A = (r - mean) / mean^power, 0 where mean = 0"
+    said = [formula, "`objective.advantage.power`", "arXiv:0000.00000"]
+    assert line[1:] == [*said, "-", "-", "all", "rare successes", "not measured"]
 
 
 @pytest.mark.slow
@@ -155,13 +156,6 @@ def test_the_method_computes_its_formula_and_reports_know_it(method):
     advantages = [[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     strength = "objective.advantage.power"
     assert found == [advantages, "Relative 0.5", strength]
-
-
-def test_the_docs_have_a_line_of_the_method(method):
-    (line,) = method.lines("methods.md", "relative")
-    formula = "A = (r - mean) / mean^power, 0 where mean = 0"
-    said = [formula, "`objective.advantage.power`", "arXiv:0000.00000"]
-    assert line[1:] == [*said, "-", "-", "all", "rare successes", "not measured"]
 
 
 def test_a_penalty_is_a_method_by_its_row_too(tmp_path):
@@ -188,13 +182,10 @@ def test_a_penalty_is_a_method_by_its_row_too(tmp_path):
     )
 
 
-def test_a_verifier_is_one_folder_and_one_row(verifier):
+def test_a_verifier_is_one_folder_and_one_row_which_a_recipe_names_and_sets(verifier):
     folder = "tasks/verifiers/initials"
     files = {f"{folder}/__init__.py", f"{folder}/verifier.py"}
     assert verifier.changed() == {*files, "tasks/verifiers/table.py"}
-
-
-def test_a_recipe_names_the_verifier_and_sets_it_and_its_check_grades_a_row(verifier):
     words = ["recipe", "check", "recipe.toml", "--set", "data.verifier=initials"]
     assert "data.verifier" not in verifier.dph(*words, code=2)  # there is no model, and all else is
     wrong = verifier.dph(*words, "--set", "data.initials_letters=0", code=2)
@@ -203,6 +194,9 @@ def test_a_recipe_names_the_verifier_and_sets_it_and_its_check_grades_a_row(veri
     more = ["--set", "method=grpo", "--set", "train.engine=verl"]
     said = verifier.dph("recipe", "show", "recipe.toml", *words, *more, code=2)
     assert "data.initials_letters = 2 is not possible with train.engine = 'verl'" in said
+    (line,) = verifier.lines("guides/grading.md", "initials")
+    settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
+    assert line[1:] == ["the first letters of the response", settings, verb, "yes"]
 
 
 def test_a_file_is_graded_by_the_verifier_and_its_setting_is_an_option(verifier):
@@ -237,9 +231,3 @@ def test_the_verifier_compares_answers_without_a_gold_and_runs_from_before_go_on
         """
     )
     assert found == [[0, 0, 1, None], [False, True]]
-
-
-def test_the_docs_have_a_line_of_the_verifier(verifier):
-    (line,) = verifier.lines("guides/grading.md", "initials")
-    settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
-    assert line[1:] == ["the first letters of the response", settings, verb, "yes"]

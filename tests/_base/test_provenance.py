@@ -32,9 +32,6 @@ def test_a_checkout_is_at_its_commit_and_says_when_it_was_changed(tmp_path):
 
 def test_outside_a_checkout_it_is_not_known(tmp_path):
     assert commit_of(tmp_path) == UNKNOWN
-
-
-def test_the_package_itself_is_at_a_commit_or_says_that_it_is_not_known():
     hexadecimal = code_commit().removesuffix(CHANGED)
     assert hexadecimal == UNKNOWN or len(hexadecimal) == 40
 

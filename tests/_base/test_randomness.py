@@ -25,18 +25,12 @@ def test_a_longer_draw_only_adds_numbers_at_the_end(seed, problem_id, index, cou
     )
 
 
-def test_every_part_of_the_key_changes_the_numbers():
+def test_every_part_of_the_key_changes_the_numbers_and_names_are_not_glued_together():
     base = {"seed": 1, "problem_id": "a", "sample_index": 2}
     keys = [base, base | {"seed": 2}, base | {"problem_id": "b"}, base | {"sample_index": 1}]
     assert len({uniforms(**key, count=1)[0] for key in keys}) == len(keys)
-
-
-def test_names_are_not_glued_together():
     pairs = [("ab", "c"), ("a", "bc"), ("a", "b", "c"), ("1",), (1,), ()]
     assert len({generator(0, *names).random() for names in pairs}) == len(pairs)
-
-
-def test_samples_and_other_uses_do_not_share_numbers():
     sample = uniforms(seed=0, problem_id="a", sample_index=0, count=1)[0]
     assert generator(0, "a", 0).random() != sample
 

@@ -261,28 +261,20 @@ def test_a_function_of_the_prompt_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "outcome", "reward"),
+    ("outcome", "cases"),
     [
-        (True, Outcome.CORRECT, 1.0),
-        (False, Outcome.WRONG, 0.0),
-        (1, Outcome.CORRECT, 1.0),
-        (0.25, Outcome.WRONG, 0.25),
-        (Fraction(1, 2), Outcome.WRONG, 0.5),
-        (np.float32(0.5), Outcome.WRONG, 0.5),
-        (np.True_, Outcome.CORRECT, 1.0),
-        (np.False_, Outcome.WRONG, 0.0),
-        (np.int64(1), Outcome.CORRECT, 1.0),
-        (np.float16(0.25), Outcome.WRONG, 0.25),
-        (np.array(1.0), Outcome.CORRECT, 1.0),
-        (torch.tensor(True), Outcome.CORRECT, 1.0),
-        (torch.tensor(0.5), Outcome.WRONG, 0.5),
-        (Decimal("0.5"), Outcome.WRONG, 0.5),
+        (Outcome.CORRECT, [(True, 1.0), (1, 1.0), (np.True_, 1.0), (np.int64(1), 1.0)]),
+        (Outcome.CORRECT, [(np.array(1.0), 1.0), (torch.tensor(True), 1.0)]),
+        (Outcome.WRONG, [(False, 0.0), (0.25, 0.25), (Fraction(1, 2), 0.5)]),
+        (Outcome.WRONG, [(np.float32(0.5), 0.5), (np.False_, 0.0), (np.float16(0.25), 0.25)]),
+        (Outcome.WRONG, [(torch.tensor(0.5), 0.5), (Decimal("0.5"), 0.5)]),
     ],
 )
-def test_bools_and_numbers_become_verdicts(value, outcome, reward):
-    verdict = as_verdict(value)
-    assert (verdict.outcome, verdict.reward) == (outcome, reward)
-    assert (verdict.reason == "") == (outcome is Outcome.CORRECT)
+def test_bools_and_numbers_become_verdicts(outcome, cases):
+    for value, reward in cases:
+        verdict = as_verdict(value)
+        assert (verdict.outcome, verdict.reward) == (outcome, reward)
+        assert (verdict.reason == "") == (outcome is Outcome.CORRECT)
 
 
 def test_a_verdict_stays_and_a_wrong_one_without_a_reason_says_so():
