@@ -98,12 +98,9 @@ def problem(gold):
     return Problem(problem_id="p", prompt="?", answer={"answer": gold})
 
 
-def test_problems_are_graded_by_their_answer(verifier):
+def test_problems_are_graded_by_their_answer_and_one_without_is_an_error_that_names_it(verifier):
     graded = verifier.grade([problem("5"), problem(5), problem("x")], [r"\boxed{5}"] * 3)
     assert [verdict.reward for verdict in graded] == [1.0, 1.0, 0.0]
-
-
-def test_a_problem_without_an_answer_is_an_error_that_names_it(verifier):
     with pytest.raises(DataError, match="needs 'answer' in problem 'p'"):
         verifier.grade([Problem(problem_id="p", prompt="?", answer={})], ["5"])
 
@@ -192,75 +189,31 @@ def test_math_qwen_agrees_with_the_tool(every):
     assert len(missed) <= max(every > 1, 0.002 * len(rows))
 
 
-def spellings(number, rng):
-    """Some ways to write an integer over an integer."""
-    top, bottom = number
-    ways = [
-        rf"\frac{{{top}}}{{{bottom}}}",
-        f"{top}/{bottom}",
-        rf"\dfrac{{{2 * top}}}{{{2 * bottom}}}",
-    ]
-    if bottom == 1:
-        ways += [f"{top}", f"{top}.", f"{top}.0", rf"{top} \text{{ cm}}", f"x = {top}", rf"${top}$"]
-    return rng.choice(ways)
-
-
 # Each costs a parse by sympy: `make fuzz` tries them all.
 GENERATED = 10_000 if os.environ.get("DPH_FUZZ") == "full" else 500
 FEW = 100
 
 
 def fuzzed(rng):
-    """A gold, a response, and whether the response must not be right."""
-    kind = rng.random()
-    top, bottom = rng.randint(-999, 999), rng.choice([1, 1, 2, 3, 7, 10, 64])
-    top = top or 1
-    gold = rf"\frac{{{top}}}{{{bottom}}}" if bottom > 1 else str(top)
-    if kind < 0.4:
-        wrong = rng.choice(
-            [(100 * top, bottom), (top + bottom, bottom), (101 * top, 100 * bottom), (-top, bottom)]
-        )
-        return gold, rf"\boxed{{{spellings(wrong, rng)}}}", True
-    if kind < 0.6:
-        return gold, rf"\boxed{{{spellings((top, bottom), rng)}}}", False
+    """A gold that nothing equals, and a response of any characters."""
     letters = r"\{}$^_()[],.=+-*/!%&~ 0123456789xyie" + "\n\u221e\u00bd"
-    pieces = [
-        r"\frac",
-        r"\sqrt",
-        r"\boxed{",
-        "and",
-        "answer is ",
-        r"\text{",
-        r"\begin{pmatrix}",
-        r"\\",
-    ]
+    pieces = [r"\frac", r"\sqrt", r"\boxed{", "and", "answer is ", r"\text{", r"\\"]
     text = "".join(
-        rng.choice(pieces) if rng.random() < 0.15 else rng.choice(letters)
+        rng.choice([*pieces, r"\begin{pmatrix}"]) if rng.random() < 0.15 else rng.choice(letters)
         for _ in range(rng.randint(0, 40))
     )
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"q_{{{int(digest[:6], 16) + 10**7}}}", rf"\boxed{{{text}}}", True
+    return f"q_{{{int(digest[:6], 16) + 10**7}}}", rf"\boxed{{{text}}}"
 
 
 @pytest.mark.parametrize(
     ("seed", "count"),
     [(2, FEW), *(pytest.param(seed, GENERATED, marks=pytest.mark.slow) for seed in range(2))],
 )
-def test_generated_inputs_neither_crash_nor_pass_when_wrong(verifier, seed, count):
+def test_generated_inputs_neither_crash_nor_pass(verifier, seed, count):
     rng = random.Random(seed)
-    inputs = [fuzzed(rng) for _ in range(count)]
-    outcomes = verdicts(verifier, [pair[:2] for pair in inputs])
-    assert Outcome.CRASHED not in outcomes
-    if isinstance(verifier, MathQwenVerifier):  # it forgives a factor of 100, as it should
-        return
-    wrong = [
-        pair
-        for pair, outcome in zip(inputs, outcomes, strict=True)
-        if pair[2] and outcome == Outcome.CORRECT
-    ]
-    assert wrong == []
-    right = [outcome for pair, outcome in zip(inputs, outcomes, strict=True) if not pair[2]]
-    assert set(right) == {Outcome.CORRECT}
+    outcomes = set(verdicts(verifier, [fuzzed(rng) for _ in range(count)]))
+    assert not outcomes & {Outcome.CRASHED, Outcome.CORRECT}
 
 
 @SOME_AND_ALL
