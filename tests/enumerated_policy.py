@@ -33,7 +33,6 @@ def expected_gradient(advantages, groups, weights):
 
 
 def gradient_of(objective):
-    """The gradient of a function of the answers' probabilities with respect to the logits."""
     logits = torch.tensor(LOGITS, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(objective(logits.softmax(-1)), logits)
     return gradient
@@ -52,5 +51,4 @@ def mean_of_the_best(rewards, k):
 
 
 def all_binary_groups(n):
-    """Every group of n rewards of 0 or 1."""
     return torch.tensor(list(product((0.0, 1.0), repeat=n)), dtype=torch.float64)

@@ -33,7 +33,6 @@ def token_logprobs(logits):
 
 
 def text_logprobs(logits):
-    """The log-prob of each text."""
     return token_logprobs(logits)[0].sum(-1)
 
 

@@ -72,7 +72,6 @@ def scored(prompts, completions, *, acts=False):
 
 
 def flags(tokens):
-    """Of a trajectory: every third token is a tool's."""
     return tuple(place % 3 != 1 for place in range(len(tokens)))
 
 

@@ -30,7 +30,6 @@ class Program:
         return self._child.returncode
 
     def lines(self):
-        """What it prints, line by line."""
         for line in self.stdout:
             yield line.decode().rstrip("\n")
 

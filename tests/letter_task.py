@@ -61,8 +61,6 @@ def tokenizer():
 
 @pytest.fixture
 def make_model(tokenizer):
-    """A fresh tiny Llama; the same seed gives the same weights."""
-
     def make(seed=0, width=16):
         torch.manual_seed(seed)
         config = LlamaConfig(
@@ -95,8 +93,6 @@ def problems():
 
 @pytest.fixture
 def make_draw(tokenizer):
-    """The graded sampler of a model."""
-
     def make(model, **parameters):
         return GradedSampler(
             sampler=TorchSampler(model, tokenizer),

@@ -31,8 +31,6 @@ def example(name):
 
 
 class Copy:
-    """A copy of the package with its docs, and what was changed in it."""
-
     def __init__(self, place):
         self.place = place
         ignored = shutil.ignore_patterns("__pycache__")
@@ -52,7 +50,6 @@ class Copy:
         path.write_text(text, encoding="utf-8")
 
     def add_row(self, file, table, row):
-        """Put a row at the end of a table."""
         path = self.place / "src" / "dph" / file
         before, name, rest = path.read_text(encoding="utf-8").partition(f"\n{table}: ")
         inside, end, after = rest.partition("\n    }\n)\n")
@@ -60,7 +57,6 @@ class Copy:
         path.write_text(text, encoding="utf-8")
 
     def changed(self):
-        """The files of the package that are new or are not what they were."""
         files = {
             path.relative_to(self.place / "src" / "dph")
             for path in (self.place / "src" / "dph").rglob("*")
@@ -91,7 +87,6 @@ class Copy:
         return self.python("-m", "dph", *words, code=code)
 
     def answer(self, program):
-        """What the last line of a program says, as JSON."""
         return json.loads(self.python("-c", textwrap.dedent(program)).splitlines()[-1])
 
     def lines(self, page, about):

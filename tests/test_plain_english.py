@@ -96,23 +96,20 @@ def faults(path):
         yield from (f"{path.name}:{line}: {better}: {text[:90]!r}" for better in phrases_of(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "better"),
-    [
-        ("runs is no directory", "is not a"),
-        ("there is no directory runs", None),
-        ("it is shown beside the first", "next to, in addition to"),
-        ("What a run needs", "a noun phrase or an imperative first"),
-        ("What is the answer?", None),
-        ("name a function of your own", "your, user-defined"),
-        ("the reward has to be a number", "must"),
-        ("the reward must be a number", None),
-        ("data.train is not there: problems.jsonl", "does not exist, exists already, twice"),
-        ("what is there to compare?", None),
-    ],
-)
-def test_a_phrase_is_found_and_its_replacement_named(text, better):
-    assert phrases_of(text) == ([better] if better else [])
+def test_a_phrase_is_found_and_its_replacement_named():
+    for text, better in {
+        "runs is no directory": "is not a",
+        "there is no directory runs": None,
+        "it is shown beside the first": "next to, in addition to",
+        "What a run needs": "a noun phrase or an imperative first",
+        "What is the answer?": None,
+        "name a function of your own": "your, user-defined",
+        "the reward has to be a number": "must",
+        "the reward must be a number": None,
+        "data.train is not there: problems.jsonl": "does not exist, exists already, twice",
+        "what is there to compare?": None,
+    }.items():
+        assert phrases_of(text) == ([better] if better else [])
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)

@@ -94,7 +94,6 @@ def test_each_public_thing_says_what_it_is_and_every_error_is_public_and_drawn()
 
 
 def packages_of_others(code):
-    """Packages that are neither ours nor Python's and that a program loads, by name."""
     program = (
         f"import sys; before = set(sys.modules); {code};"
         "found = {name.split('.')[0] for name in set(sys.modules) - before};"

@@ -86,8 +86,6 @@ FORMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrong:
-    """Tests, a program that passes them, and one that must not."""
-
     tests: str
     right: str
     wrong: str
@@ -118,7 +116,6 @@ def wrong_programs(seed: int) -> Iterator[Wrong]:
 
 
 def _changed(source, given, expected, draw):
-    """What was changed and the program, None where no change shows."""
     if draw.random() < 0.25:
         lie = draw.choice(list(LIES))
         first = [each[0] for each in given]

@@ -48,7 +48,6 @@ SANITIZED = {
 
 
 def packed(cases):
-    """Private cases as LiveCodeBench publishes them."""
     return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(cases)))).decode()
 
 

@@ -257,7 +257,6 @@ assert s == ["a"]
 
 
 def planned(text):
-    """The tests as a plan."""
     return plan([text], ["<test 1>"], "", "", "f")
 
 

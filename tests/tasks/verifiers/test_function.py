@@ -158,20 +158,15 @@ def test_the_version_changes_with_the_file_of_the_function(tmp_path, monkeypatch
 
 
 def grade_long(response, problem):
-    """A function of this module, which is given as it is."""
     return len(response) > len(problem.answer["answer"])
 
 
 class Graders:
-    """A namespace of functions."""
-
     @staticmethod
     def never(response, problem):
-        """Nothing is right."""
         return not isinstance(response, str) and problem is not None
 
     def bound(self, response, problem):
-        """A method of an object."""
         return self.never(response, problem)
 
 

@@ -123,7 +123,6 @@ def test_the_block_that_defines_the_entry_point_comes_before_later_ones():
 
 
 def fenced(text, indentation, before="1. So:\n\n", mark="python"):
-    """A block whose fences and lines are indented."""
     lines = [f"```{mark}", *text.splitlines(), "```"]
     return before + "".join(f"{indentation}{line}\n" if line else "\n" for line in lines)
 
@@ -236,7 +235,6 @@ def message(draw):
 
 
 def types_in(value):
-    """All types in a value."""
     yield type(value)
     if isinstance(value, dict):
         value = [*value, *value.values()]

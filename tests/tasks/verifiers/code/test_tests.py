@@ -32,7 +32,6 @@ def judge():
 
 @pytest.fixture
 def outcome(judge):
-    """Outcome and reason of a program under tests."""
     return lambda tests, program, entry_point="": judge(
         {"tests": tests, "entry_point": entry_point}, program
     )
@@ -105,7 +104,6 @@ _AT_ONCE = 400
 
 @pytest.fixture(scope="module")
 def outcomes_of():
-    """Outcomes of programs under tests."""
     with make_verifier("code", workers=2, timeout=20.0) as verifier:
 
         def judge(pairs):
@@ -304,7 +302,6 @@ CHEATS = (
 
 @pytest.fixture(scope="module")
 def verdict_on():
-    """Verdict about a program under tests."""
     with make_verifier("code", workers=1, timeout=20.0) as verifier:
 
         def judge(tests, program, **more):

@@ -195,7 +195,6 @@ def pairs_of(table, task, folder):
 
 
 def files_of(folder):
-    """Every file, its mode and its hash."""
     return {
         path: (path.lstat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest())
         for path in folder.rglob("*")
@@ -204,7 +203,6 @@ def files_of(folder):
 
 
 def descendants(pid):
-    """All processes below one."""
     found = set(children_of(pid))
     for child in list(found):
         try:

@@ -23,7 +23,6 @@ INF = "inf"
 
 
 def plain(value, rng):
-    """A fraction or a whole number."""
     if value.denominator == 1:
         return grouped(value.numerator, rng)
     sign, top = "-" * (value < 0), abs(value.numerator)
@@ -121,7 +120,6 @@ def some_number(rng):
 
 
 def other_number(value, rng):
-    """A value near another one: the sign, one more, one digit, a hundredth."""
     if isinstance(value, tuple):
         a, b, d = value
         ways = [(a + 1, b, d), (a, -b, d), (a, b, 13), (a, b + 1 or Fraction(2), d), (-a, b, d)]
@@ -148,7 +146,6 @@ def exact_pair(rng):
 
 
 def exact(value, kind, rng):
-    """One of the values of ``exact_pair``."""
     if kind == "factorial":
         n = next(n for n in range(1, 2000) if factorial(n) == value.denominator)
         ways = [f"\\frac{{1}}{{{n}!}}", f"1/{n}!", f"\\frac{{{n + 1}}}{{{n + 1}!}}"]
@@ -215,7 +212,6 @@ def plain_end(value, rng):
 
 
 def several(values, left, right, rng):
-    """Values between brackets."""
     return left + ", ".join(comma_free(value, rng) for value in values) + right
 
 

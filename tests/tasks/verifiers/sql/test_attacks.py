@@ -189,7 +189,6 @@ def pair(database, sql):
 
 
 def state(folder):
-    """Every file and its hash."""
     return {
         path: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
         for path in folder.rglob("*")

@@ -27,7 +27,6 @@ two_tables = st.integers(1, 4).flatmap(lambda n: st.tuples(tables(n), tables(n))
 
 
 def shuffled(table):
-    """A table with its columns and rows in another order."""
     rows, _ = table
     orders = st.permutations(range(len(rows[0]))) if rows else st.just([])
     return st.tuples(st.just(rows), st.permutations(rows), orders).map(
