@@ -45,24 +45,12 @@ class Increment:
         return self.counter
 
 
-class IncrementTo:
+class IncrementTo(Increment):
     """TRL's second example: the data say what is asked for."""
 
     def reset(self, target, **kwargs) -> None:
         self.counter = 0
         self.target = target
-
-    def get_reward(self) -> float:
-        return float(self.counter == self.target)
-
-    def increment(self, step: int) -> int:
-        """Increment the internal counter.
-
-        Args:
-            step: Value to add to the counter.
-        """
-        self.counter += step
-        return self.counter
 
 
 class Coding:
@@ -80,9 +68,6 @@ class Coding:
 
         Args:
             code: The source to execute.
-
-        Returns:
-            The captured output.
         """
         self.said = code.removeprefix("print(").removesuffix(")")
         return self.said
@@ -104,9 +89,6 @@ class Game:
 
         Args:
             action: One of "up", "down", "left", "right".
-
-        Returns:
-            The observation after the move.
         """
         self.place += action == "right"
         return f"tile {self.place}"

@@ -153,30 +153,6 @@ def test_the_method_computes_its_formula_and_reports_know_it(method):
     assert found == [advantages, "Relative 0.5", strength]
 
 
-def test_a_penalty_is_a_method_by_its_row_too(tmp_path):
-    copy = Copy(tmp_path)
-    row = """
-        "wide": Term(
-            path="dph.loss.objectives.penalties:EntropyBonus",
-            summary="a bonus for wide distributions",
-            parameters=parameters(),
-            method=Method(
-                label="Wide",
-                formula="clip-higher - weight * H(pi)",
-                use="never",
-                settings={"objective": {"penalties": {"wide": {"kind": "wide", "weight": 0.1}}}},
-                strength="objective.penalties.wide.weight",
-            ),
-        ),
-    """
-    copy.add_row("recipe/terms.py", "PENALTIES", textwrap.dedent(row))
-    assert copy.changed() == {"recipe/terms.py"}
-    words = ["--set", "method=wide", "--set", "objective.penalties.wide.weight=0.2"]
-    assert 'objective.penalties.wide.kind = "wide"' in copy.dph(
-        "recipe", "show", "recipe.toml", *words
-    )
-
-
 def test_a_verifier_is_one_folder_and_one_row_which_a_recipe_names_and_sets(verifier):
     folder = "tasks/verifiers/initials"
     files = {f"{folder}/__init__.py", f"{folder}/verifier.py"}

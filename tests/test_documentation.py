@@ -15,7 +15,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from browser import needs_browser, open_browser, wait_until
 from dph.recipe.methods import METHOD_ROWS
 
 ROOT = Path(__file__).parents[1]
@@ -140,30 +139,6 @@ def test_the_text_for_language_models_has_a_sentence_of_every_page(tmp_path, mon
     for line in lines:
         assert re.fullmatch(r"\[[\w-]+\]\([\w-]+\.html\): [\w`\"(].*[.:?!]\"?\n?", line), line
         assert len(line) <= 400, line
-
-
-@needs_browser
-@pytest.mark.slow
-def test_a_search_works_in_pages_that_were_opened_from_disk(tmp_path):
-    """Browsers allow no worker there; the site brings a stand-in, which the theme looks for."""
-    worker = (ROOT / "website/iframe-worker.js").read_text(encoding="utf-8")
-    asks = """const worker = new Worker(new URL("worker.js", location));
-        worker.addEventListener("message", (event) => { document.title = event.data.found; });
-        worker.postMessage({ sought: "zebra" });"""
-    (tmp_path / "worker.js").write_text(
-        "addEventListener('message', ({ data }) => postMessage({ found: `${data.sought} found` }))"
-    )
-    (tmp_path / "page.html").write_text(
-        f"<body><script>{worker}</script><script>{asks}</script></body>"
-    )
-    with open_browser() as context:
-        page = context.new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        wait_until(page, "document.title === 'zebra found'")
-        assert page.evaluate("'IFrameWorker' in window")
-    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert re.search(r"^  - offline\b", settings, re.MULTILINE)
-    assert "polyfills: [assets/iframe-worker.js]" in settings
 
 
 INTERVAL = re.compile(r"[+-]?\d+\.\d ± \d+\.\d")

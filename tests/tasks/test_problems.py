@@ -1,6 +1,5 @@
 import datetime
 import decimal
-import gzip
 import json
 
 import pyarrow as pa
@@ -132,17 +131,6 @@ def test_dates_and_decimals_of_a_parquet_file_become_text(tmp_path):
     }
 
 
-@pytest.mark.parametrize("name", ["problems.jsonl.gz", "problems.csv", "problems.csv.gz"])
-def test_problems_are_read_from_csv_and_from_gzipped_files(tmp_path, name):
-    text = '{"problem_id": "a", "prompt": "1 + 1,\\n\\"how much\\"?", "answer": "2"}\n'
-    if ".csv" in name:
-        text = 'problem_id,prompt,answer\na,"1 + 1,\n""how much""?",2\n'
-    packed = gzip.compress(text.encode()) if name.endswith(".gz") else text.encode()
-    (tmp_path / name).write_bytes(packed)
-    (problem,) = load_problems(tmp_path / name)
-    assert problem == Problem(problem_id="a", prompt='1 + 1,\n"how much"?', answer={"answer": "2"})
-
-
 @pytest.mark.parametrize("name", ["problems.txt", "problems", "problems.json", "problems.gz"])
 def test_another_suffix_is_refused(tmp_path, name):
     with pytest.raises(
@@ -152,13 +140,6 @@ def test_another_suffix_is_refused(tmp_path, name):
     with pytest.raises(DataError, match=r"\.jsonl"):
         save_problems(tmp_path / name, PROBLEMS)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_a_missing_file_is_named(tmp_path, suffix):
-    path = tmp_path / f"none{suffix}"
-    with pytest.raises(DataError, match=f"there is no file {path}"):
-        load_problems(path)
 
 
 def test_an_unreadable_file_is_named(monkeypatch, jsonl):

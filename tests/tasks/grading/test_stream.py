@@ -117,21 +117,24 @@ def test_a_job_that_broke_goes_on_where_it_stopped(tmp_path, suffix):
     assert sum(summary.outcomes.values()) == 40
 
 
-@pytest.mark.parametrize("change", ["rule", "source", "chunk_rows"])
-def test_the_parts_of_another_job_are_refused(tmp_path, change):
+@pytest.fixture
+def broken(tmp_path):
+    """The source and target of a job of three chunks that broke in the last one."""
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     write(source, 12)
     with pytest.raises(RuntimeError):
         grade_file(source, target, grader=EvenIsRight(fail_at=11), chunk_rows=4)
+    return source, target
+
+
+@pytest.mark.parametrize("change", ["rule", "source", "chunk_rows"])
+def test_the_parts_of_another_job_are_refused(broken, change):
+    source, target = broken
     if change == "source":
         write(source, 13)
     rule, size = "odd" if change == "rule" else "even", 5 if change == "chunk_rows" else 4
-    words = {
-        "rule": "different grader",
-        "source": "different source",
-        "chunk_rows": "different chunk",
-    }
-    with pytest.raises(DataError, match=words[change]):
+    word = {"rule": "grader", "source": "source", "chunk_rows": "chunk"}[change]
+    with pytest.raises(DataError, match=f"different {word}"):
         grade_file(source, target, grader=EvenIsRight(rule), resume=True, chunk_rows=size)
 
 
@@ -163,16 +166,11 @@ def test_two_chunks_are_in_flight_and_no_more(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("in.txt", "n", r"must end in one of \.parquet, \.jsonl, \.jsonl\.gz, \.csv, \.csv\.gz"),
-        ("in.jsonl", None, "there is no file"),
         ("in.parquet", None, "there is no file"),
-        ("in.parquet", "rubbish", "not a parquet file"),
         ("in.jsonl", '{"n": 1}\n{"n": ', "line 2: not valid JSON"),
-        ("in.jsonl", '{"n": 1}\n\n[1]', r"line 3: a row is a JSON object, got \[1\]"),
         ("in.jsonl", '{"m": 1, "o": 2}', "no column 'n'; it has m, o"),
         ("in.jsonl", '{"n": 1, "reward": 2}', "already has the column 'reward'"),
         ("out.jsonl", '{"n": 1}', "a different file from the input"),
-        ("in.jsonl", "[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_file_that_cannot_be_graded_is_named(tmp_path, name, content, words):
@@ -226,12 +224,9 @@ def test_types_and_metadata_of_a_table_are_kept(tmp_path):
     assert found.schema.metadata[b"made by"] == b"me"
 
 
-def test_a_damaged_part_is_not_taken_for_a_whole_one(tmp_path):
-    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    write(source, 8)
-    with pytest.raises(RuntimeError):
-        grade_file(source, target, grader=EvenIsRight(fail_at=7), chunk_rows=4)
-    part = tmp_path / ".out.jsonl.parts" / "000000.jsonl"
+def test_a_damaged_part_is_not_taken_for_a_whole_one(broken):
+    source, target = broken
+    part = source.parent / ".out.jsonl.parts" / "000000.jsonl"
     part.write_text(part.read_text().splitlines(keepends=True)[0])
     with pytest.raises(DataError, match="has 1 rows, its chunk 4"):
         grade_file(source, target, grader=EvenIsRight(), chunk_rows=4, resume=True)
@@ -319,11 +314,16 @@ def test_a_verdict_that_only_a_later_row_has_is_not_lost(tmp_path):
     assert [row["reason"] for row in read(target)] == ["no", "", "no"]
 
 
-def test_a_column_that_is_there_twice_is_refused(tmp_path):
+def test_a_column_that_is_there_twice_and_text_that_is_not_utf_8_are_refused(tmp_path):
     source = tmp_path / "in.parquet"
     pq.write_table(pa.Table.from_arrays([pa.array([1])] * 3, names=["n", "x", "x"]), source)
     with pytest.raises(DataError, match="column 'x' more than once"):
         grade_file(source, tmp_path / "out.jsonl", grader=EvenIsRight())
+    offsets, data = pa.array([b"\xff"], pa.binary()).buffers()[1:]
+    text = pa.Array.from_buffers(pa.string(), 1, [None, offsets, data])
+    pq.write_table(pa.table({"n": [1], "text": text}), source)
+    with pytest.raises(DataError, match="not UTF-8"):
+        grade_file(source, tmp_path / "out.parquet", grader=EvenIsRight())
 
 
 def test_a_second_run_with_the_same_output_is_refused_and_does_no_harm(tmp_path):
@@ -359,15 +359,6 @@ def test_an_output_that_is_a_directory_stays_one(tmp_path):
     with pytest.raises(DataError, match="is a directory"):
         grade_file(source, target, grader=EvenIsRight())
     assert (target / "inside").is_dir()
-
-
-def test_text_of_a_table_that_is_not_utf_8_is_named(tmp_path):
-    source = tmp_path / "in.parquet"
-    offsets, data = pa.array([b"\xff"], pa.binary()).buffers()[1:]
-    text = pa.Array.from_buffers(pa.string(), 1, [None, offsets, data])
-    pq.write_table(pa.table({"n": [1], "text": text}), source)
-    with pytest.raises(DataError, match="not UTF-8"):
-        grade_file(source, tmp_path / "out.parquet", grader=EvenIsRight())
 
 
 class ByText(EvenIsRight):

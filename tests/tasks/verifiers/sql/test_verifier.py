@@ -96,18 +96,6 @@ def test_a_time_limit_is_a_positive_number(timeout):
         SQLVerifier(timeout=timeout)
 
 
-def test_the_rule_is_a_setting_and_part_of_the_version(singers, singer_problem):
-    response = (
-        "SELECT name FROM singer WHERE age > 20 UNION ALL SELECT name FROM singer WHERE age > 20"
-    )
-    for rule, outcome in [("bird", Outcome.CORRECT), ("strict", Outcome.WRONG)]:
-        with SQLVerifier(databases=singers.parent, rule=rule) as verifier:
-            assert verifier.version == f"3 ({rule})"
-            assert outcomes(verifier.grade([singer_problem], [response])) == [outcome]
-    with pytest.raises(SettingsError, match="no SQL rule 'none'"):
-        SQLVerifier(rule="none")
-
-
 def test_a_partial_reward_is_wrong(singers, singer_problem):
     with SQLVerifier(databases=singers.parent, rule="bird_soft_f1") as verifier:
         (verdict,) = verifier.grade([singer_problem], ["SELECT name, 1 FROM singer WHERE age > 20"])
