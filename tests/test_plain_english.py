@@ -34,12 +34,8 @@ FOUND = {better: re.compile(phrase, re.I | re.S) for better, phrase in PHRASES.i
 HEADLESS = re.compile(r"\A(?:what|who|whose|where|how|when|which)\b(?!.*\?)", re.I | re.S)
 
 DATA = (
-    "It has to pass these tests:",
-    "Here is a file of code:",
-    "left as it was",
-    "how many {} {}",
-    "whose {} has",
-    "how many are there of",
+    *("It has to pass these tests:", "Here is a file of code:", "left as it was", "how many {} {}"),
+    *("whose {} has", "how many are there of"),
 )
 """Prompts of models, questions of worlds and a key of a file: data, which stays."""
 

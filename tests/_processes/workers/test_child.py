@@ -38,12 +38,8 @@ def _no_processor_limit(monkeypatch):
 
 def test_each_request_is_answered_on_a_line_of_its_own(user_module):
     assert serve(f"{user_module(MODULE)}:make", {}, 2, "ab", None) == [
-        ["ready"],
-        ["stage", "working"],
-        ["ok", 4],
-        ["stage", "working"],
-        ["ok", "abab"],
-        ["stage", "working"],
+        *(["ready"], ["stage", "working"], ["ok", 4], ["stage", "working"]),
+        *(["ok", "abab"], ["stage", "working"]),
         ["error", "TypeError: unsupported operand type(s) for *: 'NoneType' and 'int'"],
     ]
 

@@ -102,20 +102,12 @@ HOSTILE = [
     "ATTACH 'other.sqlite' AS other",
     "PRAGMA database_list",
     "SELECT file FROM pragma_database_list()",
-    "DROP TABLE item",
-    "CREATE TEMP TABLE more (x)",
-    "VACUUM INTO 'copy.sqlite'",
-    "SELECT 1; DROP TABLE item",
-    "SELECT readfile('/etc/passwd')",
-    "SELECT gold_sql FROM item",
+    *("DROP TABLE item", "CREATE TEMP TABLE more (x)", "VACUUM INTO 'copy.sqlite'"),
+    *("SELECT 1; DROP TABLE item", "SELECT readfile('/etc/passwd')", "SELECT gold_sql FROM item"),
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
     "SELECT zeroblob(2000000000)",
     "SELECT " + "(" * 5000 + "1" + ")" * 5000,
-    ".read /etc/passwd",
-    "",
-    "SELECT 1 -- \x00 DROP",
-    "SELECT '\ud800'",
-    "../../../etc/passwd",
+    *(".read /etc/passwd", "", "SELECT 1 -- \x00 DROP", "SELECT '\ud800'", "../../../etc/passwd"),
 ]
 """A few of each kind: tests/tasks/verifiers/sql/test_attacks.py has all."""
 

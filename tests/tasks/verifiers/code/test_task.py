@@ -182,12 +182,8 @@ def test_a_fence_inside_a_program_neither_opens_nor_closes_a_block(indentation):
         ("a   = len\n", True),
         ("async  def a(): pass\n", True),
         ("@cache\ndef a(): pass\n", True),
-        ("\ufeffdef a(): pass\n", True),
-        ("a == 1\n", False),
-        ("a: nothing\nb = 1\n", False),
-        ("ab: int = 1\n", False),
-        ("from x import a\n", False),
-        ("def b():\n    a = 1\n", False),
+        *(("\ufeffdef a(): pass\n", True), ("a == 1\n", False), ("a: nothing\nb = 1\n", False)),
+        *(("ab: int = 1\n", False), ("from x import a\n", False), ("def b():\n    a = 1\n", False)),
     ],
 )
 def test_an_entry_point_is_defined_by_statements_that_bind_it(text, defines):
@@ -197,14 +193,9 @@ def test_an_entry_point_is_defined_by_statements_that_bind_it(text, defines):
 
 def test_hostile_texts_are_read_once():
     for text in (
-        "`" * 200_000,
-        "```python\n" * 50_000,
-        "~~~ \n" * 60_000,
-        "<answer>" * 50_000,
-        "```\n" + "'</think>" * 20_000,
-        "'<answer>'" * 20_000,
-        "    ```\n" * 30_000,
-        "> " * 100_000,
+        *("`" * 200_000, "```python\n" * 50_000, "~~~ \n" * 60_000, "<answer>" * 50_000),
+        *("```\n" + "'</think>" * 20_000, "'<answer>'" * 20_000),
+        *("    ```\n" * 30_000, "> " * 100_000),
         "1. a\n\n    ```\n    b\n    ```\n" * 9_000,
         "```\na:" + "\n b" * 80_000 + "```",
     ):

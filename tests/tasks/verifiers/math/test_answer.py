@@ -77,15 +77,9 @@ def test_letters_whose_lower_case_is_longer_do_not_shift_the_answer():
 @pytest.mark.parametrize(
     "mention",
     [
-        r"\boxed{}",
-        r"\boxed{ }",
-        r"\boxed{\,}",
-        r"\boxed{\ }",
-        r"\boxed{...}",
-        r"\boxed{\ldots}",
-        r"\boxed{\text{answer}}",
-        r"\boxed{\textbf{Your Answer}}",
-        r"\boxed{<final answer>}",
+        *(r"\boxed{}", r"\boxed{ }", r"\boxed{\,}", r"\boxed{\ }", r"\boxed{...}"),
+        *(r"\boxed{\ldots}", r"\boxed{\text{answer}}"),
+        *(r"\boxed{\textbf{Your Answer}}", r"\boxed{<final answer>}"),
         r"\boxed{\text{your answer here}}",
         r"\fbox{\square}",
         r"$\boxed{\text{ANSWER}}$.",
@@ -129,16 +123,8 @@ def test_the_first_line_of_gsm8k_counts_but_no_heading(response, answer):
 @pytest.mark.parametrize(
     ("text", "trimmed"),
     [
-        ("9.", "9"),
-        (" $9.$ ", "9"),
-        (r"\, 9 \,", "9"),
-        (r"\$5", r"\$5"),
-        ("5 percent", r"5\%"),
-        ("5%", r"5\%"),
-        ("5\\", "5"),
-        ("\u22125", "-5"),
-        (".5", ".5"),
-        ("...", ""),
+        *(("9.", "9"), (" $9.$ ", "9"), (r"\, 9 \,", "9"), (r"\$5", r"\$5"), ("5 percent", r"5\%")),
+        *(("5%", r"5\%"), ("5\\", "5"), ("\u22125", "-5"), (".5", ".5"), ("...", "")),
     ],
 )
 def test_an_answer_is_trimmed(text, trimmed):

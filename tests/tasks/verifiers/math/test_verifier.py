@@ -65,14 +65,7 @@ ATTACKS = {
     "many and": r"\boxed{1}" + " and " * 100_000 + r"\boxed{2}",
 }
 QUICK = (
-    "braces",
-    "decimals",
-    "code",
-    "bare code",
-    "not text",
-    "subclasses",
-    "infinity",
-    "percents",
+    *("braces", "decimals", "code", "bare code", "not text", "subclasses", "infinity", "percents"),
 )
 
 

@@ -200,37 +200,16 @@ def test_the_preamble_and_the_statement_are_parts_of_the_response(text):
 HOSTILE = (
     *("```", "```sql\n", "SELECT\n", "WITH a AS (", "with ", "with " + "a" * 99, "' ", ";("),
     *(
-        "~~~\n",
-        "<answer>",
-        "<answer>SELECT",
-        "<tool_call>{",
-        "your sql ",
-        "[" * 50,
-        "...",
-        "-- x\n",
+        *("~~~\n", "<answer>", "<answer>SELECT", "<tool_call>{", "your sql ", "[" * 50),
+        *("...", "-- x\n"),
     ),
     *(
-        "`select ",
-        "``with '",
-        "'```",
-        "select '```' ",
-        "`select [ ",
-        "''",
-        '"a',
-        "'a ",
-        "`select `a` ",
+        *("`select ", "``with '", "'```", "select '```' ", "`select [ ", "''", '"a'),
+        *("'a ", "`select `a` "),
     ),
     *(
-        '{"',
-        '{"a":',
-        '{"a":1}',
-        '"sql":"',
-        '"sql":"""',
-        '{"sql":"\\\\',
-        "'sql':'a",
-        "[{",
-        "a:\n",
-        "</",
+        *('{"', '{"a":', '{"a":1}', '"sql":"', '"sql":"""', '{"sql":"\\\\', "'sql':'a", "[{"),
+        *("a:\n", "</"),
     ),
 )
 
@@ -247,14 +226,8 @@ def test_hostile_responses_are_read_in_time_that_grows_with_their_length(piece):
 PLACEHOLDERS = [
     "-- Your SQL query",
     "-- your sql here\n/* only this */",
-    "...",
-    "…",
-    "<your SQL query here>",
-    "[Your SQL]",
-    "your query goes here",
-    "SELECT ...",
-    "SELECT ... FROM ...",
-    "INSERT YOUR SQL HERE",
+    *("...", "…", "<your SQL query here>", "[Your SQL]", "your query goes here", "SELECT ..."),
+    *("SELECT ... FROM ...", "INSERT YOUR SQL HERE"),
 ]
 
 

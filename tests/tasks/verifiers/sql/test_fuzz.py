@@ -31,12 +31,7 @@ VACUUM ' " ` [ ]
 """
 PIECES = [*WORDS.split(), "\0", "\ud800", "\ufffe", "é", "漢", "\u202e", "\t", "\r\n"]
 WRAPPINGS = [
-    "{}",
-    "```sql\n{}\n```",
-    "~~~\n{}\n~~~",
-    "```\n{}",
-    "<answer>{}</answer>",
-    "I think:\n{}\n",
+    *("{}", "```sql\n{}\n```", "~~~\n{}\n~~~", "```\n{}", "<answer>{}</answer>", "I think:\n{}\n"),
     '<tool_call>{{"sql": "{}"}}</tool_call>',
     "```sql\n-- Your SQL query\n```\n{}",
 ]
