@@ -2,7 +2,6 @@ import gzip
 import json
 import subprocess
 import sys
-import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -170,16 +169,6 @@ def test_a_piece_that_failed_is_not_there(tmp_path):
     with pytest.raises(RuntimeError, match="half way"):
         fail()
     assert [path.name for path in (tmp_path / "p").iterdir()] == ["job.json"]
-
-
-def test_threads_write_pieces_side_by_side(tmp_path):
-    store = parts(tmp_path / "p")
-    threads = [threading.Thread(target=put, args=(store, i, str(i))) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [store.path(i).read_text() for i in range(8)] == [str(i) for i in range(8)]
 
 
 def test_tables_come_back_and_a_damaged_one_is_made_again(tmp_path, caplog):

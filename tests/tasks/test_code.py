@@ -128,16 +128,15 @@ def test_objects_that_mbpps_setup_makes_of_the_programs_class_are_refused(tmp_pa
     assert outcome(verifier, made, made.solution) == "BAD_GOLD"
 
 
-def test_livecodebenchs_shape_for_programs_that_read_and_print(tmp_path, verifier):
+def test_livecodebenchs_shapes_for_programs_that_read_and_print_and_for_functions(
+    tmp_path, verifier
+):
     (made,) = load_code(write(tmp_path / "l.jsonl", STDIN), "livecodebench")
     assert made.problem.problem_id == "abc1_a"
     assert len(made.problem.answer["cases"]) == 2
     summed = "print(reduce(operator.add, map(int, input().split())))"
     assert outcome(verifier, made, summed) == "CORRECT"  # the usual imports stand before it
     assert outcome(verifier, made, "print(3)") == "WRONG"
-
-
-def test_livecodebenchs_shape_for_functions(tmp_path, verifier):
     (made,) = load_code(write(tmp_path / "l.jsonl", FUNCTIONAL), "livecodebench")
     assert made.problem.answer["entry_point"] == "Solution.pairs"
     assert FUNCTIONAL["starter_code"].rstrip() in made.problem.prompt

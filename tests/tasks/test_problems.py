@@ -142,17 +142,6 @@ def test_another_suffix_is_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unreadable_file_is_named(monkeypatch, jsonl):
-    path = jsonl(ROWS[0])
-
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(type(path), "open", refuse)
-    with pytest.raises(DataError, match=r"problems\.jsonl: Permission denied"):
-        load_problems(path)
-
-
 @pytest.mark.parametrize(
     ("answer", "words"), [({"prompt": 1}, "must not have the field"), ({"x": b"y"}, "is not JSON")]
 )

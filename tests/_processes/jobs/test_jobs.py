@@ -282,13 +282,6 @@ def test_a_zygote_that_is_killed_before_it_forks_starts_nothing_and_says_so(fork
     jobs.close()  # there is nothing to kill
 
 
-def test_a_child_that_is_killed_says_by_what(fork):
-    jobs = fork(SLEEPS)
-    jobs.start(Job("a", {"seconds": 600}))
-    os.kill(jobs._running["a"].pid, signal.SIGKILL)
-    assert "exited with code -9" in jobs.wait().error
-
-
 def test_a_task_takes_one_cpu_is_never_retried_and_is_cancelled_by_force():
     seen, ray = [], FakeRay()
     jobs = RayJobs(None, ray, seen.append)
@@ -348,11 +341,3 @@ def test_it_ends_once_the_other_is_gone():
     other.wait()
     assert process.wait(timeout=60) != 0
     process.stdout.close()
-
-
-def test_it_waits_for_nobody_where_nobody_is_named():
-    with waiting("") as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(1.5)
-        assert process.poll() is None
-        process.kill()

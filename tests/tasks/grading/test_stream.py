@@ -342,16 +342,6 @@ def test_a_second_run_with_the_same_output_is_refused_and_does_no_harm(tmp_path)
     assert sorted(tmp_path.iterdir()) == [source, target]
 
 
-def test_what_cannot_be_written_leaves_no_half_file(tmp_path):
-    source, target = tmp_path / "in.jsonl", tmp_path / "out.parquet"
-    source.write_text('{"n": 2, "text": "a"}\n{"n": 4, "text": ["a"]}\n')
-    with pytest.raises(DataError, match=r"write to a \.jsonl file"):
-        grade_file(source, target, grader=EvenIsRight(), chunk_rows=1)
-    left = {path.name for path in tmp_path.rglob("*")}
-    parts = {".out.parquet.parts", "000000.parquet", "000001.parquet", "job.json", ".lock"}
-    assert left == {"in.jsonl", *parts}
-
-
 def test_an_output_that_is_a_directory_stays_one(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     write(source, 3)

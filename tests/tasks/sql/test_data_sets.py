@@ -46,11 +46,18 @@ def test_the_other_training_questions_follow_those_of_spider(tmp_path):
     assert len(load_spider(tmp_path, "train").questions) == 3
 
 
-def test_the_parquet_layout_keeps_the_original_positions():
+def test_the_parquet_layouts_keep_positions_and_have_schemas():
     source = load_spider(shared_data("spider"), "train")
     assert len(source.questions) == 5477
     assert len({question.question_id for question in source.questions}) == 5477
     assert len(load_spider(shared_data("spider"), "dev").questions) == 1034
+    source = load_bird(shared_data("bird"), "dev")
+    assert len(source.questions) == 1534
+    assert source.databases is None
+    assert len(load_bird(shared_data("bird"), "mini-dev").questions) == 500
+    schemas = read_schema_rows(source.tables)
+    assert {question.db_id for question in source.questions} == set(schemas)
+    assert len(schemas) == 11
 
 
 def test_the_official_layout_of_bird(tmp_path):
@@ -66,16 +73,6 @@ def test_the_official_layout_of_bird(tmp_path):
 def test_mini_dev_lies_beside_it(tmp_path):
     source = load_bird(write_bird(tmp_path), "mini-dev")
     assert [question.question_id for question in source.questions] == ["bird-mini-dev-10"]
-
-
-def test_the_parquet_layout_of_bird():
-    source = load_bird(shared_data("bird"), "dev")
-    assert len(source.questions) == 1534
-    assert source.databases is None
-    assert len(load_bird(shared_data("bird"), "mini-dev").questions) == 500
-    schemas = read_schema_rows(source.tables)
-    assert {question.db_id for question in source.questions} == set(schemas)
-    assert len(schemas) == 11
 
 
 def test_there_is_no_other_split(tmp_path):
@@ -112,7 +109,7 @@ COLUMNS = [
 ]
 
 
-def test_a_schema_by_columns_has_keys_and_two_values(tmp_path):
+def test_a_schema_by_columns_has_keys_and_two_values_and_another_table_is_refused(tmp_path):
     path = tmp_path / "dev_schema.parquet"
     pq.write_table(pa.Table.from_pylist(COLUMNS), path)
     (table,) = read_schema_rows(path)["d"].tables
@@ -120,10 +117,6 @@ def test_a_schema_by_columns_has_keys_and_two_values(tmp_path):
     assert table.columns[1].values == ("x", "y")
     assert table.primary_key == ("id",)
     assert table.foreign_keys[0].target_column == "a"
-
-
-def test_a_table_of_something_else_is_refused(tmp_path):
-    path = tmp_path / "dev_schema.parquet"
     pq.write_table(pa.table({"db_id": ["d"]}), path)
     with pytest.raises(DataError, match="not a table of columns"):
         read_schema_rows(path)
@@ -152,6 +145,9 @@ def questions(path):
 def test_ids_are_the_files_own_numbers_or_positions(tmp_path):
     found = questions(write_questions(tmp_path, [ROW, ROW | {"id": 7}]))
     assert [question.question_id for question in found] == ["p-0", "p-7"]
+    for nothing in (None, ""):
+        (question,) = questions(write_questions(tmp_path, [ROW | {"evidence": nothing}]))
+        assert question.evidence == ""
 
 
 @pytest.mark.parametrize("field", ["db_id", "question", "query"])
@@ -176,21 +172,12 @@ def test_what_would_fail_later_is_named_at_once(tmp_path, rows, message):
         questions(write_questions(tmp_path, rows))
 
 
-@pytest.mark.parametrize("evidence", [None, ""])
-def test_a_question_may_have_no_evidence(tmp_path, evidence):
-    (question,) = questions(write_questions(tmp_path, [ROW | {"evidence": evidence}]))
-    assert question.evidence == ""
-
-
-def test_what_holds_no_rows_is_refused(tmp_path):
+def test_what_holds_no_rows_or_has_another_layout_is_refused(tmp_path):
     with pytest.raises(DataError, match="list of questions"):
         published_rows(write_questions(tmp_path, {"a": 1}))
     (tmp_path / "dev.parquet").write_text("no")
     with pytest.raises(DataError, match="not a parquet file"):
         published_rows(tmp_path / "dev.parquet")
-
-
-def test_a_directory_of_another_layout_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds no questions: looked for a, b"):
         require_layout(tmp_path, ("a", "b"), "questions")
     with pytest.raises(DataError, match="there is no directory"):

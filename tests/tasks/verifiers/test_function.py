@@ -242,14 +242,11 @@ def test_a_function_of_the_script_that_runs_is_found_by_the_scripts_name(tmp_pat
         assert done.stdout == "my_script:grade CORRECT\n", done.stderr
 
 
-def test_a_script_that_does_not_guard_what_it_runs_is_told_so_and_starts_no_chain(tmp_path):
+def test_a_script_that_guards_nothing_and_the_prompt_are_refused(tmp_path):
     (tmp_path / "my_script.py").write_text(SCRIPT.format(guard="if True:"))
     done = run(["my_script.py"], tmp_path)
     assert done.returncode == 1
     assert "if __name__ == '__main__':" in done.stderr
-
-
-def test_a_function_of_the_prompt_is_refused(tmp_path):
     done = run(["-c", SCRIPT.format(guard="if True:")], tmp_path)
     assert done.returncode == 1
     assert "the prompt or a notebook, which other processes cannot import" in done.stderr
@@ -272,13 +269,6 @@ def test_bools_and_numbers_become_verdicts(outcome, cases):
         assert (verdict.reason == "") == (outcome is Outcome.CORRECT)
 
 
-def test_a_verdict_stays_and_a_wrong_one_without_a_reason_says_so():
-    verdict = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.5, reason="why")
-    assert as_verdict(verdict) is verdict
-    verdict = as_verdict(Verdict(outcome=Outcome.WRONG, reward=0.0))
-    assert verdict.reason == "the function returned WRONG without a reason"
-
-
 @pytest.mark.parametrize(
     ("values", "error", "words"),
     [
@@ -294,9 +284,13 @@ def test_anything_else_is_refused(values, error, words):
             as_verdict(value)
 
 
-def test_the_grader_gives_the_function_a_problem(user_module):
+def test_the_grader_gives_the_function_a_problem_and_a_verdict_stays(user_module):
     name = user_module("def f(r, p):\n    return (r, p.prompt, p.answer['a']) == ('r', ({},), 1)")
     grader = make_function_grader({"path": f"{name}:f"})
     request = {"response": "r", "problem_id": "p", "prompt": [{}], "answer": {"a": 1}}
     assert grader(request, print) == ("CORRECT", 1.0, "")
     assert grader(request | {"prompt": "text"}, print)[:2] == ("WRONG", 0.0)
+    verdict = Verdict(outcome=Outcome.OVER_LIMIT, reward=0.5, reason="why")
+    assert as_verdict(verdict) is verdict
+    verdict = as_verdict(Verdict(outcome=Outcome.WRONG, reward=0.0))
+    assert verdict.reason == "the function returned WRONG without a reason"

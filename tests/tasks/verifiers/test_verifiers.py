@@ -34,13 +34,16 @@ def test_directories_may_be_named_by_text(tmp_path):
     make_verifier("sql", databases=str(tmp_path)).close()
 
 
-def test_a_function_itself_is_a_verifier_under_its_import_path(user_module):
+def test_a_function_itself_is_a_verifier_under_its_import_path_and_names_its_file(user_module):
     name = user_module("def f(r, p):\n    return r == 'a'")
     verifier = make_verifier(importlib.import_module(name).f)
     problem = Problem(problem_id="p", prompt="?")
     outcomes = [verdict.outcome for verdict in verifier.grade([problem] * 2, ["a", "b"])]
     assert (verifier.name, outcomes) == (f"{name}:f", [Outcome.CORRECT, Outcome.WRONG])
     verifier.close()
+    name = user_module("def f(r, p):\n    return True")
+    found = identity(f"{name}:f", timeout=3)
+    assert found["settings"] == {"timeout": 3.0, "source": f"{name}.py"}
 
 
 @pytest.mark.parametrize("given", [None, 5, ["sql"], lambda *_: True])
@@ -125,12 +128,6 @@ def test_the_rule_and_where_answers_are_looked_for_are_part_of_the_identity(tmp_
     assert identity("math") != identity("math", math_any_expression=False)
     with closing(SQLVerifier(sources=["bare"])) as one, closing(SQLVerifier()) as other:
         assert verifier_identity(one) != verifier_identity(other)
-
-
-def test_a_function_names_its_file_and_its_time_limit(user_module):
-    name = user_module("def f(r, p):\n    return True")
-    found = identity(f"{name}:f", timeout=3)
-    assert found["settings"] == {"timeout": 3.0, "source": f"{name}.py"}
 
 
 def test_another_content_of_the_databases_is_another_identity_and_another_place_is_not(

@@ -1,9 +1,7 @@
 """Tests of tasks: what checks nothing is refused, and no wrong program is right."""
 
-import importlib.util
 import os
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +9,8 @@ from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.code.handler import first_difference, same_output
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair
+from tasks.verifiers.code import weak_tests as weak
 from wrong_programs import FORMS, LIES, wrong_programs
-
-_SPEC = importlib.util.spec_from_file_location("weak", Path(__file__).with_name("weak_tests.py"))
-weak = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(weak)
 
 
 @pytest.fixture(scope="module")
@@ -64,23 +59,21 @@ def test_a_right_program_is_right_whatever_its_values(outcome, name):
     assert outcome(*weak.RIGHT[name]) == ("CORRECT", "")
 
 
-def test_a_helper_that_only_the_program_has_does_not_decide(outcome):
+def test_helpers_are_those_of_the_task_and_its_prefix(outcome, judge):
     program = "def f(a, b): return 0\ndef same(*a): return True"
     for test in weak.HELPERS:
         for entry_point in ("f", ""):
             assert outcome(test, program, entry_point)[0] == "BAD_GOLD", test
-
-
-def test_what_tests_import_is_loaded_once_for_all_programs(outcome):
-    program = "import sys\ndef f(): return 'num' + 'py' in sys.modules"
-    assert outcome("import numpy\nassert f() is True", program) == ("CORRECT", "")
-    assert outcome("assert f() is False", program) == ("CORRECT", "")
-
-
-def test_the_candidate_of_a_method_is_that_method_of_a_new_object(outcome):
+    prefix = "def twice(x):\n    return 2 * x\n\ndef f(x):\n    pass\n"
+    answer = {"tests": "assert f(3) == twice(3)", "entry_point": "f", "prefix": prefix}
+    assert judge(answer, "def f(x): return x + x")[0] == "CORRECT"
+    assert judge(answer, "def twice(x): return 0\ndef f(x): return 0")[0] == "WRONG"
     program = "class Solution:\n    def f(self, a, b): return a + b"
     assert outcome(weak.CHECK, program, "Solution.f") == ("CORRECT", "")
     assert outcome(weak.CHECK, program.replace("+", "-"), "Solution.f")[0] == "WRONG"
+    program = "import sys\ndef f(): return 'num' + 'py' in sys.modules"
+    assert outcome("import numpy\nassert f() is True", program) == ("CORRECT", "")
+    assert outcome("assert f() is False", program) == ("CORRECT", "")
 
 
 def test_programs_that_return_nothing_cannot_be_compared(judge):
@@ -88,13 +81,6 @@ def test_programs_that_return_nothing_cannot_be_compared(judge):
     answer = {"entry_point": "f", "same_as": sorts, "inputs": [[[2, 1]], [[3]]]}
     reason = "the other program returns nothing that could be compared"
     assert judge(answer, "def f(a): a[:] = sorted(a)") == ("BAD_GOLD", reason)
-
-
-def test_a_helper_of_the_prefix_is_the_tasks(judge):
-    prefix = "def twice(x):\n    return 2 * x\n\ndef f(x):\n    pass\n"
-    answer = {"tests": "assert f(3) == twice(3)", "entry_point": "f", "prefix": prefix}
-    assert judge(answer, "def f(x): return x + x")[0] == "CORRECT"
-    assert judge(answer, "def twice(x): return 0\ndef f(x): return 0")[0] == "WRONG"
 
 
 GENERATED = 20_000 if os.environ.get("DPH_FUZZ") == "full" else 400
@@ -325,7 +311,9 @@ def test_a_name_without_a_meaning_is_refused_for_every_program(verdict_on, tests
         assert found.reason.startswith(UNKNOWN[tests])
 
 
-def test_without_an_entry_point_one_name_alone_may_be_the_programs(verdict_on):
+def test_without_an_entry_point_one_name_alone_may_be_the_programs_and_a_setup_is_the_tasks(
+    verdict_on,
+):
     found = verdict_on("assert decode(encode('ab')) == 'ab'", CHEATS[0], entry_point="")
     assert found.reason.startswith("the tests call decode, encode: say by entry_point")
     found = verdict_on("def check(g):\n    assert g(2) == 3", CHEATS[0], entry_point="")
@@ -333,9 +321,6 @@ def test_without_an_entry_point_one_name_alone_may_be_the_programs(verdict_on):
     assert verdict_on(
         "def check(g):\n    assert g(2) == 3\ncheck(f)", CHEATS[0], entry_point=""
     ) == (verdict_on("assert f(2) == 3", CHEATS[0]))
-
-
-def test_a_setup_is_the_tasks_own(verdict_on):
     program = "def twice(x): return 0\ndef f(x): return 2 * x"
     setup = "def twice(x):\n    return x + x\n"
     assert verdict_on("assert f(2) == twice(2)", program, setup=setup).outcome.value == "CORRECT"

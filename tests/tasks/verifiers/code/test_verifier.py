@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import importlib.util
 import os
 import threading
 import time
@@ -16,6 +15,7 @@ from dph.tasks.verifiers import make_verifier, verifier_identity
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 from shared_data import SOME_AND_ALL
+from tasks.verifiers.code import attacks
 from worker_fixtures import children_of
 
 ADD = Problem(
@@ -167,10 +167,6 @@ def test_the_200_problems_solutions_are_right_and_their_mutants_are_not(verifier
         assert {judged.verdict.outcome for judged in verifier.judge(pairs)} == expected
 
 
-_SPEC = importlib.util.spec_from_file_location("attacks", Path(__file__).with_name("attacks.py"))
-attacks = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(attacks)
-
 ADD_TASK = parse_task(
     {"tests": ["assert add(2, 3) == 5", "assert add(-1, 1) == 0"], "entry_point": "add"}, "add"
 )
@@ -257,19 +253,11 @@ def test_an_attack_has_the_verdict_that_it_deserves(name, all_attacks):
 
 
 @pytest.mark.slow
-def test_the_programs_between_the_attacks_stay_right(all_attacks):
+def test_the_attacks_change_no_other_verdict_and_leave_no_file_and_no_process(all_attacks):
     assert all_attacks["good"] == {Outcome.CORRECT}
-
-
-@pytest.mark.slow
-def test_the_attacks_change_no_file_and_leave_none(all_attacks):
     before, after = all_attacks["files"]
     assert before == after
     assert all_attacks["marks"] == []
-
-
-@pytest.mark.slow
-def test_the_attacks_leave_no_process(all_attacks):
     # Of each sandbox: the process that waits for the first of its namespace, and that one. A worker
     # has one sandbox, and a second if a program named what is slow to load.
     assert all(running in (2, 4) for running in all_attacks["running"])
@@ -291,9 +279,15 @@ def test_a_few_attacks_in_short(tmp_path):
     assert files_of(tmp_path) == before
 
 
+without_a_part = pytest.mark.parametrize(
+    "part",
+    ["files", *(pytest.param(p, marks=pytest.mark.slow) for p in ("system calls", "namespaces"))],
+)
+
+
 # What stands between a program and a right verdict does not depend on the machine: without the
 # confinement's parts a program may do harm, but what it returns is compared elsewhere all the same.
-@pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
+@without_a_part
 def test_forged_verdicts_fail_without_a_part_of_the_confinement(part, tmp_path):
     pairs = pairs_of(attacks.FORGED, ADD_TASK, tmp_path)
     with CodeVerifier(workers=2, timeout=5.0, without=(part,)) as verifier:
@@ -304,20 +298,14 @@ def test_forged_verdicts_fail_without_a_part_of_the_confinement(part, tmp_path):
     assert good == {Outcome.CORRECT}
 
 
-@pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
+@without_a_part
 def test_no_file_and_no_network_is_reached_without_one_part(part, tmp_path):
-    reading = ("read", "list", "a disk") if part == "files" else ()
     table = {**attacks.FILES, **attacks.NETWORK, **attacks.PROCESSES}
+    left_out = ("read", "list", "a disk") if part == "files" else ()
     if part == "system calls":  # root's processes are bounded by the filter alone
         table = attacks.FILES
-    table = (
-        {name: each for name, each in table.items() if not name.startswith(reading)}
-        if reading
-        else table
-    )
-    if part == "system calls":
-        harmless = ("mode", "owner", "time", "attribute")  # another user cannot, root's could
-        table = {name: each for name, each in table.items() if name not in harmless}
+        left_out = ("mode", "owner", "time", "attribute")  # another user cannot, root's could
+    table = {name: each for name, each in table.items() if not name.startswith(left_out)}
     pairs = pairs_of(table, ADD_TASK, tmp_path)
     before = files_of(tmp_path)
     with CodeVerifier(workers=2, timeout=5.0, without=(part,)) as verifier:

@@ -34,11 +34,6 @@ def test_the_last_closed_boxes_count(response, parts):
     assert last_boxes(response) == parts
 
 
-def test_a_box_longer_than_an_answer_is_no_box():
-    assert last_boxes(r"\boxed{" + "9" * (LONGEST_ANSWER + 10) + "}") == ()
-    assert has_box(r"\boxed{9")
-
-
 @pytest.mark.parametrize(
     ("response", "answer"),
     [
@@ -56,21 +51,17 @@ def test_without_a_box_the_last_phrase_counts(response, answer):
     assert found.place is Place.PHRASE
 
 
-def test_phrases_are_a_setting():
+def test_phrases_are_a_setting_and_boxes_count_more():
     assert find_answer("it comes to 5", phrases=("it comes to",)).parts == ("5",)
     assert find_answer("the answer is 5", phrases=()) is None
     assert find_answer("the answer is ") is None
-
-
-def test_a_box_counts_more_than_a_phrase_unless_the_closing_sentence_follows_it():
+    assert last_boxes(r"\boxed{" + "9" * (LONGEST_ANSWER + 10) + "}") == ()
+    assert has_box(r"\boxed{9")
     assert find_answer(r"\boxed{1}. The answer is clear.").parts == ("1",)
     closing = r"\boxed{1}. The final answer is $2$. I hope it is correct."
     assert find_answer(closing).parts == ("$2$.",)
     boxed = r"The final answer is $\boxed{2}$. I hope it is correct."
     assert find_answer(boxed).place is Place.BOX
-
-
-def test_letters_whose_lower_case_is_longer_do_not_shift_the_answer():
     assert find_answer("\u0130\u0130\u0130 the answer is 5").parts == ("5",)
 
 

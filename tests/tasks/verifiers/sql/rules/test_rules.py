@@ -84,15 +84,12 @@ def test_a_reason_says_what_came_and_what_was_wanted(predicted, gold, reason):
     assert difference(predicted, gold) == reason
 
 
-def test_of_an_order_the_first_row_that_is_another_one_is_named():
+def test_of_an_order_long_rows_and_texts_the_first_difference_is_named():
     rows = [(1,), (2,), (3,)]
     assert difference([(1,), (3,), (2,)], rows, in_order=True) == (
         "another order: row 2: got (3), expected (2)"
     )
     assert difference([(1,), (2,), (4,)], rows, in_order=True) == ("row 3: got (4), expected (3)")
-
-
-def test_of_long_rows_and_texts_the_place_is_shown_where_they_differ():
     row = tuple(range(30))
     assert difference([(*row, "x")], [(*row, "y")]) == "column 31: got 'x', expected 'y'"
     text = "a" * 900
@@ -100,8 +97,6 @@ def test_of_long_rows_and_texts_the_place_is_shown_where_they_differ():
         f"column 1: got '...{'a' * 8}x{'a' * 15}...', expected '...{'a' * 8}y{'a' * 15}...'"
     )
 
-
-def test_rows_within_a_tolerance_are_not_named():
     def near(one, other):
         return abs(one[0] - other[0]) < 0.1
 
@@ -188,17 +183,14 @@ def test_birds_rule_is_equality_of_sets(predicted, gold):
     assert reward("bird", predicted, gold) == float(set(predicted) == set(gold))
 
 
-def test_birds_reason_counts_distinct_rows():
-    compared = BIRD.compare([(1,), (1,), (3,)], BIRD.keep([(1,)], ""))
-    assert compared.reason == "2 distinct rows, the gold has 1: (3) is too much"
-
-
 @given(numbers, numbers.map(lambda some: [row[:1] for row in some]))
 def test_a_soft_score_lies_between_0_and_1_and_a_result_agrees_with_itself(predicted, gold):
     assert 0.0 <= reward("bird_soft_f1", predicted, gold) <= 1.0
     assert reward("bird_soft_f1", predicted, predicted) == 1.0
 
 
-def test_rows_in_another_order_than_the_golds_earn_only_the_partial_credit():
+def test_orders_and_repeats_are_told():
+    compared = BIRD.compare([(1,), (1,), (3,)], BIRD.keep([(1,)], ""))
+    assert compared.reason == "2 distinct rows, the gold has 1: (3) is too much"
     assert reward("cartesian", [(2,), (1,)], [(1,), (2,)], "SELECT a FROM t ORDER BY a") == 0.8
     assert reward("cartesian", [(2,), (1,)], [(1,), (2,)]) == 1.0
