@@ -316,13 +316,16 @@ class NoReset:
     pass
 
 
-class NoTypes(HangsInReset):
-    def tool(self, text):
-        """Do it.
+def described(tool):
+    """A tool with a line about its argument."""
+    tool.__doc__ = "Do it.\n\nArgs:\n    text: Some.\n    texts: Some."
+    return tool
 
-        Args:
-            text: Some.
-        """
+
+class NoTypes(HangsInReset):
+    @described
+    def tool(self, text):
+        pass
 
 
 class NoDescription(HangsInReset):
@@ -336,30 +339,21 @@ class NoDocstring(HangsInReset):
 
 
 class OddType(HangsInReset):
+    @described
     def tool(self, text: object):
-        """Do it.
-
-        Args:
-            text: Some.
-        """
+        pass
 
 
 class AnyNumber(HangsInReset):
+    @described
     def tool(self, *texts: str):
-        """Do it.
-
-        Args:
-            texts: Some.
-        """
+        pass
 
 
 class ByPlaceAlone(HangsInReset):
+    @described
     def tool(self, text: str, /):
-        """Do it.
-
-        Args:
-            text: Some.
-        """
+        pass
 
 
 def not_a_class() -> None:

@@ -256,15 +256,12 @@ def test_the_rewards_of_the_math_example(shell, tmp_path):
     assert table_after("<!-- rewards: math -->") == expected
 
 
-def test_the_outcomes_of_the_code_example(shell, tmp_path):
+def test_the_outcomes_of_the_code_example_and_of_a_verifier_of_ones_own(shell, tmp_path):
     shell(example("code"))
     rows = (tmp_path / "graded-code.jsonl").read_text().splitlines()
     outcomes = [json.loads(row)["outcome"] for row in rows]
     said = re.search(r"The outcomes are (.*)\.\n", DOCUMENT.read_text())[1]
     assert outcomes == re.split(r", | and ", said)
-
-
-def test_the_example_of_a_verifier_of_ones_own(shell, tmp_path):
     assert "mean reward 0.5000" in shell(example("own"))
     with (tmp_path / "graded-own.csv").open(newline="") as file:
         assert [row["outcome"] for row in csv.DictReader(file)] == ["CORRECT", "WRONG"]

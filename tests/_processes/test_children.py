@@ -36,13 +36,9 @@ def start(tmp_path, monkeypatch):
         child.communicate()
 
 
-def test_a_child_imports_what_its_parent_can_and_has_no_other_environment(start):
+def test_a_child_imports_what_its_parent_can_and_ends_once_nobody_can_write_to_it(start):
     child = start()
     assert child.stdout.readline() == b"True None 45\n"
-
-
-def test_it_ends_once_nobody_can_write_to_it(start):
-    child = start()
     child.stdout.readline()
     child.stdin.write(b"what is not read yet does not count\n")
     child.stdin.close()
@@ -108,19 +104,19 @@ def forked(zygote, said, seconds=0.0, code=0):
     return pid
 
 
-def test_children_get_their_descriptors_and_end_by_themselves(zygote):
+def test_children_end_by_themselves_or_by_a_signal_and_the_zygote_when_nobody_can_ask(zygote):
     pids = [forked(zygote, "a", code=3), forked(zygote, "b")]
     assert len({zygote.process.pid, *pids}) == 3
     ends = [zygote.ask({"wait": pid, "seconds": 30})["status"] for pid in pids]
     assert ends == [3, 0]
     assert zygote.ask({"wait": pids[0], "seconds": 0})["status"] == 3  # however often it is asked
-
-
-def test_a_child_that_runs_has_no_status_and_one_that_was_killed_that_of_the_signal(zygote):
     pid = forked(zygote, "a", seconds=90)
     assert zygote.ask({"wait": pid, "seconds": 0.05})["status"] is None
     os.kill(pid, 9)
     assert zygote.ask({"wait": pid, "seconds": 30})["status"] == -9
+    forked(zygote, "a")
+    zygote.close(patience=30)
+    assert zygote.process.returncode == 0
 
 
 def test_a_zygote_that_is_gone_is_an_error_that_says_how_it_ended(zygote):
@@ -129,12 +125,6 @@ def test_a_zygote_that_is_gone_is_an_error_that_says_how_it_ended(zygote):
         zygote.ask({"wait": 1, "seconds": 0})
     zygote.close()
     zygote.close()
-
-
-def test_it_ends_by_itself_when_nobody_can_ask_any_more(zygote):
-    forked(zygote, "a")
-    zygote.close(patience=30)
-    assert zygote.process.returncode == 0
 
 
 def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one(zygote):

@@ -53,12 +53,6 @@ def test_statements_agree_when_they_return_the_same_rows(sql):
     assert sql.classes([SQL, SQL], [one, two]) == alone == [(0, 1, 0), (0, 0)]
 
 
-def test_a_missing_database_is_an_error_and_no_disagreement(sql):
-    lost = Problem(problem_id="lost", prompt="?", answer={"database": "lost.sqlite"})
-    with pytest.raises(DataError, match=r"answers to 'lost' cannot be compared: .*no database"):
-        sql.classes([lost], [["SELECT 1"]])
-
-
 @pytest.mark.parametrize(
     ("name", "answers", "classes"),
     [
@@ -114,13 +108,16 @@ def test_equal_answers_are_graded_once_and_the_largest_class_is_the_first_of_equ
     assert largest_class((None, None)) is None
 
 
-def test_a_verifier_without_golds_of_answers_is_refused_by_name():
+def test_a_verifier_without_golds_and_a_missing_database_are_refused_by_name(sql):
     class Own:
         name, version = "mine:grade", "1"
 
     assert not compares(Own())
     with pytest.raises(SettingsError, match="'mine:grade' cannot compare two answers"):
         VerifierComparer(Own())
+    lost = Problem(problem_id="lost", prompt="?", answer={"database": "lost.sqlite"})
+    with pytest.raises(DataError, match=r"answers to 'lost' cannot be compared: .*no database"):
+        sql.classes([lost], [["SELECT 1"]])
 
 
 def test_programs_agree_when_they_print_or_return_the_same_for_the_same_inputs():

@@ -46,12 +46,19 @@ def write(tmp_path):
     return to_file
 
 
-def test_any_file_with_problem_and_answer(write):
+def test_any_file_with_problem_and_answer_is_read_and_verls_own_rule_left_out(write):
     path = write({"problem": " 1+1? ", "answer": 2, "level": 1, "solution": "s", "x": None})
     (problem,) = load_math(path, name="own").problems
     assert problem.problem_id == "own-0"
     assert problem.prompt == math_prompt("1+1?") == "1+1?\n" + BOXED_INSTRUCTION
     assert problem.answer == {"answer": "2", "level": 1}
+    content = (
+        "Solve the following math problem step by step. The last line of your response should be "
+        "of the form Answer: $Answer (without quotes) where $Answer is the answer to the problem."
+        '\n\nq\n\nRemember to put your answer on its own line after "Answer:".'
+    )
+    path = write({"prompt": [{"role": "user", "content": content}], "answer": "1"})
+    assert load_math(path, name="own").problems[0].prompt == math_prompt("q")
 
 
 def test_a_solution_stands_in_for_the_answer_also_where_its_cell_is_empty(write):
@@ -86,11 +93,6 @@ def test_rows_without_an_answer_are_dropped_and_named_and_others_than_whole_numb
 def test_a_malformed_row_is_named(write, rows, message):
     with pytest.raises(DataError, match=message):
         load_math(write(*rows), name="own")
-
-
-def test_an_unknown_set_is_refused(tmp_path):
-    with pytest.raises(SettingsError, match=r"aime24, aime25, .*got 'aime26'"):
-        load_math_set(tmp_path, "aime26")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_a_row_without_a_gold_is_counted(write, answer, solution):
     assert [why for _, why in loaded.dropped] == ["no answer"]
 
 
-def test_other_columns_are_named(write):
+def test_other_columns_are_named_and_an_unknown_set_is_refused(write, tmp_path):
     path = write({"text": "q", "target": "5", "answer": "6"})
     (problem,) = load_math(path, name="own", question="text", answer="target").problems
     assert (problem.prompt, problem.answer) == (math_prompt("q"), {"answer": "5"})
@@ -164,13 +166,5 @@ def test_other_columns_are_named(write):
         load_math(path, name="own")
     loaded = load_math(write({"problem": "q", "target": "5"}), name="own")
     assert "no answer in the columns problem, target" in loaded.dropped[0][1]
-
-
-def test_the_prompt_of_verl_is_asked_without_its_own_rule_for_answers(write):
-    content = (
-        "Solve the following math problem step by step. The last line of your response should be "
-        "of the form Answer: $Answer (without quotes) where $Answer is the answer to the problem."
-        '\n\nq\n\nRemember to put your answer on its own line after "Answer:".'
-    )
-    path = write({"prompt": [{"role": "user", "content": content}], "answer": "1"})
-    assert load_math(path, name="own").problems[0].prompt == math_prompt("q")
+    with pytest.raises(SettingsError, match=r"aime24, aime25, .*got 'aime26'"):
+        load_math_set(tmp_path, "aime26")

@@ -73,13 +73,18 @@ def test_a_row_has_verls_columns_and_the_rest_of_the_answer_in_extra_info():
     }
 
 
-def test_messages_stay_messages_and_a_number_becomes_the_text_of_the_ground_truth():
+def test_messages_stay_messages_and_fields_called_as_ours_are_fields_like_any_other():
     problem = Problem(problem_id="a", prompt=CHAT, answer={"answer": 4, "n": 5})
     row = verl_row(problem, index=0, data_source="sums", ground_truth="n")
     assert row["prompt"] == list(CHAT)
     assert row["data_source"] == "sums"
     assert row["reward_model"]["ground_truth"] == "5"
     assert back(row) == problem
+    for own in ("text", {"data_source": 3}, {"data_source": "x", "reward_model": "y"}):
+        problem = Problem(problem_id="a", prompt="?", answer={"answer": "1", "verl_row": own})
+        row = verl_row(problem, index=0)
+        assert row["data_source"] == "dph"
+        assert back(row) == problem
 
 
 def test_a_row_of_gsm8k_becomes_a_problem_that_keeps_all_the_rest():
@@ -129,14 +134,6 @@ def test_a_row_of_verls_comes_back_with_every_column_and_two_more_trips_change_n
 def test_ids_come_from_extra_info_and_else_from_the_position(extra_info, number, problem_id):
     row = GSM8K | {"extra_info": extra_info}
     assert back(row, position=12, number=number).problem_id == problem_id
-
-
-def test_a_problem_whose_own_field_is_called_verl_row_is_a_problem_like_any_other():
-    for own in ("text", {"data_source": 3}, {"data_source": "x", "reward_model": "y"}):
-        problem = Problem(problem_id="a", prompt="?", answer={"answer": "1", "verl_row": own})
-        row = verl_row(problem, index=0)
-        assert row["data_source"] == "dph"
-        assert back(row) == problem
 
 
 @pytest.mark.parametrize(
@@ -284,7 +281,7 @@ def test_half_a_surrogate_pair_survives_in_an_answer_and_is_refused_in_a_prompt(
         problems_to_verl(path, tmp_path / "v.parquet")
 
 
-def test_an_index_that_is_used_twice_is_refused_unless_rows_are_numbered(tmp_path):
+def test_an_index_that_is_used_twice_and_a_column_that_json_cannot_hold_are_refused(tmp_path):
     pq.write_table(pa.Table.from_pylist([ROWS[0], ROWS[0]]), tmp_path / "v.parquet")
     with pytest.raises(DataError, match=r"row 2: problem_id 'openai/gsm8k/train/0' was used"):
         verl_to_problems(tmp_path / "v.parquet", tmp_path / "p.jsonl")
@@ -294,9 +291,6 @@ def test_an_index_that_is_used_twice_is_refused_unless_rows_are_numbered(tmp_pat
         "openai/gsm8k/train/0",
         "openai/gsm8k/train/1",
     ]
-
-
-def test_a_column_that_json_cannot_hold_is_refused_by_name(tmp_path):
     pq.write_table(pa.Table.from_pylist([ROWS[0] | {"images": [b"png"]}]), tmp_path / "v.parquet")
     with pytest.raises(DataError, match="row 1, images: JSON has no bytes"):
         verl_to_problems(tmp_path / "v.parquet", tmp_path / "p.jsonl")

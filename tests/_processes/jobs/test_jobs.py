@@ -297,7 +297,7 @@ def test_a_task_takes_one_cpu_is_never_retried_and_is_cancelled_by_force():
     assert ray.cancelled == [("ref-0", True)]
 
 
-def test_what_a_task_raises_is_the_reason():
+def test_what_a_task_raises_is_the_reason_and_without_ray_one_message_says_what_to_do(monkeypatch):
     def fail(_payload):
         raise RuntimeError("no\ndisk")
 
@@ -306,8 +306,6 @@ def test_what_a_task_raises_is_the_reason():
     jobs.start(Job("a", {}))
     assert jobs.wait().error == "RuntimeError: no disk"
 
-
-def test_without_ray_one_message_says_what_to_do(monkeypatch):
     def missing(name):
         raise ImportError(name)
 

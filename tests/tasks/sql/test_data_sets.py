@@ -31,19 +31,16 @@ from shared_data import shared_data
 from zoo import QUESTIONS, write_bird, write_database, write_spider
 
 
-def test_the_official_layout_of_spider(tmp_path):
-    source = load_spider(write_spider(tmp_path), "dev")
-    assert [(q.question, q.gold_sql) for q in source.questions] == QUESTIONS
-    assert source.questions[0].question_id == "spider-dev-0"
-    assert (source.databases, source.tables) == (tmp_path / "database", tmp_path / "tables.json")
-
-
-def test_the_other_training_questions_follow_those_of_spider(tmp_path):
+def test_the_official_layout_of_spider_with_its_other_training_questions(tmp_path):
     source = load_spider(write_spider(tmp_path), "train")
     assert [(q.question, q.gold_sql) for q in source.questions] == QUESTIONS
     assert source.questions[3].question_id == "spider-train-3"
     (tmp_path / "train_others.json").unlink()
     assert len(load_spider(tmp_path, "train").questions) == 3
+    dev = load_spider(tmp_path, "dev")
+    assert [(q.question, q.gold_sql) for q in dev.questions] == QUESTIONS
+    assert dev.questions[0].question_id == "spider-dev-0"
+    assert (dev.databases, dev.tables) == (tmp_path / "database", tmp_path / "tables.json")
 
 
 def test_the_parquet_layouts_keep_positions_and_have_schemas():
@@ -68,10 +65,7 @@ def test_the_official_layout_of_bird(tmp_path):
     assert (first.evidence, first.difficulty) == ("lions are kind = 'lion'", "simple")
     assert source.databases == tmp_path / "dev_databases"
     assert source.tables == tmp_path / "dev_tables.json"
-
-
-def test_mini_dev_lies_beside_it(tmp_path):
-    source = load_bird(write_bird(tmp_path), "mini-dev")
+    source = load_bird(tmp_path, "mini-dev")
     assert [question.question_id for question in source.questions] == ["bird-mini-dev-10"]
 
 

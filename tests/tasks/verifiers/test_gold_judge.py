@@ -134,7 +134,7 @@ class ScriptedPool:
         return Reply(ReplyKind.OK, value=["CORRECT", 1.0, ""], stage="prediction")
 
 
-def test_a_late_gold_is_tried_once_with_three_times_the_limit_before_the_others_are_asked():
+def test_a_late_gold_is_tried_once_with_three_times_the_limit_and_told_to_the_others_as_bad():
     pool = ScriptedPool(needs=5.0)
     replies = GoldJudge(pool, seconds=2.0).run([{"n": n} for n in range(3)], ["gold"] * 3)
     assert pool.asked[1] == [{"n": 2, "gold_seconds": 6.0}]
@@ -143,9 +143,6 @@ def test_a_late_gold_is_tried_once_with_three_times_the_limit_before_the_others_
     pool = ScriptedPool(needs=1.0)
     GoldJudge(pool, seconds=2.0).run([{"n": 1}, {"n": 2}], ["a", "b"])
     assert pool.asked == [[{"n": 1}, {"n": 2}]]
-
-
-def test_a_gold_that_is_late_twice_is_told_to_the_others_as_bad():
     pool = ScriptedPool(needs=7.0)
     judge = GoldJudge(pool, seconds=2.0)
     for _ in range(2):

@@ -16,16 +16,13 @@ CALL = {"args": [1, 2], "returns": 3}
 SCRIPT = {"stdin": "1 2", "stdout": "3"}
 
 
-def test_tests_are_a_text_or_a_list_and_so_is_their_json():
+def test_tests_and_cases_are_texts_lists_or_their_json():
     texts = ["assert f(1) == 1", "assert f(2) == 4"]
     assert parse_task({"tests": texts[0]}, "p").tests == (texts[0],)
     assert parse_task({"tests": texts}, "p").tests == tuple(texts)
     assert parse_task({"tests": json.dumps(texts)}, "p") == parse_task({"tests": texts}, "p")
     text = "[check(n) for n in range(3)]"
     assert parse_task({"tests": text}, "p").tests == (text,)
-
-
-def test_cases_are_scripts_or_calls_and_calls_need_the_name_of_a_function():
     assert parse_task({"cases": [SCRIPT]}, "p") == CodeTask(scripts=(SCRIPT,))
     found = parse_task({"cases": json.dumps([CALL]), "entry_point": "S.f"}, "p")
     assert found == CodeTask(calls=({"kwargs": {}, **CALL},), entry_point="S.f")

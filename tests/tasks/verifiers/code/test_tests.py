@@ -154,10 +154,7 @@ REFUSED = {
         "        self.assertEqual(f(2), 3)",
         "class TestF:\n    def setup_method(self):\n        self.a = 2\n"
         "    def test_a(self):\n        assert f(self.a) == 3",
-        "import pytest\n@pytest.mark.parametrize('a', [2])\nclass TestF:\n"
-        "    def test_a(self, a):\n        assert f(a) == 3",
         IMPORT.format("Stack") + "s = Stack()\ns.push(3)\nassert s.pop() == 3",
-        IMPORT.format("Point") + "assert Point(1, 2) == Point(1, 2)",
         IMPORT.format("Shape") + "class Square(Shape): pass\nassert Square(3).area() == 9",
         "class A:\n    a = 5\nassert f(A()) == 5",
         "s = Solution()\nassert s.f(2) == 3",
@@ -182,11 +179,9 @@ REFUSED = {
     ],
     "an import of": [
         "import asyncio\nassert asyncio.run(f(2)) == 3",
-        "import threading\nthreading.Thread(target=lambda: f(2)).start()\nassert f(2) == 3",
         "import contextlib\nwith contextlib.suppress(AssertionError):\n    assert f(2) == 3",
         "import inspect\nassert list(inspect.signature(f).parameters) == ['a']",
         "import solution\nsolution.g = lambda: 4\nassert solution.f(2) == 3",
-        "import os\nos.environ['A'] = '1'\nassert f(2) == 3",
         "import no_such_package\nassert f(2) == 3",
     ],
     "a change of an attribute": ["import time\ntime.sleep = print\nassert f(2) == 3"],
@@ -197,7 +192,6 @@ REFUSED = {
     "a deletion": ["x = [2, 3]\ndel x[0]\nassert f(2) == x[0]"],
     "a try statement": [
         "try:\n    assert f(2) == 3\nexcept AssertionError:\n    print('no')",
-        "try:\n    x = f(2)\n    assert x == 3\nexcept Exception:\n    pass",
         "def run():\n    try:\n        assert f(2) == 3\n    finally:\n        return\nrun()",
     ],
     "a with statement": [IMPORT.format("box") + "with box() as b:\n    assert b == 3"],
@@ -205,39 +199,27 @@ REFUSED = {
     "an argument that is looked at again: x": ["x = [2, 1]\nf(x)\nassert x == [1, 2]"],
     "a returned value that the tests change": [
         "x = f(2)\nx.append(1)\nassert f(2) == [3]",
-        "x: list = f(2)\nx += [1]\nassert f(2) == [3]",
         "import random\nfor row in f(2):\n    random.shuffle(row)\n    assert len(row) == 3",
     ],
     "an attribute of an object": [
         "assert f(2).area == 3",
         "assert f.__doc__ == 'It adds.' and f(2) == 3",
-        "assert type(f(2)).__name__ == 'Shape'",
     ],
     "an identity": [
         "x = [2]\nassert f(x) is x",
         "rows = f(2)\nassert rows[0] is not rows[1]",
         "assert len({id(row) for row in f(2)}) == 1",
-        "import operator\nassert operator.is_(f(2), 3)",
     ],
-    "a function given to the program": [
-        "assert f(lambda x: x, 2) == 3",
-        "assert f([len]) == 3",
-        "def g(x):\n    return x\nassert f(key=g) == 3",
-    ],
+    "a function given to the program": ["assert f(lambda x: x, 2) == 3", "assert f([len]) == 3"],
     "an iterator given to the program": [
         "assert f(x for x in [2]) == 3",
         "assert f(map(int, '2')) == 3",
     ],
-    "a function of the program that is not called": [
-        "assert f",
-        "g = f\nassert g(2) == 3",
-        "def run(g):\n    assert g(2) == 3\nrun(f)",
-    ],
+    "a function of the program that is not called": ["assert f", "g = f\nassert g(2) == 3"],
     "a function that is returned": ["assert f(2)(3) == 5", "g = f(2)\nassert g(3) == 5"],
     "an exception that is none of Python's own": [
         "import json, pytest\nwith pytest.raises(json.JSONDecodeError):\n    f('{')",
         "import pytest\nwith pytest.raises(SystemExit):\n    f(2)",
-        "import pytest\nwith pytest.raises(StopIteration):\n    f(2)",
         "import pytest\nfrom solution import f, MineError\n"
         "with pytest.raises((ValueError, MineError)):\n    f(2)",
     ],
@@ -246,7 +228,6 @@ REFUSED = {
         "assert (f(x) == 3 for x in [2])",
         "assert [f(x) == 3 for x in [2]]",
         "assert 'f(2) == 3'",
-        "assert f'{f(2)}'",
         "def right():\n    return f(2) == 3\nassert right",
     ],
     "a seed": ["import random\nrandom.seed(3)\nassert f(2) == random.random()"],

@@ -50,7 +50,9 @@ def test_responses_are_graded_in_order_whatever_their_problem(verifier):
     assert [verdict.reward for verdict in found] == [1.0, 1.0, 0.0, 0.0, 0.0]
 
 
-def test_a_verdict_does_not_depend_on_what_else_is_graded(verifier):
+def test_a_verdict_does_not_depend_on_what_else_is_graded_nor_on_a_mark_of_the_order_of_bytes(
+    verifier,
+):
     pairs = [
         CodePair(parse_task(ADD.answer, "add"), f"def add(a, b): return {body}")
         for body in ("a + b", "a - b", "None", "1 / 0", "[a] + b")
@@ -58,6 +60,14 @@ def test_a_verdict_does_not_depend_on_what_else_is_graded(verifier):
     alone = [verifier.judge([pair])[0].verdict for pair in pairs]
     together = [judged.verdict for judged in verifier.judge(pairs[::-1])][::-1]
     assert alone == together
+    tasks = [parse_task(each.answer, "p") for each in (ADD, SUM)]
+    programs = [f"\ufeff{DOUBLE}", "\ufeffprint(sum(map(int, input().split())))"]
+    found = verifier.judge([CodePair(*pair) for pair in zip(tasks, programs, strict=True)])
+    assert outcomes(judged.verdict for judged in found) == ["CORRECT", "CORRECT"]
+    cases = [{"stdin": str(n), "stdout": "7" if n == 3 else str(n)} for n in range(50)]
+    task = parse_task({"cases": cases}, "p")
+    (judged,) = verifier.judge([CodePair(task, "print(input())")])
+    assert judged.verdict.reason == "test 4 of 50: line 1 is '3', '7' was expected"
 
 
 def test_the_identity_tells_limits_and_pythons_apart(verifier):
@@ -137,20 +147,6 @@ def test_while_a_program_is_loaded_its_input_is_at_its_end(verifier, lines, outc
         assert judged.verdict.outcome.value == outcome, judged.verdict
         assert reason in judged.verdict.reason
         assert "malformed" not in judged.verdict.reason
-
-
-def test_a_program_may_begin_with_a_mark_of_the_order_of_bytes(verifier):
-    tasks = [parse_task(each.answer, "p") for each in (ADD, SUM)]
-    programs = [f"\ufeff{DOUBLE}", "\ufeffprint(sum(map(int, input().split())))"]
-    found = verifier.judge([CodePair(*pair) for pair in zip(tasks, programs, strict=True)])
-    assert outcomes(judged.verdict for judged in found) == ["CORRECT", "CORRECT"]
-
-
-def test_a_script_of_many_cases_stops_at_the_first_that_fails(verifier):
-    cases = [{"stdin": str(n), "stdout": "7" if n == 3 else str(n)} for n in range(50)]
-    task = parse_task({"cases": cases}, "p")
-    (judged,) = verifier.judge([CodePair(task, "print(input())")])
-    assert judged.verdict.reason == "test 4 of 50: line 1 is '3', '7' was expected"
 
 
 @SOME_AND_ALL

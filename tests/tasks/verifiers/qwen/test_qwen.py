@@ -173,11 +173,9 @@ def test_a_response_is_graded(response, gold, outcome):
     assert QwenGrader()({"response": response, "gold": gold}, lambda _: None)[0] == outcome
 
 
-def test_a_boxed_gold_is_found():
+def test_a_boxed_gold_is_found_and_what_sympy_raises_is_invalid(monkeypatch):
     assert qwen_gold(r"thus $\boxed{x=5}$") == "5"
 
-
-def test_what_sympy_raises_is_invalid_and_no_error(monkeypatch):
     def fail(*_):
         raise RecursionError("too deep")
 

@@ -17,17 +17,11 @@ def test_words_literals_names_and_symbols_are_told_apart():
     names = [TokenKind.QUOTED_NAME, TokenKind.SYMBOL] * 3
     rest = [TokenKind.STRING, TokenKind.SYMBOL, TokenKind.NUMBER, TokenKind.SYMBOL]
     assert kinds == [TokenKind.WORD, *names, *rest, TokenKind.WORD, TokenKind.STRING]
-
-
-def test_literals_comments_and_apostrophes_are_told_from_words():
     words = [token.word for token in tokenize("a 'SELECT' -- FROM\n /* WHERE */ \"IN\" b")]
     assert [word for word in words if word] == ["A", "B"]
     assert texts("'it''s' \"a\"\"b\" [c]]") == ["'it''s'", '"a""b"', "[c]", "]"]
     assert texts("let's see 'x'") == ["let", "'", "s", "see", "'x'"]
     assert texts("name LIKE'x'") == ["name", "LIKE", "'x'"]
-
-
-def test_depth_counts_the_open_parentheses():
     assert [(t.text, t.depth) for t in tokenize("a ( b ( c ) ) d ) e")] == [
         ("a", 0), ("(", 0), ("b", 1), ("(", 1), ("c", 2), (")", 1), (")", 0), ("d", 0),
         (")", 0), ("e", 0),

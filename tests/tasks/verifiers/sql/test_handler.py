@@ -84,11 +84,21 @@ def test_a_whole_answer_of_nothing_is_an_empty_result_where_the_official_tool_ta
     assert judge(empty)[:2] == ["INVALID", 0.0]
 
 
-def test_comparing_many_rows_is_a_stage_of_its_own(grade, monkeypatch):
+def test_comparing_many_rows_is_a_stage_and_out_of_memory_there_is_over_the_limit(
+    grade, monkeypatch
+):
     monkeypatch.setattr(sql_grading, "_MANY_ROWS", 5)
     sql = "SELECT id FROM singer"
     assert grade(sql, sql)[1] == ["gold", "prediction", "comparison"]
     assert grade(sql, f"{sql} LIMIT 5")[1] == []
+
+    def no_memory(*_):
+        raise MemoryError
+
+    assert grade("SELECT 1", "SELECT 1")[0][0] == "CORRECT"
+    monkeypatch.setattr(bird, "frozenset", no_memory, raising=False)
+    assert grade("SELECT 1", "SELECT 1")[0] == ["OVER_LIMIT", 0.0, "out of memory"]
+    assert grade("SELECT 2", "SELECT 2")[0][0] == "BAD_GOLD"
 
 
 def test_the_cache_drops_the_least_recently_used_and_holds_no_more_bytes_than_it_may():
@@ -106,16 +116,6 @@ def test_the_cache_drops_the_least_recently_used_and_holds_no_more_bytes_than_it
         assert len(cache) == {"a": 1, "b": 2, "c": 2, "d": 0}[key[2]]
     cache.put(keys[0], gold(10))
     assert len(cache) == 1
-
-
-def test_out_of_memory_in_the_comparison_is_over_the_limit(grade, monkeypatch):
-    def no_memory(*_):
-        raise MemoryError
-
-    assert grade("SELECT 1", "SELECT 1")[0][0] == "CORRECT"
-    monkeypatch.setattr(bird, "frozenset", no_memory, raising=False)
-    assert grade("SELECT 1", "SELECT 1")[0] == ["OVER_LIMIT", 0.0, "out of memory"]
-    assert grade("SELECT 2", "SELECT 2")[0][0] == "BAD_GOLD"
 
 
 def test_a_message_of_sqlite_is_one_short_line_whatever_the_statement_holds(grade):
