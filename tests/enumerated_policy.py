@@ -1,8 +1,4 @@
-"""A policy that can be enumerated: a softmax over a few answers, of which some are right.
-
-Whatever an estimator of its gradient gives in expectation can be summed up exactly, over all groups
-of n answers, and compared with the gradient of an objective by autograd.
-"""
+"""A policy that can be enumerated: expectations of its gradient are sums over all groups."""
 
 from itertools import product
 from math import prod

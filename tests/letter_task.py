@@ -8,24 +8,17 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from dph.model.forward.scorer import AnswerScorer
-from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
+from dph.model.policies import tokenizer_fingerprint
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Outcome, Problem, Verdict
-from dph.runs.presample.manifest import Rule, Source, ValueSource
+from dph.runs.presample.manifest import Rule, ValueSource
 from letter_grader import grade, style_of
+from small_pools import small_source
 
-__all__ = [
-    "UNLABELLED",
-    "make_draw",
-    "make_model",
-    "make_reference",
-    "make_source",
-    "problems",
-    "rule",
-    "tokenizer",
-]
+__all__ = ["UNLABELLED", "make_draw", "make_model", "make_reference", "make_source"]
+__all__ += ["problems", "rule", "tokenizer"]
 
 LETTERS = "abcdef"
 UNLABELLED = tuple(
@@ -115,21 +108,13 @@ def make_source(tokenizer):
     def make(model, path="letters", **changes):
         fields = {
             "model": path,
-            "model_fingerprint": weight_fingerprint(model),
             "tokenizer_fingerprint": tokenizer_fingerprint(tokenizer),
-            "prompts": "train",
             "prompts_fingerprint": "letters",
-            "chat": False,
-            "system_prompt": "",
             "answers": 4,
             "temperature": 1.0,
-            "top_p": 1.0,
-            "max_tokens": 8,
             "stop_token_ids": (tokenizer.eos_token_id,),
-            "dtype": "float32",
-            "seed": 0,
         }
-        return Source(**{**fields, **changes})
+        return small_source(model, **{**fields, **changes})
 
     return make
 

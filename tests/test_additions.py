@@ -1,8 +1,4 @@
-"""The examples of CONTRIBUTING, written into a copy of the package: nothing else has to change.
-
-A method is a file and a row, a verifier a folder and a row. Recipes, engines, digests, reports, the
-command line and the written tables of docs know them by these.
-"""
+"""The examples of CONTRIBUTING, written into a copy of the package: nothing else has to change."""
 
 import json
 import os

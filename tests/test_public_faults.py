@@ -1,8 +1,6 @@
 """Faults that people reported in other projects, tried on this package: each has its right value.
 
-The file of cases lies outside the project (``public_faults`` of the shared data). A case is a
-snippet that reads ``input`` and leaves ``got``, and it runs in an empty directory with a Python of
-its own, next to which the command ``dph`` lies. ``-k math-full-width`` runs one class of them.
+A case is a snippet that reads ``input`` and leaves ``got``. ``-k math-full-width`` runs one class.
 """
 
 import json

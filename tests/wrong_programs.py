@@ -1,9 +1,4 @@
-"""Wrong programs, and tests in every form that shows it.
-
-A wrong program is a solution of ``benchmarks.code_problems`` with one or two places changed, such
-that it gives something else for one of the tests' inputs (seen by running it), or a solution that
-gives something in place of its value that could pass for it.
-"""
+"""Wrong programs, seen to differ for an input, and tests in every form that shows it."""
 
 import random
 from collections.abc import Iterator

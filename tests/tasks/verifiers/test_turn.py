@@ -182,7 +182,7 @@ def chatter(rng, most=2):
     return "\n\n".join(rng.sample(CHATTER, k=rng.randrange(most + 1)))
 
 
-def whole_response(rng, wrapped, draft, *, after=True):
+def response(rng, wrapped, draft, *, after=True):
     """The wrapped answer between chatter, behind a thought with a draft, before an end."""
     parts = [chatter(rng), wrapped, chatter(rng, 1) if after else ""]
     body = "\n\n".join(part for part in parts if part)
@@ -193,7 +193,7 @@ def whole_response(rng, wrapped, draft, *, after=True):
     return body + rng.choice(CLOSINGS)
 
 
-def any_statement(rng):
+def statement(rng):
     columns = ", ".join(rng.sample(NAMES, k=rng.randrange(1, 4)))
     text = f"SELECT {columns} FROM t AS t1 WHERE {rng.choice(TESTS)}"
     if rng.random() < 0.3:
@@ -204,7 +204,7 @@ def any_statement(rng):
 
 
 def wrapped_statement(rng, sql):
-    """The any_statement in a form, and whether chatter may stand after it."""
+    """The statement in a form, and whether chatter may stand after it."""
     label = rng.choice(["SQL: ", "**SQL:**\n", "The query is:\n", ""])
     field = rng.choice(["sql", "SQL", "query", "sql_query", "Final SQL", "statement"])
     whole = json.dumps({"reasoning": rng.choice(CHATTER), field: sql})
@@ -244,7 +244,7 @@ def wrapped_box(rng, answer):
     return before + box % answer + mention
 
 
-def any_program(rng):
+def program(rng):
     name = rng.choice(["solve", "add_all"])
     body = rng.choice(
         [
@@ -274,9 +274,9 @@ def wrapped_program(rng, text):
 def test_a_statement_comes_out_of_a_generated_response():
     rng = random.Random(0)
     for _ in range(GENERATED):
-        sql, draft = any_statement(rng), any_statement(rng)
+        sql, draft = statement(rng), statement(rng)
         wrapped, after = wrapped_statement(rng, sql)
-        text = whole_response(rng, wrapped, wrapped_statement(rng, draft)[0], after=after)
+        text = response(rng, wrapped, wrapped_statement(rng, draft)[0], after=after)
         found = extract_sql(text)
         assert found is not None, text
         assert found.statement.strip().rstrip(";") == sql, text
@@ -287,7 +287,7 @@ def test_a_box_comes_out_of_a_generated_response():
     rng = random.Random(1)
     for _ in range(GENERATED):
         answer = content(rng)
-        text = whole_response(rng, wrapped_box(rng, answer), wrapped_box(rng, content(rng)))
+        text = response(rng, wrapped_box(rng, answer), wrapped_box(rng, content(rng)))
         found = find_answer(read_turn(text).answer)
         assert found is not None, text
         assert found.parts == (answer,), text
@@ -297,10 +297,8 @@ def test_a_box_comes_out_of_a_generated_response():
 def test_a_program_comes_out_of_a_generated_response():
     rng = random.Random(2)
     for _ in range(GENERATED):
-        source, name = any_program(rng)
-        text = whole_response(
-            rng, wrapped_program(rng, source), wrapped_program(rng, any_program(rng)[0])
-        )
+        source, name = program(rng)
+        text = response(rng, wrapped_program(rng, source), wrapped_program(rng, program(rng)[0]))
         known = "used so" in text or rng.random() < 0.5  # of two programs the name decides
         found = extract_program(text, entry_point=name if known else "")
         assert found is not None, text

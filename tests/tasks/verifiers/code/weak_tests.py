@@ -1,7 +1,4 @@
-"""Tests that would pass whatever a program does, and what they have to come to.
-
-Each entry: the problem's answer, a program, the outcome's name.
-"""
+"""Tests that would pass whatever a program does, and what they have to come to."""
 
 NOTHING = "def f(*a): return None"
 ADD = "def f(a, b): return a + b"
