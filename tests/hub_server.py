@@ -27,7 +27,9 @@ class Hub:
 
     def __init__(self):
         self.repositories, self.objects, self.requests, self.full = {}, {}, [], False
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Requests,), {"hub": self})
+        )
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -54,14 +56,6 @@ class Hub:
     def files(self, name, *, kind="models"):
         repository = self.repositories[kind, name]
         return repository.commits[repository.refs["main"]]
-
-
-def _handler(hub):
-    class Handler(_Requests):
-        pass
-
-    Handler.hub = hub
-    return Handler
 
 
 class _Requests(BaseHTTPRequestHandler):

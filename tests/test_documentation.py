@@ -189,8 +189,7 @@ def test_every_method_has_a_line_and_what_was_measured_stays(tables):
     assert line[-1] == "sql-2: 1.0 / 2.0"
 
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "guides" / "grading.md"
-RULES = ("spider", "bird", "strict", "bird_soft_f1", "cartesian")
+DOCUMENT = DOCS / "guides" / "grading.md"
 
 
 def example(name):
@@ -210,18 +209,11 @@ def shell(tmp_path):
         "'import sys; from dph.cli import main; sys.exit(main())' \"$@\"\n"
     )
     command.chmod(0o755)
-    source = str(Path(__file__).parents[1] / "src")
+    path = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
 
     def run(script):
-        env = os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": source}
-        return subprocess.run(
-            ["bash", "-ec", script],
-            cwd=tmp_path,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        words, env = ["bash", "-ec", script], os.environ | path
+        return subprocess.check_output(words, cwd=tmp_path, env=env, text=True)
 
     return run
 
@@ -233,27 +225,25 @@ def table_after(mark):
     return [[float(cell) for cell in line.strip("|").split("|")[1:]] for line in lines]
 
 
-def test_the_rewards_of_the_sql_example(shell, tmp_path):
-    by_rule = []
-    for rule in RULES:
-        shell(example("sql").replace("--rule strict", f"--rule {rule}"))
-        rows = (tmp_path / "graded.jsonl").read_text().splitlines()
-        by_rule.append([round(json.loads(row)["reward"], 2) for row in rows])
-        for path in (tmp_path / "graded.jsonl", tmp_path / "databases" / "pets" / "pets.sqlite"):
-            path.unlink()
-    assert table_after("<!-- rewards: sql -->") == [list(row) for row in zip(*by_rule, strict=True)]
-
-
-def test_the_rewards_of_the_math_example(shell, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "option", "shown", "choices"),
+    [
+        ("sql", "--rule", "strict", ("spider", "bird", "strict", "bird_soft_f1", "cartesian")),
+        ("math", "--verifier", "math", ("math", "math_qwen")),
+    ],
+)
+def test_the_rewards_of_an_example(shell, tmp_path, name, option, shown, choices):
     pytest.importorskip("math_verify")
-    by_verifier = []
-    for verifier in ("math", "math_qwen"):
-        shell(example("math").replace("--verifier math ", f"--verifier {verifier} "))
+    rewards = []
+    for choice in choices:
+        shell(example(name).replace(f"{option} {shown} ", f"{option} {choice} "))
         rows = (tmp_path / "graded.jsonl").read_text().splitlines()
-        by_verifier.append([json.loads(row)["reward"] for row in rows])
-        (tmp_path / "graded.jsonl").unlink()
-    expected = [list(row) for row in zip(*by_verifier, strict=True)]
-    assert table_after("<!-- rewards: math -->") == expected
+        rewards.append([round(json.loads(row)["reward"], 2) for row in rows])
+        for path in (tmp_path / "graded.jsonl", tmp_path / "databases" / "pets" / "pets.sqlite"):
+            path.unlink(missing_ok=True)
+    expected = [list(row) for row in zip(*rewards, strict=True)]
+    assert table_after(f"<!-- rewards: {name} -->") == expected
 
 
 def test_the_outcomes_of_the_code_example_and_of_a_verifier_of_ones_own(shell, tmp_path):

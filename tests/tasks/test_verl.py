@@ -322,6 +322,7 @@ def test_what_is_empty_or_cannot_be_written_is_refused(jsonl, gsm8k, tmp_path):
         verl_to_problems(tmp_path / "p.jsonl", tmp_path / "q.jsonl")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
     """64 rows of 8 kB, a few times over, and the ids: far from the 16 MB of the file."""
     monkeypatch.setattr("dph.tasks.verl._ROWS", 64)

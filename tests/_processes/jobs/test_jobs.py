@@ -18,39 +18,46 @@ from lab.study.rows import read_row_files
 
 
 def payload(tmp_path, run):
+    places = {name: str(tmp_path / name) for name in ("work", "rows", "costs")}
     return {
         "kind": "run",
         "run": run,
         "training": run,
         "site": {"name": "sql"},
         "seed": 3,
-        "work": str(tmp_path / "work"),
-        "rows": str(tmp_path / "rows"),
-        "costs": str(tmp_path / "costs"),
+        **places,
     }
 
 
-@pytest.fixture(params=[Fresh, Forked])
-def make(request, tmp_path):
-    """Makes children of an entry, started by either way."""
+@pytest.fixture
+def core_jobs(tmp_path, monkeypatch):
+    """Makes jobs on cores whose children, of an entry, are started in a way; closes them all."""
     made = []
+    monkeypatch.syspath_prepend(str(tmp_path))
 
-    def make(entry, capacity=1, **options):
+    def make(entry, way, capacity=1, **more):
         logs = tmp_path / "logs"
-        made.append(
-            CoreJobs(
-                capacity,
-                lambda job: logs / f"{job}.log",
-                entry=entry,
-                start_by=request.param,
-                **options,
-            )
-        )
+        more |= {"entry": entry, "start_by": way}
+        made.append(CoreJobs(capacity, lambda job: logs / f"{job}.log", **more))
         return made[-1]
 
     yield make
     for jobs in made:
         jobs.close()
+
+
+@pytest.fixture(params=[Fresh, Forked])
+def make(request, core_jobs):
+    return lambda entry, *capacity, **more: core_jobs(entry, request.param, *capacity, **more)
+
+
+@pytest.fixture
+def fork(core_jobs, tmp_path):
+    def fork(code, *capacity, **more):
+        (tmp_path / "zygote_entry.py").write_text(code)
+        return core_jobs("zygote_entry:work", Forked, *capacity, **more)
+
+    return fork
 
 
 @pytest.fixture
@@ -89,7 +96,6 @@ from dph._processes.jobs import processes
 from pathlib import Path
 from dph._processes.jobs.cores import CoreJobs
 from dph._processes.jobs.processes import Job
-from dph._processes.jobs.processes import Forked, Fresh
 jobs = CoreJobs(1, lambda job: Path(sys.argv[1]) / job, entry="time:sleep",
                 start_by=getattr(processes, sys.argv[2]))
 jobs.start(Job("a", 600))
@@ -172,32 +178,8 @@ def test_the_real_child_says_what_went_wrong_in_its_last_line(make, tmp_path):
     assert jobs.wait().error.startswith("unexpected KeyError: ")
 
 
-@pytest.fixture
-def fork(tmp_path, monkeypatch):
-    made = []
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def fork(code, capacity=1, **options):
-        (tmp_path / "zygote_entry.py").write_text(code)
-        log = tmp_path / "logs"
-        made.append(
-            CoreJobs(
-                capacity,
-                lambda job: log / job,
-                entry="zygote_entry:work",
-                start_by=Forked,
-                **options,
-            )
-        )
-        return made[-1]
-
-    yield fork
-    for jobs in made:
-        jobs.close()
-
-
 def printed_by(fork, code, count=1):
-    """What so many jobs, one after the other, printed."""
+    """The lines that this many jobs, one after the other, printed."""
     lines = []
     jobs = fork(code, on_line=lambda _, line: lines.append(line))
     for number in range(count):
@@ -320,22 +302,14 @@ WAITING = (
 )
 
 
-def waiting(parent):
-    return subprocess.Popen(
-        [sys.executable, "-c", WAITING],
-        env={**os.environ, PARENT: parent},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_it_ends_once_the_other_is_gone():
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(90)"])
-    process = waiting(str(other.pid))
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1.5)
-    assert process.poll() is None
-    other.kill()
-    other.wait()
-    assert process.wait(timeout=60) != 0
-    process.stdout.close()
+    env = {**os.environ, PARENT: str(other.pid)}
+    words = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.5)
+        assert process.poll() is None
+        other.kill()
+        other.wait()
+        assert process.wait(timeout=60) != 0

@@ -234,6 +234,7 @@ def test_a_worker_that_dies_costs_one_query_its_state_and_one_that_was_killed_to
     assert check.state is GoldState.TIMED_OUT
 
 
+@pytest.mark.slow
 def test_the_trivial_results_of_spider_are_found():
     spider = shared_data("spider")
     trivial = pq.read_table(spider / "train.parquet")["trivial_result"].to_pylist()

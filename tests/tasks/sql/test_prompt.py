@@ -40,6 +40,7 @@ def matches(questions, databases, schemas):
     return equal, other
 
 
+@pytest.mark.slow
 def test_the_papers_prompts_come_out_to_the_character_where_the_database_is_complete():
     spider = shared_data("spider")
     rows = pq.read_table(spider / "dev.parquet").to_pylist()
