@@ -3,9 +3,8 @@
 from functools import partial
 
 import pytest
-import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from dph.model.forward.scorer import AnswerScorer
 from dph.model.policies import tokenizer_fingerprint
@@ -16,6 +15,7 @@ from dph.records import Outcome, Problem, Verdict
 from dph.runs.presample.manifest import Rule, ValueSource
 from letter_grader import grade, style_of
 from small_pools import small_source
+from tiny_models import tiny_llama
 
 __all__ = ["UNLABELLED", "make_draw", "make_model", "make_reference", "make_source"]
 __all__ += ["problems", "rule", "tokenizer"]
@@ -55,19 +55,8 @@ def tokenizer():
 @pytest.fixture
 def make_model(tokenizer):
     def make(seed=0, width=16):
-        torch.manual_seed(seed)
-        config = LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=width,
-            intermediate_size=2 * width,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            max_position_embeddings=32,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            tie_word_embeddings=True,
-        )
-        return LlamaForCausalLM(config).eval()
+        more = {"max_position_embeddings": 32, "tie_word_embeddings": True}
+        return tiny_llama(tokenizer, width, seed=seed, **more)
 
     return make
 

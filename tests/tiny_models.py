@@ -78,3 +78,12 @@ def build_model(family="llama", *, seed=0, **changes):
         "initializer_range": 0.25,
     }
     return model_class(config_class(**(common | own | changes))).eval()
+
+
+def tiny_llama(tokenizer, width, *, seed=0, **more):
+    """A random Llama of a tokenizer's vocabulary."""
+    torch.manual_seed(seed)
+    shape = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2}
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    common = shape | ends | {"num_attention_heads": 2, "vocab_size": len(tokenizer)}
+    return tf.LlamaForCausalLM(tf.LlamaConfig(**(common | more))).eval()

@@ -8,12 +8,10 @@ from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.recipe import resolve_recipe
 from dph.runs.task import run_verifier
 from dph.tasks.environments import EpisodeLimits
-from dph.tasks.sql.data_sets import load_spider
 from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers.base import verifier_identity
 from dph.tasks.verifiers.sql.verifier import databases_fingerprint
-from scripted_policy import END, START, byte_tokenizer, call, make_draw
-from shared_data import SOME_AND_ALL, shared_data
+from scripted_policy import START, byte_tokenizer, call, make_draw
 from small_databases import make_shop
 
 
@@ -63,39 +61,6 @@ def test_the_tools_show_tables_columns_and_rows(databases):
         assert rows.text == "3 rows\npen | 1.5 | None\ninké | 2.5 | b'\\x00'\npad | 3.0 | None"
         assert many.text.startswith("81 rows, the first 20 of them\n")
         assert none.text == "0 rows"
-
-
-@SOME_AND_ALL
-def test_the_gold_after_looking_is_right_on_spider(tokenizer, every):
-    split = load_spider(shared_data("spider"), "dev")
-    questions = split.questions[:: max(1, len(split.questions) // 200)][:200][::every]
-    golds = {f"[{place}]": question.gold_sql for place, question in enumerate(questions)}
-    problems = [
-        Problem(
-            problem_id=question.question_id,
-            prompt=f"[{place}] {question.question}",
-            answer={
-                "gold_sql": question.gold_sql,
-                "database": f"{question.db_id}/{question.db_id}.sqlite",
-            },
-        )
-        for place, question in enumerate(questions)
-    ]
-
-    def script(prompt, _):
-        parts = [part.split(END)[0].split("\n", 1) for part in prompt.split(START)[1:]]
-        gold = golds[parts[1][1].split(" ", 1)[0]]
-        told = [part[1] for part in parts if part[0] == "tool"]
-        if not told:
-            return call("tables")
-        if len(told) == 1:
-            return call("columns", table=told[0].split(", ")[0]) + call("query", sql=gold)
-        return call("answer", sql=gold)
-
-    rollout = drawn(tokenizer, split.databases, problems, script)
-    verdicts = [graded.verdict for (graded,) in rollout.groups]
-    assert [v for v in verdicts if v.outcome is not Outcome.CORRECT] == []
-    assert {graded.style for (graded,) in rollout.groups} == {"tables columns query answer"}
 
 
 HOSTILE = [

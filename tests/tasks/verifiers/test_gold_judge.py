@@ -167,14 +167,6 @@ def math(user_module, marks):
     return make
 
 
-def test_a_mathematical_gold_that_hangs_once_is_no_bad_gold_for_any_worker(math):
-    with math("once") as verifier:
-        verifier.judge([MathPair("y", r"\boxed{y+0}")] * 8)  # the first use of sympy takes a while
-        pairs = [MathPair("x+1", rf"\boxed{{1+x+{n}}}") for n in (0, 0, 0, 1, 1, 1)]
-        outcomes = [each.verdict.outcome for each in verifier.judge(pairs)]
-    assert outcomes == ["CORRECT"] * 3 + ["WRONG"] * 3
-
-
 def test_a_mathematical_gold_that_always_hangs_is_bad_but_for_what_is_spelled_alike(math, marks):
     with math("always") as verifier:
         pairs = [MathPair("x+1", r"\boxed{1+x+0}"), MathPair("x+1", r"\boxed{x+1}")] * 4

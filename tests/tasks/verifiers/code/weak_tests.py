@@ -59,18 +59,6 @@ WRONG = {
         "assert all(map(f, [1, 2], [3, 4]))",
         "def f(a, b): raise StopIteration",
     ),
-    "StopIteration under zip": (
-        "assert all(x == 4 for x, y in zip(map(f, [1], [3]), [4]))",
-        "def f(a, b): raise StopIteration",
-    ),
-    "StopIteration under filter": (
-        "assert not list(filter(lambda x: f(x, 1) != 2, [1, 5]))",
-        "def f(a, b): raise StopIteration",
-    ),
-    "StopIteration under starmap": (
-        "import itertools\nassert all(itertools.starmap(f, [(1, 3)]))",
-        "def f(a, b): raise StopIteration",
-    ),
     "a class of StopIteration": (
         "assert all(map(f, [1, 2], [3, 4]))",
         "class Stop(StopIteration): pass\ndef f(a, b): raise Stop",
@@ -89,10 +77,6 @@ WRONG = {
         "def f(a, b): return {1: a + b}.values()",
     ),
     "nothing to run over": ("for x in f(2, 3):\n    assert x == 1", "def f(a, b): return []"),
-    "a text that begins with anything": (
-        "assert f(2, 3).startswith('6')",
-        "class E:\n    startswith = lambda *a: True\ndef f(a, b): return E()",
-    ),
     "an exit without an error": ("assert f(2, 3) == 5", "import sys\ndef f(a, b): sys.exit(0)"),
     "np of its own": (
         "assert np.allclose(f(2, 3), 5)",
@@ -103,30 +87,12 @@ WRONG = {
         "class E:\n    def __sub__(s, o): return 0.0\n    __rsub__ = __sub__\n"
         "def f(a, b): return E()",
     ),
-    "a difference that is an object": (
-        "assert abs(f(2, 3) - 5) < 1e-6",
-        "class E:\n    def __sub__(s, o): return s\n    def __abs__(s): return 0.0\n"
-        "    def __lt__(s, o): return True\ndef f(a, b): return E()",
-    ),
-    "smaller than anything": (
-        "assert f(2, 3) < 6",
-        "class E:\n    __lt__ = __gt__ = __le__ = __ge__ = lambda s, o: True\n"
-        "def f(a, b): return E()",
-    ),
-    "holds everything": (
-        "assert 5 in f(2, 3)",
-        "class E:\n    def __contains__(s, o): return True\ndef f(a, b): return E()",
-    ),
-    "true by itself": (
-        "assert f(2, 3)",
-        "class E:\n    def __bool__(s): return True\ndef f(a, b): return E()",
-    ),
     "approx of an object": (
         "import pytest\nassert f(2, 3) == pytest.approx(5)",
         "class E(float):\n    __eq__ = lambda s, o: True\ndef f(a, b): return E(1)",
     ),
 }
-"""Tests and a program that only looks right; the entry point is f."""
+"""Tests and a program that only looks right; the entry point is f. wrong_programs.LIES has more."""
 
 HELPERS = (
     "assert same(f(2, 3), 5)",
