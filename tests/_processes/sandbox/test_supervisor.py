@@ -61,12 +61,19 @@ def test_a_script_that_writes_on_ends_by_its_time_and_not_by_its_pipe(sandbox, m
     assert sandbox.run_script(source, "", seconds=1, output_bytes=10**12).code is None
 
 
-def test_a_program_finds_no_secret_in_its_environment(monkeypatch):
+def test_a_program_finds_no_secret_and_closing_ends_all_processes(monkeypatch):
     monkeypatch.setenv("API_KEY", "secret")
     with Sandbox(ProcessLimits()) as made:
         ended = made.run_script("import os\nprint(dict(os.environ))", "", seconds=20)
     assert b"secret" not in ended.output
     assert b"PYTHONPATH" not in ended.output
+    before = children_of(os.getpid())
+    made = Sandbox(ProcessLimits())
+    made.close()
+    made.close()
+    assert children_of(os.getpid()) == before
+    with pytest.raises(VerifierError, match="the process that starts programs has died"):
+        made.clear()
 
 
 # Each row: the program, the tests, and what comes of them.
@@ -163,16 +170,6 @@ def test_what_is_written_in_the_private_directory_is_gone_for_the_next_program(s
     assert sandbox.run_script(write + listed, "", seconds=20).output == b"['a'] True\n"
     listed = f"import os, tempfile\n{listed}"
     assert sandbox.run_script(listed, "", seconds=20).output == b"[] True\n"
-
-
-def test_closing_ends_all_processes_and_what_comes_later_is_refused():
-    before = children_of(os.getpid())
-    made = Sandbox(ProcessLimits())
-    made.close()
-    made.close()
-    assert children_of(os.getpid()) == before
-    with pytest.raises(VerifierError, match="the process that starts programs has died"):
-        made.clear()
 
 
 LIMITED = """

@@ -262,12 +262,20 @@ def make_problems(tmp_path, states=None):
     return sql_problems(source.questions, prompts=prompts, checks=checks)
 
 
-def test_without_checks_every_question_is_kept(tmp_path):
+def test_without_checks_every_question_is_kept_and_graded_by_the_verifier(tmp_path):
     made = make_problems(tmp_path)
     assert [problem.problem_id for problem in made.problems] == [
         f"spider-dev-{i}" for i in range(4)
     ]
     assert made.counts() == {}
+    problem = made.problems[0]
+    assert problem.answer["db_id"] == "zoo"
+    assert "evidence" not in problem.answer
+    with make_verifier("sql", databases=tmp_path / "database") as verifier:
+        right, wrong = verifier.grade(
+            [problem] * 2, ["```sql\nSELECT 2\n```", "```sql\nSELECT 3\n```"]
+        )
+    assert (right.reward, wrong.reward) == (1.0, 0.0)
 
 
 def test_a_question_that_tells_nothing_is_dropped_with_its_reason(tmp_path):
@@ -276,14 +284,3 @@ def test_a_question_that_tells_nothing_is_dropped_with_its_reason(tmp_path):
     assert [problem.problem_id for problem in made.problems] == ["spider-dev-0"]
     assert made.counts() == {"no rows": 2, "does not run": 1}
     assert (made.dropped[1].problem_id, made.dropped[1].reason) == ("spider-dev-2", "r")
-
-
-def test_the_sql_verifier_grades_the_problems(tmp_path):
-    problem = make_problems(tmp_path).problems[0]
-    assert problem.answer["db_id"] == "zoo"
-    assert "evidence" not in problem.answer
-    with make_verifier("sql", databases=tmp_path / "database") as verifier:
-        right, wrong = verifier.grade(
-            [problem] * 2, ["```sql\nSELECT 2\n```", "```sql\nSELECT 3\n```"]
-        )
-    assert (right.reward, wrong.reward) == (1.0, 0.0)

@@ -16,22 +16,14 @@ from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.turn import read_turn
 
 MARKS = [
-    ("<think>", "</think>"),
-    ("<think>\n", "\n</think>\n\n"),
-    ("<THINK>", "</Think>"),
-    ('<think effort="high">', "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<analysis>", "</analysis>"),
-    ("<scratchpad>", "</scratchpad>"),
-    ("<seed:think>", "</seed:think>"),
+    *(("<think>", "</think>"), ("<think>\n", "\n</think>\n\n"), ("<THINK>", "</Think>")),
+    *(('<think effort="high">', "</think>"), ("<thinking>", "</thinking>")),
+    *(("<thought>", "</thought>"), ("<reasoning>", "</reasoning>"), ("<analysis>", "</analysis>")),
+    *(("<scratchpad>", "</scratchpad>"), ("<seed:think>", "</seed:think>")),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    *(("<|START_THINKING|>", "<|END_THINKING|>"), ("<|inner_prefix|>", "<|inner_suffix|>")),
     ("[THINK]", "[/THINK]"),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-    ("<|channel>thought\n", "<channel|>"),
+    *(("\u25c1think\u25b7", "\u25c1/think\u25b7"), ("<|channel>thought\n", "<channel|>")),
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     ("analysis", "assistantfinal"),
 ]
@@ -67,22 +59,16 @@ def test_the_opening_mark_may_be_part_of_the_prompt(closing):
 @pytest.mark.parametrize(
     ("response", "answer"),
     [
-        ("", ""),
-        ("It is 4.", "It is 4."),
-        ("<think></think>4", "4"),
-        ("<think>1</think>2<think>3</think>4", "4"),
-        ("<think>a <think> b </think>4", "4"),
+        *(("", ""), ("It is 4.", "It is 4."), ("<think></think>4", "4")),
+        *(("<think>1</think>2<think>3</think>4", "4"), ("<think>a <think> b </think>4", "4")),
         ("<think>closed by </reasoning> something else", ""),
         ("<think>2 < 3 </reasoning> 3</think>4", "4"),
         ("<think>I shall end with `</think>` and", ""),
         ('<think>I shall end with "</think>".</think>4', "4"),
         ('The mark "<think>" begins a thought: 4', 'The mark "<think>" begins a thought: 4'),
-        ("<thinker>4", "<thinker>4"),
-        ("Analysis of it: 4", "Analysis of it: 4"),
-        ("analysis of it: 4", "analysis of it: 4"),
-        ("2 <think 3", "2 <think 3"),
-        ("<s>3</s> 4", "<s>3</s> 4"),
-        ("4</s> \n", "4"),
+        *(("<thinker>4", "<thinker>4"), ("Analysis of it: 4", "Analysis of it: 4")),
+        *(("analysis of it: 4", "analysis of it: 4"), ("2 <think 3", "2 <think 3")),
+        *(("<s>3</s> 4", "<s>3</s> 4"), ("4</s> \n", "4")),
     ],
 )
 def test_the_answer_of_a_turn(response, answer):
@@ -158,13 +144,9 @@ NAMES = ["name", "age", "t1.city", '"first name"', "[order]", "`group`", "count(
 TESTS = ["a > 20", "b <> 'it''s; --'", "c IN (SELECT d FROM u)", "e LIKE '%</b>%'", "f IS NOT NULL"]
 CONTENTS = [r"\frac{1}{2}", "-3", "x^2 + 1", "(1, 2)", r"\sqrt{2}", r"\text{Tuesday}", "1{,}200"]
 CHATTER = [
-    "Let's see.",
-    "It's the oldest first, isn't it?",
-    "So 2 < 3 and 4 > 1.",
-    "- first, the names\n- then the ages",
-    'They say "all of them".',
-    "Nothing {else} [matters] (here).",
-    "a | b\n--- | ---\n1 | 2",
+    *("Let's see.", "It's the oldest first, isn't it?", "So 2 < 3 and 4 > 1."),
+    *("- first, the names\n- then the ages", 'They say "all of them".'),
+    *("Nothing {else} [matters] (here).", "a | b\n--- | ---\n1 | 2"),
 ]
 THOUGHTS = [
     ("<think>", "</think>"),

@@ -76,11 +76,15 @@ def test_helpers_are_those_of_the_task_and_its_prefix(outcome, judge):
     assert outcome("assert f() is False", program) == ("CORRECT", "")
 
 
-def test_programs_that_return_nothing_cannot_be_compared(judge):
+def test_programs_that_return_nothing_cannot_be_compared_and_the_first_line_that_differs_is_named(
+    judge,
+):
     sorts = "```python\ndef f(a):\n    a.sort()\n```"
     answer = {"entry_point": "f", "same_as": sorts, "inputs": [[[2, 1]], [[3]]]}
     reason = "the other program returns nothing that could be compared"
     assert judge(answer, "def f(a): a[:] = sorted(a)") == ("BAD_GOLD", reason)
+    assert first_difference("1\n2\n3", "1\n4\n3") == "line 2 is '2', '4' was expected"
+    assert first_difference("1", "1\n2") == "1 lines were printed, 2 expected"
 
 
 GENERATED = 20_000 if os.environ.get("DPH_FUZZ") == "full" else 400
@@ -140,11 +144,6 @@ def test_what_generated_programs_are_made_of_is_right_in_every_form(outcomes_of)
 def test_blanks_at_the_ends_and_the_writing_of_numbers_alone_do_not_count(printed, expected, same):
     assert same_output(printed, expected) is same_output(expected, printed) is same
     assert same or first_difference(printed, expected)
-
-
-def test_the_first_line_that_differs_is_named():
-    assert first_difference("1\n2\n3", "1\n4\n3") == "line 2 is '2', '4' was expected"
-    assert first_difference("1", "1\n2") == "1 lines were printed, 2 expected"
 
 
 IMPORT = "from solution import {}\n"
