@@ -15,7 +15,6 @@ MISSING = "needs Playwright and a chromium (apt-get install chromium)"
 
 
 def why_no_browser():
-    """Why there is none; None where there is one."""
     try:
         import playwright  # noqa: F401, PLC0415
     except ImportError:

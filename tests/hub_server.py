@@ -14,8 +14,6 @@ LARGE = ".safetensors"
 
 @dataclass
 class Repository:
-    """Commits by their hashes, branches and tags by their names."""
-
     commits: dict = field(default_factory=dict)
     refs: dict = field(default_factory=dict)
     gated: bool = False

@@ -159,7 +159,6 @@ def environment():
 
 @pytest.fixture(scope="module")
 def say(clean, tmp_path_factory):
-    """Run a program of the clean environment in a directory far from the sources."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
 
     def run(program, *words, code=0, **more):

@@ -219,7 +219,6 @@ def shell(tmp_path):
 
 
 def table_after(mark):
-    """The numbers of the table that follows a mark, row by row."""
     text = DOCUMENT.read_text().partition(mark)[2].lstrip("\n")
     lines = text.partition("\n\n")[0].splitlines()[2:]
     return [[float(cell) for cell in line.strip("|").split("|")[1:]] for line in lines]

@@ -89,7 +89,6 @@ class Wrong:
 
 
 def wrong_programs(seed: int) -> Iterator[Wrong]:
-    """Wrong programs without an end, the same for the same seed."""
     draw = random.Random(seed)
     while True:
         names, _, body = draw.choice(BODIES).partition("|")

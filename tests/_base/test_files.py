@@ -126,13 +126,6 @@ def test_pieces_of_the_same_job_are_found_again_and_removed_at_the_end(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_directory_appears_with_the_first_piece(tmp_path):
-    store = parts(tmp_path / "new" / "p")
-    assert not (tmp_path / "new" / "p").exists()
-    put(store, 0, "x")
-    assert sorted(p.name for p in (tmp_path / "new" / "p").iterdir()) == ["000000.txt", "job.json"]
-
-
 def test_pieces_of_another_job_are_removed_with_a_warning(tmp_path, caplog):
     put(parts(tmp_path / "p"), 0, "x")
     (tmp_path / "p" / ".lock").write_text("")

@@ -120,14 +120,6 @@ def test_both_shapes_of_mbpp(tmp_path, verifier, row, name):
     assert outcome(verifier, made, made.solution.replace("**", "*").replace("+", "-")) == "WRONG"
 
 
-def test_objects_that_mbpps_setup_makes_of_the_programs_class_are_refused(tmp_path, verifier):
-    node = "class Node:\n    def __init__(self, v): self.v = v\n"
-    row = MBPP | {"test_setup_code": "root = Node(3)"}
-    row |= {"code": f"{node}def total(node):\n    return node.v\n", "challenge_test_list": []}
-    (made,) = load_code(write(tmp_path / "m.jsonl", row), "mbpp")
-    assert outcome(verifier, made, made.solution) == "BAD_GOLD"
-
-
 def test_livecodebenchs_shapes_for_programs_that_read_and_print_and_for_functions(
     tmp_path, verifier
 ):

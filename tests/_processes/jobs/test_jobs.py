@@ -179,7 +179,6 @@ def test_the_real_child_says_what_went_wrong_in_its_last_line(make, tmp_path):
 
 
 def printed_by(fork, code, count=1):
-    """The lines that this many jobs, one after the other, printed."""
     lines = []
     jobs = fork(code, on_line=lambda _, line: lines.append(line))
     for number in range(count):

@@ -44,7 +44,6 @@ def no_name(name, _content):
 
 
 def over(value):
-    """A value after a way through JSON."""
     return decode(json.loads(json.dumps(encode(value, no_reference))), no_name)
 
 
@@ -332,15 +331,6 @@ def test_what_is_no_exception_ends_the_tests(conversation, kind):
     with pytest.raises(ProgramGoneError, match=kind):
         program.function("f")()
     assert program.failure
-
-
-def test_a_program_that_is_gone_stays_gone_whoever_catches_it(conversation):
-    program, _ = conversation(["value", 1])
-    assert program.function("f")() == 1
-    for _ in range(2):
-        with pytest.raises(ProgramGoneError):
-            program.function("f")()
-    assert program.failure == "the program ended"
 
 
 def test_a_program_is_loaded_or_says_why_not(conversation):

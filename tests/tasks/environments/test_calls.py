@@ -148,7 +148,6 @@ def test_a_faulty_plain_call_is_one_with_a_reason(text, reason):
 
 
 def tools(*names):
-    """The schema of a tool ``f`` with these arguments."""
     return {"f": {"function": {"parameters": {"properties": dict.fromkeys(names)}}}}
 
 

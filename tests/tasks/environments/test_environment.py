@@ -23,13 +23,10 @@ from environment_classes import (
     SaysANumber,
     SaysNothing,
 )
+from scripted_policy import call
 
 EMPTY = Problem(problem_id="p", prompt="")
 QUICK = EpisodeLimits(seconds=2.0, memory_bytes=500_000_000)
-
-
-def call(tool, **arguments):
-    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
 
 
 @pytest.fixture(scope="module")

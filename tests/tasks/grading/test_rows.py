@@ -11,13 +11,25 @@ from dph.tasks.grading.rows import MathRowGrader, SQLRowGrader, answer_column, d
 from dph.tasks.verifiers import MathVerifier
 
 
-@pytest.fixture
-def pets(tmp_path):
-    path = tmp_path / "pets" / "pets.sqlite"
+def make_pets(path, *names):
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE pet AS SELECT 'Rex' AS name UNION ALL SELECT 'Rex'")
+        connection.execute("CREATE TABLE pet (name TEXT)")
+        connection.executemany("INSERT INTO pet VALUES (?)", [(name,) for name in names])
     return path
+
+
+@pytest.fixture
+def pets(tmp_path):
+    return make_pets(tmp_path / "pets" / "pets.sqlite", "Rex", "Rex")
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    root = tmp_path_factory.mktemp("databases")
+    make_pets(root / "pets" / "pets.sqlite", "0", "1", "2")
+    make_pets(root / "birds" / "birds.sqlite", "0", "1")
+    return root
 
 
 ANSWERS = ["SELECT name FROM pet", "SELECT DISTINCT name FROM pet", "SELECT", "DROP TABLE pet"]
@@ -98,19 +110,6 @@ def test_programs_are_graded_against_one_task_or_one_each():
         grade_code([right], [task, task])
     with pytest.raises(DataError, match="programs is a sequence of texts, got one text"):
         grade_code(right, task)
-
-
-@pytest.fixture(scope="module")
-def databases(tmp_path_factory):
-    root = tmp_path_factory.mktemp("databases")
-    for name, count in [("pets", 3), ("birds", 2)]:
-        (root / name).mkdir()
-        connection = sqlite3.connect(root / name / f"{name}.sqlite")
-        connection.execute("CREATE TABLE pet (name TEXT)")
-        connection.executemany("INSERT INTO pet VALUES (?)", [(f"{i}",) for i in range(count)])
-        connection.commit()
-        connection.close()
-    return root
 
 
 @pytest.fixture(scope="module")

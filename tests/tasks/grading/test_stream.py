@@ -352,8 +352,6 @@ def test_an_output_that_is_a_directory_stays_one(tmp_path):
 
 
 class ByText(EvenIsRight):
-    """The same for numbers that a CSV file has as texts."""
-
     def grade_rows(self, rows):
         return super().grade_rows([{"n": int(row["n"])} for row in rows])
 

@@ -5,7 +5,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dph._processes.workers.pool import Reply, ReplyKind
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.data_sets import (
     SQLQuestion,
@@ -21,7 +20,6 @@ from dph.tasks.sql.problems import (
     GoldCheck,
     GoldChecker,
     GoldState,
-    make_gold_runner,
     sql_problems,
     state_of,
 )
@@ -219,21 +217,6 @@ def test_each_query_gets_its_state_and_an_endless_one_costs_only_itself(tmp_path
     assert sum(heard) == 6
 
 
-def test_a_worker_that_dies_costs_one_query_its_state_and_one_that_was_killed_took_too_long(
-    tmp_path, monkeypatch
-):
-    with GoldChecker(databases=tmp_path) as checker:
-        monkeypatch.setattr(
-            checker._pool, "run", lambda _: [Reply(ReplyKind.CRASHED, reason="the worker died")]
-        )
-        (check,) = checker.check(ask("SELECT 1"))
-    assert (check.state, check.reason) == (GoldState.FAILED, "the worker died")
-    with GoldChecker(databases=tmp_path) as checker:
-        monkeypatch.setattr(checker._pool, "run", lambda _: [Reply(ReplyKind.TIMED_OUT)])
-        (check,) = checker.check(ask("SELECT 1"))
-    assert check.state is GoldState.TIMED_OUT
-
-
 @pytest.mark.slow
 def test_the_trivial_results_of_spider_are_found():
     spider = shared_data("spider")
@@ -244,15 +227,6 @@ def test_the_trivial_results_of_spider_are_found():
     counts = Counter(check.state for check in checks)
     assert (counts[GoldState.EMPTY], counts[GoldState.NULL_OR_ZERO]) == (142, 49)
     assert counts[GoldState.TELLING] == 5286
-
-
-def test_a_handler_takes_its_limits_from_the_options(tmp_path, monkeypatch):
-    monkeypatch.setattr("dph.tasks.sql.problems.limit_memory", lambda _: None)
-    run = make_gold_runner({"rows": 1})
-    request = {"database": str(write_database(tmp_path)), "sql": "SELECT id FROM animal"}
-    assert run(request, print) == [GoldState.FAILED, "more than 1 rows"]
-    assert run(request | {"sql": "SELECT 1"}, print) == [GoldState.TELLING, ""]
-    assert run(request | {"database": "gone"}, print)[0] is GoldState.NO_DATABASE
 
 
 def make_problems(tmp_path, states=None):

@@ -21,14 +21,6 @@ from dph.tasks.sql.schema import (
 from shared_data import shared_data
 from zoo import SCHEMA_TEXT, TABLES, write_database
 
-# The published files seem to have indices that the rebuilt ones lack. SQLite reads a column from an
-# index that holds it, in the order of the index, so they decide which two values come first.
-MISSING_INDICES = {
-    "world_1": "CREATE INDEX i ON city (CountryCode);"
-    "CREATE INDEX j ON countrylanguage (CountryCode)",
-    "voter_1": "CREATE INDEX i ON VOTES (phone_number)",
-}
-
 
 def matches(questions, databases, schemas):
     """How many prompts are the paper's to the character, and how many are not, by database."""
@@ -49,21 +41,6 @@ def test_the_papers_prompts_come_out_to_the_character_where_the_database_is_comp
     equal, other = matches(complete, spider / "database", schemas)
     assert (len(complete), equal.total()) == (972, 837)
     assert other == {"world_1": 120, "voter_1": 15}
-
-
-def test_an_index_of_the_published_files_makes_up_the_rest(tmp_path):
-    spider = shared_data("spider")
-    rows = pq.read_table(spider / "dev.parquet").to_pylist()
-    for name, statement in MISSING_INDICES.items():
-        (tmp_path / name).mkdir()
-        path = tmp_path / name / f"{name}.sqlite"
-        path.write_bytes((spider / "database" / name / path.name).read_bytes())
-        with closing(sqlite3.connect(path)) as connection:
-            connection.executescript(statement)
-            connection.commit()
-    chosen = [row for row in rows if row["db_id"] in MISSING_INDICES]
-    equal, other = matches(chosen, tmp_path, read_tables(spider / "tables.json"))
-    assert (equal.total(), other.total()) == (135, 0)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem
-from dph.tasks.verifiers import make_verifier, verifier_identity
+from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 from shared_data import SOME_AND_ALL
@@ -68,16 +68,6 @@ def test_a_verdict_does_not_depend_on_what_else_is_graded_nor_on_a_mark_of_the_o
     task = parse_task({"cases": cases}, "p")
     (judged,) = verifier.judge([CodePair(task, "print(input())")])
     assert judged.verdict.reason == "test 4 of 50: line 1 is '3', '7' was expected"
-
-
-def test_the_identity_tells_limits_and_pythons_apart(verifier):
-    identity = verifier_identity(verifier)
-    assert identity["name"] == "code"
-    assert identity["settings"]["timeout"] == 20.0
-    assert identity["settings"]["limits"]["memory_bytes"] == 1_000_000_000
-    assert identity["settings"]["python"].startswith("3.")
-    with CodeVerifier(timeout=20.0, memory_mb=200) as other:
-        assert verifier_identity(other) != identity
 
 
 @pytest.mark.parametrize(

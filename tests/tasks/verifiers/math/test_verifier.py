@@ -247,7 +247,6 @@ def grouped(number, rng):
 
 
 def repeating(value, rng):
-    """The decimal that repeats, or None for one that ends or has a long period."""
     whole, rest = divmod(value.numerator, value.denominator)
     seen, digits = {}, ""
     while rest and rest not in seen and len(digits) < 9:
@@ -325,7 +324,6 @@ def other_number(value, rng):
 
 
 def exact_pair(rng):
-    """Powers and factorials, where a double sees no difference."""
     n, k = rng.randint(55, 900), rng.randint(1, 3)
     near = rng.choice([0, 1, 2, 3])
     if near == 0:

@@ -182,19 +182,10 @@ def state(folder):
 
 
 @pytest.fixture(scope="module")
-def _verifiers():
-    made = {}
-    yield made
-    for verifier in made.values():
-        verifier.close()
-
-
-@pytest.fixture
-def verifier(_verifiers):
+def verifier():
     """One worker for all attacks, so that what one leaves behind would reach the next."""
-    if not _verifiers:
-        _verifiers["one"] = SQLVerifier(timeout=0.5, limits=SQLLimits(memory_bytes=600_000_000))
-    return _verifiers["one"]
+    with SQLVerifier(timeout=0.5, limits=SQLLimits(memory_bytes=600_000_000)) as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dph.tasks.verifiers.sql.extraction import SQLSource, extract_sql
 from dph.tasks.verifiers.sql.tokens import TokenKind, first_word, tokenize
+from tasks.test_styles import QUICKSTART
 
 
 def texts(sql):
@@ -54,13 +55,6 @@ def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece):
 
 
 CALL = '<tool_call>{"name": "run", "arguments": %s}</tool_call>'
-STYLES = [
-    ("plain: ", "SELECT name FROM singer WHERE age > 20"),
-    ("steps: keep age > 20 ; ", "SELECT name FROM singer WHERE age > 20"),
-    ("cte: ", "WITH c AS ( SELECT * FROM singer WHERE age > 20 ) SELECT name FROM c"),
-    ("nested: ", "SELECT name FROM ( SELECT * FROM singer WHERE age > 20 )"),
-    ("alias: ", "SELECT p . name FROM singer AS p WHERE p . age > 20"),
-]
 
 
 def statement(response):
@@ -68,10 +62,12 @@ def statement(response):
     return found and found.statement
 
 
-@pytest.mark.parametrize(("label", "sql"), STYLES)
+@pytest.mark.parametrize(("label", "sql"), QUICKSTART.items())
 def test_a_label_or_working_before_the_statement_is_dropped(label, sql):
-    found = extract_sql(label + sql)
-    assert (found.preamble, found.statement) == (label, sql)
+    working = sql.partition("SELECT")[0] if label == "steps" else ""
+    found = extract_sql(f"{label}: {sql}")
+    assert found.preamble == f"{label}: {working}"
+    assert found.statement == sql.removeprefix(working)
 
 
 @pytest.mark.parametrize(

@@ -12,31 +12,22 @@ from dph.tasks.verifiers.sql import verifier as databases
 from dph.tasks.verifiers.sql.executor import SQLLimits
 from dph.tasks.verifiers.sql.extraction import SQLSource
 from dph.tasks.verifiers.sql.verifier import databases_fingerprint
+from tasks.test_styles import QUICKSTART
 
-GOOD = [
-    "plain: SELECT name FROM singer WHERE age > 20",
-    "steps: keep age > 20 ; SELECT name FROM singer WHERE age > 20",
-    "cte: WITH c AS ( SELECT * FROM singer WHERE age > 20 ) SELECT name FROM c",
-    "nested: SELECT name FROM ( SELECT * FROM singer WHERE age > 20 )",
-    "alias: SELECT p . name FROM singer AS p WHERE p . age > 20",
-]
+GOOD = [f"{style}: {sql}" for style, sql in QUICKSTART.items()]
 
 
 @pytest.fixture(scope="module")
-def _shared():
-    verifiers = {}
-    yield verifiers
-    for verifier in verifiers.values():
-        verifier.close()
+def one_worker():
+    """For the whole file, so that what a test leaves behind would reach the next."""
+    with SQLVerifier(timeout=1.0) as made:
+        yield made
 
 
 @pytest.fixture
-def verifier(singers, _shared):
-    """One worker for the whole file, so that what a test leaves behind would reach the next."""
-    if not _shared:
-        _shared["sql"] = SQLVerifier(timeout=1.0)
-    _shared["sql"]._databases = singers.parent
-    return _shared["sql"]
+def verifier(singers, one_worker):
+    one_worker._databases = singers.parent
+    return one_worker
 
 
 def outcomes(verdicts):
