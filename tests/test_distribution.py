@@ -175,15 +175,11 @@ def say(clean, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_clean_environment_has_the_wheel_and_not_the_sources(say, clean):
+def test_the_clean_environment_has_the_wheel_its_script_and_module_and_not_the_sources(say, clean):
     program = "import dph, json, sys; print(json.dumps([dph.__file__, sys.path]))"
     where, path = json.loads(say("python", "-c", program))
     assert Path(where).is_relative_to(clean.parent)
     assert not [p for p in path if Path(p) == ROOT or Path(p).is_relative_to(ROOT / "src")]
-
-
-@pytest.mark.slow
-def test_the_command_line_is_there_as_a_script_and_as_a_module_and_completes(say, clean):
     told = f"dph {PROJECT['version']}\n"
     assert say("dph", "--version") == say("python", "-m", "dph", "--version") == told
     script = say("bash", "-c", f"{clean / 'dph'} --show-completion; exit $?")  # asks who calls it

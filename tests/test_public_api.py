@@ -71,12 +71,16 @@ def test_importing_the_packages_loads_no_torch():
     assert packages_of_others("import dph")[0] == set()
 
 
-def test_help_reads_like_a_table_of_contents():
+def test_help_reads_like_a_table_of_contents_and_loads_what_prints_it_alone():
     text = pydoc.plain(pydoc.render_doc(dph))
     for name in PUBLIC.split():
         assert name in text
     assert text.index("From a notebook") < text.index("PACKAGE CONTENTS")
     assert len(text.splitlines()) <= 120
+    loaded, said = packages_of_others("import dph.cli; assert dph.cli.main(['--help']) == 0")
+    assert "quickstart" in said
+    printing = {"typer", "click", "rich", "pygments", "markdown_it", "mdurl", "shellingham"}
+    assert loaded <= printing | {"annotated_doc", "typing_extensions"}
 
 
 def test_each_public_thing_says_what_it_is_and_every_error_is_public_and_drawn():
@@ -103,13 +107,6 @@ def packages_of_others(code):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     return set(done.stderr.split()), done.stdout
-
-
-def test_help_loads_what_prints_it_alone():
-    loaded, said = packages_of_others("import dph.cli; assert dph.cli.main(['--help']) == 0")
-    assert "quickstart" in said
-    printing = {"typer", "click", "rich", "pygments", "markdown_it", "mdurl", "shellingham"}
-    assert loaded <= printing | {"annotated_doc", "typing_extensions"}
 
 
 def test_no_name_that_is_loaded_late_is_that_of_a_file_in_its_package():

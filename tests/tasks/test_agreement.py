@@ -138,12 +138,18 @@ def test_programs_agree_when_they_print_or_return_the_same_for_the_same_inputs()
     assert found == [(0, 0, 1, None, None, None), (0, 0, 1, None)]
 
 
-def test_answers_with_equal_keys_agree():
+def test_answers_with_equal_keys_agree_and_keys_are_texts_numbers_and_lists_of_them():
     with KeyComparer("own_agreement:first_letter") as comparer:
         answers = [["apple", "bear", "ant", "", None], ["b"]]
         assert comparer.classes([PROBLEM, PROBLEM], answers) == [(0, 1, 0, None, None), (0,)]
         assert comparer.identity["name"] == "own_agreement:first_letter"
         assert len(comparer.identity["version"]) == 12
+    with pytest.raises(SettingsError, match="cannot be used"):
+        KeyComparer("own_agreement:missing")
+    assert plain_key(("a", 1, [0.5, True])) == ["a", 1, [0.5, True]]
+    for wrong in (object(), float("nan"), {"a": 1}, [None]):
+        with pytest.raises(TypeError):
+            plain_key(wrong)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +162,3 @@ def test_a_function_that_cannot_do_it_is_an_error(function, message):
         pytest.raises(VerifierError, match=message),
     ):
         comparer.classes([PROBLEM], [["a", "b"]])
-
-
-def test_keys_are_texts_numbers_and_lists_of_them_and_a_missing_function_is_refused():
-    with pytest.raises(SettingsError, match="cannot be used"):
-        KeyComparer("own_agreement:missing")
-    assert plain_key(("a", 1, [0.5, True])) == ["a", 1, [0.5, True]]
-    for wrong in (object(), float("nan"), {"a": 1}, [None]):
-        with pytest.raises(TypeError):
-            plain_key(wrong)

@@ -46,7 +46,7 @@ def write(tmp_path):
     return to_file
 
 
-def test_any_file_with_problem_and_answer_is_read_and_verls_own_rule_left_out(write):
+def test_a_file_with_problem_and_answer_or_solution_is_read(write):
     path = write({"problem": " 1+1? ", "answer": 2, "level": 1, "solution": "s", "x": None})
     (problem,) = load_math(path, name="own").problems
     assert problem.problem_id == "own-0"
@@ -59,9 +59,6 @@ def test_any_file_with_problem_and_answer_is_read_and_verls_own_rule_left_out(wr
     )
     path = write({"prompt": [{"role": "user", "content": content}], "answer": "1"})
     assert load_math(path, name="own").problems[0].prompt == math_prompt("q")
-
-
-def test_a_solution_stands_in_for_the_answer_also_where_its_cell_is_empty(write):
     path = write({"problem": "p", "solution": r"no \boxed{1}, but \boxed{\frac{1}{2}}."})
     assert load_math(path, name="own").problems[0].answer == {"answer": r"\frac{1}{2}"}
     path = write(*({"id": "", "problem": "p", "answer": "", "solution": r"\boxed{3}"},) * 2)

@@ -35,8 +35,16 @@ def jsonl(tmp_path):
     return write
 
 
-def test_every_other_field_of_a_jsonl_row_goes_into_the_answer(jsonl):
+def test_every_other_field_of_a_row_goes_into_the_answer_and_saved_problems_come_back(
+    jsonl, tmp_path
+):
     assert load_problems(jsonl(ROWS[0], "", ROWS[1])) == PROBLEMS
+    path = tmp_path / "saved.jsonl"
+    save_problems(path, PROBLEMS)
+    assert load_problems(path) == PROBLEMS
+    assert "é" in path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+    assert load_problems(str(jsonl(*ROWS))) == PROBLEMS
 
 
 def test_a_parquet_file_gives_the_same_problems_as_a_jsonl_file(tmp_path, jsonl):
@@ -54,15 +62,6 @@ def test_ids_become_text_and_those_that_are_the_same_as_text_are_duplicates(json
     path = jsonl({"problem_id": 1, "prompt": "?"}, {"problem_id": "1", "prompt": "?"})
     with pytest.raises(DataError, match=r"line 2: .*'1' was used before, at .*line 1"):
         load_problems(path)
-
-
-def test_saved_problems_come_back_the_same(tmp_path, jsonl):
-    path = tmp_path / "saved.jsonl"
-    save_problems(path, PROBLEMS)
-    assert load_problems(path) == PROBLEMS
-    assert "é" in path.read_text(encoding="utf-8")
-    assert list(tmp_path.iterdir()) == [path]
-    assert load_problems(str(jsonl(*ROWS))) == PROBLEMS
 
 
 @pytest.mark.parametrize(

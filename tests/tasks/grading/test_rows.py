@@ -46,7 +46,7 @@ def test_statements_are_graded_by_a_rule(pets, rule, second):
     assert outcomes(verdicts) == ["CORRECT", second, "INVALID", "INVALID"]
 
 
-def test_every_answer_may_have_a_database_of_its_own_and_a_gold_that_does_not_run_says_so(
+def test_every_answer_may_have_a_database_and_one_that_is_missing_or_a_gold_that_fails_is_told(
     pets, tmp_path
 ):
     (tmp_path / "other.db").write_bytes(pets.read_bytes())
@@ -55,6 +55,12 @@ def test_every_answer_may_have_a_database_of_its_own_and_a_gold_that_does_not_ru
     (verdict,) = grade_sql(["SELECT 1"], ["SELECT nothing FROM nowhere"], pets)
     assert verdict.outcome is Outcome.BAD_GOLD
     assert grade_sql([], [], pets) == grade_math([], [], verifier="exact") == []
+    with pytest.raises(DataError, match=r"there is no database .*tmp.*gone"):
+        grade_sql(["SELECT 1"], ["SELECT 1"], [tmp_path / "gone"])
+    with pytest.raises(DataError, match="got 1 predictions, 1 golds, 2 databases"):
+        grade_sql(["SELECT 1"], ["SELECT 1"], [pets, pets])
+    with pytest.raises(SettingsError, match="no SQL rule 'best'"):
+        grade_sql(["SELECT 1"], ["SELECT 1"], pets, rule="best")
 
 
 @pytest.mark.parametrize(
@@ -73,15 +79,6 @@ def test_what_is_not_a_pair_of_sequences_is_refused(pets, subject, arguments, me
     more = {"verifier": "exact"} if subject == "math" else {"databases": pets}
     with pytest.raises(DataError, match=message):
         {"math": grade_math, "sql": grade_sql}[subject](*arguments, **more)
-
-
-def test_a_database_that_is_not_there_and_an_unknown_rule_are_refused(pets, tmp_path):
-    with pytest.raises(DataError, match=r"there is no database .*tmp.*gone"):
-        grade_sql(["SELECT 1"], ["SELECT 1"], [tmp_path / "gone"])
-    with pytest.raises(DataError, match="got 1 predictions, 1 golds, 2 databases"):
-        grade_sql(["SELECT 1"], ["SELECT 1"], [pets, pets])
-    with pytest.raises(SettingsError, match="no SQL rule 'best'"):
-        grade_sql(["SELECT 1"], ["SELECT 1"], pets, rule="best")
 
 
 def test_answers_are_graded_by_the_verifier_that_is_named():

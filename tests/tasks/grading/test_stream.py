@@ -55,6 +55,8 @@ def write(path, count):
 def read(path):
     if path.suffix == ".parquet":
         return pq.read_table(path).to_pylist()
+    if ".csv" in path.name:
+        return [row for _, row in read_rows(path)]
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -108,10 +110,8 @@ def test_a_job_that_broke_goes_on_where_it_stopped(tmp_path, suffix):
     assert not target.exists()
     again = EvenIsRight()
     summary = grade_file(source, target, grader=again, resume=True, chunk_rows=4)
-    if suffix == ".csv":
-        assert read_csv(target) == [as_text(row) for row in expected(rows)]
-    else:
-        assert read(target) == expected(rows)
+    wanted = expected(rows)
+    assert read(target) == ([as_text(row) for row in wanted] if suffix == ".csv" else wanted)
     assert not set(again.graded) & set(range(16))  # four chunks were finished before the fifth
     assert (summary.rows, summary.graded) == (40, len(again.graded))
     assert sum(summary.outcomes.values()) == 40
@@ -190,11 +190,9 @@ def test_a_row_that_lacks_a_field_is_the_graders_to_judge(tmp_path):
     source.write_text('{"n": 1}\n{"other": "x"}\n{"n": 2.5}\n')
     grade_file(source, target, grader=Lenient(), chunk_rows=1)
     rows = read(target)
-    assert [(row["n"], row["other"], row["outcome"]) for row in rows] == [
-        (1.0, None, "CORRECT"),
-        (None, "x", "WRONG"),
-        (2.5, None, "CORRECT"),
-    ]
+    assert [row["n"] for row in rows] == [1.0, None, 2.5]
+    assert [row["other"] for row in rows] == [None, "x", None]
+    assert [row["outcome"] for row in rows] == ["CORRECT", "WRONG", "CORRECT"]
 
 
 def test_odd_text_survives_and_what_fits_no_table_is_refused(tmp_path):
@@ -356,10 +354,6 @@ class ByText(EvenIsRight):
         return super().grade_rows([{"n": int(row["n"])} for row in rows])
 
 
-def read_csv(path):
-    return [row for _, row in read_rows(path)]
-
-
 def as_text(row):
     texts = {name: "" if value is None else value for name, value in row.items()}
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in texts.items()}
@@ -374,7 +368,7 @@ def test_a_csv_file_is_written_as_it_would_be_read(tmp_path, into, out):
     if again:
         grade_file(tmp_path / "plain.jsonl", source, grader=EvenIsRight(), chunk_rows=8)
     summary = grade_file(source, target, grader=ByText(), chunk_rows=8, replace=again)
-    assert read_csv(target) == [as_text(row) for row in expected(rows)]
+    assert read(target) == [as_text(row) for row in expected(rows)]
     assert (summary.rows, summary.mean_reward) == (20, 0.625)
 
 

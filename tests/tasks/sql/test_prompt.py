@@ -187,14 +187,11 @@ def text_of(*columns, examples=()):
     return schema_text(Schema(db_id="d", tables=(table,)), {("t", "c"): examples})
 
 
-def test_at_most_six_distinct_examples_are_shown_those_of_the_schema_last():
+def test_a_schemas_examples_are_at_most_six_and_what_says_nothing_is_left_out():
     text = text_of(Column(name="c", kind="text"), examples=["a", "b", "a", *"cdefg"])
     assert "example: ['a', 'b', 'c', 'd', 'e', 'f']" in text
     text = text_of(Column(name="c", kind="text", values=("x",)), examples=["a"])
     assert "example: ['a', 'x']" in text
-
-
-def test_what_says_nothing_is_left_out_of_a_schema():
     for comment in ("song name", "Song Name", "song_name", "", " "):
         assert "--" not in text_of(Column(name="Song_Name", kind="text", comment=comment))
     assert "-- title" in text_of(Column(name="Song_Name", kind="text", comment="title"))

@@ -96,12 +96,9 @@ def test_only_the_same_text_is_correct(answer, response, outcome):
     assert grade(answer, response, ExactVerifier()) is outcome
 
 
-def test_a_problem_without_an_answer_is_an_error_that_names_it():
+def test_a_problem_without_an_answer_is_an_error_and_the_reason_of_another_one_in_a_line():
     with pytest.raises(DataError, match="'answer' in problem 'e'"):
         ExactVerifier().grade([Problem(problem_id="e", prompt="?")], ["x"])
-
-
-def test_the_reason_says_what_came_and_what_was_wanted_in_a_line_however_long_both_are():
     problem = Problem(problem_id="n", prompt="?", answer={"answer": "12"})
     (verdict,) = NumberVerifier().grade([problem], ["9" * 900])
     assert verdict.reason == f"{'9' * 50}... (900 characters) is not 12"

@@ -108,12 +108,6 @@ def test_a_gold_that_is_always_late_is_bad_for_every_worker_and_not_tried_again(
     assert len(list(marks.iterdir())) == tried
 
 
-def test_what_is_wrong_with_a_gold_for_good_is_not_tried_again(singers):
-    with SQLVerifier(databases=singers.parent, workers=2) as verifier:
-        assert judged(verifier, singers, gold="SELECT x") == {Outcome.BAD_GOLD: 40}
-        assert not verifier._judge._any_bad
-
-
 class ScriptedPool:
     """Hears what is asked; a gold needs ``needs`` seconds."""
 

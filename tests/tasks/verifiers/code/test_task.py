@@ -188,7 +188,7 @@ def test_an_entry_point_is_defined_by_statements_that_bind_it(text, defines):
     assert found == (text.removeprefix("\ufeff") if defines else "b = 2\n")
 
 
-def test_hostile_texts_are_read_once():
+def test_hostile_and_generated_texts_are_searched_once_and_without_an_error():
     for text in (
         *("`" * 200_000, "```python\n" * 50_000, "~~~ \n" * 60_000, "<answer>" * 50_000),
         *("```\n" + "'</think>" * 20_000, "'<answer>'" * 20_000),
@@ -197,6 +197,12 @@ def test_hostile_texts_are_read_once():
         "```\na:" + "\n b" * 80_000 + "```",
     ):
         extract_program(text)
+    draw = random.Random(1)
+    for _ in range(20_000):
+        text = "".join(draw.choices(PIECES, k=draw.randint(0, 30)))
+        found = extract_program(text, entry_point="f", prefix=draw.random() < 0.5)
+        # A fence may be indented or quoted; as much is taken off the lines of its block.
+        assert found is None or bare(found) in bare(text)
 
 
 _WORDS = r"""
@@ -257,12 +263,3 @@ def test_generated_answers_of_a_program_are_plain_values_or_failures():
 
 def bare(text):
     return re.sub(r"^[ \t>]+", "", text, flags=re.MULTILINE)
-
-
-def test_generated_texts_are_searched_without_an_error():
-    draw = random.Random(1)
-    for _ in range(20_000):
-        text = "".join(draw.choices(PIECES, k=draw.randint(0, 30)))
-        found = extract_program(text, entry_point="f", prefix=draw.random() < 0.5)
-        # A fence may be indented or quoted; as much is taken off the lines of its block.
-        assert found is None or bare(found) in bare(text)

@@ -59,7 +59,9 @@ def test_a_right_program_is_right_whatever_its_values(outcome, name):
     assert outcome(*weak.RIGHT[name]) == ("CORRECT", "")
 
 
-def test_helpers_are_those_of_the_task_and_its_prefix(outcome, judge):
+def test_helpers_are_those_of_the_task_and_programs_that_return_nothing_cannot_be_compared(
+    outcome, judge
+):
     program = "def f(a, b): return 0\ndef same(*a): return True"
     for test in weak.HELPERS:
         for entry_point in ("f", ""):
@@ -74,11 +76,6 @@ def test_helpers_are_those_of_the_task_and_its_prefix(outcome, judge):
     program = "import sys\ndef f(): return 'num' + 'py' in sys.modules"
     assert outcome("import numpy\nassert f() is True", program) == ("CORRECT", "")
     assert outcome("assert f() is False", program) == ("CORRECT", "")
-
-
-def test_programs_that_return_nothing_cannot_be_compared_and_the_first_line_that_differs_is_named(
-    judge,
-):
     sorts = "```python\ndef f(a):\n    a.sort()\n```"
     answer = {"entry_point": "f", "same_as": sorts, "inputs": [[[2, 1]], [[3]]]}
     reason = "the other program returns nothing that could be compared"

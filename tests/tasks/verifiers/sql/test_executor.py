@@ -86,13 +86,10 @@ def test_slow_rows_are_timed_out_between_two_batches(singers):
     assert executed(singers, sql, seconds=0.05) == SQLFailure(Outcome.TIMED_OUT, "over 0.05 s")
 
 
-def test_what_sqlite_reads_over_may_stand_before_a_statement(singers):
+def test_what_sqlite_reads_over_views_json_and_windows_are_allowed(singers):
     for before in ("\ufeff", ";", "-- a\n; /* b **/ ;", "\t\r\n\f", "\ufeff--\n\ufeff"):
         assert executed(singers, f"{before}SELECT 1").rows == [(1,)], before
         assert executed(singers, f"{before}DROP TABLE singer").outcome is Outcome.INVALID
-
-
-def test_reading_views_json_and_windows_is_allowed(singers):
     connection = sqlite3.connect(singers)
     connection.execute("CREATE VIEW old AS SELECT * FROM singer WHERE age > 50")
     connection.close()
