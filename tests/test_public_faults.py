@@ -1,6 +1,6 @@
-"""Faults that people reported in other projects, tried on this package: each has its right value.
+"""Faults that people reported in other projects: a snippet reads ``input`` and leaves ``got``.
 
-A case is a snippet that reads ``input`` and leaves ``got``. ``-k math-full-width`` runs one class.
+``-k math-full-width`` runs one class of them.
 """
 
 import json

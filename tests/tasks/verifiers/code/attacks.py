@@ -1,7 +1,6 @@
-"""Programs that try to be right without being right, or to do something else: name, source, ends.
+"""Programs that try to be right without being right, or to do something else, for a sum of two.
 
-``add(a, b)`` is asked for, and in scripts the sum of two numbers. MARK stands for a file that is
-not there, VICTIM for one that is.
+MARK stands for a file that does not exist, VICTIM for one that does.
 """
 
 import os

@@ -1,7 +1,6 @@
 """The verifier of code, and every attack we know of, each between good programs."""
 
 import contextlib
-import hashlib
 import os
 import threading
 import time
@@ -16,7 +15,7 @@ from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 from shared_data import SOME_AND_ALL
 from tasks.verifiers.code import attacks
-from worker_fixtures import children_of
+from worker_fixtures import children_of, state_of
 
 ADD = Problem(
     problem_id="add",
@@ -176,14 +175,6 @@ def pairs_of(table, task, folder):
     return pairs
 
 
-def files_of(folder):
-    return {
-        path: (path.lstat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def descendants(pid):
     found = set(children_of(pid))
     for child in list(found):
@@ -210,7 +201,7 @@ def all_attacks(tmp_path_factory):
         if verifier.missing:
             pytest.skip(f"this machine lacks {', '.join(verifier.missing)}")
         pairs = pairs_of(attacks.FUNCTIONS, ADD_TASK, folder)
-        before = files_of(folder)
+        before = state_of(folder)
         functions, good = judge_between_good_ones(verifier, pairs, GOOD_ADD)
         scripts = pairs_of({**attacks.SCRIPTS, **attacks.HARMLESS}, SUM_TASK, folder)
         printed, good_scripts = judge_between_good_ones(verifier, scripts, GOOD_SUM)
@@ -221,7 +212,7 @@ def all_attacks(tmp_path_factory):
     return {
         "verdicts": functions | printed,
         "good": good | good_scripts,
-        "files": (before, files_of(folder)),
+        "files": (before, state_of(folder)),
         "marks": marks,
         "running": running,
         "left": children_of(os.getpid()) - others,
@@ -253,7 +244,7 @@ def test_the_attacks_change_no_other_verdict_and_leave_no_file_and_no_process(al
 def test_a_few_attacks_in_short(tmp_path):
     table = {name: attacks.FUNCTIONS[name] for name in QUICK}
     pairs = pairs_of(table, ADD_TASK, tmp_path)
-    before = files_of(tmp_path)
+    before = state_of(tmp_path)
     with CodeVerifier(timeout=10.0) as verifier:
         if verifier.missing:
             pytest.skip(f"this machine lacks {', '.join(verifier.missing)}")
@@ -262,7 +253,7 @@ def test_a_few_attacks_in_short(tmp_path):
         name: verdict.outcome in table[name][1] for name, verdict in verdicts.items()
     } == dict.fromkeys(table, True)
     assert good == {Outcome.CORRECT}
-    assert files_of(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 without_a_part = pytest.mark.parametrize(
@@ -293,12 +284,12 @@ def test_no_file_and_no_network_is_reached_without_one_part(part, tmp_path):
         left_out = ("mode", "owner", "time", "attribute")  # another user cannot, root's could
     table = {name: each for name, each in table.items() if not name.startswith(left_out)}
     pairs = pairs_of(table, ADD_TASK, tmp_path)
-    before = files_of(tmp_path)
+    before = state_of(tmp_path)
     with CodeVerifier(workers=2, timeout=5.0, without=(part,)) as verifier:
         verdicts, good = judge_between_good_ones(verifier, pairs, GOOD_ADD)
     assert {n: v for n, v in verdicts.items() if v.outcome not in table[n][1]} == {}
     assert good == {Outcome.CORRECT}
-    assert files_of(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 def test_all_ends_when_the_verifier_is_closed_in_the_middle():

@@ -1,6 +1,5 @@
 """Every attack we know of, each between good answers; and all of them between a hundred."""
 
-import hashlib
 import os
 import sqlite3
 from pathlib import Path
@@ -13,7 +12,7 @@ from dph.tasks.verifiers.sql.executor import SQLLimits
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 from hanging_sql import HANG
 from shared_data import SOME_AND_ALL
-from worker_fixtures import children_of
+from worker_fixtures import children_of, state_of
 
 GOLD = "SELECT name FROM singer WHERE age > 20"
 GOOD = [
@@ -174,13 +173,6 @@ def pair(database, sql):
     return SQLPair(str(database), GOLD, sql)
 
 
-def state(folder):
-    return {
-        path: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
-        for path in folder.rglob("*")
-    }
-
-
 @pytest.fixture(scope="module")
 def verifier():
     """One worker for all attacks, so that what one leaves behind would reach the next."""
@@ -193,7 +185,7 @@ def test_an_attack_fails_and_its_neighbours_stay_right(
     name, verifier, singers, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    before = state(tmp_path)
+    before = state_of(tmp_path)
     sql, outcomes = ATTACKS[name]
     judged = verifier.judge([pair(singers, each) for each in (GOOD[0], sql, *GOOD)])
     verdicts = [each.verdict for each in judged]
@@ -201,7 +193,7 @@ def test_an_attack_fails_and_its_neighbours_stay_right(
     assert verdicts[1].reward == 0.0
     assert verdicts[1].reason
     assert {v.outcome for v in verdicts[:1] + verdicts[2:]} == {Outcome.CORRECT}
-    assert state(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 @SOME_AND_ALL
@@ -211,7 +203,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path))
-    others, before, held = children_of(os.getpid()), state(tmp_path), resident_bytes()
+    others, before, held = children_of(os.getpid()), state_of(tmp_path), resident_bytes()
     good = [GOOD[i % 4] for i in range(100)]
     attacks = [sql for sql, _ in ATTACKS.values()][::every]
     mixed, places = [], []
@@ -226,7 +218,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
         assert 1 <= len(workers) <= 2
         assert all(_resident(worker) < 400_000_000 for worker in workers)
     assert {verdicts[place].outcome for place in places} == {Outcome.CORRECT}
-    assert state(tmp_path) == before
+    assert state_of(tmp_path) == before
     assert children_of(os.getpid()) == others
     assert resident_bytes() - held < 50_000_000
 
@@ -242,10 +234,10 @@ def test_a_missing_or_corrupt_database_is_a_bad_gold_and_stays_as_it_is(
     path = tmp_path / "broken.sqlite"
     if content is not None:
         path.write_bytes(content)
-    before = state(tmp_path)
+    before = state_of(tmp_path)
     judged = verifier.judge([pair(path, GOOD[0]), pair(singers, GOOD[0])])
     assert [each.verdict.outcome for each in judged] == [Outcome.BAD_GOLD, Outcome.CORRECT]
-    assert state(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 def test_a_database_that_is_damaged_in_the_middle_is_no_crash(verifier, tmp_path):

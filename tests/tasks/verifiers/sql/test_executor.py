@@ -1,4 +1,3 @@
-import hashlib
 import math
 import os
 import shutil
@@ -21,18 +20,11 @@ from dph.tasks.verifiers.sql.executor import (
 )
 from dph.tasks.verifiers.sql.handler import Gold, GoldCache, SQLGrader
 from dph.tasks.verifiers.sql.rules import RULES, bird
+from worker_fixtures import state_of
 
 
 def executed(database, sql, **limits):
     return execute_sql(database_uri(database), sql, SQLLimits(**limits))
-
-
-def files(folder):
-    return {
-        path: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def test_a_select_returns_its_rows_and_odd_values_as_they_are(singers):
@@ -121,15 +113,15 @@ def test_a_log_beside_a_database_is_read_and_nothing_there_changes(tmp_path):
     for suffix in ("", "-wal", "-shm"):
         shutil.copy(f"{live}{suffix}", f"{path}{suffix}")
     assert executed(live, "SELECT x FROM t").rows == [(7,)]
-    before = files(tmp_path)
+    before = state_of(tmp_path)
     assert executed(path, "SELECT x FROM t").rows == [(7,)]  # as a killed writer leaves it
     assert why_unreadable(path) == ""
-    assert files(tmp_path) == before
+    assert state_of(tmp_path) == before
     Path(f"{path}-shm").unlink()
-    before = files(tmp_path)
+    before = state_of(tmp_path)
     assert "open it once for writing" in why_unreadable(path)
     assert executed(path, "SELECT x FROM t").outcome is Outcome.INVALID
-    assert files(tmp_path) == before
+    assert state_of(tmp_path) == before
     writer.close()
 
 
@@ -143,9 +135,9 @@ def test_an_unfinished_transaction_is_not_rolled_back(tmp_path):
         writer.execute("INSERT INTO t VALUES (zeroblob(5000))")
     for suffix in ("", "-journal"):
         shutil.copy(f"{live}{suffix}", f"{path}{suffix}")
-    before = files(tmp_path)
+    before = state_of(tmp_path)
     assert executed(path, "SELECT x FROM t").outcome is Outcome.INVALID
-    assert files(tmp_path) == before
+    assert state_of(tmp_path) == before
     writer.close()
 
 
