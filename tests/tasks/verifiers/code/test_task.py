@@ -1,4 +1,5 @@
 import json
+import os
 import random
 import re
 import socket
@@ -198,13 +199,14 @@ def test_hostile_and_generated_texts_are_searched_once_and_without_an_error():
     ):
         extract_program(text)
     draw = random.Random(1)
-    for _ in range(20_000):
+    for _ in range(GENERATED):
         text = "".join(draw.choices(PIECES, k=draw.randint(0, 30)))
         found = extract_program(text, entry_point="f", prefix=draw.random() < 0.5)
         # A fence may be indented or quoted; as much is taken off the lines of its block.
         assert found is None or bare(found) in bare(text)
 
 
+GENERATED = 20_000 if os.environ.get("DPH_FUZZ") == "full" else 4_000
 _WORDS = r"""
 "value" "raised" "function" "loaded" "failed" "verdict" "CORRECT" null true false 0 1 -1 5 1e999
 NaN [] {} "" "x" "\ud800" {"int":"0x5"} {"int":"-"} {"tuple":[1]} {"set":[[1]]} {"dict":[[1,2]]}
@@ -239,7 +241,7 @@ def types_in(value):
 
 def test_generated_answers_of_a_program_are_plain_values_or_failures():
     draw, kinds, raised = random.Random(0), set(), set()
-    for _ in range(20_000):
+    for _ in range(GENERATED):
         ours, theirs = socket.socketpair()
         with ours, theirs:
             theirs.sendall(b"".join(message(draw) for _ in range(3)))

@@ -111,7 +111,10 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
 )
 def test_attacks_change_no_other_verdict_and_none_is_right(verifier, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    good = [(rf"\frac{{{n}}}{{7}}", rf"\boxed{{\frac{{{2 * n}}}{{14}}}}") for n in range(1, 101)]
+    good = [
+        (rf"\frac{{{n}}}{{7}}", rf"\boxed{{\frac{{{2 * n}}}{{14}}}}")
+        for n in range(1, 101 if len(names) > 9 else 21)
+    ]
     attacks = [("x^2 + 7", (ATTACKS | SLOW_ATTACKS)[name]) for name in names]
     mixed = [*good, *attacks]
     random.Random(0).shuffle(mixed)
@@ -168,7 +171,7 @@ def test_math_qwen_agrees_with_the_tool(every):
 
 # Each costs a parse by sympy: `make fuzz` tries them all.
 GENERATED = 10_000 if os.environ.get("DPH_FUZZ") == "full" else 500
-FEW = 100
+FEW = 40
 
 
 def fuzzed(rng):
@@ -456,7 +459,7 @@ def generated(rng):
 
 
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 150), pytest.param(2, PAIRS, marks=pytest.mark.slow)]
+    ("seed", "count"), [(1, 60), pytest.param(2, PAIRS, marks=pytest.mark.slow)]
 )
 def test_generated_pairs_are_right_if_their_values_are_the_same(seed, count):
     rng = random.Random(seed)
