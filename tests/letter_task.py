@@ -52,7 +52,7 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="<eos>")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_model(tokenizer):
     def make(seed=0, width=16):
         more = {"max_position_embeddings": 32, "tie_word_embeddings": True}
@@ -73,7 +73,7 @@ def problems():
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_draw(tokenizer):
     def make(model, **parameters):
         return GradedSampler(
@@ -92,7 +92,7 @@ def make_draw(tokenizer):
 GRADING = ValueSource(graded_by="letter", graded_version="1")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_source(tokenizer):
     def make(model, path="letters", **changes):
         fields = {
@@ -108,12 +108,12 @@ def make_source(tokenizer):
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rule():
     return Rule(threshold=1, wrong_final="discard")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_reference():
     def make(model):
         scorer = AnswerScorer(pad_id=0, temperature=1.0, token_budget=512, dtype="float32")

@@ -213,13 +213,10 @@ SAVED = [
     Problem(problem_id="c", prompt="lions?", answer={"gold_sql": "SELECT 1", "database": "d"}),
 ]
 ROWS = [
-    {
-        "data_source": "openai/gsm8k",
-        "prompt": [{"role": "user", "content": f"{i} + {i}?"}],
-        "ability": "math",
-        "reward_model": {"style": "rule", "ground_truth": str(2 * i)},
-        "extra_info": {"split": "train", "index": i, "answer": "####", "question": f"{i}?"},
-    }
+    GSM8K
+    | {"prompt": [{"role": "user", "content": f"{i} + {i}?"}]}
+    | {"reward_model": {"style": "rule", "ground_truth": str(2 * i)}}
+    | {"extra_info": {"split": "train", "index": i, "answer": "####", "question": f"{i}?"}}
     for i in range(3)
 ]
 

@@ -74,29 +74,12 @@ def test_there_is_no_other_split(tmp_path):
         load_spider(tmp_path, "test")
 
 
+NAMES = ("db_id", "table", "position", "column", "type", "primary_key", "value_samples")
+MORE = {"foreign_keys": '[{"target_table": "s", "target_column": null}]', "description": None}
 COLUMNS = [
-    {
-        "db_id": "d",
-        "table": "t",
-        "position": 1,
-        "column": "a",
-        "type": "TEXT",
-        "primary_key": False,
-        "foreign_keys": '[{"target_table": "s", "target_column": null}]',
-        "description": None,
-        "value_samples": '["x", "y", "z"]',
-    },
-    {
-        "db_id": "d",
-        "table": "t",
-        "position": 0,
-        "column": "id",
-        "type": "INTEGER",
-        "primary_key": True,
-        "foreign_keys": None,
-        "description": "number",
-        "value_samples": None,
-    },
+    dict(zip(NAMES, ("d", "t", 1, "a", "TEXT", False, '["x", "y", "z"]'), strict=True)) | MORE,
+    dict(zip(NAMES, ("d", "t", 0, "id", "INTEGER", True, None), strict=True))
+    | {"foreign_keys": None, "description": "number"},
     {"db_id": "d", "table": "sqlite_sequence"},
 ]
 

@@ -51,12 +51,8 @@ def test_values_differ_numerically_or_cannot_be_told_apart(same, cases):
 
 
 @pytest.fixture(scope="module")
-def grader():
-    return MathGrader(phrases=PHRASES, any_expression=True)
-
-
-@pytest.fixture(scope="module")
-def grade(grader):
+def grade():
+    grader = MathGrader(phrases=PHRASES, any_expression=True)
     return lambda response, gold: grader({"response": response, "gold": gold}, lambda _: None)[0]
 
 
@@ -230,8 +226,8 @@ def test_an_answer_nested_too_deeply_is_over_the_limit(grade, answer):
     assert grade(rf"\boxed{{{answer}}}", "5") == Outcome.OVER_LIMIT
 
 
-def test_reading_a_gold_is_a_stage_of_its_own_and_done_once(grader):
-    stages = []
+def test_reading_a_gold_is_a_stage_of_its_own_and_done_once():
+    stages, grader = [], MathGrader(phrases=PHRASES, any_expression=True)
     for answer in ("7z+1", "7z+2"):
         grader({"response": rf"\boxed{{{answer}}}", "gold": "7z+3"}, stages.append)
     assert stages == ["gold", "answer"]
