@@ -157,17 +157,14 @@ def test_text_of_an_argument_is_text(everything):
             assert result.text == text
 
 
-TOLD = [
-    ("raises", "ValueError: no"),
-    ("raises_in_its_message", "BadError: its message cannot be read"),
-    ("exits", "SystemExit: 3"),
-    ("recurses", "RecursionError"),
-    ("is_not_there", "AttributeError"),
-]
-
-
 def test_what_a_tool_raises_is_told_as_trl_tells_it(hostile):
-    for deed, reason in TOLD:
+    for deed, reason in {
+        "raises": "ValueError: no",
+        "raises_in_its_message": "BadError: its message cannot be read",
+        "exits": "SystemExit: 3",
+        "recurses": "RecursionError",
+        "is_not_there": "AttributeError",
+    }.items():
         with hostile.begin(EMPTY) as episode:
             (result,) = episode.step(call("act", deed=deed))
             assert result.failed

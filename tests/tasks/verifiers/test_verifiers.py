@@ -56,11 +56,8 @@ def test_what_is_neither_a_name_nor_a_function_of_a_module_is_refused(given):
 def test_an_unknown_name_is_refused_with_the_choices(name):
     with pytest.raises(SettingsError) as caught:
         make_verifier(name)
-    for part in (
-        repr(name),
-        "sql, math, math_qwen, code, reasoning_gym, number, exact",
-        "module:function",
-    ):
+    choices = "sql, math, math_qwen, code, reasoning_gym, number, exact"
+    for part in (repr(name), choices, "module:function"):
         assert part in str(caught.value)
 
 
@@ -90,9 +87,7 @@ def test_a_setting_that_a_verifier_does_not_have_is_refused():
     with pytest.raises(SettingsError, match=r"no verifier has a setting 'gym'; there are sql_rule"):
         make_verifier("exact", gym=1.0)
     make_verifier("exact", gym_threshold=0.5).close()  # another's, as a recipe has all of them
-    with pytest.raises(
-        SettingsError, match="gym_threshold is not a setting of the verifier 'exact'"
-    ):
+    with pytest.raises(SettingsError, match="gym_threshold is not a setting of the verifier 'exa"):
         VerifierRowGrader("exact", gym_threshold=0.5)
     pytest.importorskip("reasoning_gym")
     with pytest.raises(SettingsError, match="must be above 0 and at most 1, got 2"):
@@ -121,9 +116,8 @@ def test_the_time_limit_is_part_of_the_identity_and_the_number_of_workers_is_not
 
 
 def test_the_rule_and_where_answers_are_looked_for_are_part_of_the_identity(tmp_path):
-    assert identity("sql", databases=tmp_path) != identity(
-        "sql", databases=tmp_path, sql_rule="strict"
-    )
+    strict = identity("sql", databases=tmp_path, sql_rule="strict")
+    assert identity("sql", databases=tmp_path) != strict
     assert identity("math") != identity("math", math_phrases=["so"])
     assert identity("math") != identity("math", math_any_expression=False)
     with closing(SQLVerifier(sources=["bare"])) as one, closing(SQLVerifier()) as other:
