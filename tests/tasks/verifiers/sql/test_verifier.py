@@ -128,7 +128,8 @@ def test_other_files_and_times_and_loops_of_links_do_not_count_nor_links_to_a_di
     for name in ("a", "b", "c"):
         (tmp_path / "links" / name).symlink_to(root / name)
     assert databases_fingerprint(tmp_path / "links") == databases_fingerprint(root)
-    assert databases_fingerprint(tmp_path / "none") == databases_fingerprint(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert databases_fingerprint(tmp_path / "none") == databases_fingerprint(tmp_path / "empty")
 
 
 def test_a_file_that_has_not_changed_is_read_once(root):
