@@ -43,7 +43,7 @@ def test_every_other_field_of_a_row_goes_into_the_answer_and_saved_problems_come
     save_problems(path, PROBLEMS)
     assert load_problems(path) == PROBLEMS
     assert "é" in path.read_text(encoding="utf-8")
-    assert list(tmp_path.iterdir()) == [path]
+    assert {each.name for each in tmp_path.iterdir()} == {"problems.jsonl", "saved.jsonl"}
     assert load_problems(str(jsonl(*ROWS))) == PROBLEMS
 
 
