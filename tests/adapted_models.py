@@ -15,7 +15,6 @@ def adapter(kind="lora", **settings):
 
 
 def moved(model, *, seed=1, size=0.05):
-    """The same model after random steps of its trainable weights."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         if parameter.requires_grad:
@@ -24,7 +23,6 @@ def moved(model, *, seed=1, size=0.05):
 
 
 def adapted_model(family="qwen2", kind="lora", *, base="base", **settings):
-    """A tiny model with an adapter after some random steps."""
     model = build_model(family)
     add_adapter(model, adapter(kind, **settings), base=base, seed=0)
     return moved(model)

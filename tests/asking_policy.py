@@ -9,6 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from dph import Problem
 from dph._base.randomness import generator
 from dph.model.forward.logprobs import completion_scores
+from tiny_models import tiny_llama
 
 KEYS, VALUES = [f"k{i}" for i in range(6)], [f"v{i}" for i in range(8)]
 ASKED, TURN = 0.07, 6
@@ -52,20 +53,9 @@ def demonstrations(tokenizer, random, asked):
 
 
 def initial_policy(tokenizer):
-    torch.manual_seed(0)
-    config = tf.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=48,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=64,
-        pad_token_id=0,
-        bos_token_id=None,
-        eos_token_id=1,
-        initializer_range=0.1,
-    )
-    model = tf.LlamaForCausalLM(config)
+    sizes = {"intermediate_size": 64, "num_attention_heads": 4, "max_position_embeddings": 64}
+    ends = {"pad_token_id": 0, "bos_token_id": None, "eos_token_id": 1}
+    model = tiny_llama(tokenizer, 48, **sizes, **ends, initializer_range=0.1).train()
     optimizer, random = torch.optim.AdamW(model.parameters(), lr=2e-3), generator(0, "shown")
     for number in range(150):  # first how to ask, then how seldom
         asked = 0.5 if number < 100 else ASKED

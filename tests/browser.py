@@ -8,20 +8,13 @@ import time
 import pytest
 
 ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 MISSING = "needs Playwright and a chromium (apt-get install chromium)"
 
 
 def why_no_browser():
-    """Why there is none; None where there is one."""
     try:
         import playwright  # noqa: F401, PLC0415
     except ImportError:

@@ -1,8 +1,4 @@
-"""A policy that can be enumerated: a softmax over a few answers, of which some are right.
-
-Whatever an estimator of its gradient gives in expectation can be summed up exactly, over all groups
-of n answers, and compared with the gradient of an objective by autograd.
-"""
+"""A policy that can be enumerated: expectations of its gradient are sums over all groups."""
 
 from itertools import product
 from math import prod
@@ -33,7 +29,6 @@ def expected_gradient(advantages, groups, weights):
 
 
 def gradient_of(objective):
-    """The gradient of a function of the answers' probabilities with respect to the logits."""
     logits = torch.tensor(LOGITS, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(objective(logits.softmax(-1)), logits)
     return gradient
@@ -52,5 +47,4 @@ def mean_of_the_best(rewards, k):
 
 
 def all_binary_groups(n):
-    """Every group of n rewards of 0 or 1."""
     return torch.tensor(list(product((0.0, 1.0), repeat=n)), dtype=torch.float64)

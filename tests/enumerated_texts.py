@@ -1,8 +1,4 @@
-"""A policy over texts of one or two tokens that can be enumerated: a softmax after each beginning.
-
-What FlowRL's loss and its gradient are is written out here in plain floats, one answer after
-another, with the learned log Z replaced by the number that fits the group best.
-"""
+"""A policy over texts of one or two tokens, enumerated, and FlowRL by hand in plain floats."""
 
 from math import exp, log, sqrt
 
@@ -33,7 +29,6 @@ def token_logprobs(logits):
 
 
 def text_logprobs(logits):
-    """The log-prob of each text."""
     return token_logprobs(logits)[0].sum(-1)
 
 

@@ -1,8 +1,4 @@
-"""A vLLM for tests: the part of its interface in ``vllm_contract``, on a model of transformers.
-
-It takes no argument that the contract does not name. A step finishes one request, the newest first,
-so that nothing can rely on the order.
-"""
+"""A vLLM for tests: the part of its interface in ``vllm_contract``, on a model of transformers."""
 
 import importlib.machinery
 import os

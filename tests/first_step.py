@@ -1,9 +1,7 @@
 """One rollout for all engines: answers with rewards, stored answers, and what our own step is.
 
-Policy and initial policy are the same, as at the first step of every run. There the stored answers'
-term has the value 0, and in the form of the negative log-likelihood a gradient that is not.
-Advantages are not divided by the deviation of their group: TRL adds 1e-4 to it where we and verl
-add 1e-6.
+Policy and initial policy are the same, as at the first step of every run. Advantages are not
+divided by the deviation of their group: TRL adds 1e-4 to it where we and verl add 1e-6.
 """
 
 import random
@@ -72,7 +70,6 @@ def scored(prompts, completions, *, acts=False):
 
 
 def flags(tokens):
-    """Of a trajectory: every third token is a tool's."""
     return tuple(place % 3 != 1 for place in range(len(tokens)))
 
 

@@ -1,10 +1,4 @@
-"""Programs for tests that kill them, forked by a process that has imported what they need.
-
-Importing torch and transformers takes seconds of a core. A test that kills a program in each of
-its stages starts it many times and would spend most of its time on that. The process that forks is
-the one that forks the jobs of a study (`dph._processes.jobs.zygote`): a program begins like a fresh
-one.
-"""
+"""Programs for tests that kill them, forked by a process that has imported torch."""
 
 import contextlib
 import json
@@ -30,7 +24,6 @@ class Program:
         return self._child.returncode
 
     def lines(self):
-        """What it prints, line by line."""
         for line in self.stdout:
             yield line.decode().rstrip("\n")
 

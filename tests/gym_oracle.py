@@ -1,7 +1,4 @@
-"""Scores of reasoning-gym by itself: a program that reads pairs as JSON and prints their scores.
-
-It runs with the hash seed of workers: entries of some tasks depend on the order of a set.
-"""
+"""Scores of reasoning-gym by itself, with the hash seed of workers: pairs as JSON to scores."""
 
 import json
 import os

@@ -5,12 +5,10 @@ import verifiers.v1 as vf
 
 
 def questions(task, **config):
-    """The data set of a task that its taskset asks."""
     return reasoning_gym.create_dataset(task, seed=3, size=20, **config)
 
 
 def taskset_of(task, **config):
-    """A taskset class for one task of reasoning-gym."""
     made = questions(task, **config)
 
     class GymData(vf.TaskData):

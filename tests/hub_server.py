@@ -14,8 +14,6 @@ LARGE = ".safetensors"
 
 @dataclass
 class Repository:
-    """Commits by their hashes, branches and tags by their names."""
-
     commits: dict = field(default_factory=dict)
     refs: dict = field(default_factory=dict)
     gated: bool = False
@@ -27,7 +25,9 @@ class Hub:
 
     def __init__(self):
         self.repositories, self.objects, self.requests, self.full = {}, {}, [], False
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Requests,), {"hub": self})
+        )
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -54,14 +54,6 @@ class Hub:
     def files(self, name, *, kind="models"):
         repository = self.repositories[kind, name]
         return repository.commits[repository.refs["main"]]
-
-
-def _handler(hub):
-    class Handler(_Requests):
-        pass
-
-    Handler.hub = hub
-    return Handler
 
 
 class _Requests(BaseHTTPRequestHandler):
@@ -203,12 +195,7 @@ def _mode(file):
 
 
 def _entry(path, data):
-    entry = {
-        "type": "file",
-        "path": path,
-        "size": len(data),
-        "oid": hashlib.sha1(data).hexdigest(),
-    }
+    entry = {"type": "file", "path": path, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
     if path.endswith(LARGE):
         digest = hashlib.sha256(data).hexdigest()
         entry["lfs"] = {"oid": digest, "size": len(data), "pointerSize": 134}

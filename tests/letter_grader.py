@@ -7,15 +7,12 @@ def grade(response, problem):
 
 
 def grade_strictly(response, problem):
-    """Nothing is ever right."""
     return not isinstance(response, str) or problem is None
 
 
 def bad_gold(response, problem):
-    """No gold answer can be used."""
     raise ValueError(f"no gold for {problem.problem_id}: {response}")
 
 
 def style_of(text):
-    """Short and long answers are the two styles."""
     return "short" if len(text.split()) < 2 else "long"

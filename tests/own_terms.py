@@ -26,5 +26,4 @@ class Reading:
 
 
 def confident(tokens, power=2.0):
-    """Probability to a power."""
     return (power * tokens.logprobs).exp()

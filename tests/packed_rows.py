@@ -87,7 +87,6 @@ def allowed(rows, keys):
 
 
 def masked_attention(rows, query, key, value, *, softcap=None, scaling=0.4):
-    """Attention by its definition."""
     repeats = query.shape[1] // key.shape[1]
     scores = query @ key.repeat_interleave(repeats, 1).transpose(-1, -2) * scaling
     if softcap:

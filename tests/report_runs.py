@@ -1,8 +1,4 @@
-"""Evaluated runs for reports, made without a model: what each answered is written down here.
-
-Of a set's problems every second was easy to begin with. GRPO loses the first of them (right 8 of 8
-times before, never after) and answers in one style; DPH-F loses nothing.
-"""
+"""Evaluated runs for reports, made without a model: GRPO loses a problem and its styles."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""A program: run the cells of a notebook in one namespace, and write what each would show.
-
-``python run_notebook.py FILE.ipynb``. A notebook's kernel is not needed: cells are plain Python.
-"""
+"""A program: run the cells of a notebook in one namespace, and write what each would show."""
 
 import ast
 import json

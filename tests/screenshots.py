@@ -1,9 +1,6 @@
-"""``make screenshots``: every page of a report and of ``dph view``, to be looked at.
+"""``make screenshots``: every page of a report and of ``dph view``, at two widths, light and dark.
 
-    python tests/screenshots.py OUT [RUN...]
-
-At two widths, in light and dark; the pages of a server are called ``view-...``. Without runs, of
-made ones (tests/report_runs.py).
+python tests/screenshots.py OUT [RUN...]; without runs, of made ones (tests/report_runs.py).
 """
 
 import sys

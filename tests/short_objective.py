@@ -33,5 +33,4 @@ def objective_of(
 
 
 def from_settings(**settings):
-    """The terms that a recipe's ``[objective]`` asks for."""
     return make_objective(ObjectiveSettings(**settings))

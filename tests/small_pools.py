@@ -6,7 +6,7 @@ from dph.runs.presample.pool import write_pool
 from tiny_models import build_tokenizer
 
 
-def small_source(model, **changes):
+def small_source(model, /, **changes):
     """What a pool of ``model`` was made from; ``changes`` to what it says."""
     said = {
         "model": "small",

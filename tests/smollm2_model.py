@@ -7,7 +7,6 @@ from lab.smollm2 import smollm2_place
 
 @pytest.fixture(scope="session")
 def smollm2():
-    """The model's directory."""
     found = smollm2_place()
     if found is None:
         pytest.skip("needs make smollm2")

@@ -1,8 +1,4 @@
-"""The examples of CONTRIBUTING, written into a copy of the package: nothing else has to change.
-
-A method is a file and a row, a verifier a folder and a row. Recipes, engines, digests, reports, the
-command line and the written tables of docs know them by these.
-"""
+"""The examples of CONTRIBUTING, written into a copy of the package: nothing else has to change."""
 
 import json
 import os
@@ -31,8 +27,6 @@ def example(name):
 
 
 class Copy:
-    """A copy of the package with its docs, and what was changed in it."""
-
     def __init__(self, place):
         self.place = place
         ignored = shutil.ignore_patterns("__pycache__")
@@ -52,7 +46,6 @@ class Copy:
         path.write_text(text, encoding="utf-8")
 
     def add_row(self, file, table, row):
-        """Put a row at the end of a table."""
         path = self.place / "src" / "dph" / file
         before, name, rest = path.read_text(encoding="utf-8").partition(f"\n{table}: ")
         inside, end, after = rest.partition("\n    }\n)\n")
@@ -60,7 +53,6 @@ class Copy:
         path.write_text(text, encoding="utf-8")
 
     def changed(self):
-        """The files of the package that are new or are not what they were."""
         files = {
             path.relative_to(self.place / "src" / "dph")
             for path in (self.place / "src" / "dph").rglob("*")
@@ -91,7 +83,6 @@ class Copy:
         return self.python("-m", "dph", *words, code=code)
 
     def answer(self, program):
-        """What the last line of a program says, as JSON."""
         return json.loads(self.python("-c", textwrap.dedent(program)).splitlines()[-1])
 
     def lines(self, page, about):
@@ -120,11 +111,8 @@ def verifier(tmp_path_factory):
     return copy
 
 
-def test_a_method_is_one_file_and_one_row(method):
+def test_a_method_is_one_file_and_one_row_which_a_recipe_names_and_sets(method):
     assert method.changed() == {"loss/objectives/advantages/relative.py", "recipe/advantages.py"}
-
-
-def test_a_recipe_names_the_method_and_sets_its_parameters(method):
     shown = method.dph("recipe", "show", "recipe.toml", "--set", "method=relative")
     assert re.search(r"objective\.advantage\.power = 1\.0", shown)
     words = ["--set", "method=relative", "--set", "objective.advantage.power=-1"]
@@ -132,6 +120,10 @@ def test_a_recipe_names_the_method_and_sets_its_parameters(method):
     assert "objective.advantage.power" in wrong
     assert "greater than or equal to 0, got -1" in wrong
     method.dph("recipe", "show", "recipe.toml", *words[:2], "--set", "train.engine=verl")
+    (line,) = method.lines("methods.md", "relative")
+    formula = "A = (r - mean) / mean^power, 0 where mean = 0"
+    said = [formula, "`objective.advantage.power`", "arXiv:0000.00000"]
+    assert line[1:] == [*said, "-", "-", "all", "rare successes", "not measured"]
 
 
 @pytest.mark.slow
@@ -157,44 +149,10 @@ def test_the_method_computes_its_formula_and_reports_know_it(method):
     assert found == [advantages, "Relative 0.5", strength]
 
 
-def test_the_docs_have_a_line_of_the_method(method):
-    (line,) = method.lines("methods.md", "relative")
-    formula = "A = (r - mean) / mean^power, 0 where mean = 0"
-    said = [formula, "`objective.advantage.power`", "arXiv:0000.00000"]
-    assert line[1:] == [*said, "-", "-", "all", "rare successes", "not measured"]
-
-
-def test_a_penalty_is_a_method_by_its_row_too(tmp_path):
-    copy = Copy(tmp_path)
-    row = """
-        "wide": Term(
-            path="dph.loss.objectives.penalties:EntropyBonus",
-            summary="a bonus for wide distributions",
-            parameters=parameters(),
-            method=Method(
-                label="Wide",
-                formula="clip-higher - weight * H(pi)",
-                use="never",
-                settings={"objective": {"penalties": {"wide": {"kind": "wide", "weight": 0.1}}}},
-                strength="objective.penalties.wide.weight",
-            ),
-        ),
-    """
-    copy.add_row("recipe/terms.py", "PENALTIES", textwrap.dedent(row))
-    assert copy.changed() == {"recipe/terms.py"}
-    words = ["--set", "method=wide", "--set", "objective.penalties.wide.weight=0.2"]
-    assert 'objective.penalties.wide.kind = "wide"' in copy.dph(
-        "recipe", "show", "recipe.toml", *words
-    )
-
-
-def test_a_verifier_is_one_folder_and_one_row(verifier):
+def test_a_verifier_is_one_folder_and_one_row_which_a_recipe_names_and_sets(verifier):
     folder = "tasks/verifiers/initials"
     files = {f"{folder}/__init__.py", f"{folder}/verifier.py"}
     assert verifier.changed() == {*files, "tasks/verifiers/table.py"}
-
-
-def test_a_recipe_names_the_verifier_and_sets_it_and_its_check_grades_a_row(verifier):
     words = ["recipe", "check", "recipe.toml", "--set", "data.verifier=initials"]
     assert "data.verifier" not in verifier.dph(*words, code=2)  # there is no model, and all else is
     wrong = verifier.dph(*words, "--set", "data.initials_letters=0", code=2)
@@ -203,6 +161,9 @@ def test_a_recipe_names_the_verifier_and_sets_it_and_its_check_grades_a_row(veri
     more = ["--set", "method=grpo", "--set", "train.engine=verl"]
     said = verifier.dph("recipe", "show", "recipe.toml", *words, *more, code=2)
     assert "data.initials_letters = 2 is not possible with train.engine = 'verl'" in said
+    (line,) = verifier.lines("guides/grading.md", "initials")
+    settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
+    assert line[1:] == ["the first letters of the response", settings, verb, "yes"]
 
 
 def test_a_file_is_graded_by_the_verifier_and_its_setting_is_an_option(verifier):
@@ -237,9 +198,3 @@ def test_the_verifier_compares_answers_without_a_gold_and_runs_from_before_go_on
         """
     )
     assert found == [[0, 0, 1, None], [False, True]]
-
-
-def test_the_docs_have_a_line_of_the_verifier(verifier):
-    (line,) = verifier.lines("guides/grading.md", "initials")
-    settings, verb = "`data.initials_letters` [3]", "`dph grade --verifier initials`"
-    assert line[1:] == ["the first letters of the response", settings, verb, "yes"]

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from scripted_policy import byte_tokenizer
+from tiny_models import tiny_llama
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,19 +19,9 @@ def model(tmp_path):
     """A model that says bytes at random, with a chat template that shows tools."""
     tokenizer = byte_tokenizer()
     tokenizer.pad_token = tokenizer.eos_token
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=2048,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
     directory = tmp_path / "model"
-    LlamaForCausalLM(config).save_pretrained(directory)
+    sizes = {"intermediate_size": 16, "num_hidden_layers": 1, "max_position_embeddings": 2048}
+    tiny_llama(tokenizer, 16, **sizes).save_pretrained(directory)
     tokenizer.save_pretrained(directory)
     return directory
 

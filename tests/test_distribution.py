@@ -1,10 +1,4 @@
-"""What is built for others: whole, and of use where there is no source tree.
-
-The clean environment has the wheel in its own site-packages, as pip puts it there, and borrows from
-this one what the wheel requires: a .pth file adds the directory, so that nothing is fetched and no
-gigabyte copied. Python does not read the .pth files of a directory that was added so, and with them
-not that of an editable installation: the source tree is not on the path, which a test asserts.
-"""
+"""What is built for others: whole, and of use where there is no source tree."""
 
 import json
 import os
@@ -63,35 +57,34 @@ def corpus_wheel(built):
 
 @pytest.fixture(scope="module")
 def described(wheel):
-    """The wheel's METADATA."""
     with zipfile.ZipFile(wheel) as archive:
         [name] = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
         return Parser().parsestr(archive.read(name).decode("utf-8"))
 
 
-def test_the_wheel_holds_the_package_and_its_recipes_whole_and_nothing_else(wheel):
+def files_of(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        found = {name for name in archive.namelist() if ".dist-info/" not in name}
-    package = {f"dph/{name}" for name in files_below(ROOT / "src" / "dph")}
-    recipes = {f"dph/shipped_recipes/{name}" for name in files_below(ROOT / "recipes")}
-    assert found == package | recipes | {"dph/commit.txt"}
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def held(place, name):
+    """The files of a package and its recipes, as its wheel names them."""
+    package = {f"{name}/{file}" for file in files_below(place / "src" / name)}
+    return package, {f"{name}/shipped_recipes/{file}" for file in files_below(place / "recipes")}
+
+
+def test_the_wheel_holds_the_package_and_its_recipes_whole_and_nothing_else(wheel):
+    package, recipes = held(ROOT, "dph")
+    assert files_of(wheel) == package | recipes | {"dph/commit.txt"}
     assert {Path(name).suffix for name in package} >= {".css", ".html", ".js"}
 
 
 def test_the_wheel_of_the_corpus_holds_its_package_and_its_recipes_and_nothing_else(corpus_wheel):
-    with zipfile.ZipFile(corpus_wheel) as archive:
-        found = {name for name in archive.namelist() if ".dist-info/" not in name}
-    place = ROOT / "corpus"
-    package = {f"dph_corpus/{name}" for name in files_below(place / "src" / "dph_corpus")}
-    recipes = {f"dph_corpus/shipped_recipes/{name}" for name in files_below(place / "recipes")}
-    assert found == package | recipes
-
-
-def test_both_packages_have_one_version_and_the_corpus_needs_exactly_that():
+    package, recipes = held(ROOT / "corpus", "dph_corpus")
+    assert files_of(corpus_wheel) == package | recipes
     assert CORPUS["version"] == PROJECT["version"]
-    assert [text for text in CORPUS["dependencies"] if text.startswith("dph")] == [
-        f"dph-rl=={PROJECT['version']}"
-    ]
+    needed = [text for text in CORPUS["dependencies"] if text.startswith("dph")]
+    assert needed == [f"dph-rl=={PROJECT['version']}"]
 
 
 def test_the_source_distribution_holds_all_that_is_worked_with_and_nothing_that_is_made(built):
@@ -117,8 +110,7 @@ def test_the_extras_of_the_wheel_are_those_of_the_project(described):
         told = {
             (canonicalize_name(r.name), r.specifier)
             for r in asked
-            if (f'extra == "{extra}"' in str(r.marker) if extra else r.marker is None)
-            or (f"extra == '{extra}'" in str(r.marker) if extra else False)
+            if (f'extra == "{extra}"' in str(r.marker).replace("'", '"') if extra else not r.marker)
         }
         assert told == wanted, extra
 
@@ -141,7 +133,11 @@ def test_one_environment_satisfies_every_extra_that_does_not_ask_for_its_own():
 
 @pytest.fixture(scope="module")
 def clean(wheel, tmp_path_factory):
-    """The ``bin`` of an environment with the wheel, which borrows what it requires."""
+    """The ``bin`` of an environment with the wheel, which borrows what it requires by a .pth file.
+
+    Python does not read the .pth files of a directory that was added so: not that of an editable
+    installation of the sources.
+    """
     place = tmp_path_factory.mktemp("clean") / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     python = place / "bin" / "python"
@@ -163,7 +159,6 @@ def environment():
 
 @pytest.fixture(scope="module")
 def say(clean, tmp_path_factory):
-    """Run a program of the clean environment in a directory far from the sources."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
 
     def run(program, *words, code=0, **more):
@@ -180,15 +175,11 @@ def say(clean, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_clean_environment_has_the_wheel_and_not_the_sources(say, clean):
+def test_the_clean_environment_has_the_wheel_its_script_and_module_and_not_the_sources(say, clean):
     program = "import dph, json, sys; print(json.dumps([dph.__file__, sys.path]))"
     where, path = json.loads(say("python", "-c", program))
     assert Path(where).is_relative_to(clean.parent)
     assert not [p for p in path if Path(p) == ROOT or Path(p).is_relative_to(ROOT / "src")]
-
-
-@pytest.mark.slow
-def test_the_command_line_is_there_as_a_script_and_as_a_module_and_completes(say, clean):
     told = f"dph {PROJECT['version']}\n"
     assert say("dph", "--version") == say("python", "-m", "dph", "--version") == told
     script = say("bash", "-c", f"{clean / 'dph'} --show-completion; exit $?")  # asks who calls it
@@ -218,7 +209,6 @@ def test_the_doctor_reads_the_wheels_own_requirements(say):
 
 @pytest.fixture(scope="module")
 def quickstart(say):
-    """A tiny quickstart of the wheel's."""
     methods = ("--methods", "grpo,dph_f")
     return json.loads(say("dph", "quickstart", "--tiny", *methods, "--jobs", 2, "--json"))
 

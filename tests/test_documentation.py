@@ -1,15 +1,21 @@
-"""What the site's strict build asks (make docs), as far as it can be asked without MkDocs."""
+"""What the site's strict build asks, as far as it can be asked without MkDocs."""
 
 import ast
+import csv
 import importlib
 import inspect
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from browser import needs_browser, open_browser, wait_until
+from dph.recipe.methods import METHOD_ROWS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -69,12 +75,9 @@ def test_every_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), link
 
 
-def test_every_link_of_the_readme_leads_somewhere():
+def test_every_link_of_the_readme_leads_somewhere_and_pages_for_contributors_are_short():
     for link in links(ROOT / "README.md"):
         assert (ROOT / link.partition("#")[0]).exists(), link
-
-
-def test_pages_for_contributors_are_short():
     assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split()) <= 1800
     assert len((ROOT / "AGENTS.md").read_text(encoding="utf-8").splitlines()) <= 80
 
@@ -104,15 +107,7 @@ def test_every_package_that_tells_its_names_has_a_page():
     }
     # What other packages alone need: nobody imports them from outside.
     inner = {
-        "agreement",
-        "attention",
-        "cli",
-        "files",
-        "forward",
-        "hub",
-        "jobs",
-        "sandbox",
-        "workers",
+        *("agreement", "attention", "cli", "files", "forward", "hub", "jobs", "sandbox", "workers")
     }
     assert told - {f"dph.{name}" for name in inner} <= set(packages())
 
@@ -146,25 +141,126 @@ def test_the_text_for_language_models_has_a_sentence_of_every_page(tmp_path, mon
         assert len(line) <= 400, line
 
 
-@needs_browser
+INTERVAL = re.compile(r"[+-]?\d+\.\d ± \d+\.\d")
+STUDIES = ROOT / "lab" / "studies"
+
+
+def intervals(*paths):
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    return {found for text in texts for found in INTERVAL.findall(text)}
+
+
+@pytest.mark.skipif(not STUDIES.is_dir(), reason="a wheel has no studies")
+@pytest.mark.parametrize("page", ["docs/results.md", "README.md"])
+def test_every_interval_of_a_page_is_one_of_a_study(page):
+    named = intervals(ROOT / page)
+    assert len(named) >= 2
+    assert named <= intervals(*STUDIES.rglob("*.md"))
+
+
+WRITTEN = ("methods.md", "guides/grading.md")
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "lab" / "benchmarks")
+    return importlib.import_module("written_tables")
+
+
+def test_the_pages_are_what_make_tables_writes(tables, tmp_path, monkeypatch):
+    (tmp_path / "docs" / "guides").mkdir(parents=True)
+    for page in WRITTEN:
+        shutil.copy(ROOT / "docs" / page, tmp_path / "docs" / page)
+    monkeypatch.setattr(sys, "argv", ["written_tables.py", "--root", str(tmp_path)])
+    tables.main()
+    for page in WRITTEN:
+        written, there = (root / "docs" / page for root in (tmp_path, ROOT))
+        assert written.read_text(encoding="utf-8") == there.read_text(encoding="utf-8"), page
+
+
+def test_every_method_has_a_line_and_what_was_measured_stays(tables):
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    lines = list(tables.method_lines(page))
+    assert [line[0].strip("`") for line in lines] == [*METHOD_ROWS, "dph interpolate"]
+    assert all(len(line) == len(tables.COLUMNS["methods"]) and all(line) for line in lines)
+    (line,) = [line for line in tables.method_lines(page) if line[0] == "`grpo`"]
+    changed = page.replace(line[-1], "sql-2: 1.0 / 2.0")
+    (line,) = [line for line in tables.method_lines(changed) if line[0] == "`grpo`"]
+    assert line[-1] == "sql-2: 1.0 / 2.0"
+
+
+DOCUMENT = DOCS / "guides" / "grading.md"
+
+
+def example(name):
+    found = re.search(
+        rf"<!-- example: {name} -->\n```sh\n(.*?)```", DOCUMENT.read_text(), re.DOTALL
+    )
+    return found[1]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a script where ``dph`` is this package's."""
+    command = tmp_path / "bin" / "dph"
+    command.parent.mkdir()
+    command.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c "
+        "'import sys; from dph.cli import main; sys.exit(main())' \"$@\"\n"
+    )
+    command.chmod(0o755)
+    path = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+
+    def run(script):
+        words, env = ["bash", "-ec", script], os.environ | path
+        return subprocess.check_output(words, cwd=tmp_path, env=env, text=True)
+
+    return run
+
+
+def table_after(mark):
+    text = DOCUMENT.read_text().partition(mark)[2].lstrip("\n")
+    lines = text.partition("\n\n")[0].splitlines()[2:]
+    return [[float(cell) for cell in line.strip("|").split("|")[1:]] for line in lines]
+
+
 @pytest.mark.slow
-def test_a_search_works_in_pages_that_were_opened_from_disk(tmp_path):
-    """Browsers allow no worker there; the site brings a stand-in, which the theme looks for."""
-    worker = (ROOT / "website/iframe-worker.js").read_text(encoding="utf-8")
-    asks = """const worker = new Worker(new URL("worker.js", location));
-        worker.addEventListener("message", (event) => { document.title = event.data.found; });
-        worker.postMessage({ sought: "zebra" });"""
-    (tmp_path / "worker.js").write_text(
-        "addEventListener('message', ({ data }) => postMessage({ found: `${data.sought} found` }))"
-    )
-    (tmp_path / "page.html").write_text(
-        f"<body><script>{worker}</script><script>{asks}</script></body>"
-    )
-    with open_browser() as context:
-        page = context.new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        wait_until(page, "document.title === 'zebra found'")
-        assert page.evaluate("'IFrameWorker' in window")
-    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert re.search(r"^  - offline\b", settings, re.MULTILINE)
-    assert "polyfills: [assets/iframe-worker.js]" in settings
+@pytest.mark.parametrize(
+    ("name", "option", "shown", "choices"),
+    [
+        ("sql", "--rule", "strict", ("spider", "bird", "strict", "bird_soft_f1", "cartesian")),
+        ("math", "--verifier", "math", ("math", "math_qwen")),
+    ],
+)
+def test_the_rewards_of_an_example(shell, tmp_path, name, option, shown, choices):
+    pytest.importorskip("math_verify")
+    rewards = []
+    for choice in choices:
+        shell(example(name).replace(f"{option} {shown} ", f"{option} {choice} "))
+        rows = (tmp_path / "graded.jsonl").read_text().splitlines()
+        rewards.append([round(json.loads(row)["reward"], 2) for row in rows])
+        for path in (tmp_path / "graded.jsonl", tmp_path / "databases" / "pets" / "pets.sqlite"):
+            path.unlink(missing_ok=True)
+    expected = [list(row) for row in zip(*rewards, strict=True)]
+    assert table_after(f"<!-- rewards: {name} -->") == expected
+
+
+def test_the_outcomes_of_the_code_example_and_of_a_verifier_of_ones_own(shell, tmp_path):
+    shell(example("code"))
+    rows = (tmp_path / "graded-code.jsonl").read_text().splitlines()
+    outcomes = [json.loads(row)["outcome"] for row in rows]
+    said = re.search(r"The outcomes are (.*)\.\n", DOCUMENT.read_text())[1]
+    assert outcomes == re.split(r", | and ", said)
+    assert "mean reward 0.5000" in shell(example("own"))
+    with (tmp_path / "graded-own.csv").open(newline="") as file:
+        assert [row["outcome"] for row in csv.DictReader(file)] == ["CORRECT", "WRONG"]
+
+
+def test_the_passk_example(shell):
+    out = shell(example("passk"))
+    # a: 2 of 2, b: 1 of 2; against 1 of 2 and 0 of 2.
+    assert "75.0 [50.0, 100.0]" in out
+    assert "+50.0 [-76.3, +92.1]" in out  # both gain a half: the exact interval of two problems
+    # Only a is solved by the first sample of the base; its later one is wrong.
+    assert re.search(r"keep +100\.0 +0\.0", out)
+    assert re.search(r"explore +0\.0 +0\.0", out)

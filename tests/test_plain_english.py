@@ -34,12 +34,8 @@ FOUND = {better: re.compile(phrase, re.I | re.S) for better, phrase in PHRASES.i
 HEADLESS = re.compile(r"\A(?:what|who|whose|where|how|when|which)\b(?!.*\?)", re.I | re.S)
 
 DATA = (
-    "It has to pass these tests:",
-    "Here is a file of code:",
-    "left as it was",
-    "how many {} {}",
-    "whose {} has",
-    "how many are there of",
+    *("It has to pass these tests:", "Here is a file of code:", "left as it was", "how many {} {}"),
+    *("whose {} has", "how many are there of"),
 )
 """Prompts of models, questions of worlds and a key of a file: data, which stays."""
 
@@ -96,23 +92,20 @@ def faults(path):
         yield from (f"{path.name}:{line}: {better}: {text[:90]!r}" for better in phrases_of(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "better"),
-    [
-        ("runs is no directory", "is not a"),
-        ("there is no directory runs", None),
-        ("it is shown beside the first", "next to, in addition to"),
-        ("What a run needs", "a noun phrase or an imperative first"),
-        ("What is the answer?", None),
-        ("name a function of your own", "your, user-defined"),
-        ("the reward has to be a number", "must"),
-        ("the reward must be a number", None),
-        ("data.train is not there: problems.jsonl", "does not exist, exists already, twice"),
-        ("what is there to compare?", None),
-    ],
-)
-def test_a_phrase_is_found_and_its_replacement_named(text, better):
-    assert phrases_of(text) == ([better] if better else [])
+def test_a_phrase_is_found_and_its_replacement_named():
+    for text, better in {
+        "runs is no directory": "is not a",
+        "there is no directory runs": None,
+        "it is shown beside the first": "next to, in addition to",
+        "What a run needs": "a noun phrase or an imperative first",
+        "What is the answer?": None,
+        "name a function of your own": "your, user-defined",
+        "the reward has to be a number": "must",
+        "the reward must be a number": None,
+        "data.train is not there: problems.jsonl": "does not exist, exists already, twice",
+        "what is there to compare?": None,
+    }.items():
+        assert phrases_of(text) == ([better] if better else [])
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)

@@ -1,8 +1,6 @@
-"""Faults that people reported in other projects, tried on this package: each has its right value.
+"""Faults that people reported in other projects: a snippet reads ``input`` and leaves ``got``.
 
-The file of cases lies outside the project (``public_faults`` of the shared data). A case is a
-snippet that reads ``input`` and leaves ``got``, and it runs in an empty directory with a Python of
-its own, next to which the command ``dph`` lies. ``-k math-full-width`` runs one class of them.
+``-k math-full-width`` runs one class of them.
 """
 
 import json
@@ -37,10 +35,7 @@ REFUSED_BY_NAME: dict[str, str] = dict.fromkeys(
 )
 """Cases that end otherwise than the file says, and how; the reason stands with each."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CASES, reason="needs the shared data"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CASES, reason="needs the shared data")]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])

@@ -64,7 +64,7 @@ def test_nothing_is_cut(site, width):
             assert page.evaluate(CUT) == [], path
 
 
-@needs_browser
+@needs_browser  # Browsers allow no worker there: the site brings a stand-in.
 def test_a_search_from_disk_finds_what_a_message_says(site):
     with open_browser() as context:
         page = context.new_page()
@@ -74,16 +74,3 @@ def test_a_search_from_disk_finds_what_a_message_says(site):
         page.keyboard.type("already at step but train.steps", delay=20)
         found = "document.querySelector('.md-search-result__link')?.getAttribute('href') ?? ''"
         wait_until(page, f"({found}).includes('faq.html')")
-
-
-@needs_browser
-def test_a_page_leads_to_the_one_before_and_after(site):
-    with open_browser() as context:
-        page = context.new_page()
-        page.goto((site / "tutorials/own-method.html").as_uri())
-        links = (
-            "[...document.querySelectorAll('.md-footer__link')].map((a) => a.textContent.trim())"
-        )
-        before, after = page.evaluate(links)
-        assert "Your own data" in before
-        assert "From GRPOTrainer to DPHTrainer" in after

@@ -60,19 +60,8 @@ MORE_FAMILIES = {
     "mamba": (tf.MambaConfig, tf.MambaForCausalLM, {"hidden_size": 32, "num_hidden_layers": 2}),
 }
 PLAIN_FAMILIES = [
-    "llama",
-    "llama_gqa",
-    "qwen2",
-    "qwen3",
-    "mistral",
-    "gemma",
-    "gemma2",
-    "gemma2_capped",
-    "gemma3",
-    "gpt2",
-    "gpt_neox",
-    "mixtral",
-    "granite",
+    *("llama", "llama_gqa", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma2_capped"),
+    *("gemma3", "gpt2", "gpt_neox", "mixtral", "granite"),
 ]
 """Plain causal attention in every layer: prompts can be shared."""
 
@@ -89,3 +78,12 @@ def build_model(family="llama", *, seed=0, **changes):
         "initializer_range": 0.25,
     }
     return model_class(config_class(**(common | own | changes))).eval()
+
+
+def tiny_llama(tokenizer, width, *, seed=0, **more):
+    """A random Llama of a tokenizer's vocabulary."""
+    torch.manual_seed(seed)
+    shape = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2}
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    common = shape | ends | {"num_attention_heads": 2, "vocab_size": len(tokenizer)}
+    return tf.LlamaForCausalLM(tf.LlamaConfig(**(common | more))).eval()

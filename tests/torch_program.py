@@ -9,7 +9,6 @@ import dph.runs.training_stage  # noqa: F401
 
 
 def run(asked):
-    """Run code as a script of its own would run."""
     os.chdir(asked["directory"])
     sys.argv = ["program", *asked["words"]]
     exec(compile(asked["code"], "program", "exec"), {"__name__": "__main__"})

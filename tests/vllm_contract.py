@@ -4,21 +4,12 @@ import ast
 from pathlib import Path
 
 LLM_PARAMETERS = (
-    "model",
-    "skip_tokenizer_init",
-    "dtype",
-    "tensor_parallel_size",
-    "gpu_memory_utilization",
-    "enforce_eager",
+    *("model", "skip_tokenizer_init", "dtype", "tensor_parallel_size"),
+    *("gpu_memory_utilization", "enforce_eager"),
 )
 ENGINE_ARGS = (
-    "max_model_len",
-    "max_num_seqs",
-    "enable_prefix_caching",
-    "enable_chunked_prefill",
-    "logprobs_mode",
-    "generation_config",
-    "use_tqdm_on_load",
+    *("max_model_len", "max_num_seqs", "enable_prefix_caching", "enable_chunked_prefill"),
+    *("logprobs_mode", "generation_config", "use_tqdm_on_load"),
 )
 """What LLM hands on to EngineArgs."""
 

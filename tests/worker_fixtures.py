@@ -25,6 +25,16 @@ def user_module(tmp_path, monkeypatch):
     return write
 
 
+def state_of(folder: Path) -> dict[Path, tuple[int, str]]:
+    """Every file and directory below one, with its mode and the hash of its content."""
+    return {
+        path: (path.lstat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest())
+        if path.is_file()
+        else (path.lstat().st_mode, "")
+        for path in folder.rglob("*")
+    }
+
+
 def children_of(pid: int) -> set[int]:
     """The process ids of a process's living children, zombies included."""
     children = set()

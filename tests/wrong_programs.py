@@ -1,9 +1,4 @@
-"""Wrong programs, and tests in every form that shows it.
-
-A wrong program is a solution of ``benchmarks.code_problems`` with one or two places changed, such
-that it gives something else for one of the tests' inputs (seen by running it), or a solution that
-gives something in place of its value that could pass for it.
-"""
+"""Wrong programs, seen to differ for an input, and tests in every form that shows it."""
 
 import random
 from collections.abc import Iterator
@@ -86,8 +81,6 @@ FORMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrong:
-    """Tests, a program that passes them, and one that must not."""
-
     tests: str
     right: str
     wrong: str
@@ -96,7 +89,6 @@ class Wrong:
 
 
 def wrong_programs(seed: int) -> Iterator[Wrong]:
-    """Wrong programs without an end, the same for the same seed."""
     draw = random.Random(seed)
     while True:
         names, _, body = draw.choice(BODIES).partition("|")
@@ -118,7 +110,6 @@ def wrong_programs(seed: int) -> Iterator[Wrong]:
 
 
 def _changed(source, given, expected, draw):
-    """What was changed and the program, None where no change shows."""
     if draw.random() < 0.25:
         lie = draw.choice(list(LIES))
         first = [each[0] for each in given]

@@ -9,21 +9,19 @@ from dph._base.import_path import is_import_path, load_callable, source_fingerpr
 from dph.errors import SettingsError
 
 
-@pytest.mark.parametrize("path", ["a:b", "a.b:c", "a:b.c", "_a1:b"])
-def test_module_and_function_are_an_import_path(path):
-    assert is_import_path(path)
+def test_module_and_function_are_an_import_path_and_anything_else_is_none():
+    assert all(map(is_import_path, ("a:b", "a.b:c", "a:b.c", "_a1:b")))
+    for path in ("", "a", ":", "a:", ":b", "a b:c", "a:b:c", ".a:b", "a/b:c"):
+        assert not is_import_path(path)
+        with pytest.raises(SettingsError, match="module:function"):
+            load_callable(path)
 
 
-@pytest.mark.parametrize("path", ["", "a", ":", "a:", ":b", "a b:c", "a:b:c", ".a:b", "a/b:c"])
-def test_anything_else_is_none(path):
-    assert not is_import_path(path)
-    with pytest.raises(SettingsError, match="module:function"):
-        load_callable(path)
-
-
-def test_a_function_of_a_module_is_loaded():
+def test_a_function_of_a_module_is_loaded_and_a_module_without_a_file_has_no_fingerprint():
     assert load_callable("os.path:join") is os.path.join
     assert load_callable("pathlib:Path.cwd")() is not None
+    assert source_fingerprint("sys") == source_fingerprint("no_such_module_x") == ""
+    assert source_fingerprint("no_such_package_x.y") == ""
 
 
 @pytest.mark.parametrize(
@@ -39,18 +37,6 @@ def test_what_cannot_be_loaded_is_a_setting_to_correct(path, words):
         load_callable(path)
 
 
-def test_a_module_that_exits_is_a_setting_to_correct(tmp_path, monkeypatch):
-    (tmp_path / "my_exiting_module.py").write_text("raise SystemExit(5)")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(SettingsError, match="SystemExit: 5"):
-        load_callable("my_exiting_module:f")
-
-
-def test_a_module_without_a_file_has_no_fingerprint():
-    assert source_fingerprint("sys") == source_fingerprint("no_such_module_x") == ""
-    assert source_fingerprint("no_such_package_x.y") == ""
-
-
 def write_module(directory, name, value):
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{name}.py").write_text(
@@ -60,14 +46,13 @@ def write_module(directory, name, value):
     return directory
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _clean(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
     monkeypatch.setattr(import_path, "_added", [])
 
 
-@pytest.mark.usefixtures("_clean")
 def test_a_module_is_found_in_the_named_directories_before_anything_else(tmp_path, monkeypatch):
     mine = write_module(tmp_path / "mine", "own_module_a", "mine")
     other = write_module(tmp_path / "other", "own_module_a", "other")
@@ -78,7 +63,6 @@ def test_a_module_is_found_in_the_named_directories_before_anything_else(tmp_pat
     assert load_callable("own_module_a:f", [tmp_path, mine])()[0] == "mine"
 
 
-@pytest.mark.usefixtures("_clean")
 def test_two_recipes_may_have_modules_of_one_name(tmp_path):
     first = write_module(tmp_path / "first", "own_module_b", "first")
     second = write_module(tmp_path / "second", "own_module_b", "second")
@@ -88,7 +72,6 @@ def test_two_recipes_may_have_modules_of_one_name(tmp_path):
         assert load_callable("own_module_b:f", [place]) is found
 
 
-@pytest.mark.usefixtures("_clean")
 def test_a_module_that_somebody_else_imported_is_refused_with_both_places(tmp_path, monkeypatch):
     first = write_module(tmp_path / "first", "own_module_h", "first")
     second = write_module(tmp_path / "second", "own_module_h", "second")
@@ -100,7 +83,6 @@ def test_a_module_that_somebody_else_imported_is_refused_with_both_places(tmp_pa
     assert str(second / "own_module_h.py") in str(caught.value)
 
 
-@pytest.mark.usefixtures("_clean")
 def test_a_module_may_not_take_the_name_of_one_in_use(tmp_path):
     write_module(tmp_path, "json", "mine")
     with pytest.raises(SettingsError, match=r"already imported a different 'json'.*__init__\.py"):
@@ -110,7 +92,6 @@ def test_a_module_may_not_take_the_name_of_one_in_use(tmp_path):
         load_callable("sys:f", [tmp_path])
 
 
-@pytest.mark.usefixtures("_clean")
 def test_the_code_of_another_recipe_is_no_substitute(tmp_path, monkeypatch):
     write_module(tmp_path / "first", "own_module_c", "first")
     write_module(tmp_path / "first", "own_module_d", "first")
@@ -121,7 +102,6 @@ def test_the_code_of_another_recipe_is_no_substitute(tmp_path, monkeypatch):
             load_callable(f"{name}:f")
 
 
-@pytest.mark.usefixtures("_clean")
 def test_the_working_directory_is_no_substitute_for_a_named_one(tmp_path, monkeypatch):
     monkeypatch.chdir(write_module(tmp_path / "here", "own_module_i", "here"))
     monkeypatch.syspath_prepend("")  # as in a notebook
@@ -129,16 +109,6 @@ def test_the_working_directory_is_no_substitute_for_a_named_one(tmp_path, monkey
         load_callable("own_module_i:f", [tmp_path])
 
 
-@pytest.mark.usefixtures("_clean")
-def test_named_directories_leave_the_working_directory_out(tmp_path, monkeypatch):
-    monkeypatch.chdir(write_module(tmp_path / "here", "own_module_e", "here"))
-    with pytest.raises(SettingsError, match="cannot import 'own_module_e'"):
-        load_callable("own_module_e:f", [tmp_path])
-    assert source_fingerprint("own_module_e", [tmp_path]) == ""
-    assert load_callable("own_module_e:f")()[0] == "here"
-
-
-@pytest.mark.usefixtures("_clean")
 def test_packages_with_and_without_an_init_are_found(tmp_path):
     write_module(tmp_path / "own_package_a", "inner", "plain")
     (tmp_path / "own_package_a" / "inner.py").write_text("def f():\n    return 'plain'\n")
@@ -148,10 +118,10 @@ def test_packages_with_and_without_an_init_are_found(tmp_path):
     assert load_callable("own_package_b:f", [tmp_path])() == "init"
 
 
-@pytest.mark.usefixtures("_clean")
-def test_a_module_that_fails_leaves_nothing_half_imported(tmp_path):
-    (tmp_path / "own_module_g.py").write_text("raise ValueError('no')")
+@pytest.mark.parametrize("failure", ["ValueError('no')", "SystemExit(5)"])
+def test_a_module_that_fails_leaves_nothing_half_imported(tmp_path, failure):
+    (tmp_path / "own_module_g.py").write_text(f"raise {failure}")
     for _ in range(2):
-        with pytest.raises(SettingsError, match="ValueError: no"):
+        with pytest.raises(SettingsError, match=r"ValueError: no|SystemExit: 5"):
             load_callable("own_module_g:f", [tmp_path])
     assert "own_module_g" not in sys.modules

@@ -1,8 +1,11 @@
-"""Which code made a result."""
-
 import subprocess
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dph._base.provenance import CHANGED, UNKNOWN, code_commit, commit_of, versions
+from dph._base.randomness import generator, uniforms
 
 
 def git(directory, *words):
@@ -32,9 +35,6 @@ def test_a_checkout_is_at_its_commit_and_says_when_it_was_changed(tmp_path):
 
 def test_outside_a_checkout_it_is_not_known(tmp_path):
     assert commit_of(tmp_path) == UNKNOWN
-
-
-def test_the_package_itself_is_at_a_commit_or_says_that_it_is_not_known():
     hexadecimal = code_commit().removesuffix(CHANGED)
     assert hexadecimal == UNKNOWN or len(hexadecimal) == 40
 
@@ -44,3 +44,38 @@ def test_versions_name_what_decides_numbers():
     for name in ("python 3", "torch 2", "transformers ", "tokenizers ", "numpy ", "dph-rl "):
         assert name in said
     assert said.endswith("AVX2")
+
+
+def test_numbers_lie_in_the_half_open_unit_interval_and_have_the_moments_of_a_uniform():
+    drawn = np.concatenate(
+        [uniforms(seed=0, problem_id=f"p{i}", sample_index=0, count=50) for i in range(200)]
+    )
+    assert drawn.dtype == np.float64
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+    # Five standard errors of the mean (sd 1/sqrt 12) and of the mean square (sd sqrt 4/45).
+    assert abs(drawn.mean() - 1 / 2) < 5 * (1 / 12) ** 0.5 / 100
+    assert abs((drawn**2).mean() - 1 / 3) < 5 * (4 / 45) ** 0.5 / 100
+
+
+@given(st.integers(0, 2**63), st.text(), st.integers(0, 10**6), st.integers(0, 30))
+def test_a_longer_draw_only_adds_numbers_at_the_end(seed, problem_id, index, count):
+    key = {"seed": seed, "problem_id": problem_id, "sample_index": index}
+    np.testing.assert_array_equal(
+        uniforms(**key, count=count), uniforms(**key, count=count + 7)[:count]
+    )
+
+
+def test_every_part_of_the_key_changes_the_numbers_which_are_the_same_on_every_machine():
+    base = {"seed": 1, "problem_id": "a", "sample_index": 2}
+    keys = [base, base | {"seed": 2}, base | {"problem_id": "b"}, base | {"sample_index": 1}]
+    assert len({uniforms(**key, count=1)[0] for key in keys}) == len(keys)
+    pairs = [("ab", "c"), ("a", "bc"), ("a", "b", "c"), ("1",), (1,), ()]
+    assert len({generator(0, *names).random() for names in pairs}) == len(pairs)
+    sample = uniforms(seed=0, problem_id="a", sample_index=0, count=1)[0]
+    assert generator(0, "a", 0).random() != sample
+    drawn = uniforms(seed=7, problem_id="é", sample_index=3, count=2)
+    np.testing.assert_array_equal(drawn, [0.6919732040183958, 0.6503609577914454])
+    np.testing.assert_array_equal(
+        uniforms(seed=np.int64(7), problem_id="é", sample_index=np.int64(3), count=2), drawn
+    )

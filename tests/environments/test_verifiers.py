@@ -88,7 +88,7 @@ def worth(package, problem, said):
     return asyncio.run(act())
 
 
-def test_tools_share_their_state_with_the_rewards():
+def test_tools_share_their_state_with_the_rewards_and_are_described():
     some = problems("box_taskset", 3)
     assert some[1].prompt == (
         {"role": "system", "content": "Open boxes."},
@@ -107,9 +107,6 @@ def test_tools_share_their_state_with_the_rewards():
     asked, twice, guessed = verdicts("box_taskset", some, script)
     assert asked.outcome is Outcome.CORRECT
     assert twice.reward == guessed.reward == 0.75
-
-
-def test_tools_are_described_though_their_docstrings_are_not_googles():
     with environment_of("box_taskset") as environment:
         [tool] = environment.tools
     assert tool["function"]["name"] == "boxes_open"

@@ -3,13 +3,7 @@ import json
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.tasks.math import (
-    BOXED_INSTRUCTION,
-    MATH_SETS,
-    load_math,
-    load_math_set,
-    math_prompt,
-)
+from dph.tasks.math import BOXED_INSTRUCTION, MATH_SETS, load_math, load_math_set, math_prompt
 from dph.tasks.verifiers.math.answer import last_boxes
 from shared_data import shared_data
 
@@ -52,33 +46,33 @@ def write(tmp_path):
     return to_file
 
 
-def test_any_file_with_problem_and_answer(write):
+def test_a_file_with_problem_and_answer_or_solution_is_read(write):
     path = write({"problem": " 1+1? ", "answer": 2, "level": 1, "solution": "s", "x": None})
     (problem,) = load_math(path, name="own").problems
     assert problem.problem_id == "own-0"
     assert problem.prompt == math_prompt("1+1?") == "1+1?\n" + BOXED_INSTRUCTION
     assert problem.answer == {"answer": "2", "level": 1}
-
-
-def test_a_solution_stands_in_for_the_answer(write):
+    content = (
+        "Solve the following math problem step by step. The last line of your response should be "
+        "of the form Answer: $Answer (without quotes) where $Answer is the answer to the problem."
+        '\n\nq\n\nRemember to put your answer on its own line after "Answer:".'
+    )
+    path = write({"prompt": [{"role": "user", "content": content}], "answer": "1"})
+    assert load_math(path, name="own").problems[0].prompt == math_prompt("q")
     path = write({"problem": "p", "solution": r"no \boxed{1}, but \boxed{\frac{1}{2}}."})
     assert load_math(path, name="own").problems[0].answer == {"answer": r"\frac{1}{2}"}
-
-
-def test_an_empty_cell_is_no_answer_and_no_id(write):
     path = write(*({"id": "", "problem": "p", "answer": "", "solution": r"\boxed{3}"},) * 2)
     problems = load_math(path, name="own").problems
     assert [p.problem_id for p in problems] == ["own-0", "own-1"]
     assert [p.answer["answer"] for p in problems] == ["3", "3"]
 
 
-def test_rows_without_an_answer_are_dropped_and_named(write):
+def test_rows_without_an_answer_are_dropped_and_named_and_others_than_whole_numbers_where_asked_for(
+    write,
+):
     loaded = load_math(write({"problem": "p", "answer": " "}, {"problem": "q"}), name="own")
     assert loaded.problems == []
     assert [place.rpartition(", ")[2] for place, _ in loaded.dropped] == ["line 1", "line 2"]
-
-
-def test_only_whole_numbers_where_asked_for(write):
     rows = [{"problem": "p", "answer": answer} for answer in ("12", "-3", "1.0", "x", "1/2")]
     loaded = load_math(write(*rows), name="own", integers=True)
     assert [problem.answer["answer"] for problem in loaded.problems] == ["12", "-3"]
@@ -96,11 +90,6 @@ def test_only_whole_numbers_where_asked_for(write):
 def test_a_malformed_row_is_named(write, rows, message):
     with pytest.raises(DataError, match=message):
         load_math(write(*rows), name="own")
-
-
-def test_an_unknown_set_is_refused(tmp_path):
-    with pytest.raises(SettingsError, match=r"aime24, aime25, .*got 'aime26'"):
-        load_math_set(tmp_path, "aime26")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +153,7 @@ def test_a_row_without_a_gold_is_counted(write, answer, solution):
     assert [why for _, why in loaded.dropped] == ["no answer"]
 
 
-def test_other_columns_are_named(write):
+def test_other_columns_are_named_and_an_unknown_set_is_refused(write, tmp_path):
     path = write({"text": "q", "target": "5", "answer": "6"})
     (problem,) = load_math(path, name="own", question="text", answer="target").problems
     assert (problem.prompt, problem.answer) == (math_prompt("q"), {"answer": "5"})
@@ -174,13 +163,5 @@ def test_other_columns_are_named(write):
         load_math(path, name="own")
     loaded = load_math(write({"problem": "q", "target": "5"}), name="own")
     assert "no answer in the columns problem, target" in loaded.dropped[0][1]
-
-
-def test_the_prompt_of_verl_is_asked_without_its_own_rule_for_answers(write):
-    content = (
-        "Solve the following math problem step by step. The last line of your response should be "
-        "of the form Answer: $Answer (without quotes) where $Answer is the answer to the problem."
-        '\n\nq\n\nRemember to put your answer on its own line after "Answer:".'
-    )
-    path = write({"prompt": [{"role": "user", "content": content}], "answer": "1"})
-    assert load_math(path, name="own").problems[0].prompt == math_prompt("q")
+    with pytest.raises(SettingsError, match=r"aime24, aime25, .*got 'aime26'"):
+        load_math_set(tmp_path, "aime26")

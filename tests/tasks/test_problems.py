@@ -1,6 +1,5 @@
 import datetime
 import decimal
-import gzip
 import json
 
 import pyarrow as pa
@@ -9,7 +8,8 @@ import pytest
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.tasks import load_problems, problems_fingerprint, save_problems
+from dph.tasks import problems_fingerprint, save_problems
+from dph.tasks.problems import load_problems, malformed_rows, prompt_text, renamed
 
 CHAT = [{"role": "user", "content": "2 + 2?"}]
 
@@ -35,8 +35,16 @@ def jsonl(tmp_path):
     return write
 
 
-def test_every_other_field_of_a_jsonl_row_goes_into_the_answer(jsonl):
+def test_every_other_field_of_a_row_goes_into_the_answer_and_saved_problems_come_back(
+    jsonl, tmp_path
+):
     assert load_problems(jsonl(ROWS[0], "", ROWS[1])) == PROBLEMS
+    path = tmp_path / "saved.jsonl"
+    save_problems(path, PROBLEMS)
+    assert load_problems(path) == PROBLEMS
+    assert "é" in path.read_text(encoding="utf-8")
+    assert {each.name for each in tmp_path.iterdir()} == {"problems.jsonl", "saved.jsonl"}
+    assert load_problems(str(jsonl(*ROWS))) == PROBLEMS
 
 
 def test_a_parquet_file_gives_the_same_problems_as_a_jsonl_file(tmp_path, jsonl):
@@ -49,16 +57,11 @@ def test_a_parquet_file_gives_the_same_problems_as_a_jsonl_file(tmp_path, jsonl)
     )
 
 
-def test_whole_numbers_as_ids_become_text(jsonl):
+def test_ids_become_text_and_those_that_are_the_same_as_text_are_duplicates(jsonl):
     assert load_problems(jsonl({"problem_id": 12, "prompt": "?"}))[0].problem_id == "12"
-
-
-def test_saved_problems_come_back_the_same(tmp_path):
-    path = tmp_path / "saved.jsonl"
-    save_problems(path, PROBLEMS)
-    assert load_problems(path) == PROBLEMS
-    assert "é" in path.read_text(encoding="utf-8")
-    assert list(tmp_path.iterdir()) == [path]
+    path = jsonl({"problem_id": 1, "prompt": "?"}, {"problem_id": "1", "prompt": "?"})
+    with pytest.raises(DataError, match=r"line 2: .*'1' was used before, at .*line 1"):
+        load_problems(path)
 
 
 @pytest.mark.parametrize(
@@ -88,23 +91,23 @@ def test_a_malformed_line_is_named_with_its_file_and_number(jsonl, line, words):
     assert words in str(caught.value)
 
 
-def test_ids_that_are_the_same_as_text_are_duplicates(jsonl):
-    path = jsonl({"problem_id": 1, "prompt": "?"}, {"problem_id": "1", "prompt": "?"})
-    with pytest.raises(DataError, match=r"line 2: .*'1' was used before, at .*line 1"):
-        load_problems(path)
-
-
-def test_a_line_that_is_not_utf8_is_named(tmp_path):
+def test_a_malformed_row_of_any_format_is_named(tmp_path, jsonl):
     path = tmp_path / "latin.jsonl"
     path.write_bytes(b'{"problem_id": "\xe9", "prompt": "?"}\n')
     with pytest.raises(DataError, match="line 1: not valid JSON"):
         load_problems(path)
-
-
-def test_a_malformed_parquet_row_is_named(tmp_path):
     path = tmp_path / "p.parquet"
     pq.write_table(pa.table({"problem_id": ["a", "b"], "prompt": ["?", None]}), path)
     with pytest.raises(DataError, match="row 2: prompt"):
+        load_problems(path)
+    pq.write_table(pa.table({"problem_id": ["a"], "prompt": ["?"], "raw": [b"x"]}), path)
+    with pytest.raises(DataError, match="row 1, raw: JSON has no bytes"):
+        load_problems(path)
+    with pytest.raises(DataError, match="holds no problems"):
+        load_problems(jsonl())
+    path = tmp_path / "p.parquet"
+    path.write_bytes(b"not parquet")
+    with pytest.raises(DataError, match="not a parquet file"):
         load_problems(path)
 
 
@@ -127,28 +130,6 @@ def test_dates_and_decimals_of_a_parquet_file_become_text(tmp_path):
     }
 
 
-def test_bytes_in_a_parquet_file_are_refused(tmp_path):
-    path = tmp_path / "p.parquet"
-    pq.write_table(pa.table({"problem_id": ["a"], "prompt": ["?"], "raw": [b"x"]}), path)
-    with pytest.raises(DataError, match="row 1, raw: JSON has no bytes"):
-        load_problems(path)
-
-
-def test_a_path_may_be_a_text(jsonl):
-    assert load_problems(str(jsonl(*ROWS))) == PROBLEMS
-
-
-@pytest.mark.parametrize("name", ["problems.jsonl.gz", "problems.csv", "problems.csv.gz"])
-def test_problems_are_read_from_csv_and_from_gzipped_files(tmp_path, name):
-    text = '{"problem_id": "a", "prompt": "1 + 1,\\n\\"how much\\"?", "answer": "2"}\n'
-    if ".csv" in name:
-        text = 'problem_id,prompt,answer\na,"1 + 1,\n""how much""?",2\n'
-    packed = gzip.compress(text.encode()) if name.endswith(".gz") else text.encode()
-    (tmp_path / name).write_bytes(packed)
-    (problem,) = load_problems(tmp_path / name)
-    assert problem == Problem(problem_id="a", prompt='1 + 1,\n"how much"?', answer={"answer": "2"})
-
-
 @pytest.mark.parametrize("name", ["problems.txt", "problems", "problems.json", "problems.gz"])
 def test_another_suffix_is_refused(tmp_path, name):
     with pytest.raises(
@@ -158,33 +139,6 @@ def test_another_suffix_is_refused(tmp_path, name):
     with pytest.raises(DataError, match=r"\.jsonl"):
         save_problems(tmp_path / name, PROBLEMS)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_a_missing_file_is_named(tmp_path, suffix):
-    path = tmp_path / f"none{suffix}"
-    with pytest.raises(DataError, match=f"there is no file {path}"):
-        load_problems(path)
-
-
-def test_an_unreadable_file_is_named(monkeypatch, jsonl):
-    path = jsonl(ROWS[0])
-
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(type(path), "open", refuse)
-    with pytest.raises(DataError, match=r"problems\.jsonl: Permission denied"):
-        load_problems(path)
-
-
-def test_an_empty_data_set_and_a_broken_parquet_file_are_refused(tmp_path, jsonl):
-    with pytest.raises(DataError, match="holds no problems"):
-        load_problems(jsonl())
-    path = tmp_path / "p.parquet"
-    path.write_bytes(b"not parquet")
-    with pytest.raises(DataError, match="not a parquet file"):
-        load_problems(path)
 
 
 @pytest.mark.parametrize(
@@ -203,12 +157,56 @@ def test_the_fingerprint_depends_on_content_and_order_but_not_on_the_order_of_fi
     assert problems_fingerprint(PROBLEMS[::-1]) != problems_fingerprint(PROBLEMS)
     other = Problem(problem_id="a", prompt="1 + 1?", answer={"answer": 2, "unit": None})
     assert problems_fingerprint([other, PROBLEMS[1]]) != problems_fingerprint(PROBLEMS)
-
-
-def test_the_fingerprint_is_the_sha256_of_canonical_json():
     # printf '%s\n' '{"answer":3,"problem_id":"a","prompt":"\u00e9"}' | sha256sum
     problem = Problem(problem_id="a", prompt="é", answer={"answer": 3})
     assert problems_fingerprint([problem]) == EXPECTED
 
 
 EXPECTED = "d459603acb7dec328a38f7dee3a7ff3bce129ade7408b2f55f04f55a6da1bbd1"
+
+
+def renamed_fields(rows, columns):
+    return [row for _, row in renamed([(f"row {i}", row) for i, row in enumerate(rows)], columns)]
+
+
+def test_fields_are_taken_from_the_columns_they_are_called():
+    row = {"question": "2 + 2?", "solution": "4", "level": 1}
+    columns = {"prompt": "question", "answer": "solution"}
+    expected = {"problem_id": 1, "prompt": "2 + 2?", "answer": "4", "level": 1}
+    assert renamed_fields([row], columns) == [expected]
+    row = {"problem_id": "a", "prompt": "p", "answer": "q"}
+    exchanged = {"problem_id": "a", "prompt": "q", "answer": "p"}
+    assert renamed_fields([row], {"prompt": "answer", "answer": "prompt"}) == [exchanged]
+    assert renamed_fields([row], {"answer": "prompt", "prompt": "prompt"})[0]["answer"] == "p"
+    row = {"problem_id": "a", "prompt": "old", "question": "new"}
+    assert renamed_fields([row], {"prompt": "question"}) == [{"problem_id": "a", "prompt": "new"}]
+
+
+def test_rows_without_an_id_are_numbered(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps({"question": q}) + "\n" for q in ("a", "b")))
+    problems = load_problems(path, columns={"prompt": "question"})
+    assert [(p.problem_id, p.prompt, p.answer) for p in problems] == [
+        ("1", "a", {}),
+        ("2", "b", {}),
+    ]
+    with pytest.raises(DataError, match="problem_id must be"):
+        load_problems(path)
+
+
+def test_a_missing_column_is_told_with_those_that_are_there(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"question": "a", "gold": "b"}\n')
+    with pytest.raises(
+        DataError,
+        match=r"line 1: there is no column 'text', .* for prompt; there are: question, gold",
+    ):
+        load_problems(path, columns={"prompt": "text"})
+    assert len(list(malformed_rows(path, columns={"prompt": "text"}))) == 1
+
+
+def test_a_text_is_itself_and_a_chat_is_told_by_its_roles():
+    assert prompt_text(Problem(problem_id="p", prompt=" 2 + 2?\n")) == " 2 + 2?\n"
+    chat = ({"role": "system", "content": "be brief"}, {"role": "user", "content": "2 + 2?"})
+    told = prompt_text(Problem(problem_id="p", prompt=chat))
+    assert told == "[system]\nbe brief\n\n[user]\n2 + 2?"

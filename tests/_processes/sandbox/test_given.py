@@ -50,20 +50,6 @@ e = f(s)
 assert e == s[::-1]
 assert len(e) == len(s)
 ---
-for n in range(20):
-    r = f(n)
-    assert r >= n
----
-for s in ["a", "b"]:
-    assert f(s) == f(s)
-    assert f(s) == s
----
-CASES = [("a", 1), ("b", 2)]
-def test_a():
-    for s, n in CASES:
-        r = f(s, n)
-        assert r == s * n
----
 import pytest
 @pytest.mark.parametrize("s, n", [("a", 1), ("b", 2)])
 def test_a(s, n):
@@ -82,11 +68,6 @@ def check(candidate):
 def test_a():
     x = [2]
     assert f(x) == sorted(x), x
----
-def run(x, y):
-    assert f(x) == y
-run([1], 2)
-run([2], 3)
 ---
 def same(x):
     assert f(x) == sorted(x)
@@ -115,18 +96,9 @@ f(x)
 assert x == [1, 3]
 ---
 x = [3, 1]
-assert f(x) == 1
-assert f(x) == 1
----
-x = [3, 1]
 y = x
 assert f(x) == 1
 assert y == [3, 1]
----
-x = [3, 1]
-y = [x]
-assert f(x) == 1
-assert y == [[3, 1]]
 ---
 x = [1]
 for k in range(3):
@@ -150,11 +122,6 @@ x = [1]
 assert run(x) == 1
 assert x == [1]
 ---
-def run(x):
-    assert f(x) == 1
-    assert x == [1]
-run([1])
----
 x = [1]
 assert f(x) == 1 and x == [1]
 ---
@@ -169,21 +136,10 @@ for k in range(2):
     for c in cases:
         assert f(c) == k
 ---
-cases = [[1], [2]]
-for c in cases:
-    assert f(c) == 1
-assert cases == [[1], [2]]
----
 x = [1]
 if f(x) == 1:
     x = [2]
 assert x == [2] and f(x) == 1
----
-x = [1]
-assert f(x) == 1
-if len([1]) > 2:
-    x = [2]
-assert x == [1]
 ---
 x = [1]
 assert f(x) == 1
@@ -195,21 +151,10 @@ row = x[0]
 assert f(row) == 1
 assert x == [[1]]
 ---
-x = [[1]]
-assert f(x) == 1
-row = x[0]
-assert row == [1]
----
 d = {"a": [1]}
 for k, v in d.items():
     assert f(v) == 1
 assert d == {"a": [1]}
----
-x = [1]
-def index(y): return [y]
-z = index(x)
-assert f(z) == 1
-assert x == [1]
 ---
 import itertools
 G = [[[1]]]
@@ -218,10 +163,6 @@ assert G == [[[1]]]
 ---
 x = [1]
 assert f(x) == f(x)
----
-x = x0 = [1]
-assert f(x) == 1
-assert x0 == [1]
 ---
 import pytest
 R = [([1], 1)]
@@ -257,19 +198,15 @@ assert s == ["a"]
 
 
 def planned(text):
-    """The tests as a plan."""
     return plan([text], ["<test 1>"], "", "", "f")
 
 
-@pytest.mark.parametrize("text", RUN.split("---\n"))
-def test_an_argument_that_nobody_looks_at_again_may_be_given(text):
-    assert planned(text).names.program == {"f"}
-
-
-@pytest.mark.parametrize("text", REFUSED.split("---\n"))
-def test_an_argument_that_is_looked_at_or_given_again_is_refused(text):
-    with pytest.raises(TaskError, match="an argument that is looked at again: "):
-        planned(text)
+def test_an_argument_that_nobody_looks_at_again_alone_may_be_given():
+    for text in RUN.split("---\n"):
+        assert planned(text).names.program == {"f"}, text
+    for text in REFUSED.split("---\n"):
+        with pytest.raises(TaskError, match="an argument that is looked at again: "):
+            planned(text)
 
 
 def test_long_texts_take_no_time_that_grows_with_their_square():

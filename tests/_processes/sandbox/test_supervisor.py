@@ -1,9 +1,15 @@
 import json
 import os
+import subprocess
+import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from dph._processes.sandbox.confinement import FileRules
+from dph._processes.sandbox.seccomp import ALLOWED, CHECKED, WRITING, SystemCallFilter
+from dph._processes.sandbox.source import whole_source
 from dph._processes.sandbox.supervisor import ProcessLimits, Sandbox, StepLimits
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
@@ -28,18 +34,18 @@ def judged(
     return sandbox.run_tests(program, job, limits)
 
 
-def test_a_script_has_its_input_and_its_output_and_exit_code_come_back(sandbox):
+def test_a_script_has_its_input_and_is_ended_at_its_time_or_when_it_prints_too_much(sandbox):
     source = "import sys\nprint(sys.stdin.read()[::-1])\nprint('x', file=sys.stderr)\nsys.exit(3)"
     ended = sandbox.run_script(source, "abc\u00e9", seconds=20)
     assert (ended.code, ended.output.decode(), ended.errors) == (3, "\u00e9cba\n", "x")
     assert not ended.over_output
-
-
-def test_a_script_is_ended_at_its_time_or_when_it_prints_too_much(sandbox):
     assert sandbox.run_script("while True: pass", "", seconds=1).code is None
     ended = sandbox.run_script("print('x' * 10**6)", "", seconds=20, output_bytes=1000)
     assert (ended.code, ended.over_output) == (None, True)
     assert sandbox.run_script("print(1)", "", seconds=20).output == b"1\n"
+    source = "import random\nprint(random.random(), hash('a'), list({'a', 'b', 'c', 'd'}))"
+    first, second = (sandbox.run_script(source, "", seconds=20).output for _ in range(2))
+    assert first == second != b""
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -55,33 +61,27 @@ def test_a_script_that_writes_on_ends_by_its_time_and_not_by_its_pipe(sandbox, m
     assert sandbox.run_script(source, "", seconds=1, output_bytes=10**12).code is None
 
 
-def test_programs_are_alike_in_every_process(sandbox):
-    source = "import random\nprint(random.random(), hash('a'), list({'a', 'b', 'c', 'd'}))"
-    first, second = (sandbox.run_script(source, "", seconds=20).output for _ in range(2))
-    assert first == second != b""
-
-
-def test_a_program_finds_no_secret_in_its_environment(monkeypatch):
+def test_a_program_finds_no_secret_and_closing_ends_all_processes(monkeypatch):
     monkeypatch.setenv("API_KEY", "secret")
     with Sandbox(ProcessLimits()) as made:
         ended = made.run_script("import os\nprint(dict(os.environ))", "", seconds=20)
     assert b"secret" not in ended.output
     assert b"PYTHONPATH" not in ended.output
+    before = children_of(os.getpid())
+    made = Sandbox(ProcessLimits())
+    made.close()
+    made.close()
+    assert children_of(os.getpid()) == before
+    with pytest.raises(VerifierError, match="the process that starts programs has died"):
+        made.clear()
 
 
 # Each row: the program, the tests, and what comes of them.
 JUDGED = {
-    "a generator": ("def f():\n    yield 1\n    yield 2", "assert list(f()) == [1, 2]", "CORRECT"),
     "an endless generator": (
         "import itertools\ndef f(): return itertools.count()",
         "g = f()\nassert [next(g), next(g)] == [0, 1]",
         "CORRECT",
-    ),
-    "an object of its own": ("class N: pass\ndef f(): return N()", "assert str(f())", "WRONG"),
-    "changed and returned": (
-        "def f(x):\n    x.clear()\n    return x",
-        "x = [2, 1]\nassert f(x) == sorted(x)",
-        "WRONG",
     ),
     "an expected exception": (
         "def f(): raise KeyError('k')",
@@ -93,13 +93,7 @@ JUDGED = {
         "import pytest\nwith pytest.raises(Exception): f()",
         "WRONG",
     ),
-    "a coroutine": ("async def f(): return 5", "assert f() == 5", "WRONG"),
     "functions of tests": ("def f(x): return x", "def test_a():\n    assert f(1) == 2", "WRONG"),
-    "a module of its own making": (
-        "class math:\n    isclose = lambda *a: True\ndef f(): return 2",
-        "assert math.isclose(f(), 1)",
-        "WRONG",
-    ),
     "a name like a built-in": (
         "def f(): return 1\ndef len(x): return 9",
         "assert len([f()]) == 1",
@@ -107,7 +101,6 @@ JUDGED = {
     ),
     "tests that end": ("def f(): return 1", "raise SystemExit(0)", "BAD_GOLD"),
     "tests that end badly": ("def f(): return 1", "if f() != 2: raise SystemExit(1)", "WRONG"),
-    "tests that are no Python": ("def f(): return 1", "assert f( == 1", "BAD_GOLD"),
     "tests that compare keys": ("def f(): return {1: 2}", "assert f()[1] == 2", "CORRECT"),
 }
 
@@ -120,9 +113,15 @@ def test_what_tests_see_of_a_program(name, sandbox):
     assert found.reason or outcome == "CORRECT"
 
 
-def test_a_failed_test_is_named_with_its_line_and_the_last_call(sandbox):
+def test_a_failed_test_is_named_with_its_line_and_the_last_call_and_a_reason_is_json(sandbox):
     found = judged(sandbox, "def f(x): return x", ["assert f(1) == 1", "y = 2\nassert f(y) == 3"])
     assert found.reason == "test 2 of 2: assert f(y) == 3: it does not hold (f(2) gave 2)"
+    found = judged(sandbox, "def f(): return '\\ud800' * 5", ["assert f() == 1"])
+    assert found.outcome is Outcome.WRONG
+    assert json.loads(json.dumps(found.reason)) == found.reason
+    tests = ["import os\nos.write(4, b'x' * 100)\nos._exit(0)"]
+    found = judged(sandbox, "def f(): pass", tests)
+    assert found.outcome is Outcome.BAD_GOLD
 
 
 def test_calls_are_compared_as_json_and_methods_have_a_new_object_each(sandbox):
@@ -141,19 +140,7 @@ def test_calls_are_compared_as_json_and_methods_have_a_new_object_each(sandbox):
     assert "test 2 of 2: [5, 2, 2] was expected" in found.reason
 
 
-def test_the_setup_is_the_tasks_and_its_stub_never_counts(sandbox):
-    setup = "import math\ndef double(x): return 2 * x\ndef f(x): return double(x)\n"
-    tests = ["assert f(1) == double(math.floor(1.5))"]
-    assert judged(sandbox, "def f(x): return 2", tests, setup=setup).outcome is Outcome.CORRECT
-    assert judged(sandbox, "def double(x): return 0", tests, setup=setup).outcome is Outcome.INVALID
-    assert (
-        judged(sandbox, "def f(x): return 0\ndouble = f", tests, setup=setup).outcome
-        is Outcome.WRONG
-    )
-    assert judged(sandbox, "def f(x): return 2", tests, setup="1 / 0").outcome is Outcome.BAD_GOLD
-
-
-def test_a_step_that_takes_too_long_is_named(sandbox):
+def test_a_step_that_takes_too_long_is_named_and_all_together_have_a_limit(sandbox):
     short = StepLimits(each=1.0, in_all=60.0)
     late = judged(sandbox, "def f(): pass", TESTS, setup="while True: pass", limits=short)
     assert (late.outcome, late.stage, late.late) == (None, "setup", True)
@@ -161,18 +148,9 @@ def test_a_step_that_takes_too_long_is_named(sandbox):
     assert (late.stage, late.late) == ("load", True)
     late = judged(sandbox, "def f():\n    while True: pass", TESTS, limits=short)
     assert (late.stage, late.late) == ("test", True)
-
-
-def test_all_steps_together_have_a_limit(sandbox):
     limits = StepLimits(each=20.0, in_all=2.0)
     source = "import time\ndef f(): time.sleep(0.5)"
     assert judged(sandbox, source, TESTS * 50, limits=limits).late
-
-
-def test_tests_that_write_no_verdict_are_a_bad_gold(sandbox):
-    tests = ["import os\nos.write(4, b'x' * 100)\nos._exit(0)"]
-    found = judged(sandbox, "def f(): pass", tests)
-    assert found.outcome is Outcome.BAD_GOLD
 
 
 def test_the_limits_are_those_of_each_process(sandbox):
@@ -194,25 +172,135 @@ def test_what_is_written_in_the_private_directory_is_gone_for_the_next_program(s
     assert sandbox.run_script(listed, "", seconds=20).output == b"[] True\n"
 
 
-@pytest.mark.parametrize("part", ["system calls", "files", "namespaces"])
-def test_a_part_that_is_left_out_is_missing_and_programs_run_all_the_same(part):
-    with Sandbox(ProcessLimits(), without=(part,)) as made:
-        assert any(each.startswith(f"{part} (left out") for each in made.missing)
-        assert made.run_script("print(5)", "", seconds=20).output == b"5\n"
-        assert judged(made, "def f(): return 1", ["assert f() == 1"]).outcome is Outcome.CORRECT
+LIMITED = """
+import resource
+from dph._processes.sandbox.supervisor import ProcessLimits, apply_limits
+apply_limits(ProcessLimits(memory_bytes=300_000_000), seconds=1.5, threads=None)
+for name in ("AS", "CPU", "FSIZE", "NOFILE", "CORE"):
+    print(*resource.getrlimit(getattr(resource, f"RLIMIT_{name}")))
+try:
+    bytearray(400_000_000)
+except MemoryError:
+    print("out of memory")
+"""
 
 
-def test_closing_ends_all_processes_and_what_comes_later_is_refused():
-    before = children_of(os.getpid())
-    made = Sandbox(ProcessLimits())
-    made.close()
-    made.close()
-    assert children_of(os.getpid()) == before
-    with pytest.raises(VerifierError, match="the process that starts programs has died"):
-        made.clear()
+def test_limits_are_hard_and_the_kernels():
+    out = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True
+    )
+    # 1.5 s of wall-clock time: 2 whole seconds of processor time, and 1 more.
+    limits = [f"{limit} {limit}" for limit in (300_000_000, 3, 16_000_000, 64, 0)]
+    assert out.stdout.splitlines() == [*limits, "out of memory"]
 
 
-def test_a_reason_is_json_whatever_the_program_sends(sandbox):
-    found = judged(sandbox, "def f(): return '\\ud800' * 5", ["assert f() == 1"])
-    assert found.outcome is Outcome.WRONG
-    assert json.loads(json.dumps(found.reason)) == found.reason
+PREFIX = "import math\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    '''Twice x.'''\n"
+
+
+def run(source, *arguments):
+    names = {}
+    exec(source, names)
+    return names["f"](*arguments)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "    return 2 * x\n",
+        "\n    return 2 * x\n\nprint(f(1))\nraise ValueError",
+        "    return 2 * x\n# that was it",
+        "    return 2 * x\n```\nso it is",
+        "    y = x\n\n    return y + x\n\ndef g(): return nothing()\n",
+        "def f(x):\n    return half(x) * math.floor(4)\n",
+        "def g(x):\n    return x * 2\n\nf = g\n",
+    ],
+)
+def test_an_answer_continues_its_prefix_or_follows_it(answer):
+    assert run(whole_source(answer, PREFIX, "f"), 3) == 6
+
+
+def test_the_stub_of_the_prefix_is_no_answer_and_without_one_the_answer_is_all():
+    names = {}
+    exec(whole_source("def g(x):\n    return x\n", PREFIX, "f"), names)
+    assert "f" not in names
+    assert names["half"](4) == 2
+    assert whole_source("  odd", "", "f") == "  odd"
+    assert run(whole_source("    return 5", "def f():\n", "f")) == 5
+    assert run(whole_source("def f(): return 5", "def f():\n", "f")) == 5
+
+
+def test_no_call_stands_in_two_tables_and_no_number_for_two_calls():
+    tables = (ALLOWED, WRITING, CHECKED)
+    assert len({name for table in tables for name in table}) == sum(map(len, tables))
+    for column in (0, 1):
+        numbers = [pair[column] for table in tables for pair in table.values()]
+        known = [number for number in numbers if number is not None]
+        assert len(known) == len(set(known))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("execve", "fork", "vfork", "ptrace", "socket", "connect", "kill", "mount", "setuid"),
+        *("chmod", "bpf", "io_uring_setup", "process_vm_writev", "pidfd_getfd", "setrlimit"),
+    ],
+)
+def test_what_must_never_be_allowed_is_in_no_table(name):
+    assert name not in {**ALLOWED, **WRITING, **CHECKED}
+
+
+def test_a_machine_that_is_not_known_has_no_filter(monkeypatch):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="riscv64"))
+    with pytest.raises(OSError, match="no filter of system calls for riscv64"):
+        SystemCallFilter(writes=False)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_program_of_the_filter_fits_into_the_kernels_limit(monkeypatch, machine):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
+    few, more = (SystemCallFilter(writes=writes)._program for writes in (False, True))
+    assert len(few) % 8 == len(more) % 8 == 0
+    assert len(few) < len(more) < 8 * 4096  # BPF_MAXINSNS
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from dph._processes.sandbox import seccomp as kernel
+from dph._processes.sandbox.confinement import FileRules
+readable, writable, other = map(Path, sys.argv[1:])
+rules = FileRules(readable=[readable, Path("/nowhere")], writable=[writable])
+kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+rules.restrict()
+rules.close()
+def tried(action):
+    try:
+        action()
+        return "yes"
+    except PermissionError:
+        return "no"
+for folder in (readable, writable, other):
+    print(tried((folder / "a").read_text), tried(lambda: (folder / "a").write_text("x")),
+          tried((folder / "b").touch), tried((folder / "d").mkdir), tried((folder / "a").unlink))
+"""
+
+
+@pytest.fixture
+def _landlock(tmp_path):
+    try:
+        FileRules(readable=[tmp_path], writable=[]).close()
+    except OSError as error:
+        pytest.skip(f"this machine has no Landlock: {error}")
+
+
+@pytest.mark.usefixtures("_landlock")
+def test_only_what_is_named_can_be_read_or_written(tmp_path):
+    folders = [tmp_path / name for name in ("readable", "writable", "other")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "a").write_text("a")
+    out = subprocess.run(
+        [sys.executable, "-c", CHILD, *folders], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.splitlines() == ["yes no no no no", "yes yes yes yes yes", "no no no no no"]
+    assert (folders[2] / "a").read_text() == "a"

@@ -1,19 +1,25 @@
-import asyncio
 import gc
+import io
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from dph._processes.workers import child as worker
 from dph._processes.workers import pool as workers
-from dph._processes.workers.pool import WorkerPool
+from dph._processes.workers.handler import BoundedCache
+from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
+from dph._processes.workers.process import Reply, ReplyKind
 from dph.errors import SettingsError, VerifierError
+from dph.records import Outcome, Verdict
 from worker_fixtures import children_of, gone
 
 HANDLER = """
@@ -70,16 +76,11 @@ def make_pool(user_module):
     pools = []
 
     def make(workers=1, timeout=10.0, start_timeout=60.0, **options):
-        pool = WorkerPool(
-            handler=f"{name}:make",
-            options=options,
-            workers=workers,
-            timeout=timeout,
-            start_timeout=start_timeout,
-            shared_stage="sleeping",
+        limits = {"workers": workers, "timeout": timeout, "start_timeout": start_timeout}
+        pools.append(
+            WorkerPool(handler=f"{name}:make", options=options, shared_stage="sleeping", **limits)
         )
-        pools.append(pool)
-        return pool
+        return pools[-1]
 
     yield make
     for pool in pools:
@@ -97,15 +98,14 @@ def test_replies_come_in_the_order_of_the_requests(make_pool, count):
     assert [reply.value for reply in replies] == values
 
 
-def test_no_requests_give_no_replies_and_start_nothing(make_pool):
+def test_closing_without_a_request_ends_a_started_worker_and_no_requests_start_none(make_pool):
     before = children_of(os.getpid())
     assert make_pool().run([]) == []
     assert children_of(os.getpid()) == before
-
-
-def test_messages_larger_than_a_pipe_go_both_ways(make_pool):
-    values = ["x" * 1_000_000] * 5
-    assert [r.value for r in make_pool().run([("echo", v) for v in values])] == values
+    with make_pool() as pool:
+        pool.start()
+        assert children_of(os.getpid()) != before
+    assert children_of(os.getpid()) == before
 
 
 @pytest.mark.parametrize("action", ["die", "kill"])
@@ -116,10 +116,7 @@ def test_a_crash_costs_one_request_and_the_worker(make_pool, action):
     assert kinds(replies) == ["OK", "CRASHED", "OK", "OK"]
     assert ("exit code 7" if action == "die" else "SIGKILL") in replies[1].reason
     assert replies[2].value == 2
-
-
-def test_a_crash_while_more_is_being_sent_costs_one_request(make_pool):
-    replies = make_pool().run([("die", 1), ("echo", "x" * 3_000_000), ("echo", 2)])
+    replies = pool.run([(action, 1), ("echo", "x" * 3_000_000), ("echo", 2)])  # more is being sent
     assert kinds(replies) == ["CRASHED", "OK", "OK"]
 
 
@@ -148,26 +145,23 @@ def test_a_shared_stage_that_costs_a_worker_costs_no_other(make_pool):
     assert kinds(pool.run([("echo", 1), ("sleep", 0)])) == ["OK", "OK"]  # of no key
 
 
-def test_the_limit_is_for_each_request_and_not_for_the_batch(make_pool):
+def test_the_limit_is_for_each_request_and_not_for_the_batch_nor_for_the_start(make_pool):
     replies = make_pool(timeout=1.0).run([("sleep", 0.2)] * 8)
     assert kinds(replies) == ["OK"] * 8
+    assert kinds(make_pool(timeout=0.5, slow=1).run([("echo", 1)])) == ["OK"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="nobody counts waiting")
 def test_a_busy_machine_takes_nothing_from_a_request(make_pool):
     pool = make_pool(timeout=1.0)
     (crowd,) = pool.run([("crowd", 3)])  # four processes on its one core
-    computed, stuck, endless = pool.run([("compute", 0.4), ("sleep", 60), ("compute", 60)])
+    computed, stuck = pool.run([("compute", 0.4), ("sleep", 60)])
     assert computed.kind.name == "OK"
     assert computed.seconds > 1.0
-    assert [stuck.kind.name, endless.kind.name] == ["TIMED_OUT"] * 2
+    assert stuck.kind.name == "TIMED_OUT"
     assert stuck.seconds < 60
     pool.close()
     assert all(gone(pid) for pid in crowd.value)
-
-
-def test_starting_does_not_count_towards_the_limit(make_pool):
-    assert kinds(make_pool(timeout=0.5, slow=1).run([("echo", 1)])) == ["OK"]
 
 
 def test_what_the_handler_raises_comes_back_as_an_error(make_pool):
@@ -203,47 +197,12 @@ def test_a_worker_that_cannot_start_says_why(make_pool, options, words):
     assert words in replies[0].reason
 
 
-def test_a_missing_interpreter_is_a_failure_and_no_hang(make_pool, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    replies = make_pool().run([("echo", 1)])
-    assert kinds(replies) == ["FAILED"]
-    assert "/nowhere/python" in replies[0].reason
-
-
-def test_the_worker_that_was_started_first_is_used(make_pool):
-    pool = make_pool()
-    before = children_of(os.getpid())
-    assert pool.start() == ""
-    (worker,) = children_of(os.getpid()) - before
-    assert pool.run([("pid", 0)])[0].value == worker
-
-
 def test_many_threads_get_their_own_replies(make_pool):
     pool = make_pool(workers=2)
-    wrong = []
-
-    def work(name):
-        for i in range(20):
-            replies = pool.run([("echo", [name, i, j]) for j in range(5)])
-            if [reply.value for reply in replies] != [[name, i, j] for j in range(5)]:
-                wrong.append((name, i))
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
-def test_it_works_from_asyncio(make_pool):
-    pool = make_pool(workers=2)
-
-    async def both():
-        calls = [asyncio.to_thread(pool.run, [("echo", i)]) for i in range(10)]
-        return await asyncio.gather(*calls)
-
-    assert [replies[0].value for replies in asyncio.run(both())] == list(range(10))
+    asked = [[[name, i, j] for j in range(5)] for name in range(8) for i in range(20)]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda some: pool.run([("echo", one) for one in some]), asked))
+    assert [[reply.value for reply in replies] for replies in found] == asked
 
 
 def test_closing_ends_the_workers_and_what_they_started(make_pool):
@@ -257,14 +216,6 @@ def test_closing_ends_the_workers_and_what_they_started(make_pool):
     with pytest.raises(VerifierError, match="closed"):
         pool.run([("echo", 1)])
     assert "closed" in pool.start()
-
-
-def test_closing_without_a_request_ends_a_started_worker(make_pool):
-    before = children_of(os.getpid())
-    with make_pool() as pool:
-        pool.start()
-        assert children_of(os.getpid()) != before
-    assert children_of(os.getpid()) == before
 
 
 def test_closing_fails_what_is_in_flight(make_pool):
@@ -309,16 +260,12 @@ def test_an_interrupted_call_leaves_a_pool_that_works(make_pool, monkeypatch):
     assert pool.run([("echo", "next")])[0].value == "next"
 
 
-@pytest.mark.parametrize("count", [0, -1])
-def test_a_pool_has_at_least_one_worker(make_pool, count):
-    with pytest.raises(SettingsError, match=f"at least 1, got {count}"):
-        make_pool(workers=count)
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf")])
-def test_a_time_limit_is_a_positive_number(make_pool, seconds):
-    with pytest.raises(SettingsError, match="timeout"):
-        make_pool(timeout=seconds)
+def test_settings_out_of_range_are_refused(make_pool):
+    with pytest.raises(SettingsError, match="at least 1, got 0"):
+        make_pool(workers=0)
+    for seconds in (0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingsError, match="timeout"):
+            make_pool(timeout=seconds)
 
 
 def test_a_forked_process_is_refused_and_leaves_the_workers_alone(make_pool, monkeypatch):
@@ -330,6 +277,13 @@ def test_a_forked_process_is_refused_and_leaves_the_workers_alone(make_pool, mon
             pool.run([("echo", 1)])
         pool._work.close()
     assert pool.run([("pid", 0)])[0].value == pid
+
+
+def started(*words):
+    """A Python that can import what this one can, with pipes to its input and output."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    search = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, *words], env=os.environ | search, **pipes)
 
 
 PARENT = """
@@ -344,21 +298,11 @@ threading.Thread(target=pool.run, args=([("sleep", 100)],), daemon=True).start()
 
 
 @pytest.mark.parametrize(
-    "ending",
-    [
-        "sys.stdin.readline(); os.kill(os.getpid(), 9)",
-        "sys.stdin.readline()",
-        "raise SystemExit(1)",
-    ],
+    "ending", ["sys.stdin.readline(); os.kill(os.getpid(), 9)", "raise SystemExit(1)"]
 )
 def test_no_worker_outlives_its_parent(user_module, ending):
     script = PARENT.format(name=user_module(HANDLER), ending=ending)
-    parent = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    parent = started("-c", script)
     pids = set(json.loads(parent.stdout.readline()))
     if "stdin" in ending:
         pids |= children_of(parent.pid)
@@ -397,6 +341,137 @@ def test_a_worker_that_holds_too_much_is_replaced_and_no_request_is_lost(user_mo
         assert last == pids[4] != after
 
 
-def test_the_seconds_of_a_request_that_was_killed_are_told(make_pool):
-    (reply,) = make_pool(timeout=0.3).run([("sleep", 60)])
-    assert 0.3 <= reply.seconds < 60
+@pytest.mark.parametrize(
+    ("reply", "outcome", "reason"),
+    [
+        (("CRASHED", ""), "CRASHED", "x"),
+        (("CRASHED", "prediction"), "CRASHED", "x"),
+        (("CRASHED", GOLD_STAGE), "BAD_GOLD", "the gold failed: x"),
+        (("TIMED_OUT", GOLD_STAGE), "BAD_GOLD", "the gold failed: x"),
+        (("TIMED_OUT", ""), "TIMED_OUT", "x"),
+    ],
+)
+def test_how_a_worker_ended_decides_the_outcome(reply, outcome, reason):
+    kind, stage = reply
+    reply = Reply(ReplyKind[kind], reason="x", stage=stage)
+    verdict = verdict_of(reply, verifier="sql", subject="SELECT 2")
+    assert verdict == Verdict(outcome=Outcome(outcome), reward=0.0, reason=reason)
+
+
+def test_what_the_handler_answered_is_the_verdict():
+    reply = Reply(ReplyKind.OK, value=["WRONG", 0.5, "half"], stage=GOLD_STAGE)
+    verdict = verdict_of(reply, verifier="sql", subject="SELECT 2")
+    assert verdict == Verdict(outcome=Outcome.WRONG, reward=0.5, reason="half")
+
+
+@pytest.mark.parametrize("kind", [ReplyKind.ERROR, ReplyKind.FAILED])
+def test_what_a_worker_could_not_do_is_an_error_that_names_verifier_and_subject(kind):
+    with pytest.raises(VerifierError, match="'sql' failed on 'SELECT 2': KeyError"):
+        verdict_of(Reply(kind, reason="KeyError: 'sql'"), verifier="sql", subject="SELECT 2")
+
+
+MODULE = """
+    def make(options):
+        if options == "bad":
+            raise LookupError("no such thing")
+        def handle(request, stage):
+            stage("working")
+            return request * 2
+        return handle
+"""
+
+
+def serve(handler, options, *requests):
+    source = io.BytesIO(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+    sink = io.BytesIO()
+    worker.serve(source, sink, {"handler": handler, "options": options, "seconds": 1e9})
+    messages = [json.loads(line) for line in sink.getvalue().splitlines()]
+    assert all(0 <= message[2] < 60 for message in messages if message[0] in ("ok", "error"))
+    return [message[:2] for message in messages]
+
+
+@pytest.fixture(autouse=True)
+def _no_processor_limit(monkeypatch):
+    monkeypatch.setattr(worker.resource, "setrlimit", lambda *_: None)
+
+
+def test_each_request_is_answered_on_a_line_of_its_own(user_module):
+    assert serve(f"{user_module(MODULE)}:make", {}, 2, "ab", None) == [
+        *(["ready"], ["stage", "working"], ["ok", 4], ["stage", "working"]),
+        *(["ok", "abab"], ["stage", "working"]),
+        ["error", "TypeError: unsupported operand type(s) for *: 'NoneType' and 'int'"],
+    ]
+
+
+def test_a_handler_that_cannot_be_made_is_reported_and_long_reasons_are_cut(user_module):
+    name = user_module(MODULE)
+    assert serve(f"{name}:make", "bad", 1) == [["failed", "LookupError: no such thing"]]
+    assert serve(f"{name}:other", {}, 1) == [
+        ["failed", f"'{name}' has no 'other' (looking for '{name}:other')"]
+    ]
+    name = user_module("def make(options):\n    raise ValueError('x' * 100_000)")
+    assert len(serve(f"{name}:make", {})[0][1]) <= 1000
+
+
+def begun(handler, parent, *requests):
+    """A worker that has been told what to do, and whose answers can be read."""
+    child = started("-m", "dph._processes.workers.child")
+    hello = {"handler": handler, "options": {}, "parent": parent, "seconds": 9}
+    lines = [json.dumps(each).encode() + b"\n" for each in (hello, *requests)]
+    child.stdin.write(b"".join(lines))
+    child.stdin.flush()
+    return child
+
+
+def test_a_worker_ends_when_its_stdin_closes_also_in_the_middle_of_a_request(user_module):
+    name = user_module("def make(o):\n    def h(r, s):\n        while True: pass\n    return h")
+    child = begun(f"{name}:make", os.getpid(), 1)
+    assert json.loads(child.stdout.readline()) == ["ready"]
+    child.stdin.close()
+    assert child.wait(timeout=60) == 0
+    child.stdout.close()
+
+
+def test_a_worker_ends_when_its_parent_is_another(user_module):
+    with begun(f"{user_module(MODULE)}:make", 1) as child:
+        assert child.wait(timeout=60) == 0
+
+
+def test_starting_a_worker_loads_no_heavy_library():
+    code = (
+        "import sys, dph._processes.workers.child, dph.tasks.verifiers.sql.handler;"
+        "print([m for m in ('torch', 'numpy', 'pyarrow', 'transformers') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout.strip() == b"[]"
+
+
+def test_what_was_used_least_recently_is_forgotten_and_a_key_is_kept_once():
+    cache = BoundedCache(2)
+    cache.put(1, "one")
+    cache.put(2, "two")
+    assert cache.get(1) == "one"
+    cache.put(3, "three")
+    assert [cache.get(key) for key in (1, 2, 3)] == ["one", None, "three"]
+    for value in range(5):
+        cache.put("same", value)
+    cache.put("other", 0)
+    assert cache.get("same") == 4
+
+
+_CODE = """
+from dph._processes.workers.handler import limit_address_space
+limit_address_space(2_000_000_000)
+try:
+    bytearray(3_000_000_000)
+except MemoryError:
+    print("refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_an_allocation_beyond_the_limit_fails():
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    done = subprocess.run([sys.executable, "-c", _CODE], capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

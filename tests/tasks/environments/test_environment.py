@@ -23,13 +23,10 @@ from environment_classes import (
     SaysANumber,
     SaysNothing,
 )
+from scripted_policy import call
 
 EMPTY = Problem(problem_id="p", prompt="")
 QUICK = EpisodeLimits(seconds=2.0, memory_bytes=500_000_000)
-
-
-def call(tool, **arguments):
-    return f"<tool_call>{json.dumps({'name': tool, 'arguments': arguments})}</tool_call>"
 
 
 @pytest.fixture(scope="module")
@@ -50,30 +47,13 @@ def everything():
         yield environment
 
 
-def test_the_first_example_of_trl_runs_unchanged(increment):
+def test_the_examples_of_trl_run_unchanged(increment):
     with increment.begin(EMPTY) as episode:
         target = int(episode.said.split()[-1].rstrip("."))
         (result,) = episode.step(call("increment", step=target))
         assert result.text == str(target)
         assert episode.step("Done.") == []
         assert episode.verdict() == Verdict(outcome=Outcome.CORRECT, reward=1.0)
-
-
-def test_messages_say_which_call_of_its_turn_a_result_is_of():
-    text = "CALL increment(oops)\nCALL nothing()\nCALL increment(2)"
-    with Environment(Increment, form="plain") as environment, environment.begin(EMPTY) as episode:
-        episode.step(text)
-        turn, *results = episode.messages
-    assert turn["calls"] == [["nothing", {}], ["increment", {"step": 2}]]
-    assert [(r["role"], r["name"], r["call"]) for r in results] == [
-        ("tool", "", None),
-        ("tool", "", 0),
-        ("tool", "increment", 1),
-    ]
-    assert results[2]["content"] == "2"
-
-
-def test_the_second_example_of_trl_gets_the_columns_of_its_row():
     problem = Problem(problem_id="p", prompt="To 4.", answer={"target": 4})
     with Environment(IncrementTo) as environment:
         for steps, reward in (((4,), 1.0), ((1, 3), 1.0), ((5,), 0.0)):
@@ -83,6 +63,17 @@ def test_the_second_example_of_trl_gets_the_columns_of_its_row():
                     episode.step(call("increment", step=step))
                 episode.step("Done.")
                 assert episode.verdict().reward == reward
+
+
+def test_messages_say_which_call_of_its_turn_a_result_is_of():
+    text = "CALL increment(oops)\nCALL nothing()\nCALL increment(2)"
+    with Environment(Increment, form="plain") as environment, environment.begin(EMPTY) as episode:
+        episode.step(text)
+        turn, *results = episode.messages
+    assert turn["calls"] == [["nothing", {}], ["increment", {"step": 2}]]
+    said = [(r["role"], r["name"], r["call"]) for r in results]
+    assert said == [("tool", "", None), ("tool", "", 0), ("tool", "increment", 1)]
+    assert results[2]["content"] == "2"
 
 
 def test_members_of_a_group_begin_alike_and_other_problems_do_not(increment):
@@ -96,23 +87,17 @@ def test_members_of_a_group_begin_alike_and_other_problems_do_not(increment):
     assert len({said("a", 0, seed=seed) for seed in range(8)}) > 1
 
 
-def test_asynchronous_tools_and_rewards_are_awaited(everything):
+def test_asynchronous_tools_are_awaited_and_hidden_columns_never_reach_the_class(everything):
     with everything.begin(EMPTY) as episode:
         assert [r.text for r in episode.step(call("later") * 2)] == ["waited"] * 2
         episode.step("")
         assert episode.verdict().reward == 0.5
-
-
-def test_hidden_columns_never_reach_the_class():
     problem = Problem(problem_id="p", prompt="", answer={"gold": "42", "shown": 1})
-    with (
-        Environment(Everything, hidden=["gold"]) as environment,
-        environment.begin(problem) as episode,
-    ):
+    with Environment(Everything, hidden=["gold"]) as hiding, hiding.begin(problem) as episode:
         assert episode.said == " ['shown']"
 
 
-def test_the_tool_that_submits_ends_the_trajectory_with_its_answer():
+def test_the_tool_that_submits_ends_the_trajectory_with_its_answer_as_text():
     with Environment(Everything, submits="echo") as environment:
         for answer in ("42", ""):
             with environment.begin(EMPTY) as episode:
@@ -122,9 +107,6 @@ def test_the_tool_that_submits_ends_the_trajectory_with_its_answer():
                     lambda text: Verdict(outcome=Outcome.WRONG, reward=0.0, reason=f"={text}")
                 )
                 assert graded.reason == f"={answer}"
-
-
-def test_an_answer_is_text_that_every_verifier_can_write():
     with Environment(Everything, submits="echo") as environment, environment.begin(EMPTY) as one:
         assert one.step(call("echo", text="a\ud800b")) == []
         assert one.answer == "a?b"
@@ -151,24 +133,10 @@ FAULTS = [
     (call("nothing"), "no tool is named 'nothing'"),
     (call("reset"), "no tool is named 'reset'"),
     (call("get_reward"), "no tool is named 'get_reward'"),
-    (call("_private"), "no tool is named '_private'"),
-    (call("__init__"), "no tool is named '__init__'"),
-    (call("__class__"), "no tool is named '__class__'"),
-    (call("columns"), "no tool is named 'columns'"),
-    (call("echo.__globals__"), "no tool is named"),
-    (call("Echo", text="a"), "no tool is named 'Echo'"),
-    (call("echo "), "no tool is named 'echo '"),
     (call("\u0435cho", text="a"), "no tool is named"),
-    (call("", text="a"), "no tool is named ''"),
     (call("echo"), "'text' is missing"),
-    (call("echo", text=1), "text is of type string, got 1"),
-    (call("echo", text=None), "text is of type string, got None"),
-    (call("echo", text=["a"]), "text is of type string"),
-    (call("echo", text={"$ref": "gold"}), "text is of type string"),
     (call("echo", text="a", self="b"), "there is no argument 'self'"),
-    (call("echo", text="a", __class__="b"), "there is no argument '__class__'"),
     (call("later", seconds=True), "seconds is of type number, got True"),
-    (call("later", seconds="1"), "seconds is of type number, got '1'"),
 ]
 
 
@@ -182,30 +150,27 @@ def test_a_bad_call_is_told_and_costs_nothing_else(everything, text, reason):
         assert [r.text for r in episode.step(call("echo", text="still here"))] == ["still here"]
 
 
-@pytest.mark.parametrize("text", ["{0.__class__}", "%s", "$(rm -rf /)", "\x00", "\ufeff", "😀" * 9])
-def test_text_of_an_argument_is_text(everything, text):
+def test_text_of_an_argument_is_text(everything):
     with everything.begin(EMPTY) as episode:
-        (result,) = episode.step(call("echo", text=text))
-        assert result.text == text
+        for text in ("{0.__class__}", "%s", "$(rm -rf /)", "\x00", "\ufeff", "😀" * 9):
+            (result,) = episode.step(call("echo", text=text))
+            assert result.text == text
 
 
-TOLD = [
-    ("raises", "ValueError: no"),
-    ("raises_in_its_message", "BadError: its message cannot be read"),
-    ("exits", "SystemExit: 3"),
-    ("recurses", "RecursionError"),
-    ("is_not_there", "AttributeError"),
-]
-
-
-@pytest.mark.parametrize(("deed", "reason"), TOLD)
-def test_what_a_tool_raises_is_told_as_trl_tells_it(hostile, deed, reason):
-    with hostile.begin(EMPTY) as episode:
-        (result,) = episode.step(call("act", deed=deed))
-        assert result.failed
-        assert result.text.startswith("{'error': ")
-        assert reason in result.text
-        assert episode.ending is None
+def test_what_a_tool_raises_is_told_as_trl_tells_it(hostile):
+    for deed, reason in {
+        "raises": "ValueError: no",
+        "raises_in_its_message": "BadError: its message cannot be read",
+        "exits": "SystemExit: 3",
+        "recurses": "RecursionError",
+        "is_not_there": "AttributeError",
+    }.items():
+        with hostile.begin(EMPTY) as episode:
+            (result,) = episode.step(call("act", deed=deed))
+            assert result.failed
+            assert result.text.startswith("{'error': ")
+            assert reason in result.text
+            assert episode.ending is None
 
 
 ENDS = [
@@ -257,61 +222,38 @@ def test_odd_results_are_text_and_earn_nothing(hostile, deed, text):
         )
 
 
-def test_a_call_inside_a_result_is_text(hostile):
-    with hostile.begin(EMPTY) as episode:
-        (result,) = episode.step(call("act", deed="holds_a_call"))
-        assert result.text.startswith("<tool_call>")
-        assert episode.order == ["act"]
-        assert episode.step(f"It said {result.text[:5]}.") == []
-        assert episode.ending is None
-
-
-def test_a_class_that_one_trajectory_changed_is_whole_in_the_next(hostile):
-    with hostile.begin(EMPTY) as episode:
-        episode.step(call("act", deed="changes_its_class"))
-    with hostile.begin(EMPTY) as episode:
-        episode.step("Done.")
-        assert episode.verdict().reward == 0.0
-
-
 def test_a_long_result_is_cut_and_says_so(hostile):
     with hostile.begin(EMPTY) as episode:
         (result,) = episode.step(call("act", deed="says_a_page"))
         assert result.text == "y" * 4000 + "... (1000 more characters)"
+        (result,) = episode.step(call("act", deed="holds_a_call"))
+        assert result.text.startswith("<tool_call>")
+        assert episode.order == ["act"] * 2  # the call inside of a result is text
 
 
-@pytest.mark.parametrize("worth", ["two", "nan", "text"])
-def test_a_reward_that_is_none_is_a_crash_of_the_environment(hostile, worth):
-    with hostile.begin(EMPTY) as episode:
-        episode.step(call("act", deed=f"is_worth_{worth}"))
-        episode.step("Done.")
-        assert episode.verdict().outcome is Outcome.CRASHED
-        assert episode.verdict().reward == 0.0
+def test_a_reward_that_is_none_is_a_crash_of_the_environment(hostile):
+    for worth in ("two", "nan", "text"):
+        with hostile.begin(EMPTY) as episode:
+            episode.step(call("act", deed=f"is_worth_{worth}"))
+            episode.step("Done.")
+            assert (episode.verdict().outcome, episode.verdict().reward) == ("CRASHED", 0.0)
 
 
 @pytest.mark.parametrize(
-    ("kind", "outcome", "reason"),
+    ("kind", "reason"),
     [
-        (RaisesInReset, Outcome.CRASHED, "KeyError: 'no column'"),
-        (HangsInReset, Outcome.CRASHED, "reset: killed after 2 s"),
-        (SaysANumber, Outcome.CRASHED, "reset returned 3 (int); text or None is allowed"),
+        (RaisesInReset, "KeyError: 'no column'"),
+        (HangsInReset, "reset: killed after 2 s"),
+        (SaysANumber, "reset returned 3 (int); text or None is allowed"),
     ],
 )
-def test_a_reset_that_fails_costs_the_trajectory(kind, outcome, reason):
+def test_a_reset_that_fails_costs_the_trajectory(kind, reason):
     with Environment(kind, limits=QUICK) as environment, environment.begin(EMPTY) as episode:
-        assert episode.verdict().outcome is outcome
+        assert episode.verdict().outcome is Outcome.CRASHED
         assert reason in episode.verdict().reason
 
 
-def test_too_many_calls_in_a_turn_buy_no_turn():
-    limits = EpisodeLimits(turns=2, calls=1)
-    with Environment(Everything, limits=limits) as environment, environment.begin(EMPTY) as episode:
-        assert len(episode.step(call("echo", text="a") * 3)) == 2
-        assert episode.step(call("echo", text="a") * 3) == []
-        assert episode.verdict().reason == "cut off after 2 turns"
-
-
-def test_endless_calls_end_by_the_limits():
+def test_endless_calls_end_by_the_limits_and_too_many_in_a_turn_buy_no_turn():
     limits = EpisodeLimits(turns=3, calls=2, errors=1)
     with Environment(Everything, limits=limits) as environment:
         with environment.begin(EMPTY) as episode:
@@ -327,6 +269,11 @@ def test_endless_calls_end_by_the_limits():
             assert episode.step(call("nothing")) == []
             assert episode.verdict().outcome is Outcome.INVALID
             assert episode.verdict().reason.startswith("more than 1 calls failed, the last: no")
+    limits = EpisodeLimits(turns=2, calls=1)
+    with Environment(Everything, limits=limits) as environment, environment.begin(EMPTY) as episode:
+        assert len(episode.step(call("echo", text="a") * 3)) == 2
+        assert episode.step(call("echo", text="a") * 3) == []
+        assert episode.verdict().reason == "cut off after 2 turns"
 
 
 @pytest.mark.parametrize("worth", [("SPLENDID", 1.0), ("CORRECT", 7.0), ("CORRECT", "much")])
@@ -342,8 +289,6 @@ def test_a_reward_in_another_form_costs_the_trajectory(worth):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("environment_classes", "looks like 'module:function'"),
-        ("environment_classes:Missing", "has no 'Missing'"),
         ("no_such_module:Class", "cannot import"),
         ("environment_classes:not_a_class", "is not a class, it is a function"),
         (NoReset, "has no method 'reset'"),
@@ -356,7 +301,9 @@ def test_a_class_that_cannot_be_used_is_refused_before_anything_runs(path, messa
         Environment(path)
 
 
-def test_settings_out_of_range_are_refused(everything):
+def test_settings_out_of_range_are_refused_and_without_a_reward_nothing_is_worth_anything(
+    everything,
+):
     with pytest.raises(SettingsError, match="turns must be at least 1, got 0"):
         EpisodeLimits(turns=0)
     with pytest.raises(SettingsError, match="calls are written as json, plain, got 'xml'"):
@@ -365,9 +312,6 @@ def test_settings_out_of_range_are_refused(everything):
         Environment(Everything, submits="answer")
     with pytest.raises(DataError, match="the columns of reset are JSON"):
         everything.begin(Problem(problem_id="p", prompt="", answer={"x": object()}))
-
-
-def test_without_a_reward_and_a_verifier_nothing_is_worth_anything():
     with Environment(SaysNothing) as environment, environment.begin(EMPTY) as episode:
         episode.step("Done.")
         with pytest.raises(SettingsError, match="no method 'get_reward' and there is no verifier"):

@@ -8,13 +8,10 @@ from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.recipe import resolve_recipe
 from dph.runs.task import run_verifier
 from dph.tasks.environments import EpisodeLimits
-from dph.tasks.problems import save_problems
-from dph.tasks.sql.data_sets import load_spider
 from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers.base import verifier_identity
 from dph.tasks.verifiers.sql.verifier import databases_fingerprint
-from scripted_policy import END, START, byte_tokenizer, call, make_draw
-from shared_data import SOME_AND_ALL, shared_data
+from scripted_policy import START, byte_tokenizer, call, make_draw
 from small_databases import make_shop
 
 
@@ -66,91 +63,18 @@ def test_the_tools_show_tables_columns_and_rows(databases):
         assert none.text == "0 rows"
 
 
-@SOME_AND_ALL
-def test_the_gold_after_looking_is_right_on_spider(tokenizer, every):
-    split = load_spider(shared_data("spider"), "dev")
-    questions = split.questions[:: max(1, len(split.questions) // 200)][:200][::every]
-    golds = {f"[{place}]": question.gold_sql for place, question in enumerate(questions)}
-    problems = [
-        Problem(
-            problem_id=question.question_id,
-            prompt=f"[{place}] {question.question}",
-            answer={
-                "gold_sql": question.gold_sql,
-                "database": f"{question.db_id}/{question.db_id}.sqlite",
-            },
-        )
-        for place, question in enumerate(questions)
-    ]
-
-    def script(prompt, _):
-        parts = [part.split(END)[0].split("\n", 1) for part in prompt.split(START)[1:]]
-        gold = golds[parts[1][1].split(" ", 1)[0]]
-        told = [part[1] for part in parts if part[0] == "tool"]
-        if not told:
-            return call("tables")
-        if len(told) == 1:
-            return call("columns", table=told[0].split(", ")[0]) + call("query", sql=gold)
-        return call("answer", sql=gold)
-
-    rollout = drawn(tokenizer, split.databases, problems, script)
-    verdicts = [graded.verdict for (graded,) in rollout.groups]
-    assert [v for v in verdicts if v.outcome is not Outcome.CORRECT] == []
-    assert {graded.style for (graded,) in rollout.groups} == {"tables columns query answer"}
-
-
 HOSTILE = [
     "ATTACH 'other.sqlite' AS other",
-    "DETACH main",
-    "PRAGMA writable_schema = ON",
     "PRAGMA database_list",
-    "SELECT * FROM pragma_database_list",
     "SELECT file FROM pragma_database_list()",
-    "DROP TABLE item",
-    "DELETE FROM item",
-    "INSERT INTO item VALUES ('x', 1, NULL)",
-    "UPDATE item SET price = 0",
-    "REPLACE INTO item VALUES ('x', 1, NULL)",
-    "CREATE TABLE more (x)",
-    "CREATE TEMP TABLE more (x)",
-    "ALTER TABLE item ADD COLUMN x",
-    "VACUUM",
-    "VACUUM INTO 'copy.sqlite'",
-    "REINDEX",
-    "ANALYZE",
-    "BEGIN; DELETE FROM item; COMMIT",
-    "SELECT 1; DROP TABLE item",
-    "SELECT load_extension('evil')",
-    "SELECT readfile('/etc/passwd')",
-    "SELECT writefile('x', 'y')",
-    "SELECT edit('x')",
-    "SELECT fts3_tokenizer('simple')",
-    "UPDATE sqlite_master SET sql = ''",
-    "SELECT gold_sql FROM item",
-    "SELECT sql FROM sqlite_master; SELECT gold_sql",
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    *("DROP TABLE item", "CREATE TEMP TABLE more (x)", "VACUUM INTO 'copy.sqlite'"),
+    *("SELECT 1; DROP TABLE item", "SELECT readfile('/etc/passwd')", "SELECT gold_sql FROM item"),
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
     "SELECT zeroblob(2000000000)",
-    "SELECT hex(randomblob(100000000))",
-    "SELECT printf('%2000000000d', 1)",
-    "SELECT group_concat(a.name || zeroblob(90000)) FROM item a, item b, item c, item d",
     "SELECT " + "(" * 5000 + "1" + ")" * 5000,
-    "SELECT " + ", ".join("1" for _ in range(5000)),
-    "SELECT '" + "x" * 300_000 + "'",
-    ".tables",
-    ".read /etc/passwd",
-    ".shell ls",
-    "",
-    " ",
-    ";",
-    "--",
-    "/*",
-    "SELECT 1 -- \x00 DROP",
-    "\ufeffDROP TABLE item",
-    "SELECT '\ud800'",
-    "EXPLAIN SELECT * FROM item",
-    "../../../etc/passwd",
+    *(".read /etc/passwd", "", "SELECT 1 -- \x00 DROP", "SELECT '\ud800'", "../../../etc/passwd"),
 ]
+"""A few of each kind: tests/tasks/verifiers/sql/test_attacks.py has all."""
 
 
 def test_hostile_trajectories_change_no_file_read_no_gold_and_earn_nothing(tokenizer, databases):
@@ -164,7 +88,7 @@ def test_hostile_trajectories_change_no_file_read_no_gold_and_earn_nothing(token
     rollout = drawn(tokenizer, databases, [PROBLEM], script, samples=3 * len(HOSTILE))
     assert (databases_fingerprint(databases), sorted(databases.rglob("*"))) == before
     (group,) = rollout.groups
-    assert len(group) == 150
+    assert len(group) == 3 * len(HOSTILE)
     for graded in group:
         assert graded.verdict.reward == 0.0, graded
         assert graded.verdict.reason or graded.verdict.outcome is Outcome.WRONG
@@ -173,14 +97,13 @@ def test_hostile_trajectories_change_no_file_read_no_gold_and_earn_nothing(token
         assert str(databases) not in graded.completion.text
 
 
-def test_a_database_that_is_not_there_costs_the_trajectory(databases):
+def test_a_missing_database_costs_the_trajectory_and_columns_that_are_set_twice_are_refused(
+    databases,
+):
     problem = Problem(problem_id="p", prompt="?", answer={"database": "none.sqlite"})
     with sql_environment(databases) as environment, environment.begin(problem) as episode:
         assert episode.ending.outcome is Outcome.CRASHED
         assert "there is no database" in episode.ending.reason
-
-
-def test_columns_that_are_set_twice_are_refused(databases):
     problem = Problem(problem_id="p", prompt="?", answer={"databases": "elsewhere"})
     with (
         sql_environment(databases) as environment,
@@ -189,17 +112,12 @@ def test_columns_that_are_set_twice_are_refused(databases):
         environment.begin(problem)
 
 
-def sql_recipe(databases, tmp_path, **environment):
-    save_problems(tmp_path / "train.jsonl", [PROBLEM])
+def sql_recipe(databases, **environment):
     return resolve_recipe(
         {
             "method": "grpo",
             "model": {"path": "m"},
-            "data": {
-                "train": str(tmp_path / "train.jsonl"),
-                "verifier": "sql",
-                "databases": str(databases),
-            },
+            "data": {"train": "train.jsonl", "verifier": "sql", "databases": str(databases)},
             "environment": {"path": "sql", **environment},
         }
     )
@@ -212,7 +130,7 @@ def test_a_recipe_names_it_and_its_identity_does_not_depend_on_where_databases_l
     shutil.copytree(databases, moved)
     identities = []
     for place in (databases, moved):
-        with run_verifier(sql_recipe(place, tmp_path)) as verifier:
+        with run_verifier(sql_recipe(place)) as verifier:
             identities.append(verifier_identity(verifier))
             with verifier.environment.begin(PROBLEM) as episode:
                 assert episode.step(call("tables"))[0].text == "item"
@@ -221,10 +139,10 @@ def test_a_recipe_names_it_and_its_identity_does_not_depend_on_where_databases_l
         assert environment.columns["databases"] == str(databases)
 
 
-def test_what_a_recipe_of_it_lacks_or_sets_twice_is_named(databases, tmp_path):
+def test_what_a_recipe_of_it_lacks_or_sets_twice_is_named(databases):
     with pytest.raises(SettingsError, match="path='sql' sets submits itself, got 'query'"):
-        sql_recipe(databases, tmp_path, submits="query")
-    recipe = sql_recipe(databases, tmp_path)
+        sql_recipe(databases, submits="query")
+    recipe = sql_recipe(databases)
     nowhere = recipe.model_copy(update={"data": recipe.data.model_copy(update={"databases": None})})
     with pytest.raises(SettingsError, match=r"needs data\.databases"):
         run_verifier(nowhere)

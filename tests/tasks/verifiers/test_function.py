@@ -30,9 +30,6 @@ MODULE = """
             return grade("recurse", problem)
         if response == "exit":
             raise SystemExit(3)
-        if response == "numpy":
-            import numpy as np
-            return Verdict(outcome=Outcome.WRONG, reward=np.float32(0.5), reason="why")
         if response == "prompt":
             return problem.prompt[0]["content"] == "hello"
         values = {"half": 0.5, "two": 2, "nan": float("nan"), "none": None, "text": "yes"}
@@ -40,8 +37,6 @@ MODULE = """
         if response in values:
             return values[response]
         return response == problem.answer["answer"]
-
-    not_a_function = 3
 """
 
 PROBLEM = Problem(
@@ -113,40 +108,10 @@ def test_the_traceback_of_a_crash_begins_with_the_users_function_and_is_bounded(
     assert 'return grade("recurse", problem)' in deep.reason
 
 
-def test_a_verdict_with_a_scalar_of_numpy_is_a_verdict(verifier):
-    assert verifier.grade([PROBLEM], ["numpy"]) == [
-        Verdict(outcome=Outcome.WRONG, reward=0.5, reason="why")
-    ]
-
-
 def test_answers_that_are_not_json_are_an_error(verifier):
     problem = Problem(problem_id="p", prompt="?", answer={"answer": b"raw"})
     with pytest.raises(VerifierError, match="JSON"):
         verifier.grade([problem], ["x"])
-
-
-@pytest.mark.parametrize(
-    ("attribute", "words"),
-    [("missing", "has no 'missing'"), ("not_a_function", "is not callable, it is a int")],
-)
-def test_a_path_to_no_function_is_a_setting_to_correct(path, attribute, words):
-    with pytest.raises(SettingsError, match=words):
-        FunctionVerifier(path.replace("grade", attribute))
-
-
-def test_a_module_that_is_not_there_or_broken_is_a_setting_to_correct(user_module):
-    with pytest.raises(SettingsError, match=r"'no_such_module:f'.*ModuleNotFoundError"):
-        FunctionVerifier("no_such_module:f")
-    name = user_module("raise RuntimeError('no licence')")
-    with pytest.raises(SettingsError, match="RuntimeError: no licence"):
-        FunctionVerifier(f"{name}:f")
-
-
-def test_a_module_in_the_current_directory_is_found(tmp_path, monkeypatch):
-    (tmp_path / "task_beside_the_recipe.py").write_text("def f(r, p):\n    return r == 'a'\n")
-    monkeypatch.chdir(tmp_path)
-    with FunctionVerifier("task_beside_the_recipe:f") as verifier:
-        assert verifier.grade([PROBLEM], ["a"])[0].outcome is Outcome.CORRECT
 
 
 def test_the_version_changes_with_the_file_of_the_function(tmp_path, monkeypatch):
@@ -162,20 +127,15 @@ def test_the_version_changes_with_the_file_of_the_function(tmp_path, monkeypatch
 
 
 def grade_long(response, problem):
-    """A function of this module, which is given as it is."""
     return len(response) > len(problem.answer["answer"])
 
 
 class Graders:
-    """A namespace of functions."""
-
     @staticmethod
     def never(response, problem):
-        """Nothing is right."""
         return not isinstance(response, str) and problem is not None
 
     def bound(self, response, problem):
-        """A method of an object."""
         return self.never(response, problem)
 
 
@@ -185,9 +145,6 @@ def test_a_function_may_be_given_as_it_is(user_module):
         assert verifier_identity(verifier) == verifier_identity(named)
         assert verifier.source == Path(module.__file__)
         assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "b"])) == ["CORRECT", "WRONG"]
-
-
-def test_a_function_of_the_module_that_is_running_is_found():
     with FunctionVerifier(grade_long, timeout=30) as verifier:
         assert verifier.name == f"{__name__}:grade_long"
         assert outcomes(verifier.grade([PROBLEM] * 2, ["a", "longer"])) == ["WRONG", "CORRECT"]
@@ -216,10 +173,7 @@ def closure():
         (closure(), "is a function inside another one"),
         (partial(grade_long), "has no import path"),
         (Graders(), "has no import path"),
-        (
-            Graders().bound,
-            "other processes can import only what a module defines under its own name",
-        ),
+        (Graders().bound, "can import only what a module defines under its own name"),
     ],
 )
 def test_a_function_that_no_other_process_can_import_is_refused(function, words):
@@ -254,14 +208,11 @@ def test_a_function_of_the_script_that_runs_is_found_by_the_scripts_name(tmp_pat
         assert done.stdout == "my_script:grade CORRECT\n", done.stderr
 
 
-def test_a_script_that_does_not_guard_what_it_runs_is_told_so_and_starts_no_chain(tmp_path):
+def test_a_script_that_guards_nothing_and_the_prompt_are_refused(tmp_path):
     (tmp_path / "my_script.py").write_text(SCRIPT.format(guard="if True:"))
     done = run(["my_script.py"], tmp_path)
     assert done.returncode == 1
     assert "if __name__ == '__main__':" in done.stderr
-
-
-def test_a_function_of_the_prompt_is_refused(tmp_path):
     done = run(["-c", SCRIPT.format(guard="if True:")], tmp_path)
     assert done.returncode == 1
     assert "the prompt or a notebook, which other processes cannot import" in done.stderr

@@ -1,16 +1,9 @@
-"""Tests that would pass whatever a program does, and what they have to come to.
-
-Each entry: the problem's answer, a program, the outcome's name.
-"""
+"""Tests that would pass whatever a program does, and what they have to come to."""
 
 NOTHING = "def f(*a): return None"
 ADD = "def f(a, b): return a + b"
 CHECK = "METADATA = {'author': 'x'}\n\n\ndef check(candidate):\n    assert candidate(2, 3) == 5\n"
 CLASS = "class TestF:\n    def test_sum(self):\n        assert f(2, 3) == 5\n"
-UNITTEST = (
-    "import unittest\n\nclass TestF(unittest.TestCase):\n"
-    "    def test_sum(self):\n        self.assertEqual(f(2, 3), 5)\n"
-)
 RUN = {
     "check(candidate) that nobody calls": CHECK,
     "check(candidate) that is called": CHECK + "\ncheck(f)\n",
@@ -49,25 +42,6 @@ NO_TESTS = {
     "a call": "print(f(2, 3))\n",
     "a function that nobody calls": "def verify():\n    assert f(2, 3) == 5\n",
     "one of two texts runs": ["assert True", "def verify():\n    assert f(2, 3) == 5\n"],
-    "unittest.skip": (
-        "import unittest\n@unittest.skip('later')\nclass TestF(unittest.TestCase):\n"
-        "    def test_sum(self):\n        self.assertEqual(f(2, 3), 5)\n"
-    ),
-    "skipTest": (
-        "import unittest\nclass TestF(unittest.TestCase):\n"
-        "    def test_sum(self):\n        self.skipTest('later')\n"
-    ),
-    "pytest.skip": (
-        "import pytest\ndef test_sum():\n    pytest.skip('later')\n    assert f(2, 3) == 5\n"
-    ),
-    "pytest.mark.skip": (
-        "import pytest\n@pytest.mark.skip\ndef test_sum():\n    assert f(2, 3) == 5\n"
-    ),
-    "an assertion of a pair": "assert (f(2, 3) == 5, 'no')\n",
-    "an assertion of a generator": "assert (f(2, x) == 5 for x in [3])\n",
-    "an assertion of a list": "assert [f(2, x) == 5 for x in [3]]\n",
-    "an assertion of a text": "assert 'f(2, 3) == 5'\n",
-    "an assertion of a function": "assert f\n",
     "an assertion under a condition that never holds": "if False:\n    assert f(2, 3) == 5\n",
     "assertions of their own function alone": (
         "def f(a, b):\n    return a + b\nassert f(2, 3) == 5\n"
@@ -83,18 +57,6 @@ NO_TESTS = {
 WRONG = {
     "StopIteration under all and map": (
         "assert all(map(f, [1, 2], [3, 4]))",
-        "def f(a, b): raise StopIteration",
-    ),
-    "StopIteration under zip": (
-        "assert all(x == 4 for x, y in zip(map(f, [1], [3]), [4]))",
-        "def f(a, b): raise StopIteration",
-    ),
-    "StopIteration under filter": (
-        "assert not list(filter(lambda x: f(x, 1) != 2, [1, 5]))",
-        "def f(a, b): raise StopIteration",
-    ),
-    "StopIteration under starmap": (
-        "import itertools\nassert all(itertools.starmap(f, [(1, 3)]))",
         "def f(a, b): raise StopIteration",
     ),
     "a class of StopIteration": (
@@ -115,10 +77,6 @@ WRONG = {
         "def f(a, b): return {1: a + b}.values()",
     ),
     "nothing to run over": ("for x in f(2, 3):\n    assert x == 1", "def f(a, b): return []"),
-    "a text that begins with anything": (
-        "assert f(2, 3).startswith('6')",
-        "class E:\n    startswith = lambda *a: True\ndef f(a, b): return E()",
-    ),
     "an exit without an error": ("assert f(2, 3) == 5", "import sys\ndef f(a, b): sys.exit(0)"),
     "np of its own": (
         "assert np.allclose(f(2, 3), 5)",
@@ -129,30 +87,12 @@ WRONG = {
         "class E:\n    def __sub__(s, o): return 0.0\n    __rsub__ = __sub__\n"
         "def f(a, b): return E()",
     ),
-    "a difference that is an object": (
-        "assert abs(f(2, 3) - 5) < 1e-6",
-        "class E:\n    def __sub__(s, o): return s\n    def __abs__(s): return 0.0\n"
-        "    def __lt__(s, o): return True\ndef f(a, b): return E()",
-    ),
-    "smaller than anything": (
-        "assert f(2, 3) < 6",
-        "class E:\n    __lt__ = __gt__ = __le__ = __ge__ = lambda s, o: True\n"
-        "def f(a, b): return E()",
-    ),
-    "holds everything": (
-        "assert 5 in f(2, 3)",
-        "class E:\n    def __contains__(s, o): return True\ndef f(a, b): return E()",
-    ),
-    "true by itself": (
-        "assert f(2, 3)",
-        "class E:\n    def __bool__(s): return True\ndef f(a, b): return E()",
-    ),
     "approx of an object": (
         "import pytest\nassert f(2, 3) == pytest.approx(5)",
         "class E(float):\n    __eq__ = lambda s, o: True\ndef f(a, b): return E(1)",
     ),
 }
-"""Tests and a program that only looks right; the entry point is f."""
+"""Tests and a program that only looks right; the entry point is f. wrong_programs.LIES has more."""
 
 HELPERS = (
     "assert same(f(2, 3), 5)",
@@ -165,16 +105,6 @@ HELPERS = (
 )
 """Tests that forget to define what decides in them."""
 
-POINT = (
-    "class Point:\n    def __init__(s, x, y): s.x, s.y = x, y\n"
-    "    def __add__(s, o): return Point(s.x + o.x, s.y + o.y)\n"
-    "    def __mul__(s, k): return Point(s.x * k, s.y * k)\n"
-    "    def __eq__(s, o): return isinstance(o, Point) and (s.x, s.y) == (o.x, o.y)\n"
-    "    def __lt__(s, o): return s.x < o.x\n    def __hash__(s): return hash((s.x, s.y))\n"
-    "    def __repr__(s): return f'Point({s.x}, {s.y})'\n    def __abs__(s): return s.x + s.y\n"
-    "    def __len__(s): return 2\n    def __iter__(s): return iter((s.x, s.y))\n"
-    "    def __getitem__(s, i): return (s.x, s.y)[i]\n    def __bool__(s): return bool(s.x)\n"
-)
 RIGHT = {
     "values of a dictionary": (
         "v = f({1: 2, 3: 4})\nassert list(v) == [2, 4] and len(v) == 2 and 4 in v",

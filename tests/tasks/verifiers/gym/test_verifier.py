@@ -1,5 +1,3 @@
-"""The verifier against the package's own scorers, and against answers that would run as code."""
-
 import re
 from pathlib import Path
 
@@ -9,6 +7,7 @@ from dph import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.gym import GymMaker
 from dph.tasks.verifiers import make_verifier
+from dph.tasks.verifiers.gym.verifier import gym_answer
 from gym_oracle import own_scores
 from shared_data import SOME_AND_ALL
 
@@ -69,12 +68,9 @@ def test_scores_are_those_of_the_package_on_two_thousand_answers(verifier, by_ta
     scores = own_scores(problems, [answer.strip() for answer in answers])
     for problem, answer, verdict, score in zip(problems, answers, verdicts, scores, strict=True):
         told = (verdict.outcome, verdict.reward)
-        wanted = (
-            (Outcome.INVALID, 0.0)
-            if score is None
-            else (Outcome.CORRECT if score >= 1 else Outcome.WRONG, score)
-        )
-        assert told == wanted, (problem.problem_id, answer, verdict.reason)
+        right = Outcome.CORRECT if score and score >= 1 else Outcome.WRONG
+        expected = (Outcome.INVALID, 0.0) if score is None else (right, score)
+        assert told == expected, (problem.problem_id, answer, verdict.reason)
     rare = {Outcome.INVALID} if every == 1 else set()
     assert {v.outcome for v in verdicts} >= {Outcome.CORRECT, Outcome.WRONG} | rare
 
@@ -133,23 +129,15 @@ def test_numbers_outside_of_an_expression_are_not_used_by_it(verifier, maker, co
     assert verifier.grade([problem], [cheat])[0].outcome is Outcome.WRONG
 
 
-def test_an_answer_that_a_scorer_cannot_read_is_invalid(verifier, maker):
+def test_what_is_not_graded_says_why(verifier, maker):
     problem = maker.problems("prime_factorization", count=1)[0]
     (verdict,) = verifier.grade([problem], ["I do not know"])
     assert (verdict.outcome, verdict.reward) == (Outcome.INVALID, 0.0)
     assert verdict.reason.startswith("its scorer cannot read the answer: ValueError")
-
-
-def test_an_empty_response_is_no_answer(verifier, maker):
     problem = maker.problems("gcd", count=1)[0]
     assert verifier.grade([problem], [" "])[0].outcome is Outcome.NO_ANSWER
-
-
-def test_a_question_of_another_version_of_the_package_is_a_bad_gold(verifier, maker):
-    problem = maker.problems("gcd", count=1)[0]
-    changed = Problem(
-        problem_id="p", prompt="?", answer={**problem.answer, "gym_question": "What is 2?"}
-    )
+    other = {**problem.answer, "gym_question": "What is 2?"}
+    changed = Problem(problem_id="p", prompt="?", answer=other)
     (verdict,) = verifier.grade([changed], ["2"])
     assert verdict.outcome is Outcome.BAD_GOLD
     assert "asks a different question as entry 0 of gcd" in verdict.reason
@@ -186,15 +174,24 @@ def test_every_scorer_of_the_package_that_evaluates_is_known():
         for body in re.findall(r"def score_answer\(.*?(?=\n    def |\nclass |\Z)", text, re.DOTALL):
             if re.search(r"\b(?:eval|exec|parse_expr|sympify|literal_eval)\(", body):
                 evaluating.add(str(path.relative_to(root))[:-3].replace("/", "."))
-    assert evaluating == {
-        "algebra.intermediate_integration",
-        "algebra.polynomial_multiplication",
-        "algebra.simple_integration",
-        "algorithmic.binary_matrix",
-        "algorithmic.number_sorting",
-        "algorithmic.spiral_matrix",
-        "algorithmic.string_insertion",
-        "games.countdown",
-        "games.n_queens",
-        "games.puzzle24",
+    known = {
+        "algebra": "intermediate_integration polynomial_multiplication simple_integration",
+        "algorithmic": "binary_matrix number_sorting spiral_matrix string_insertion",
+        "games": "countdown n_queens puzzle24",
     }
+    assert evaluating == {f"{kind}.{name}" for kind in known for name in known[kind].split()}
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        *(("12", "12"), (" 12\n", "12")),
+        *(("3 * 4 = 12\nAnswer: 12", "12"), ("ANSWER: 1 answer: 2", "2")),
+        ("<answer>5</answer> and <answer>\n6\n</answer>", "6"),
+        ("Answer: 1 <answer>6</answer>", "6"),
+        ("<answer>unclosed", "<answer>unclosed"),
+        *(("", None), (" \n ", None), ("Answer: ", None), ("<answer> </answer> 5", None)),
+    ],
+)
+def test_the_last_element_comes_before_the_last_phrase_and_all_else(response, answer):
+    assert gym_answer(response) == answer

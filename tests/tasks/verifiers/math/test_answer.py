@@ -1,6 +1,15 @@
 import pytest
 
-from dph.tasks.verifiers.math.answer import LONGEST_ANSWER, Place, find_answer, has_box, last_boxes
+from dph.tasks.verifiers.math.answer import (
+    LONGEST_ANSWER,
+    Place,
+    clean_answer,
+    find_answer,
+    has_box,
+    last_boxes,
+    same_spelling,
+    trim_answer,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +34,6 @@ def test_the_last_closed_boxes_count(response, parts):
     assert last_boxes(response) == parts
 
 
-def test_a_box_longer_than_an_answer_is_no_box():
-    assert last_boxes(r"\boxed{" + "9" * (LONGEST_ANSWER + 10) + "}") == ()
-    assert has_box(r"\boxed{9")
-
-
 @pytest.mark.parametrize(
     ("response", "answer"),
     [
@@ -47,36 +51,26 @@ def test_without_a_box_the_last_phrase_counts(response, answer):
     assert found.place is Place.PHRASE
 
 
-def test_phrases_are_a_setting():
+def test_phrases_are_a_setting_and_boxes_count_more():
     assert find_answer("it comes to 5", phrases=("it comes to",)).parts == ("5",)
     assert find_answer("the answer is 5", phrases=()) is None
     assert find_answer("the answer is ") is None
-
-
-def test_a_box_counts_more_than_a_phrase_unless_the_closing_sentence_follows_it():
+    assert last_boxes(r"\boxed{" + "9" * (LONGEST_ANSWER + 10) + "}") == ()
+    assert has_box(r"\boxed{9")
     assert find_answer(r"\boxed{1}. The answer is clear.").parts == ("1",)
     closing = r"\boxed{1}. The final answer is $2$. I hope it is correct."
     assert find_answer(closing).parts == ("$2$.",)
     boxed = r"The final answer is $\boxed{2}$. I hope it is correct."
     assert find_answer(boxed).place is Place.BOX
-
-
-def test_letters_whose_lower_case_is_longer_do_not_shift_the_answer():
     assert find_answer("\u0130\u0130\u0130 the answer is 5").parts == ("5",)
 
 
 @pytest.mark.parametrize(
     "mention",
     [
-        r"\boxed{}",
-        r"\boxed{ }",
-        r"\boxed{\,}",
-        r"\boxed{\ }",
-        r"\boxed{...}",
-        r"\boxed{\ldots}",
-        r"\boxed{\text{answer}}",
-        r"\boxed{\textbf{Your Answer}}",
-        r"\boxed{<final answer>}",
+        *(r"\boxed{}", r"\boxed{ }", r"\boxed{\,}", r"\boxed{\ }", r"\boxed{...}"),
+        *(r"\boxed{\ldots}", r"\boxed{\text{answer}}"),
+        *(r"\boxed{\textbf{Your Answer}}", r"\boxed{<final answer>}"),
         r"\boxed{\text{your answer here}}",
         r"\fbox{\square}",
         r"$\boxed{\text{ANSWER}}$.",
@@ -115,3 +109,31 @@ def test_a_box_with_any_other_content_is_an_answer(content):
 )
 def test_the_first_line_of_gsm8k_counts_but_no_heading(response, answer):
     assert find_answer(response).parts == (answer,)
+
+
+@pytest.mark.parametrize(
+    ("text", "trimmed"),
+    [
+        *(("9.", "9"), (" $9.$ ", "9"), (r"\, 9 \,", "9"), (r"\$5", r"\$5"), ("5 percent", r"5\%")),
+        *(("5%", r"5\%"), ("5\\", "5"), ("\u22125", "-5"), (".5", ".5"), ("...", "")),
+    ],
+)
+def test_an_answer_is_trimmed(text, trimmed):
+    assert trim_answer(text) == trimmed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (r"\left(1,\,2\right)", "(1,2)", True),
+        (r"\dfrac12", r"\frac{1}{2}", True),
+        (r"\tfrac{a}{b}", r"\frac{a}{b}", True),
+        ("R = e, I = ( - e, e)", "R=e, I=(-e, e)", True),
+        (r"\text{east}", "east", True),
+        (r"2^{ - 1 / 3}", "2^{-1/3}", True),
+        *(("1 2", "12", False), ("(1,2)", "[1,2]", False), ("x y", "xy", False)),
+        *(("-1", "1", False), (r"5\%", "5", False), ("A", "a", False)),
+    ],
+)
+def test_looks_do_not_count_and_what_may_change_the_value_does(one, other, same):
+    assert (same_spelling(clean_answer(one)) == same_spelling(clean_answer(other))) is same

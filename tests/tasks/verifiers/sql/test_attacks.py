@@ -1,6 +1,5 @@
 """Every attack we know of, each between good answers; and all of them between a hundred."""
 
-import hashlib
 import os
 import sqlite3
 from pathlib import Path
@@ -13,7 +12,7 @@ from dph.tasks.verifiers.sql.executor import SQLLimits
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 from hanging_sql import HANG
 from shared_data import SOME_AND_ALL
-from worker_fixtures import children_of
+from worker_fixtures import children_of, state_of
 
 GOLD = "SELECT name FROM singer WHERE age > 20"
 GOOD = [
@@ -29,153 +28,144 @@ DOUBLING = "WITH c0 AS (SELECT 1 AS x), " + ", ".join(
     f"c{i} AS (SELECT x FROM c{i - 1} UNION ALL SELECT x FROM c{i - 1})" for i in range(1, 40)
 )
 
-INVALID, WRONG = {Outcome.INVALID}, {Outcome.WRONG}
-OVER, LATE = {Outcome.OVER_LIMIT}, {Outcome.TIMED_OUT}
-REFUSED = INVALID | OVER
-ENDED = REFUSED | LATE | {Outcome.CRASHED}
+INVALID, WRONG, OVER, LATE = "INVALID", "WRONG", "OVER_LIMIT", "TIMED_OUT"
+REFUSED = f"{INVALID} {OVER}"
+ENDED = f"{REFUSED} {LATE} CRASHED"
 
-ATTACKS = {
-    "insert": ("INSERT INTO singer VALUES (9, 'x', 99, NULL)", INVALID),
-    "update": ("UPDATE singer SET age = 99", INVALID),
-    "delete": ("DELETE FROM singer WHERE age <= 20", INVALID),
-    "delete behind with": ("WITH x AS (SELECT 1) DELETE FROM singer", INVALID),
-    "returning": (
-        "WITH x AS (SELECT 1) UPDATE singer SET age = 99 WHERE 1 RETURNING name",
-        INVALID,
-    ),
-    "drop": ("DROP TABLE singer", INVALID),
-    "alter": ("ALTER TABLE singer RENAME TO other", INVALID),
-    "index": ("CREATE INDEX i ON singer (age)", INVALID),
-    "trigger": ("CREATE TEMP TRIGGER t AFTER INSERT ON singer BEGIN SELECT 1; END", INVALID),
-    "temp table": ("CREATE TEMP TABLE singer AS SELECT 'x' AS name, 99 AS age", INVALID),
-    "temp view": ("CREATE TEMP VIEW singer AS SELECT 'x' AS name, 99 AS age", INVALID),
-    "virtual table": ("CREATE VIRTUAL TABLE temp.f USING fts5(a)", INVALID),
-    "attach a file": ("ATTACH 'new.sqlite' AS other", INVALID),
-    "attach memory": ("ATTACH ':memory:' AS other", INVALID),
-    "detach": ("DETACH main", INVALID),
-    "vacuum": ("VACUUM", INVALID),
-    "vacuum into": ("VACUUM INTO 'copy.sqlite'", INVALID),
-    "begin": ("BEGIN EXCLUSIVE", INVALID),
-    "savepoint": ("SAVEPOINT s", INVALID),
-    "pragma query_only": ("PRAGMA query_only = OFF", INVALID),
-    "pragma writable_schema": ("PRAGMA writable_schema = ON", INVALID),
-    "pragma like": ("PRAGMA case_sensitive_like = ON", INVALID),
-    "pragma order": ("PRAGMA reverse_unordered_selects = ON", INVALID),
-    "pragma heap": ("PRAGMA hard_heap_limit = 1000", INVALID),
-    "pragma journal": ("PRAGMA journal_mode = WAL", INVALID),
-    "pragma function": ("SELECT * FROM pragma_journal_mode('wal')", INVALID),
-    "analyze": ("ANALYZE", INVALID),
-    "reindex": ("REINDEX", INVALID),
-    "explain": (f"EXPLAIN {GOLD}", INVALID),
-    "load_extension": ("SELECT load_extension('evil.so')", INVALID),
-    "tokenizer": ("SELECT fts3_tokenizer('simple', x'41414141')", INVALID),
-    "readfile": ("SELECT readfile('/etc/passwd')", INVALID),
-    "writefile": ("SELECT writefile('new.txt', 'x')", INVALID),
-    "edit": ("SELECT edit('x', 'touch new.txt')", INVALID),
-    "two statements": (f"{GOLD}; DROP TABLE singer", INVALID),
-    "second select": (f"SELECT 1; {GOLD}", INVALID),
-    "comment hides": (f"/* SELECT */ DROP TABLE singer -- {GOLD}", INVALID),
-    "semicolons first": (";;; DROP TABLE singer", INVALID),
-    "empty": ("", INVALID),
-    "comment only": ("-- SELECT 1", INVALID),
-    "NUL": (f"{GOLD}\0", INVALID),
-    "NUL in a literal": ("SELECT 'a\0b'", INVALID),
-    "surrogate": ("SELECT '\ud800'", INVALID),
-    "parameter": ("SELECT name FROM singer WHERE age > ?", INVALID),
-    "integer overflow": ("SELECT abs(-9223372036854775808)", INVALID),
-    "invalid UTF-8": ("SELECT CAST(x'ff80fe' AS TEXT)", WRONG),
-    "blob": ("SELECT x'00ff'", WRONG),
-    "infinity": ("SELECT 9e999 UNION ALL SELECT -9e999", WRONG),
-    "nan": ("SELECT 9e999 - 9e999", WRONG),
-    "all of the odd values": ("SELECT * FROM odd", WRONG),
-    "schema": ("SELECT * FROM sqlite_master", WRONG),
-    "state": ("SELECT changes(), total_changes(), last_insert_rowid()", WRONG),
-    "parentheses": ("SELECT " + "(" * 100_000 + "1" + ")" * 100_000, REFUSED),
-    "open parentheses": ("SELECT " + "(" * 100_000, REFUSED),
-    "brackets in json": ("SELECT json('" + "[" * 100_000 + "')", REFUSED),
-    "sums": ("SELECT 1" + "+1" * 90_000, REFUSED),
-    "minuses": ("SELECT " + "- " * 90_000 + "1", REFUSED),
-    "nots": ("SELECT " + "NOT " * 45_000 + "1", REFUSED),
-    "unions": ("SELECT 1" + " UNION SELECT 1" * 10_000, REFUSED),
-    "columns": ("SELECT 1" + ",1" * 90_000, REFUSED),
-    "subqueries": ("SELECT * FROM (" * 10_000 + "SELECT 1" + ")" * 10_000, REFUSED),
-    "long statement": ("SELECT '" + "x" * 1_000_000 + "'", OVER),
-    "very long statement": ("SELECT '" + "x" * 30_000_000 + "'", OVER),
-    "endless comments": ("/* " * 10_000_000, OVER),
-    "doubling": (f"{DOUBLING} SELECT count(*) FROM c39", ENDED),
-    "zeroblob": ("SELECT zeroblob(2000000000)", OVER),
-    "randomblob": ("SELECT randomblob(1000000000)", OVER),
-    "hex": ("SELECT hex(zeroblob(900000))", OVER),
-    "replace": ("SELECT replace(hex(zeroblob(400000)), '0', '0123456789')", OVER),
-    "printf width": ("SELECT printf('%1000000000d', 1)", OVER | WRONG),
-    "printf star": ("SELECT printf('%*c', 1000000000, 'x')", OVER | WRONG),
-    "printf precision": ("SELECT printf('%.1000000000f', 1.0)", OVER | WRONG),
-    "concatenation": (
-        "WITH RECURSIVE r(x) AS (SELECT 'ab' UNION ALL SELECT x || x FROM r) SELECT x FROM r",
-        OVER,
-    ),
-    "group_concat": (
-        f"{ENDLESS % 10_000_000} SELECT group_concat(hex(zeroblob(4000))) FROM r",
-        OVER | LATE,
-    ),
-    "json_group_array": (f"{ENDLESS % 10_000_000} SELECT json_group_array(x) FROM r", ENDED),
-    "blobs in rows": ("SELECT randomblob(999999) FROM singer a, singer b, singer c", OVER | LATE),
-    "rows": (f"{ENDLESS % 10_000_000} SELECT x FROM r", OVER | LATE),
-    "distinct rows": (
-        "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r) SELECT count(*) FROM "
-        "(SELECT DISTINCT x, hex(zeroblob(4000)) || x FROM r)",
-        ENDED,
-    ),
-    "sorted blobs": (
-        f"{ENDLESS % 10_000_000} SELECT zeroblob(9000) || x AS y FROM r ORDER BY y",
-        ENDED,
-    ),
-    "no end": (f"{ENDLESS % -1} SELECT count(*) FROM r", LATE),
-    "no end and no row": (f"{ENDLESS % -1} SELECT x FROM r WHERE x < 0", LATE),
-    "million by million": (
-        f"{ENDLESS % 1_000_000}, s AS MATERIALIZED (SELECT x FROM r) "
-        "SELECT count(*) FROM s a, s b WHERE a.x + b.x < 0",
-        LATE,
-    ),
-    "thirty tables": ("SELECT count(*) FROM " + ",".join(f"singer s{i}" for i in range(30)), LATE),
-    "instr": ("SELECT instr(hex(zeroblob(499999)), hex(zeroblob(249999)) || '1')", LATE),
-    "like": ("SELECT hex(zeroblob(20000)) LIKE '" + "%0" * 20 + "%1'", LATE | WRONG),
-    "table function": ("SELECT name FROM pragma_table_info('singer')", INVALID),
-    "database list": ("SELECT file FROM pragma_database_list", INVALID),
-    "pages": ("SELECT data FROM sqlite_dbpage", INVALID),
-    "series": ("SELECT value FROM generate_series(1, 1000000000)", INVALID),
-    "files": ("SELECT * FROM fsdir('/etc')", INVALID),
-    "archive": ("SELECT * FROM zipfile('/etc/x.zip')", INVALID),
-    "sqlite_master": (
-        "WITH x AS (SELECT 1) UPDATE sqlite_master SET sql = '' RETURNING 1",
-        INVALID,
-    ),
-    "space without width": ("SELECT\u200b name FROM singer WHERE age > 20", INVALID),
-    "no-break space": ("SELECT\u00a0name FROM singer WHERE age > 20", INVALID),
-    "full width": ("\uff33\uff25\uff2c\uff25\uff23\uff34 name FROM singer WHERE age > 20", INVALID),
-    "another alphabet": ("SELECT n\u0430me FROM singer WHERE age > 20", INVALID),
-    "byte order marks": ("\ufeff;\ufeff DROP TABLE singer", INVALID),
-    "quines": ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a", INVALID),
-    "half of a pair": ("SELECT char(55296, 0, 65534)", WRONG),
-    "chance": ("SELECT random(), date('now')", WRONG),
-    "no width of printf": (
-        "SELECT printf('%.300000000f', 1e300), printf('%,.999999f', 1e300)",
-        WRONG,
-    ),
-    "list": (f"SELECT name FROM singer WHERE id IN ({','.join(map(str, range(30_000)))})", WRONG),
-    "values": ("VALUES " + ",".join(["(1)"] * 40_000), WRONG),
-    "deep json": ("SELECT json_extract('{}', '" + "$.a" * 40_000 + "')", WRONG | INVALID),
-    "cases": ("SELECT " + "CASE WHEN 1 THEN " * 3000 + "1" + " END" * 3000, REFUSED),
-    "columns of joins": ("SELECT * FROM " + ",".join(f"singer s{i}" for i in range(60)), ENDED),
-    "chain of replace": (
-        "SELECT replace(replace(replace(hex(zeroblob(300)), '0', hex(zeroblob(300))), '0', "
-        "hex(zeroblob(300))), '0', '0123456789')",
-        OVER,
-    ),
-    "quote": ("SELECT quote(zeroblob(900000))", OVER),
-    "search": (HANG, LATE),
-    "wide rows": ("SELECT " + ",".join(["randomblob(999000)"] * 1999), OVER | LATE),
-    "glob": ("SELECT hex(zeroblob(20000)) GLOB '" + "*0" * 20 + "*1'", LATE | WRONG),
+NOTHING_TO_READ = [
+    "INSERT INTO singer VALUES (9, 'x', 99, NULL)",
+    "UPDATE singer SET age = 99",
+    "DELETE FROM singer WHERE age <= 20",
+    "REPLACE INTO singer VALUES (1, 'x', 1, NULL)",
+    "WITH x AS (SELECT 1) INSERT INTO singer (id) SELECT 9 FROM x",
+    "CREATE TABLE t (a)",
+    "PRAGMA table_info(singer)",
+    "WITH",
+    "WITH x AS (SELECT 1) DELETE FROM singer",
+    "WITH x AS (SELECT 1) UPDATE singer SET age = 99 WHERE 1 RETURNING name",
+    "DROP TABLE singer",
+    "ALTER TABLE singer RENAME TO other",
+    "CREATE INDEX i ON singer (age)",
+    "CREATE TEMP TRIGGER t AFTER INSERT ON singer BEGIN SELECT 1; END",
+    "CREATE TEMP TABLE singer AS SELECT 'x' AS name, 99 AS age",
+    "CREATE TEMP VIEW singer AS SELECT 'x' AS name, 99 AS age",
+    "CREATE VIRTUAL TABLE temp.f USING fts5(a)",
+    *("ATTACH 'new.sqlite' AS other", "ATTACH ':memory:' AS other", "DETACH main", "VACUUM"),
+    *("VACUUM INTO 'copy.sqlite'", "BEGIN EXCLUSIVE", "SAVEPOINT s", "PRAGMA query_only = OFF"),
+    *("PRAGMA writable_schema = ON", "PRAGMA case_sensitive_like = ON"),
+    "PRAGMA reverse_unordered_selects = ON",
+    *("PRAGMA hard_heap_limit = 1000", "PRAGMA journal_mode = WAL"),
+    "SELECT * FROM pragma_journal_mode('wal')",
+    *("ANALYZE", "REINDEX", f"EXPLAIN {GOLD}", "SELECT load_extension('evil.so')"),
+    "SELECT fts3_tokenizer('simple', x'41414141')",
+    *("SELECT readfile('/etc/passwd')", "SELECT writefile('new.txt', 'x')"),
+    *("SELECT edit('x', 'touch new.txt')", f"{GOLD}; DROP TABLE singer", f"SELECT 1; {GOLD}"),
+    f"/* SELECT */ DROP TABLE singer -- {GOLD}",
+    *(";;; DROP TABLE singer", "", "-- SELECT 1", f"{GOLD}\0", "SELECT 'a\0b'", "SELECT '\ud800'"),
+    *("SELECT name FROM singer WHERE age > ?", "SELECT abs(-9223372036854775808)"),
+    "SELECT name FROM pragma_table_info('singer')",
+    "SELECT file FROM pragma_database_list",
+    "SELECT data FROM sqlite_dbpage",
+    "SELECT value FROM generate_series(1, 1000000000)",
+    "SELECT * FROM fsdir('/etc')",
+    "SELECT * FROM zipfile('/etc/x.zip')",
+    "WITH x AS (SELECT 1) UPDATE sqlite_master SET sql = '' RETURNING 1",
+    "SELECT\u200b name FROM singer WHERE age > 20",
+    "SELECT\u00a0name FROM singer WHERE age > 20",
+    "\uff33\uff25\uff2c\uff25\uff23\uff34 name FROM singer WHERE age > 20",
+    "SELECT n\u0430me FROM singer WHERE age > 20",
+    "\ufeff;\ufeff DROP TABLE singer",
+    "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a",
+]
+"""All INVALID."""
+
+BY_OUTCOMES = {
+    WRONG: {
+        "invalid UTF-8": "SELECT CAST(x'ff80fe' AS TEXT)",
+        "blob": "SELECT x'00ff'",
+        "infinity": "SELECT 9e999 UNION ALL SELECT -9e999",
+        "nan": "SELECT 9e999 - 9e999",
+        "all of the odd values": "SELECT * FROM odd",
+        "schema": "SELECT * FROM sqlite_master",
+        "state": "SELECT changes(), total_changes(), last_insert_rowid()",
+        "half of a pair": "SELECT char(55296, 0, 65534)",
+        "chance": "SELECT random(), date('now')",
+        "no width of printf": "SELECT printf('%.300000000f', 1e300), printf('%,.999999f', 1e300)",
+        "list": f"SELECT name FROM singer WHERE id IN ({','.join(map(str, range(30_000)))})",
+        "values": "VALUES " + ",".join(["(1)"] * 40_000),
+    },
+    REFUSED: {
+        "parentheses": "SELECT " + "(" * 100_000 + "1" + ")" * 100_000,
+        "open parentheses": "SELECT " + "(" * 100_000,
+        "brackets in json": "SELECT json('" + "[" * 100_000 + "')",
+        "sums": "SELECT 1" + "+1" * 90_000,
+        "minuses": "SELECT " + "- " * 90_000 + "1",
+        "nots": "SELECT " + "NOT " * 45_000 + "1",
+        "unions": "SELECT 1" + " UNION SELECT 1" * 10_000,
+        "columns": "SELECT 1" + ",1" * 90_000,
+        "subqueries": "SELECT * FROM (" * 10_000 + "SELECT 1" + ")" * 10_000,
+        "cases": "SELECT " + "CASE WHEN 1 THEN " * 3000 + "1" + " END" * 3000,
+    },
+    OVER: {
+        "long statement": "SELECT '" + "x" * 1_000_000 + "'",
+        "very long statement": "SELECT '" + "x" * 30_000_000 + "'",
+        "endless comments": "/* " * 10_000_000,
+        "zeroblob": "SELECT zeroblob(2000000000)",
+        "randomblob": "SELECT randomblob(1000000000)",
+        "hex": "SELECT hex(zeroblob(900000))",
+        "replace": "SELECT replace(hex(zeroblob(400000)), '0', '0123456789')",
+        "concatenation": (
+            "WITH RECURSIVE r(x) AS (SELECT 'ab' UNION ALL SELECT x || x FROM r) SELECT x FROM r"
+        ),
+        "chain of replace": (
+            "SELECT replace(replace(replace(hex(zeroblob(300)), '0', hex(zeroblob(300))), '0', "
+            "hex(zeroblob(300))), '0', '0123456789')"
+        ),
+        "quote": "SELECT quote(zeroblob(900000))",
+    },
+    ENDED: {
+        "doubling": f"{DOUBLING} SELECT count(*) FROM c39",
+        "json_group_array": f"{ENDLESS % 10_000_000} SELECT json_group_array(x) FROM r",
+        "distinct rows": (
+            "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x + 1 FROM r) SELECT count(*) FROM "
+            "(SELECT DISTINCT x, hex(zeroblob(4000)) || x FROM r)"
+        ),
+        "sorted blobs": f"{ENDLESS % 10_000_000} SELECT zeroblob(9000) || x AS y FROM r ORDER BY y",
+        "columns of joins": "SELECT * FROM " + ",".join(f"singer s{i}" for i in range(60)),
+    },
+    f"{OVER} {WRONG}": {
+        "printf width": "SELECT printf('%1000000000d', 1)",
+        "printf star": "SELECT printf('%*c', 1000000000, 'x')",
+        "printf precision": "SELECT printf('%.1000000000f', 1.0)",
+    },
+    f"{OVER} {LATE}": {
+        "group_concat": f"{ENDLESS % 10_000_000} SELECT group_concat(hex(zeroblob(4000))) FROM r",
+        "blobs in rows": "SELECT randomblob(999999) FROM singer a, singer b, singer c",
+        "rows": f"{ENDLESS % 10_000_000} SELECT x FROM r",
+        "wide rows": "SELECT " + ",".join(["randomblob(999000)"] * 1999),
+    },
+    LATE: {
+        "no end": f"{ENDLESS % -1} SELECT count(*) FROM r",
+        "no end and no row": f"{ENDLESS % -1} SELECT x FROM r WHERE x < 0",
+        "million by million": (
+            f"{ENDLESS % 1_000_000}, s AS MATERIALIZED (SELECT x FROM r) "
+            "SELECT count(*) FROM s a, s b WHERE a.x + b.x < 0"
+        ),
+        "thirty tables": "SELECT count(*) FROM " + ",".join(f"singer s{i}" for i in range(30)),
+        "instr": "SELECT instr(hex(zeroblob(499999)), hex(zeroblob(249999)) || '1')",
+        "search": HANG,
+    },
+    f"{LATE} {WRONG}": {
+        "like": "SELECT hex(zeroblob(20000)) LIKE '" + "%0" * 20 + "%1'",
+        "glob": "SELECT hex(zeroblob(20000)) GLOB '" + "*0" * 20 + "*1'",
+    },
+    f"{WRONG} {INVALID}": {"deep json": "SELECT json_extract('{}', '" + "$.a" * 40_000 + "')"},
+}
+ATTACKS = {f"{n} {sql[:40]}": (sql, [INVALID]) for n, sql in enumerate(NOTHING_TO_READ)}
+ATTACKS |= {
+    name: (sql, outcomes.split())
+    for outcomes, statements in BY_OUTCOMES.items()
+    for name, sql in statements.items()
 }
 
 
@@ -183,28 +173,11 @@ def pair(database, sql):
     return SQLPair(str(database), GOLD, sql)
 
 
-def state(folder):
-    """Every file and its hash."""
-    return {
-        path: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
-        for path in folder.rglob("*")
-    }
-
-
 @pytest.fixture(scope="module")
-def _verifiers():
-    made = {}
-    yield made
-    for verifier in made.values():
-        verifier.close()
-
-
-@pytest.fixture
-def verifier(_verifiers):
+def verifier():
     """One worker for all attacks, so that what one leaves behind would reach the next."""
-    if not _verifiers:
-        _verifiers["one"] = SQLVerifier(timeout=0.5, limits=SQLLimits(memory_bytes=600_000_000))
-    return _verifiers["one"]
+    with SQLVerifier(timeout=0.5, limits=SQLLimits(memory_bytes=600_000_000)) as made:
+        yield made
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))
@@ -212,7 +185,7 @@ def test_an_attack_fails_and_its_neighbours_stay_right(
     name, verifier, singers, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    before = state(tmp_path)
+    before = state_of(tmp_path)
     sql, outcomes = ATTACKS[name]
     judged = verifier.judge([pair(singers, each) for each in (GOOD[0], sql, *GOOD)])
     verdicts = [each.verdict for each in judged]
@@ -220,7 +193,7 @@ def test_an_attack_fails_and_its_neighbours_stay_right(
     assert verdicts[1].reward == 0.0
     assert verdicts[1].reason
     assert {v.outcome for v in verdicts[:1] + verdicts[2:]} == {Outcome.CORRECT}
-    assert state(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 @SOME_AND_ALL
@@ -230,7 +203,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path))
-    others, before, held = children_of(os.getpid()), state(tmp_path), resident_bytes()
+    others, before, held = children_of(os.getpid()), state_of(tmp_path), resident_bytes()
     good = [GOOD[i % 4] for i in range(100)]
     attacks = [sql for sql, _ in ATTACKS.values()][::every]
     mixed, places = [], []
@@ -245,7 +218,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
         assert 1 <= len(workers) <= 2
         assert all(_resident(worker) < 400_000_000 for worker in workers)
     assert {verdicts[place].outcome for place in places} == {Outcome.CORRECT}
-    assert state(tmp_path) == before
+    assert state_of(tmp_path) == before
     assert children_of(os.getpid()) == others
     assert resident_bytes() - held < 50_000_000
 
@@ -261,10 +234,10 @@ def test_a_missing_or_corrupt_database_is_a_bad_gold_and_stays_as_it_is(
     path = tmp_path / "broken.sqlite"
     if content is not None:
         path.write_bytes(content)
-    before = state(tmp_path)
+    before = state_of(tmp_path)
     judged = verifier.judge([pair(path, GOOD[0]), pair(singers, GOOD[0])])
     assert [each.verdict.outcome for each in judged] == [Outcome.BAD_GOLD, Outcome.CORRECT]
-    assert state(tmp_path) == before
+    assert state_of(tmp_path) == before
 
 
 def test_a_database_that_is_damaged_in_the_middle_is_no_crash(verifier, tmp_path):

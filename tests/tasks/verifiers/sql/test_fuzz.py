@@ -1,4 +1,4 @@
-"""Twenty thousand generated statements and responses: no crash, no hang, no wrong CORRECT."""
+"""Generated statements and responses: no crash, no hang, no wrong CORRECT."""
 
 import random
 import sqlite3
@@ -31,16 +31,13 @@ VACUUM ' " ` [ ]
 """
 PIECES = [*WORDS.split(), "\0", "\ud800", "\ufffe", "é", "漢", "\u202e", "\t", "\r\n"]
 WRAPPINGS = [
-    "{}",
-    "```sql\n{}\n```",
-    "~~~\n{}\n~~~",
-    "```\n{}",
-    "<answer>{}</answer>",
-    "I think:\n{}\n",
+    *("{}", "```sql\n{}\n```", "~~~\n{}\n~~~", "```\n{}", "<answer>{}</answer>", "I think:\n{}\n"),
     '<tool_call>{{"sql": "{}"}}</tool_call>',
     "```sql\n-- Your SQL query\n```\n{}",
 ]
-INPUTS = 24_000
+few_and_many = pytest.mark.parametrize(
+    "count", [1_000, pytest.param(12_000, marks=pytest.mark.slow)]
+)
 
 
 def mutated(rng, sql):
@@ -92,9 +89,10 @@ def fuzzed():
         yield verifier
 
 
-def test_generated_statements_are_correct_exactly_where_sqlite_says_so(fuzzed, singers):
+@few_and_many
+def test_generated_statements_are_correct_exactly_where_sqlite_says_so(fuzzed, singers, count):
     rng = random.Random(0)
-    golds = [rng.choice(GOLDS) for _ in range(INPUTS // 2)]
+    golds = [rng.choice(GOLDS) for _ in range(count)]
     sqls = [statement(rng, gold) for gold in golds]
     expected = {gold: oracle(singers, gold) for gold in GOLDS}
     judged = fuzzed.judge(
@@ -115,9 +113,10 @@ def test_generated_statements_are_correct_exactly_where_sqlite_says_so(fuzzed, s
     assert seen >= {Outcome.CORRECT, Outcome.WRONG, Outcome.INVALID}
 
 
-def test_generated_responses_are_graded_by_what_is_extracted(fuzzed, singers):
+@few_and_many
+def test_generated_responses_are_graded_by_what_is_extracted(fuzzed, singers, count):
     rng = random.Random(1)
-    golds = [rng.choice(GOLDS) for _ in range(INPUTS // 2)]
+    golds = [rng.choice(GOLDS) for _ in range(count)]
     responses = [
         noise(rng)[:9] + rng.choice(WRAPPINGS).replace("{}", statement(rng, gold)) for gold in golds
     ]

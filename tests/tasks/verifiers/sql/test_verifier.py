@@ -1,136 +1,37 @@
-import hashlib
 import os
-import threading
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from dph.errors import DataError, SettingsError, VerifierError
-from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers import SQLVerifier, Verifier
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome, Problem
+from dph.tasks.verifiers import SQLVerifier
+from dph.tasks.verifiers.sql import verifier as databases
 from dph.tasks.verifiers.sql.executor import SQLLimits
 from dph.tasks.verifiers.sql.extraction import SQLSource
-from hanging_sql import HANG
-from worker_fixtures import children_of
+from dph.tasks.verifiers.sql.verifier import databases_fingerprint
+from tasks.test_styles import QUICKSTART
 
-GOOD = [
-    "plain: SELECT name FROM singer WHERE age > 20",
-    "steps: keep age > 20 ; SELECT name FROM singer WHERE age > 20",
-    "cte: WITH c AS ( SELECT * FROM singer WHERE age > 20 ) SELECT name FROM c",
-    "nested: SELECT name FROM ( SELECT * FROM singer WHERE age > 20 )",
-    "alias: SELECT p . name FROM singer AS p WHERE p . age > 20",
-]
-
-ATTACKS = [
-    ("DROP TABLE singer; SELECT name FROM singer WHERE age > 200", Outcome.WRONG),
-    ("```sql\nDELETE FROM singer\n```", Outcome.INVALID),
-    ("```sql\nCREATE TEMP TABLE singer AS SELECT 1 AS name, 99 AS age\n```", Outcome.INVALID),
-    ("```sql\nATTACH ':memory:' AS main2\n```", Outcome.INVALID),
-    ("```sql\nPRAGMA case_sensitive_like=ON\n```", Outcome.INVALID),
-    ("SELECT load_extension('/tmp/x.so')", Outcome.INVALID),
-    ("SELECT zeroblob(2000000000)", Outcome.OVER_LIMIT),
-    ("SELECT randomblob(999999) FROM singer a, singer b, singer c, singer d", Outcome.OVER_LIMIT),
-    (
-        "WITH RECURSIVE r(x) AS (SELECT zeroblob(900000) UNION ALL SELECT x FROM r) "
-        "SELECT x FROM r ORDER BY x",
-        Outcome.OVER_LIMIT,
-    ),
-    (
-        "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT max(x) FROM r",
-        Outcome.TIMED_OUT,
-    ),
-    ("SELECT count(*) FROM " + ",".join(f"singer s{i}" for i in range(30)), Outcome.TIMED_OUT),
-    (HANG, Outcome.TIMED_OUT),
-    ("SELECT " + "(" * 90_000 + "1" + ")" * 90_000, Outcome.INVALID),
-    ("SELECT '\x00'", Outcome.INVALID),
-    ("SELECT '\ud800'", Outcome.INVALID),
-    ("no sql at all", Outcome.NO_ANSWER),
-    ("", Outcome.NO_ANSWER),
-]
+GOOD = [f"{style}: {sql}" for style, sql in QUICKSTART.items()]
 
 
 @pytest.fixture(scope="module")
-def _shared():
-    verifiers = {}
-    yield verifiers
-    for verifier in verifiers.values():
-        verifier.close()
+def one_worker():
+    """For the whole file, so that what a test leaves behind would reach the next."""
+    with SQLVerifier(timeout=1.0) as made:
+        yield made
 
 
 @pytest.fixture
-def verifier(singers, _shared):
-    """One worker for the whole file, so that what a test leaves behind would reach the next."""
-    if not _shared:
-        _shared["sql"] = SQLVerifier(timeout=1.0)
-    _shared["sql"]._databases = singers.parent
-    return _shared["sql"]
+def verifier(singers, one_worker):
+    one_worker._databases = singers.parent
+    return one_worker
 
 
 def outcomes(verdicts):
     return [verdict.outcome for verdict in verdicts]
-
-
-def test_it_is_a_verifier_with_a_name_and_a_version(verifier):
-    assert isinstance(verifier, Verifier)
-    assert (verifier.name, verifier.version) == ("sql", "3 (bird)")
-
-
-def test_the_five_styles_of_the_right_answer_are_correct(verifier, singer_problem):
-    verdicts = verifier.grade([singer_problem] * 5, GOOD)
-    assert verdicts == [Verdict(outcome=Outcome.CORRECT, reward=1.0)] * 5
-
-
-def test_only_a_correct_answer_has_a_reward_and_every_other_a_reason(verifier, singer_problem):
-    responses = ["SELECT name FROM singer", "SELECT nope FROM singer", "hm", "SELECT zeroblob(1e9)"]
-    verdicts = verifier.grade([singer_problem] * 4, responses)
-    assert outcomes(verdicts) == [
-        Outcome.WRONG,
-        Outcome.INVALID,
-        Outcome.NO_ANSWER,
-        Outcome.OVER_LIMIT,
-    ]
-    assert all(verdict.reward == 0.0 and verdict.reason for verdict in verdicts)
-    assert verdicts[0].reason == "6 distinct rows, the gold has 4: ('singer 1') is too much"
-    assert verdicts[1].reason == "no such column: nope"
-
-
-def test_nothing_to_grade_gives_nothing(verifier):
-    assert verifier.grade([], []) == []
-
-
-def test_no_attack_changes_a_file_or_another_verdict(verifier, singer_problem, singers):
-    digest = hashlib.sha256(singers.read_bytes()).hexdigest()
-    listing = sorted(singers.parent.iterdir())
-    responses, allowed = [], []
-    for index, (attack, outcome) in enumerate(ATTACKS):
-        responses += [attack, GOOD[index % 5]]
-        late = {Outcome.TIMED_OUT} if outcome is Outcome.OVER_LIMIT else set()  # a busy machine
-        allowed += [{outcome} | late, {Outcome.CORRECT}]
-    found = outcomes(verifier.grade([singer_problem] * len(responses), responses))
-    assert [one for one, may_be in zip(found, allowed, strict=True) if one not in may_be] == []
-    assert hashlib.sha256(singers.read_bytes()).hexdigest() == digest
-    assert sorted(singers.parent.iterdir()) == listing
-
-
-def test_a_function_that_ignores_the_clock_costs_only_its_own_answer(verifier, singer_problem):
-    verdicts = verifier.grade([singer_problem] * 3, [GOOD[0], HANG, GOOD[1]])
-    assert outcomes(verdicts) == [Outcome.CORRECT, Outcome.TIMED_OUT, Outcome.CORRECT]
-
-
-def test_a_gold_that_hangs_is_a_bad_gold(verifier, singer_problem):
-    hanging = replace(singer_problem, answer={**singer_problem.answer, "gold_sql": HANG})
-    verdicts = verifier.grade([hanging, singer_problem], [GOOD[0], GOOD[0]])
-    assert outcomes(verdicts) == [Outcome.BAD_GOLD, Outcome.CORRECT]
-    assert "gold" in verdicts[0].reason
-
-
-def test_a_missing_database_and_a_broken_gold_are_bad_golds(verifier, singer_problem):
-    none = replace(singer_problem, answer={**singer_problem.answer, "database": "none.sqlite"})
-    broken = replace(singer_problem, answer={**singer_problem.answer, "gold_sql": "SELECT x"})
-    verdicts = verifier.grade([none, broken], GOOD[:2])
-    assert outcomes(verdicts) == [Outcome.BAD_GOLD] * 2
-    assert "none.sqlite" in verdicts[0].reason
-    assert "no such column: x" in verdicts[1].reason
 
 
 def test_memory_that_a_statement_asks_for_is_limited(singers, singer_problem):
@@ -151,67 +52,20 @@ def test_a_problem_without_its_fields_is_an_error_that_names_them(verifier, answ
         verifier.grade([problem], ["SELECT 1"])
 
 
-def test_as_many_problems_as_responses_are_wanted(verifier, singer_problem):
-    with pytest.raises(ValueError, match="zip"):
-        verifier.grade([singer_problem], [])
-
-
-def test_absolute_paths_are_used_as_they_are(singers, singer_problem, tmp_path):
+def test_absolute_paths_and_sources_that_are_asked_for_are_used(singers, singer_problem, tmp_path):
     answer = {**singer_problem.answer, "database": str(singers)}
     with SQLVerifier(databases=tmp_path / "elsewhere") as verifier:
         verdicts = verifier.grade([replace(singer_problem, answer=answer)], GOOD[:1])
     assert outcomes(verdicts) == [Outcome.CORRECT]
-
-
-def test_threads_get_their_own_verdicts(verifier, singer_problem):
-    seen = {}
-    responses = {0: GOOD[0], 1: "SELECT name FROM singer", 2: "SELECT nope", 3: "hm"}
-
-    def work(number):
-        verdicts = verifier.grade([singer_problem] * 20, [responses[number]] * 20)
-        seen[number] = set(outcomes(verdicts))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in responses]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == {
-        0: {Outcome.CORRECT},
-        1: {Outcome.WRONG},
-        2: {Outcome.INVALID},
-        3: {Outcome.NO_ANSWER},
-    }
-
-
-def test_after_closing_no_process_is_left_and_grading_is_an_error(singers, singer_problem):
-    before = children_of(os.getpid())
-    verifier = SQLVerifier(databases=singers.parent, workers=2)
-    verifier.grade([singer_problem] * 50, [GOOD[0]] * 50)
-    assert children_of(os.getpid()) - before
-    verifier.close()
-    verifier.close()
-    assert children_of(os.getpid()) == before
-    with pytest.raises(VerifierError, match="closed"):
-        verifier.grade([singer_problem], GOOD[:1])
+    with SQLVerifier(databases=singers.parent, sources=[SQLSource.FENCED]) as verifier:
+        verdicts = verifier.grade([singer_problem] * 2, [GOOD[0], f"```sql\n{GOOD[0][7:]}\n```"])
+    assert outcomes(verdicts) == [Outcome.NO_ANSWER, Outcome.CORRECT]
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])
 def test_a_time_limit_is_a_positive_number(timeout):
     with pytest.raises(SettingsError, match="timeout must be a positive number"):
         SQLVerifier(timeout=timeout)
-
-
-def test_the_rule_is_a_setting_and_part_of_the_version(singers, singer_problem):
-    response = (
-        "SELECT name FROM singer WHERE age > 20 UNION ALL SELECT name FROM singer WHERE age > 20"
-    )
-    for rule, outcome in [("bird", Outcome.CORRECT), ("strict", Outcome.WRONG)]:
-        with SQLVerifier(databases=singers.parent, rule=rule) as verifier:
-            assert verifier.version == f"3 ({rule})"
-            assert outcomes(verifier.grade([singer_problem], [response])) == [outcome]
-    with pytest.raises(SettingsError, match="no SQL rule 'none'"):
-        SQLVerifier(rule="none")
 
 
 def test_a_partial_reward_is_wrong(singers, singer_problem):
@@ -225,7 +79,64 @@ def test_a_partial_reward_is_wrong(singers, singer_problem):
     )
 
 
-def test_only_the_sources_that_are_asked_for_are_read(singers, singer_problem):
-    with SQLVerifier(databases=singers.parent, sources=[SQLSource.FENCED]) as verifier:
-        verdicts = verifier.grade([singer_problem] * 2, [GOOD[0], f"```sql\n{GOOD[0][7:]}\n```"])
-    assert outcomes(verdicts) == [Outcome.NO_ANSWER, Outcome.CORRECT]
+def write(path, value, table="t"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {table} (x)")
+        connection.execute(f"INSERT INTO {table} VALUES (?)", (value,))
+        connection.commit()
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name in ("a/a.sqlite", "b/b.db", "c"):
+        write(tmp_path / "root" / name, 1)
+    return tmp_path / "root"
+
+
+def test_a_database_made_anew_with_the_same_size_and_count_of_changes_is_told(root):
+    before, size = databases_fingerprint(root), (root / "a/a.sqlite").stat().st_size
+    write(root / "a/a.sqlite", 2)
+    assert (root / "a/a.sqlite").stat().st_size == size
+    assert databases_fingerprint(root) != before
+    write(root / "a/a.sqlite", 1)
+    assert databases_fingerprint(root) == before
+
+
+@pytest.mark.parametrize("change", ["rename", "remove", "log"])
+def test_what_is_there_and_under_which_name_counts(root, change):
+    before = databases_fingerprint(root)
+    if change == "rename":
+        (root / "c").rename(root / "d")
+    elif change == "remove":
+        (root / "c").unlink()
+    else:
+        (root / "c-wal").write_bytes(b"a log")
+    assert databases_fingerprint(root) != before
+
+
+def test_other_files_and_times_and_loops_of_links_do_not_count_nor_links_to_a_directory(
+    root, tmp_path
+):
+    before = databases_fingerprint(root)
+    (root / "a/description.csv").write_text("x")
+    (root / "a/up").symlink_to(root)
+    (root / "a/a.sqlite").touch()
+    assert databases_fingerprint(root) == before
+    (tmp_path / "links").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / "links" / name).symlink_to(root / name)
+    assert databases_fingerprint(tmp_path / "links") == databases_fingerprint(root)
+    (tmp_path / "empty").mkdir()
+    assert databases_fingerprint(tmp_path / "none") == databases_fingerprint(tmp_path / "empty")
+
+
+def test_a_file_that_has_not_changed_is_read_once(root):
+    databases_fingerprint(root)
+    read = databases._read.cache_info().misses
+    databases_fingerprint(root)
+    assert databases._read.cache_info().misses == read
+    os.utime(root / "c", (1, 1))
+    databases_fingerprint(root)
+    assert databases._read.cache_info().misses == read + 1
