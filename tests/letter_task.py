@@ -62,7 +62,7 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="<eos>")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_model(tokenizer):
     """A fresh tiny Llama; the same seed gives the same weights."""
 
@@ -96,7 +96,7 @@ def problems():
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_draw(tokenizer):
     """The graded sampler of a model."""
 
@@ -121,7 +121,7 @@ def make_draw(tokenizer):
 GRADING = ValueSource(graded_by="letter", graded_version="1")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_source(tokenizer):
     def make(model, path="letters", **changes):
         fields = {
@@ -145,12 +145,12 @@ def make_source(tokenizer):
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rule():
     return Rule(threshold=1, wrong_final="discard")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_reference():
     def make(model):
         scorer = AnswerScorer(pad_id=0, temperature=1.0, token_budget=512, dtype="float32")

@@ -8,11 +8,12 @@ from dph.errors import SettingsError
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler, Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
-from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.records import Outcome, Problem
 from dph.runs.train.collect import collect
 from dph.runs.train.rows import Position
 from dph.runs.train.self_consistency import SelfConsistency
 from dph.runs.train.tracking import step_metrics
+from loop_parts import completion, graded
 
 PROMPTS = tuple(Problem(problem_id=f"u{i}", prompt=f"{i}") for i in range(7))
 
@@ -67,49 +68,36 @@ def test_too_few_prompts_are_refused():
         consistency(per_step=8)
 
 
-def completion(problem_id, index, text):
-    return Completion(
-        problem_id=problem_id,
-        sample_index=index,
-        token_ids=(1,),
-        logprobs=(-1.0,),
-        finished=text is not None,
-        text=text or "",
-    )
-
-
 class Sampler:
     """Gives every unlabelled prompt the same texts."""
 
     def __init__(self, texts):
-        self.texts, self.seeds = texts, []
+        self.texts = texts
 
-    def sample(self, requests, parameters, *, seed, on_progress=None, on_completion=None):  # noqa: ARG002
-        self.seeds.append(seed)
+    def sample(self, requests, *_, **__):
         return [
-            [completion(r.problem_id, i, self.texts[i]) for i in range(r.samples)] for r in requests
+            [answer(r.problem_id, i, self.texts[i]) for i in range(r.samples)] for r in requests
         ]
+
+
+def answer(problem, index, text):
+    done = text is not None
+    return completion(problem=problem, index=index, finished=done, text=text or "")
 
 
 class Draw(GradedSampler):
     """Grades labelled problems as right and wrong in turn."""
 
     def __call__(self, problems, *, samples, seed):  # noqa: ARG002
-        right = Verdict(outcome=Outcome.CORRECT, reward=1.0)
-        wrong = Verdict(outcome=Outcome.WRONG, reward=0.0)
-        groups = tuple(
-            tuple(
-                GradedCompletion(
-                    completion=completion(p.problem_id, i, "x"), verdict=[right, wrong][i % 2]
-                )
-                for i in range(samples)
-            )
+        turns = (Outcome.CORRECT, Outcome.WRONG)
+        groups = [
+            tuple(graded(turns[i % 2], problem=p.problem_id, index=i) for i in range(samples))
             for p in problems
-        )
+        ]
         return Rollout(
             problems=tuple(problems),
             prompts=tuple((1,) for _ in problems),
-            groups=groups,
+            groups=tuple(groups),
             sampling_seconds=0.0,
             grading_seconds=0.0,
         )
