@@ -39,7 +39,7 @@ def collected(answers, *, wanted, **objective):
     )
     names = {id(group): name for name, group in answers.items()}
     return [
-        "".join(sorted(names[id(g.completions)] for g in part))
+        "".join(sorted({names[id(g.completions)] for g in part}))
         for part in (found.drawn, found.groups)
     ]
 

@@ -28,26 +28,29 @@ F_OF = {
     "reverse_kl": lambda u, _: u * u.log() - u + 1,
 }
 CASES = [
-    ("grpo", "token_mean", {}, {}),
     ("grpo", "fixed_length", {"advantage_scale": "none"}, {"epochs": 3}),
     ("dapo", "sequence_mean", {"overlong_buffer": 0.5}, {}),
-    ("rkl", "token_mean", {"kl_coefficient": 0.5}, {}),
     ("rkl", "sequence_mean", {"kl_coefficient": 0.5, "kl_estimator": "k2"}, {}),
     ("alpha", "token_mean", {"alpha": 0.3}, {}),
     ("dph_f", "token_mean", {"forward_kl_form": "nll"}, {}),
+    ("dph_js_definition", "token_mean", {}, {}),
+    ("f_grpo", "sequence_mean", {"advantage": {"gamma": 2.0}}, {}),
+    ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
+    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"samples": "recent:1"}}}, {"steps": 3}),
+]
+MORE = [
+    ("grpo", "token_mean", {}, {}),
+    ("rkl", "token_mean", {"kl_coefficient": 0.5}, {}),
     ("dph_f", "fixed_length", {}, {"minibatches": 3}),
     ("dph_f", "token_mean", {"divergence": "reverse_kl"}, {"old_logprobs": "recompute"}),
     ("dph_js", "sequence_mean", {}, {}),
-    ("dph_js_definition", "token_mean", {}, {}),
     ("dph_js_definition", "sequence_mean", {}, {"minibatches": 1, "epochs": 3}),
     ("maxrl", "token_mean", {}, {}),
-    ("f_grpo", "sequence_mean", {"advantage": {"gamma": 2.0}}, {}),
-    ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
     ("exact_rkl", "sequence_mean", {"penalties": {"exact_reverse_kl": {"weight": 0.6}}}, {}),
     ("exact_fkl", "token_mean", {"penalties": {"exact_forward_kl": {"weight": 0.6}}}, {}),
-    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"samples": "recent:1"}}}, {"steps": 3}),
     ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent_capacity": 7}}}, {"steps": 3}),
 ]
+ALL = [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)]
 
 
 def make_recipe(method, reduction, objective, settings):
@@ -254,7 +257,7 @@ def distance(a, b):
     return math.sqrt(sum(float((p.double() - q).detach().square().sum()) for p, q in pairs))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case[:2]))
+@pytest.mark.parametrize("case", ALL, ids=lambda case: "-".join(case[:2]))
 def test_a_run_ends_with_the_weights_that_the_formulas_give(
     make_model, make_draw, tokenizer, problems, tmp_path, monkeypatch, case
 ):
