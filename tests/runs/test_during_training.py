@@ -94,6 +94,7 @@ def test_with_result_best_the_best_checkpoint_is_measured_at_the_end(best_recipe
     assert newest.checkpoint == run / "checkpoints" / "step_000003"
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_ends_with_the_best_of_all_its_steps(best_recipe, tmp_path):
     def end(steps, name):
         recipe = best_recipe(train={"steps": steps, "learning_rate": 0.3})

@@ -64,16 +64,13 @@ def test_the_directory_is_a_model_with_its_tokenizer_and_a_note(run, tokenizer):
     assert note["base"] == str(base_of(run).resolve())
 
 
-def test_what_was_made_from_the_same_is_kept(run):
+def test_what_was_made_from_the_same_is_kept_and_another_checkpoint_makes_it_again(
+    run, make_model, tokenizer
+):
     path = interpolated(run, 0.5)
     (path / "evaluation.json").write_text("{}")
     assert interpolated(run, 0.5) == path
     assert (path / "evaluation.json").exists()
-
-
-def test_another_checkpoint_makes_it_again_without_its_evaluation(run, make_model, tokenizer):
-    path = interpolated(run, 0.5)
-    (path / "evaluation.json").write_text("{}")
     newer = run / "checkpoints" / "step_000003"
     make_model(seed=2).save_pretrained(newer)
     tokenizer.save_pretrained(newer)

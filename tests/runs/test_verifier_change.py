@@ -90,6 +90,7 @@ def test_an_evaluation_by_another_version_is_made_again_without_being_asked(
     assert first["mean"] < second["mean"]
 
 
+@pytest.mark.slow
 def test_every_stage_stops_when_the_verifier_crashes_over_most_answers(
     make_recipe, write_verifier, tmp_path
 ):

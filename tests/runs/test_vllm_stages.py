@@ -45,6 +45,7 @@ def test_a_pool_that_vllm_drew_has_the_training_forwards_log_probs(make_recipe, 
     assert shut_down(vllm)
 
 
+@pytest.mark.slow
 def test_a_whole_run_starts_an_engine_for_each_stage_and_trains_with_torch(
     make_recipe, tmp_path, vllm
 ):
@@ -66,6 +67,7 @@ def test_a_pool_serves_training_whoever_drew_it(make_recipe, tmp_path, vllm):
     assert len(vllm.started) == 1
 
 
+@pytest.mark.slow
 def test_half_a_pool_is_not_continued_by_another_engine(
     make_recipe, tmp_path, vllm, monkeypatch, caplog
 ):

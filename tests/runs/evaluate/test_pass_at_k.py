@@ -1,13 +1,18 @@
-import subprocess
-import sys
 from itertools import combinations
-from math import prod
+from math import exp, log
 
 import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.metrics import pass_at_k, pass_at_k_curve
+from dph.runs.evaluate.metrics import (
+    Retention,
+    effective_styles,
+    pass_at_k,
+    pass_at_k_curve,
+    retention,
+    style_shares,
+)
 
 
 @pytest.mark.parametrize("correct", range(7))
@@ -35,15 +40,6 @@ def test_the_curve_is_the_scalar_for_every_problem_up_to_1024_samples():
     for k in ks:
         expected = [pass_at_k(1024, int(c), k) for c in correct]
         np.testing.assert_allclose(curve[k], expected, rtol=0, atol=1e-12)
-
-
-def test_the_curve_agrees_with_the_product_form():
-    n, correct, k = 100, np.arange(101), 7
-    product = [1 - prod(max(0, n - c - i) / (n - i) for i in range(k)) for c in correct]
-    np.testing.assert_allclose(pass_at_k_curve(n, correct, [k])[k], product, atol=1e-12)
-
-
-def test_the_curve_of_no_problem_is_empty():
     assert pass_at_k_curve(4, np.array([], dtype=int), [2])[2].shape == (0,)
 
 
@@ -62,19 +58,110 @@ def test_more_correct_samples_than_samples_are_refused(correct):
         pass_at_k(8, correct, 1)
 
 
+NOTHING = Retention(keep=None, explore=None, keep_null=None, explore_null=None)
+
+
+def test_keep_and_explore_average_over_every_possible_second_draw():
+    base = np.array([[1, 0, 0, 0, 1], [0, 1, 1, 1, 0], [0, 0, 1, 0, 0]], dtype=bool)
+    model = np.array([[0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 0, 1, 1]], dtype=bool)
+
+    def draws(row):
+        return np.mean([any(row[list(chosen)]) for chosen in combinations(range(2, 5), 2)])
+
+    got = retention(model, base, k=2)  # problems 0 and 1 are solved by the base's first two
+    assert got.keep == pytest.approx((draws(model[0]) + draws(model[1])) / 2)
+    assert got.explore == pytest.approx(draws(model[2]))
+    assert got.keep_null == pytest.approx((draws(base[0]) + draws(base[1])) / 2)
+    assert got.explore_null == pytest.approx(draws(base[2]))
+
+
+def test_the_base_itself_scores_its_nulls():
+    base = np.random.default_rng(0).random((50, 32)) < 0.1
+    itself = retention(base, base)
+    assert itself.keep == itself.keep_null
+    assert itself.explore == itself.explore_null
+
+
+def test_the_null_is_neither_one_nor_zero_but_what_an_unstable_draw_gives():
+    # Success rate p on every problem: each draw of 8 solves with 1 - (1 - p)^8, whatever the last.
+    base = np.random.default_rng(1).random((20_000, 16)) < 0.2
+    expected = 1 - 0.8**8
+    itself = retention(base, base)
+    assert itself.keep_null == pytest.approx(expected, abs=0.01)
+    assert itself.explore_null == pytest.approx(expected, abs=0.015)
+
+
+def test_the_average_has_the_expectation_of_one_draw_and_less_noise():
+    rng = np.random.default_rng(2)
+    rates = rng.random(30) ** 3
+    averaged, single = [], []
+    for _ in range(400):
+        base, model = rng.random((30, 32)) < rates[:, None], rng.random((30, 32)) < rates[:, None]
+        solved = base[:, :8].any(axis=1)
+        averaged.append(retention(model, base).keep)
+        single.append(model[:, 8:16].any(axis=1)[solved].mean())
+    error = np.std(np.subtract(averaged, single)) / np.sqrt(400)
+    assert np.mean(averaged) == pytest.approx(np.mean(single), abs=3 * error)
+    assert np.std(averaged) < np.std(single)
+
+
+def test_shared_random_numbers_do_not_pass_for_retention():
+    # The same weights and the same seed repeat the base's draw; only later samples count.
+    base = np.zeros((4, 16), dtype=bool)
+    base[:2, :8] = True
+    assert retention(base, base).keep == 0.0
+
+
 @pytest.mark.parametrize(
-    "statements",
-    [
-        "from dph.runs.evaluate import pass_at_k",
-        "from dph.runs.evaluate.metrics import pass_at_k",
-        "import dph.runs.evaluate.metrics; from dph.runs.evaluate import pass_at_k",
-        "from dph.runs.evaluate.metrics import pass_at_k as f\n"
-        "from dph.runs.evaluate import pass_at_k",
-        "from dph.runs.evaluate import pass_at_k as f\n"
-        "from dph.runs.evaluate.metrics import pass_at_k",
-        "import dph.runs.evaluate.rewards_file; from dph.runs.evaluate import pass_at_k",
-    ],
+    ("solved", "present", "absent"), [(True, "keep", "explore"), (False, "explore", "keep")]
 )
-def test_pass_at_k_is_the_function_however_it_is_imported(statements):
-    code = f"{statements}; assert pass_at_k(4, 1, 2) == 0.5"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_an_empty_side_has_no_value(solved, present, absent):
+    base = np.full((3, 4), solved)
+    got = retention(base, base, k=2)
+    assert getattr(got, present) == getattr(got, f"{present}_null") == float(solved)
+    assert getattr(got, absent) is getattr(got, f"{absent}_null") is None
+
+
+def test_a_second_draw_needs_k_samples_beyond_the_first_k():
+    long, short = np.ones((2, 4), dtype=bool), np.ones((2, 3), dtype=bool)
+    model_short = retention(short, long, k=2)
+    assert (model_short.keep, model_short.keep_null) == (None, 1.0)
+    base_short = retention(long, short, k=2)
+    assert (base_short.keep, base_short.keep_null) == (1.0, None)
+    assert retention(long, short, k=4) == NOTHING
+
+
+def test_other_problems_and_a_k_of_zero_are_refused():
+    ones = np.ones((2, 4), dtype=bool)
+    with pytest.raises(DataError, match="got 2 and 1"):
+        retention(ones, ones[:1])
+    with pytest.raises(SettingsError, match="k=0"):
+        retention(ones, ones, k=0)
+
+
+def test_shares_are_fractions_in_alphabetical_order():
+    shares = style_shares(["plain", "cte", "plain", "alias"])
+    assert list(shares.items()) == [("alias", 0.25), ("cte", 0.25), ("plain", 0.5)]
+    assert style_shares([]) == {}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_equal_shares_count_as_many_styles_as_there_are(count):
+    assert effective_styles({str(i): 1 / count for i in range(count)}) == pytest.approx(count)
+
+
+def test_unequal_shares_count_as_the_exponential_of_their_entropy():
+    expected = exp(-(0.9 * log(0.9) + 0.1 * log(0.1)))
+    assert effective_styles({"a": 0.9, "b": 0.1, "never": 0.0}) == pytest.approx(expected)
+
+
+def test_splitting_every_style_in_two_doubles_the_number():
+    shares = {"a": 0.7, "b": 0.3}
+    halves = {f"{name}{half}": share / 2 for name, share in shares.items() for half in (1, 2)}
+    assert effective_styles(halves) == pytest.approx(2 * effective_styles(shares))
+
+
+@pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5, "b": -0.5}])
+def test_what_is_no_set_of_shares_is_refused(shares):
+    with pytest.raises(DataError, match="add up to 1"):
+        effective_styles(shares)
