@@ -6,32 +6,18 @@ import pytest
 
 from dph.errors import PoolError
 from dph.runs.presample.diagnosis import cut_off_share, likely_cause, require_usable, shortage
-from dph.runs.presample.manifest import Counts, Manifest, Rule, Source, ValueSource
+from dph.runs.presample.manifest import Counts, Manifest, Rule, ValueSource
+from small_pools import small_source
+from tiny_models import build_model
 
 
 def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
-    source = Source(
-        model="m",
-        model_fingerprint="f",
-        tokenizer_fingerprint="f",
-        prompts="train",
-        prompts_fingerprint="f",
-        chat=False,
-        system_prompt="",
-        answers=4,
-        temperature=1.0,
-        top_p=1.0,
-        max_tokens=512,
-        stop_token_ids=(1,),
-        dtype="float32",
-        seed=0,
-    )
     sizes = {"answers": 50, "tokens": 500, "cut_off": 0, "bytes_per_token": 1.0}
     counts = {**sizes, "prompts": 10, "exploration": 10, "rehearsal": 0, "discarded": 0, **sides}
     return Manifest(
         format=3,
         kind="pool",
-        source=source,
+        source=small_source(build_model(), answers=4, max_tokens=512),
         values=ValueSource(graded_by="grader:grade", graded_version="1"),
         rule=Rule(threshold=threshold, wrong_final="discard"),
         counts=Counts(**counts, histogram=histogram, outcomes=outcomes),
