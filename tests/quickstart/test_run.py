@@ -1,5 +1,3 @@
-"""The quickstart as a whole, as small as it gets, killed and continued."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""Sentences from given numbers of right answers."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Methods, tables and an engine that left: refused by one message each, or dropped where off."""
-
 import json
 import tomllib
 

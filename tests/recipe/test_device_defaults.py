@@ -1,5 +1,3 @@
-"""Settings that a GPU and a CPU have different defaults of."""
-
 from pathlib import Path
 
 import pytest

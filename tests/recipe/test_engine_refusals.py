@@ -1,5 +1,3 @@
-"""Every setting of a recipe has a row for every other engine, and what it cannot have is named."""
-
 import pytest
 
 from dph.errors import SettingsError

@@ -1,5 +1,3 @@
-"""A recipe is read, changed by overrides and saved with the places that it names."""
-
 from pathlib import Path
 
 import pytest

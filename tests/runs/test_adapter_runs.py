@@ -1,5 +1,3 @@
-"""Whole runs that train an adapter, on the letter task."""
-
 import shutil
 
 import pyarrow.parquet as pq

@@ -1,5 +1,3 @@
-"""Whole runs whose weights are narrow in memory: pool, training, evaluation and what is saved."""
-
 import shutil
 
 import pyarrow.parquet as pq

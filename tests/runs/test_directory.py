@@ -1,5 +1,3 @@
-"""The places of a run, its best checkpoint, and the software that trained it."""
-
 import json
 import subprocess
 import sys
@@ -110,6 +108,8 @@ def test_the_step_of_a_checkpoint_is_in_its_name_and_that_of_another_model_is_0(
 
 
 def test_knowing_where_things_lie_loads_no_torch():
-    code = "import sys, dph.runs.directory; print({'torch', 'pyarrow'} & set(sys.modules))"
+    code = "import sys, dph.runs.directory; print({'torch', 'pyarrow'} & set(sys.modules));"
+    code += "import dph.runs.evaluate.comparison, dph.runs.stage_costs, dph.runs.evaluate.evaluate;"
+    code += "assert 'torch' not in sys.modules"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"

@@ -1,5 +1,3 @@
-"""Evaluation during training and what is kept to be read, through the stages of a run."""
-
 import json
 
 import pyarrow.parquet as pq

@@ -1,5 +1,3 @@
-"""Runs whose recipe has an ``[environment]``: pools, training, evaluations and resumption."""
-
 import hashlib
 import json
 import zipfile

@@ -1,5 +1,3 @@
-"""A run that is killed with SIGKILL while it is measured ends with the same files."""
-
 import pytest
 
 from dph.recipe import save_recipe

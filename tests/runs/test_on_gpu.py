@@ -1,5 +1,3 @@
-"""Whole runs of all methods on a GPU, and the answers' log-probs there beside those on the CPU."""
-
 import json
 from math import isfinite
 from numbers import Real

@@ -1,5 +1,3 @@
-"""The plan of a run, and stages that are called from Python."""
-
 import json
 from dataclasses import replace
 from typing import get_args

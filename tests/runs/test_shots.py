@@ -1,5 +1,3 @@
-"""Examples before every prompt of a run: the same, never a test, and not trained on."""
-
 import pytest
 
 import dph
@@ -110,11 +108,6 @@ def test_a_question_ends_where_its_answer_would_begin():
     asked = SHOTS.before(text("1 + 2"), chat=False)
     assert asked.prompt == "Q: 1 + 1\nA: 2\n\nQ: {x}\nA: {answer}\n\nQ: 1 + 2\nA:"
     assert (asked.problem_id, asked.answer) == ("p", {"answer": "3"})
-
-
-def test_all_questions_begin_alike():
-    first, second = (SHOTS.before(text(each), chat=False).prompt for each in ("a", "b"))
-    assert first.removesuffix("a\nA:") == second.removesuffix("b\nA:")
 
 
 @pytest.mark.parametrize("chat", [False, True])

@@ -1,5 +1,3 @@
-"""What a run cost, against files whose sums can be done by hand."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""The stages of a run, one after another, on the letter task."""
-
 import json
 import shutil
 

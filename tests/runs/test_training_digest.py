@@ -1,5 +1,3 @@
-"""What changes the weights or the tokens changes the digest, and nothing else does."""
-
 import json
 from dataclasses import replace
 from pathlib import Path

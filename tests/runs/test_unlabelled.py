@@ -1,5 +1,3 @@
-"""RL on self-consistency as a run: prompts of a file, resumed to the same bits."""
-
 import json
 
 import pytest

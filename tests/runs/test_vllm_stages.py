@@ -1,5 +1,3 @@
-"""Pre-sampling and evaluation with vLLM drawing (``fake_vllm``); training stays with torch."""
-
 import logging
 import tomllib
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""A study killed at random moments, twenty times, ends with the bytes of one left alone."""
-
 import os
 import random
 import signal

@@ -1,5 +1,3 @@
-"""``python -m lab.study``, with runs that are arithmetic."""
-
 import hashlib
 import json
 import shutil
@@ -14,11 +12,8 @@ RULE_SHA256 = hashlib.sha256(RULE.encode()).hexdigest()
 
 
 @pytest.fixture
-def study(tmp_path):
-    (tmp_path / "rule.toml").write_text(RULE)
-    path = tmp_path / "STUDY.toml"
-    path.write_text(STUDY)
-    return path
+def study(write):
+    return write()
 
 
 @pytest.fixture
@@ -59,33 +54,21 @@ def test_status_reads_only(command, study, instant, tmp_path):
     assert instant == []
 
 
-def test_no_run_writes_the_tables_of_the_rows_there_are(command, study, instant, tmp_path):
-    command(study, "--only", "GRPO")
-    tables = tmp_path / "small" / "tables"
-    before = {path.name: path.read_bytes() for path in tables.iterdir()}
-    shutil.rmtree(tables)
-    command(study, "--no-run")
-    assert {path.name: path.read_bytes() for path in tables.iterdir()} == before
-    assert len(instant) == 1
-
-
-def test_status_after_the_study_shows_the_choices(command, study, instant):
+def test_after_the_study_its_status_and_tables_are_shown_without_a_run(
+    command, study, instant, tmp_path
+):
     command(study)
     code, out, _ = command(study, "--status")
     assert code == 0
     assert out.startswith("small: 24 of 24 runs\nsql: development 12 of 12, report 12 of 12\n")
     assert "Candidates and choices" in out
-    assert len(instant) == 1
-
-
-@pytest.mark.parametrize(
-    ("form", "sign"), [("md", "| --- |"), ("csv", "world,method,"), ("latex", "\\toprule")]
-)
-def test_tables_in_every_format(command, study, instant, form, sign):
-    command(study)
-    code, out, _ = command(study, "--status", "--table", form)
-    assert code == 0
-    assert sign in out
+    for form, sign in (("md", "| --- |"), ("csv", "world,method,"), ("latex", "\\toprule")):
+        assert sign in command(study, "--status", "--table", form)[1]
+    tables = tmp_path / "small" / "tables"
+    before = {path.name: path.read_bytes() for path in tables.iterdir()}
+    shutil.rmtree(tables)
+    command(study, "--no-run")
+    assert {path.name: path.read_bytes() for path in tables.iterdir()} == before
     assert len(instant) == 1
 
 
@@ -97,16 +80,6 @@ def test_json_is_one_document(command, study, instant, tmp_path):
     assert document["runs"] == {"finished": 24, "total": 24}
     assert len(document["comparisons"]) == 2
     assert instant
-
-
-def test_only_a_method(command, study, instant):
-    code, _, _ = command(study, "--only", "GRPO")
-    assert code == 0
-    made = [name for name in instant[0].started if not name.endswith(".prepare")]
-    assert all(".grpo." in name for name in made)
-    code, _, err = command(study, "--only", "chess")
-    assert code == 2
-    assert "there is no such world, method or seed" in err
 
 
 def test_a_changed_rule_is_refused_after_report_runs_and_has_its_own_place(command, study, instant):

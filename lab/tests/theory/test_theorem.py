@@ -1,5 +1,3 @@
-"""The theorem's claim against exact values; docs/theory.md has the figures that the code gives."""
-
 from pathlib import Path
 
 import pytest

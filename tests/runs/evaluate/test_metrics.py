@@ -75,13 +75,6 @@ def test_keep_and_explore_average_over_every_possible_second_draw():
     assert got.explore_null == pytest.approx(draws(base[2]))
 
 
-def test_the_base_itself_scores_its_nulls():
-    base = np.random.default_rng(0).random((50, 32)) < 0.1
-    itself = retention(base, base)
-    assert itself.keep == itself.keep_null
-    assert itself.explore == itself.explore_null
-
-
 def test_the_null_is_neither_one_nor_zero_but_what_an_unstable_draw_gives():
     # Success rate p on every problem: each draw of 8 solves with 1 - (1 - p)^8, whatever the last.
     base = np.random.default_rng(1).random((20_000, 16)) < 0.2
@@ -153,12 +146,6 @@ def test_equal_shares_count_as_many_styles_as_there_are(count):
 def test_unequal_shares_count_as_the_exponential_of_their_entropy():
     expected = exp(-(0.9 * log(0.9) + 0.1 * log(0.1)))
     assert effective_styles({"a": 0.9, "b": 0.1, "never": 0.0}) == pytest.approx(expected)
-
-
-def test_splitting_every_style_in_two_doubles_the_number():
-    shares = {"a": 0.7, "b": 0.3}
-    halves = {f"{name}{half}": share / 2 for name, share in shares.items() for half in (1, 2)}
-    assert effective_styles(halves) == pytest.approx(2 * effective_styles(shares))
 
 
 @pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5, "b": -0.5}])

@@ -44,25 +44,11 @@ def test_an_answer_whose_grading_crashed_is_not_a_wrong_one(write):
     assert (list(rewards.problems), rewards.bad_gold) == (["a", "c"], ("b",))
 
 
-def test_a_set_may_be_named_by_a_number(write):
-    path = write(row("a", set=1), row("b", set=2))
-    assert list(read_rewards(path, set_name="2").problems) == ["b"]
-
-
 def test_samples_go_by_their_index_and_greedy_answers_do_not_count(write):
     path = write(
         row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)
     )
     assert read_rewards(path).problems["a"].rewards.tolist() == [0.0, 1.0]
-
-
-def test_parquet_reads_the_same_as_jsonl(tmp_path, write):
-    rows = [row("a", 1.0, text="x"), row("b", 0.0, text="y")]
-    path = tmp_path / "graded.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    one, other = read_rewards(path), read_rewards(write(*rows))
-    assert list(one.problems) == list(other.problems)
-    assert np.array_equal(one.correct_matrix, other.correct_matrix)
 
 
 def test_a_problem_that_cannot_be_graded_is_left_out(write):

@@ -1,5 +1,3 @@
-"""Which device there is, asked of a driver's program and of the system: stand-ins for both."""
-
 import math
 
 import pytest

@@ -1,5 +1,3 @@
-"""What is said of a split that training cannot use."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""What samples came to: counts, and problems that cannot be graded at all."""
-
 from collections import Counter
 
 import pyarrow.parquet as pq

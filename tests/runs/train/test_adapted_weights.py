@@ -1,5 +1,3 @@
-"""Runs whose terms go beyond log-probs of sampled tokens: the whole loop, on the letter task."""
-
 import json
 import math
 

@@ -1,5 +1,3 @@
-"""A small policy learns to ask: the question cannot be answered without a query."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""Evaluation during training: what it measures, and that training does not notice it."""
-
 import dataclasses
 import json
 
@@ -8,14 +6,20 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from dph.errors import CheckpointError, VerifierError
+from dph.errors import CheckpointError, DataError, VerifierError
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file, rows_of_step
 from dph.runs.train import evaluations, loop
-from dph.runs.train.evaluations import Evaluations, InitialPolicy
+from dph.runs.train.evaluations import (
+    AnswerTokens,
+    Evaluations,
+    InitialPolicy,
+    read_initial_answers,
+    write_initial_answers,
+)
 from dph.runs.train.tracking import Trackers, read_metrics, shown_answers
 from loop_parts import Killed, killed_after, letters_recipe, training_forward
 from reproducible_log import reproducible_log
@@ -247,3 +251,40 @@ def test_torch_is_left_in_the_state_it_was_in(start, tmp_path):
     torch.manual_seed(5)
     start(make_recipe(every=0, train={"steps": 1}), tmp_path / "plain")
     assert torch.equal(with_evaluation, torch.get_rng_state())
+
+
+IDS = {"dev": ["a", "b"], "test": ["a"]}
+ANSWERS = {
+    "dev": [[AnswerTokens((1, 2)), AnswerTokens((3,))], [AnswerTokens((4,)), AnswerTokens((5, 6))]],
+    "test": [[AnswerTokens((7,)), AnswerTokens((8,))]],
+}
+
+
+def test_answers_come_back_by_set_and_problem(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    assert read_initial_answers(path, IDS, digest="d") is None
+    write_initial_answers(path, ANSWERS, IDS, digest="d")
+    assert read_initial_answers(path, IDS, digest="d") == ANSWERS
+
+
+def test_trajectories_come_back_with_who_wrote_what(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    acted = {"dev": [[AnswerTokens((1, 2, 3), (True, False, True))]]}
+    write_initial_answers(path, acted, {"dev": ["a"]}, digest="d")
+    assert read_initial_answers(path, {"dev": ["a"]}, digest="d") == acted
+
+
+def test_answers_that_were_drawn_in_another_way_are_none(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    write_initial_answers(path, ANSWERS, IDS, digest="d")
+    assert read_initial_answers(path, IDS, digest="e") is None
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    path.write_bytes(b"x")
+    with pytest.raises(DataError, match="is damaged"):
+        read_initial_answers(path, IDS, digest="d")
+    write_initial_answers(path, {"dev": ANSWERS["dev"]}, IDS, digest="d")
+    with pytest.raises(DataError, match="is damaged"):
+        read_initial_answers(path, IDS, digest="d")

@@ -1,5 +1,3 @@
-"""The loop as a whole, on the letter task."""
-
 import json
 import logging
 import math

@@ -1,5 +1,3 @@
-"""Terms over the vocabulary, chosen tokens and stored answers, in one optimizer step."""
-
 from copy import deepcopy
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""The loop on one page is the algorithm: it ends with the weights of ``train``."""
-
 import importlib.util
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Old log-probs by the setting ``train.old_logprobs``: who computes them, and when."""
-
 import pytest
 
 from dph.loss.objectives import make_objective

@@ -9,7 +9,6 @@ from dph.errors import DataError, PoolError
 from dph.loss.objectives import (
     AlphaDPG,
     BayesianBoundaryGate,
-    GroupAdvantage,
     UniformCorrect,
     boundary_gate,
     make_objective,
@@ -195,12 +194,6 @@ def test_both_log_probs_that_are_compared_come_from_the_forward_where_old_ones_d
     assert rows.gap is not None
 
 
-def test_an_initial_policy_that_nobody_loaded_is_missed_by_name(forward):
-    base = BaseCounts(correct={"p": 3}, samples=8)
-    with pytest.raises(DataError, match="reads 'ref_logprobs' of the samples, which is not given"):
-        rows_of(GROUPS, forward, base=base, **ALPHA_DPG)
-
-
 def test_a_partial_reward_stops_an_advantage_of_right_answers_at_the_first_batch(forward):
     half = group_of(graded(RIGHT, (5, 1), reward=0.5), graded(WRONG, (6, 6, 1)))
     with pytest.raises(DataError, match=r"'maxrl' needs rewards of 0 or 1, got 0\.5"):
@@ -249,17 +242,6 @@ def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
     scored[1] = replace(scored[1], ref_logprobs=None)
     assert not group_samples(TWO, scored, AlphaDPG(), COUNTS).has("ref_logprobs")
     assert group_samples(TWO, scored, UniformCorrect(), None).ref_logprobs is None
-
-
-def test_counts_are_those_of_each_groups_problem():
-    samples = group_samples(TWO[::-1], plain_rows(TWO[::-1]), BayesianBoundaryGate(), COUNTS)
-    assert samples.base_correct.tolist() == [7, 1]
-    assert samples.base_samples == 8
-    assert samples.logprobs is None
-
-
-def test_an_advantage_of_rewards_alone_costs_nothing():
-    assert group_samples(TWO, plain_rows(TWO), GroupAdvantage(), COUNTS) is None
 
 
 def test_counts_that_nobody_has_are_asked_for():

@@ -1,13 +1,11 @@
-"""What is in the buffer after given steps; the whole run against plain formulas is elsewhere."""
-
 import pytest
 
 from dph.engines.engine_objective import engine_objective
 from dph.errors import CheckpointError, SettingsError
-from dph.recipe import METHODS, ObjectiveSettings, resolve_recipe
+from dph.recipe import METHODS, ObjectiveSettings
 from dph.recipe.objective import AnchorSettings
 from dph.records import Outcome
-from dph.runs.train.recent_answers import RecentAnswer, RecentAnswers, correct_answers, newest
+from dph.runs.train.recent_answers import RecentAnswers, correct_answers
 from dph.runs.train.rows import PolicyRow
 from loop_parts import graded, group_of, stored_answer
 
@@ -141,29 +139,11 @@ def test_a_checkpoint_without_its_answers_is_damaged(tmp_path, content):
         RecentAnswers({"replay": anchor(samples="recent:2")}).read(tmp_path, step=1)
 
 
-def test_newest_keeps_the_order():
-    sample = correct_answers(*([x] for x in group_with_rows("p", [Outcome.CORRECT])))[0]
-    answers = [RecentAnswer(step=step, sample=sample) for step in (1, 2, 2, 3)]
-    kept = newest(answers, step=3, steps=2, capacity=2)
-    assert kept == (answers[2], answers[3])
-
-
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(ValueError, match="recent_capacity needs samples = 'recent:STEPS'"):
         anchor(recent_capacity=3)
     with pytest.raises(ValueError, match="choose another divergence"):
         AnchorSettings(divergence="jensen_shannon_definition", weight=1.0, samples="recent:2")
-
-
-def test_dyjr_is_a_jensen_shannon_divergence_to_recent_answers_and_needs_no_pool():
-    minimal = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
-    recipe = resolve_recipe({**minimal, "method": "dyjr"})
-    rehearsal = recipe.objective.anchors["rehearsal"]
-    assert (rehearsal.divergence, rehearsal.recent) == ("jensen_shannon", 4)
-    assert recipe.train.problems == "all"
-    assert recipe.objective.rehearses
-    assert not recipe.needs_pool
-    assert not recipe.objective.needs_reference_model
 
 
 def test_other_engines_refuse_it_by_name():

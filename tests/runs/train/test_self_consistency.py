@@ -1,5 +1,3 @@
-"""Rewards of agreement, redone by hand, and unlabelled groups beside labelled ones."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""One optimizer step: the gradient that arrives, and what it must not depend on."""
-
 import math
 from dataclasses import replace
 
@@ -92,23 +90,6 @@ def test_groups_without_signal_are_skipped_but_still_count_in_the_denominator(mi
     tokens = 3 + 2 + 2 + 4
     weighted = weigh(batch, objective=plain, max_tokens=8)
     assert [w.weight for w in weighted] == pytest.approx([1 / tokens] * 2)
-
-
-def test_a_penalty_on_policy_samples_keeps_groups_without_signal(make_model):
-    model = make_model()
-    row = policy_row(model, (3, 4), (5, 1), 0.0, ref=(-1.0, -2.0))
-    batch = Minibatch(groups=((row,),), stored={})
-    _, report = gradient(model, batch, from_settings(kl_coefficient=0.1))
-    assert report.rows == 1
-    assert report.penalties["kl"] > 0
-
-
-def test_with_nothing_to_learn_from_the_gradient_is_zero(make_model):
-    model = make_model()
-    batch = Minibatch(groups=((policy_row(model, (3, 4), (5, 1), 0.0),),), stored={})
-    found, report = gradient(model, batch, from_settings())
-    assert found.abs().max() == 0
-    assert report.grad_norm == 0
 
 
 def test_eta_zero_is_the_policy_loss_alone(minibatch):

@@ -1,5 +1,3 @@
-"""The files of the real world, its base model, and a study on it with a random model."""
-
 import json
 import re
 from random import Random

@@ -1,5 +1,3 @@
-"""The Spider world: its files, its base model and a study, on an invented Spider."""
-
 import json
 import sqlite3
 from contextlib import closing
