@@ -3,11 +3,13 @@
 import torch
 
 from dph.model.forward.logprobs import score_completions
-from dph.recipe import resolve_recipe
-from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.model.sampler.graded import Rollout
+from dph.recipe import ObjectiveSettings, TrainingSettings, resolve_recipe
+from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.collect import Group
+from dph.runs.train.collect import Group, collect
 from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.rows import Position
 
 FORWARD = {"temperature": 1.0, "pad_id": 0, "token_budget": 99, "dtype": "float32"}
 
@@ -34,6 +36,33 @@ def graded(outcome=Outcome.WRONG, ids=(1,), *, reward=None, reason="", style=Non
 
 def group_of(*answers, prompt=(3, 4), labelled=True):
     return Group(prompt_ids=prompt, completions=answers, labelled=labelled)
+
+
+def rollout_of(problems, groups):
+    """What a sampler gives for problems with the prompt (1,)."""
+    return Rollout(
+        problems=tuple(problems),
+        prompts=((1,),) * len(problems),
+        groups=tuple(groups),
+        sampling_seconds=0.0,
+        grading_seconds=0.0,
+    )
+
+
+def collected(draw, *, names, wanted, samples, step=1, unlabelled=None, **objective):
+    """What a step of ``wanted`` groups is made of."""
+    return collect(
+        [Problem(problem_id=name, prompt="") for name in names],
+        draw,
+        Position(),
+        step=step,
+        seed=0,
+        train=TrainingSettings(
+            problems_per_step=wanted, samples_per_problem=samples, minibatches=1
+        ),
+        objective=ObjectiveSettings(**objective),
+        unlabelled=unlabelled,
+    )
 
 
 def stored_answer(

@@ -38,10 +38,7 @@ def test_a_method_that_left_is_refused_with_the_last_commit_that_reads_it(method
             {"objective.anchors.a.divergence": "distribution_kl"},
             "objective.anchors.a.divergence = 'distribution_kl'",
         ),
-        (
-            {"objective.anchors.a.samples": "store:b"},
-            "objective.anchors.a.samples = 'store:b'",
-        ),
+        ({"objective.anchors.a.samples": "store:b"}, "objective.anchors.a.samples = 'store:b'"),
     ],
 )
 def test_a_setting_that_left_is_refused_by_the_same_message(changes, named):

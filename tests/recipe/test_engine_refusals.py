@@ -90,7 +90,7 @@ REFUSED = {
     "verl": {
         *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
         *("alpha_dpg", "flowrl", "ttrl"),
-    },
+    }
 }
 """The methods that an engine cannot train, as docs/guides/cluster.md says."""
 

@@ -3,12 +3,7 @@ from pathlib import Path
 import pytest
 
 from dph.errors import SettingsError
-from dph.recipe import (
-    changed_settings,
-    load_recipe,
-    recipe_digest,
-    resolve_recipe,
-)
+from dph.recipe import changed_settings, load_recipe, recipe_digest, resolve_recipe
 from dph.recipe.keys import NAMES_ELSEWHERE, known_keys, term_parameters
 from dph.recipe.objective import SHORTHAND, AdvantageSettings
 

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -15,15 +14,6 @@ from dph.runs.plan import open_plan
 from dph.runs.presampling_stage import pin
 from dph.runs.run import stages_of
 from run_stages import ran
-
-
-def test_a_plan_knows_the_places_of_what_is_made(make_recipe, tmp_path):
-    with open_plan(make_recipe(), tmp_path / "run") as plan:
-        assert plan.pool == tmp_path / "run" / "pool"
-        assert plan.initial == tmp_path / "model"
-        elsewhere = replace(plan, directory=RunDirectory(tmp_path / "other"))
-        assert elsewhere.pool == tmp_path / "other" / "pool"
-    assert not (tmp_path / "run").exists()
 
 
 def test_the_key_of_training_follows_the_pools_and_nothing_else_is_hashed_again(
@@ -103,9 +93,7 @@ def test_a_run_on_local_places_is_left_to_training(tmp_path):
 def reads(monkeypatch):
     found, load = [], task.load_problems
     monkeypatch.setattr(
-        task,
-        "load_problems",
-        lambda path, **named: found.append(path.name) or load(path, **named),
+        task, "load_problems", lambda path, **named: found.append(path.name) or load(path, **named)
     )
     return found
 

@@ -11,13 +11,8 @@ from lab.benchmarks.speed.suite import SUITE, selected
 from lab.benchmarks.speed.tables import TABLES, refresh_readme, table
 
 QUICK = Run(quick=True, repeats=1)
-COMMON = {"bench", "case", "shape", "threads", "ours_s", "ours_range", "peer", "peer_s"} | {
-    "peer_range",
-    "ratio",
-    "repeats",
-    "date",
-    "machine",
-}
+COMMON = {"bench", "case", "shape", "threads", "ours_s", "ours_range", "peer", "peer_s"}
+COMMON |= {"peer_range", "ratio", "repeats", "date", "machine"}
 
 
 @pytest.mark.parametrize(("bench", "case"), selected("", without_trl=True))

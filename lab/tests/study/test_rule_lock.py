@@ -7,11 +7,7 @@ from dph.errors import DataError
 from lab.study.outputs import make_report, write_outputs
 from lab.study.planner import Planner
 from lab.study.rows import read_row_files
-from lab.study.rule_lock import (
-    current_lock,
-    locked_choices,
-    start_with_new_rule,
-)
+from lab.study.rule_lock import current_lock, locked_choices, start_with_new_rule
 from lab.study.settings import load_study
 from small_study import RULE, STUDY
 

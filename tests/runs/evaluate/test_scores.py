@@ -75,12 +75,7 @@ SET = {
     "styles",
     "effective_styles",
     "cut_off",
-} | {
-    "keep",
-    "explore",
-    "keep_null",
-    "explore_null",
-}
+} | {"keep", "explore", "keep_null", "explore_null"}
 
 
 @pytest.fixture

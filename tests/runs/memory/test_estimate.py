@@ -158,10 +158,7 @@ def test_an_initial_policy_beside_costs_its_weights_but_with_an_adapter_nothing(
 
 
 def _plain(directory):
-    return {
-        "model": {"path": str(directory)},
-        "data": {"train": "none.jsonl", "verifier": "exact"},
-    }
+    return {"model": {"path": str(directory)}, "data": {"train": "none.jsonl", "verifier": "exact"}}
 
 
 def test_eight_billion_numbers_fit_the_cards_that_they_should():

@@ -1,12 +1,9 @@
 import pytest
 
 from dph.errors import TrainingError
-from dph.model.sampler.graded import Rollout
-from dph.recipe import ObjectiveSettings, TrainingSettings
-from dph.records import Outcome, Problem
-from dph.runs.train.collect import collect, uniform_outcomes
-from dph.runs.train.rows import Position
-from loop_parts import graded, group_of
+from dph.records import Outcome
+from dph.runs.train.collect import uniform_outcomes
+from loop_parts import collected, graded, group_of, rollout_of
 
 RIGHT, WRONG, BAD, CRASHED = (
     graded(outcome, reason="no such table: pet")
@@ -15,28 +12,13 @@ RIGHT, WRONG, BAD, CRASHED = (
 HALF = graded(Outcome.WRONG, reward=0.5)
 
 
-def collected(answers, *, wanted, **objective):
-    """What a step of ``wanted`` groups is made of; ``answers`` are those to each problem's id."""
+def drawn_and_kept(answers, *, wanted, **objective):
+    """Problems of a step's groups; ``answers`` are those to each problem's id."""
 
     def draw(problems, **_):
-        groups = tuple(answers[problem.problem_id] for problem in problems)
-        return Rollout(
-            problems=tuple(problems),
-            prompts=tuple((1,) for _ in problems),
-            groups=groups,
-            sampling_seconds=0.0,
-            grading_seconds=0.0,
-        )
+        return rollout_of(problems, [answers[problem.problem_id] for problem in problems])
 
-    found = collect(
-        [Problem(problem_id=name, prompt="") for name in answers],
-        draw,
-        Position(),
-        step=1,
-        seed=0,
-        train=TrainingSettings(problems_per_step=wanted, samples_per_problem=2, minibatches=1),
-        objective=ObjectiveSettings(**objective),
-    )
+    found = collected(draw, names=answers, wanted=wanted, samples=2, **objective)
     names = {id(group): name for name, group in answers.items()}
     return [
         "".join(sorted({names[id(g.completions)] for g in part}))
@@ -46,21 +28,21 @@ def collected(answers, *, wanted, **objective):
 
 def test_a_group_with_an_ungradable_gold_is_drawn_and_left_out():
     answers = {"a": (RIGHT, WRONG), "b": (RIGHT, BAD), "c": (WRONG, WRONG)}
-    assert collected(answers, wanted=3) == ["abc", "ac"]
+    assert drawn_and_kept(answers, wanted=3) == ["abc", "ac"]
 
 
 def test_dynamic_sampling_counts_no_signal_that_a_crash_or_a_bad_gold_pretends():
     answers = {"a": (RIGHT, WRONG), "b": (RIGHT, BAD), "c": (RIGHT, CRASHED)}
-    assert collected(answers, wanted=3, dynamic_sampling=True, max_refills=2)[1] == "a"
+    assert drawn_and_kept(answers, wanted=3, dynamic_sampling=True, max_refills=2)[1] == "a"
 
 
 def test_where_every_gold_is_ungradable_more_problems_are_drawn():
-    assert collected({"b": (BAD, BAD), "g": (RIGHT, WRONG)}, wanted=1)[1] == "g"
+    assert drawn_and_kept({"b": (BAD, BAD), "g": (RIGHT, WRONG)}, wanted=1)[1] == "g"
 
 
 def test_a_step_in_which_no_gold_can_be_graded_says_why():
     with pytest.raises(TrainingError, match=r"no gold answer of \d+ groups .*no such table: pet"):
-        collected({"a": (BAD, BAD), "b": (BAD, BAD)}, wanted=2)
+        drawn_and_kept({"a": (BAD, BAD), "b": (BAD, BAD)}, wanted=2)
 
 
 @pytest.mark.parametrize("outcome", Outcome)

@@ -12,7 +12,7 @@ from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file, rows_of_step
-from dph.runs.train import evaluations, loop
+from dph.runs.train import loop
 from dph.runs.train.evaluations import (
     AnswerTokens,
     Evaluations,
@@ -197,13 +197,6 @@ def test_of_equal_checkpoints_the_first_is_the_best(start, tmp_path):
     assert len({*scores(tmp_path, "greedy").values()}) == 1
     assert best_of(tmp_path)["step"] == 1
     assert (tmp_path / "checkpoints" / "step_000001").exists()
-
-
-def test_a_measurement_of_which_nothing_can_be_graded_is_no_score(start, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluations, "best_score", lambda _summary, _by: None)
-    trained = start(make_recipe(every=1, train={"steps": 1}, keep_best="mean"), tmp_path)
-    assert trained.step == 1
-    assert not (tmp_path / "checkpoints" / "best.json").exists()
 
 
 def test_another_score_begins_anew_and_forgets_the_best_of_the_old_one(start, tmp_path):

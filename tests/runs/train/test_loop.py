@@ -43,11 +43,6 @@ def make_recipe(method, **train):
     return letters_recipe(method, objective=k, train=train)
 
 
-def changed(recipe, section, **changes):
-    section_of = getattr(recipe, section).model_copy(update=changes)
-    return recipe.model_copy(update={section: section_of})
-
-
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory, make_model, make_draw, make_source, make_reference, rule, problems):
     model, path = make_model(), tmp_path_factory.mktemp("made") / "pool"
@@ -138,13 +133,6 @@ def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(rehearse, tmp_
     for name in ("model.safetensors", "optimizer.safetensors"):
         assert (resumed.checkpoint / name).read_bytes() == (whole.checkpoint / name).read_bytes()
     assert reproducible_log(tmp_path / "killed") == reproducible_log(tmp_path / "whole")
-
-
-def test_more_steps_continue_a_finished_run(start, tmp_path):
-    whole = start(make_recipe("grpo", steps=4), tmp_path / "whole")
-    start(make_recipe("grpo", steps=2), tmp_path / "parts")
-    longer = start(make_recipe("grpo", steps=4), tmp_path / "parts")
-    assert weights(longer.checkpoint) == weights(whole.checkpoint)
 
 
 def test_weights_of_another_checkpoint_than_the_newest_are_refused(start, tmp_path):
@@ -263,18 +251,6 @@ def test_shared_prompts_train_as_separate_ones(rehearse, tmp_path):
     assert shared["tokens_computed"] < shared["tokens_in_rows"] <= separate["tokens_computed"]
     for name in ("policy_loss", "divergence", "grad_norm", "kl_penalty"):
         assert shared[name] == pytest.approx(separate[name], rel=1e-3, abs=1e-6)
-
-
-def test_completions_that_were_cut_off_can_be_left_out(start, tmp_path):
-    start(changed(make_recipe("grpo", steps=1), "objective", overlong_filter=True), tmp_path)
-    (line,) = read_metrics(tmp_path / "metrics.jsonl")
-    assert line["rows_masked"] == round(line["unfinished"] * 16)
-    assert line["rows"] + line["rows_skipped"] == 16
-
-
-def test_bfloat16_trains(start, tmp_path):
-    start(changed(make_recipe("grpo", steps=2), "model", dtype="bfloat16"), tmp_path)
-    assert all(math.isfinite(m["grad_norm"]) for m in read_metrics(tmp_path / "metrics.jsonl"))
 
 
 def test_dynamic_sampling_without_any_signal_is_an_error(start, tmp_path):

@@ -28,12 +28,7 @@ NOBODY = Scorers(old=None, reference=None)
 def rows_of(groups, forward, scorers=NOBODY, *, base=None, **settings):
     settings = ObjectiveSettings(**settings)
     return policy_rows(
-        groups,
-        forward,
-        scorers,
-        objective=make_objective(settings),
-        settings=settings,
-        base=base,
+        groups, forward, scorers, objective=make_objective(settings), settings=settings, base=base
     )
 
 
@@ -218,10 +213,7 @@ def plain_rows(groups):
     ]
 
 
-TWO = [
-    answers_to("a", (-1.0, -0.5), (-2.0,)),
-    answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0)),
-]
+TWO = [answers_to("a", (-1.0, -0.5), (-2.0,)), answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0))]
 COUNTS = BaseCounts(correct={"a": 1, "b": 7, "c": 0}, samples=8)
 
 

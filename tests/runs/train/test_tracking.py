@@ -9,12 +9,7 @@ from dph.errors import DataError, SettingsError
 from dph.recipe import TrackingSettings, resolve_recipe
 from dph.runs.directory import read_metrics
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
-from dph.runs.train.tracking import (
-    MetricsLog,
-    open_trackers,
-    peak_memory,
-    shown_answers,
-)
+from dph.runs.train.tracking import MetricsLog, open_trackers, peak_memory, shown_answers
 
 
 @pytest.fixture

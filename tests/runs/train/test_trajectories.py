@@ -14,11 +14,7 @@ from dph.model.forward.over_vocabulary import next_tokens
 from dph.model.forward.scorer import compared_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
-from dph.runs.presample.tables import (
-    RehearsalSample,
-    rehearsal_sample,
-    rehearsal_table,
-)
+from dph.runs.presample.tables import RehearsalSample, rehearsal_sample, rehearsal_table
 from dph.runs.train.loss_batch import scored_batch
 from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.rows import Minibatch, PolicyRow, WeightedRow, length_of
@@ -140,10 +136,7 @@ def stored_row(reference, turns):
     return stored_answer(ids, ref, prompt=PROMPT, written=written)
 
 
-_OF_TOKENS = {
-    PolicyRow: ("old_logprobs", "ref_logprobs"),
-    RehearsalSample: ("ref_logprobs",),
-}
+_OF_TOKENS = {PolicyRow: ("old_logprobs", "ref_logprobs"), RehearsalSample: ("ref_logprobs",)}
 
 
 def apart(row):

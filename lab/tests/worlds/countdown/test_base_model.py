@@ -9,12 +9,7 @@ from lab.worlds.countdown.base_model import make_corpus
 from lab.worlds.countdown.kind import MAX_TOKENS
 from lab.worlds.countdown.verifier import grade
 from lab.worlds.countdown.world import OTHERS, TRAINED, draw_puzzle, parse_prompt
-from lab.worlds.small_model import (
-    NO_TARGET,
-    new_model,
-    target_logprobs,
-    train_model,
-)
+from lab.worlds.small_model import NO_TARGET, new_model, target_logprobs, train_model
 from lab.worlds.world import UNLABELLED
 
 FEW = ((TRAINED, 8), (OTHERS, 4))

@@ -53,11 +53,6 @@ def test_unlabelled_prompts_are_of_the_two_kinds_that_rl_never_sees_without_answ
     assert signs == ["+"] * 7 + ["-"] * 7
 
 
-def test_near_duplicates_of_tests_are_counted(world):
-    # Sums have one form, that of a test; differences have another.
-    assert manifest(world)["near_duplicates"] == {"train": 20, "across": 7, "neither": 0}
-
-
 def test_the_same_seed_gives_the_same_bytes_and_more_problems_leave_the_tests(world, tmp_path):
     again = KIND.build(tmp_path / "again", seed=3, sizes=SMALL)
     more = KIND.build(tmp_path / "more", seed=3, sizes=RealSizes(train=30, in_domain=6))
@@ -111,13 +106,6 @@ def test_the_base_model_is_linked_and_another_directory_refused(
     monkeypatch.setenv(VARIABLE, str(moved))
     with pytest.raises(ModelError, match="holds a model made from"):
         KIND.train_base_model(world, model, seed=3, steps=1)
-
-
-def test_a_recipe_asks_by_examples_and_ends_an_answer_at_its_line(world):
-    found = KIND.settings(world)
-    assert found["data"]["shots"]["file"] == str(world.problems_path("shots"))
-    assert found["data"]["shots"]["template"] == "{prompt} = {answer}\n"
-    assert found["sampling"]["stop"] == ["\n"]
 
 
 def test_worked_answers_are_right_and_no_difference_is_below_0():

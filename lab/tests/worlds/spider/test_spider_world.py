@@ -119,20 +119,6 @@ def test_no_gold_statement_is_in_two_sets_and_no_database_in_two_groups(world):
         assert problem.answer["database"].split("/")[0] in of_part[problem.answer["part"]]
 
 
-def test_near_duplicates_are_counted_by_gold_statements_without_constants(world):
-    # On every database eight of nine gold statements differ by a number alone.
-    found = problems(world)
-
-    def form(problem):
-        return problem.answer["db_id"], "count" in problem.answer["gold_sql"]
-
-    tests = {form(p) for name in ("in_domain", "cross_domain") for p in found[name]}
-    assert manifest(world)["near_duplicates"]["train"] == sum(
-        form(p) in tests for p in found["train"]
-    )
-    assert manifest(world)["near_duplicates"]["neither"] == 0
-
-
 def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
     again = KIND.build(tmp_path / "again", seed=3, sizes=SMALL)
     other = KIND.build(tmp_path / "other", seed=4, sizes=SMALL)

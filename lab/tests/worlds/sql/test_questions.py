@@ -84,12 +84,7 @@ def test_drawing_avoids_taken_prompts_and_forbidden_terms(world, questions):
     forbidden = {world.databases[0].domain.columns[0].term}
     taken = [question.prompt for question in questions]
     drawn = draw_questions(
-        world.databases,
-        world.annotators,
-        100,
-        Random(1),
-        taken=taken,
-        forbidden_terms=forbidden,
+        world.databases, world.annotators, 100, Random(1), taken=taken, forbidden_terms=forbidden
     )
     prompts = [question.prompt for question in drawn]
     assert len(set(prompts)) == 100

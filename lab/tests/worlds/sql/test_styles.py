@@ -2,12 +2,7 @@ import pytest
 
 from dph.tasks.styles import SQL_STYLES, sql_style
 from lab.worlds.sql.question_sets import gold_sql
-from lab.worlds.sql.questions import (
-    STYLES,
-    WRITERS,
-    read_correctly,
-    write_answer,
-)
+from lab.worlds.sql.questions import STYLES, WRITERS, read_correctly, write_answer
 
 
 def test_the_styles_are_those_that_the_classifier_knows():

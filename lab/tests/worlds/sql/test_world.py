@@ -14,13 +14,7 @@ from lab.tests.worlds.conftest import SMALL
 from lab.worlds import PARTS, UNLABELLED
 from lab.worlds.sql.base_model import draw_pool
 from lab.worlds.sql.kind import SQLWorldSizes
-from lab.worlds.sql.question_sets import (
-    NOTHING,
-    draw_any_questions,
-    draw_questions,
-    gold_sql,
-    is_telling,
-)
+from lab.worlds.sql.question_sets import draw_questions, gold_sql
 from lab.worlds.sql.questions import STYLES, read_correctly, write_answer
 from lab.worlds.sql.world import build_world
 
@@ -171,22 +165,6 @@ def test_unlabelled_rows_hold_a_prompt_and_where_it_belongs_and_nothing_else(wor
         assert row["part"] == ("trained" if row["db_id"] in inside else "others")
         assert (world.databases_directory / row["database"]).is_file()
     assert [row["part"] for row in rows] == ["trained"] * 50 + ["others"] * 50
-
-
-def test_unlabelled_questions_are_asked_whoever_annotates_and_whatever_the_answer(tmp_path):
-    world = build_world(tmp_path, seed=0)
-    taken = [p for name in ("train", "in_domain", "cross_domain") for p in world.prompts(name)]
-    rng = Random("quickstart world 0: unlabelled")
-    sides = (world.in_domain, world.cross_domain)
-    drawn = [draw_any_questions(side, 600, rng, taken=taken) for side in sides]
-    assert [q.prompt for questions in drawn for q in questions] == world.prompts(UNLABELLED)
-    databases = {database.name: database for database in world.databases}
-    asked = [(q, databases[q.domain.name]) for questions in drawn for q in questions]
-    # So it holds what the filters of the other sets would have left out.
-    assert world.held_out_terms <= {term for question, _ in asked for term in question.terms}
-    assert any(database.oracle(gold_sql(q)) in NOTHING for q, database in asked)
-    telling = sum(is_telling(q, database, world.annotators) for q, database in asked)
-    assert 0.3 * len(asked) < telling < 0.95 * len(asked)
 
 
 @pytest.mark.parametrize(
