@@ -102,9 +102,3 @@ def test_a_malformed_name_is_refused_with_its_key():
     wrong = {**TABLE, "data": {"train": "hf://datasets/name"}}
     with pytest.raises(SettingsError, match=r"data\.train: .*got 'hf:/datasets/name'"):
         resolve_recipe(wrong)
-
-
-def test_unlabelled_prompts_lie_in_local_files():
-    table = {**TABLE, "self_consistency": {"file": "hf://datasets/org/name/p.parquet"}}
-    with pytest.raises(SettingsError, match="must be a local path"):
-        resolve_recipe(table)

@@ -12,13 +12,12 @@ from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import SettingsError
 from dph.cli import main
 from dph.errors import CheckpointError, PoolError
-from dph.recipe import resolve_recipe
 from dph.results.inspect import write_inspect_logs
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
-from run_stages import evaluated, presampled, trained
+from run_stages import evaluated, presampled, recipe_of, trained
 
 CLASS = '''
 from environment_classes import Lookup
@@ -72,9 +71,7 @@ def make_recipe(place, tmp_path):
             },
             "evaluate": {"samples": 4, "retention_k": 2},
         }
-        for name, values in sections.items():
-            table[name] = {**table.get(name, {}), **values}
-        return resolve_recipe(table)
+        return recipe_of(table, sections)
 
     return make
 

@@ -70,12 +70,6 @@ def test_rows_of_one_seed_from_two_base_models_are_an_error_that_names_both(fini
         Results(planned_rows(planner.plan(rows), mixed))
 
 
-def test_another_seed_or_world_may_have_another_base_model(finished):
-    planner, _, rows = finished
-    other = {run: moved(row, str(row.seed) * 4) for run, row in rows.items()}
-    assert Results(planned_rows(planner.plan(other), other)).worlds == ("sql",)
-
-
 def test_a_table_of_another_schema_or_a_damaged_one_is_refused(gathered):
     _, places, _ = gathered
     table = pq.read_table(places.parquet)

@@ -75,29 +75,6 @@ def test_keep_and_explore_average_over_every_possible_second_draw():
     assert got.explore_null == pytest.approx(draws(base[2]))
 
 
-def test_the_null_is_neither_one_nor_zero_but_what_an_unstable_draw_gives():
-    # Success rate p on every problem: each draw of 8 solves with 1 - (1 - p)^8, whatever the last.
-    base = np.random.default_rng(1).random((20_000, 16)) < 0.2
-    expected = 1 - 0.8**8
-    itself = retention(base, base)
-    assert itself.keep_null == pytest.approx(expected, abs=0.01)
-    assert itself.explore_null == pytest.approx(expected, abs=0.015)
-
-
-def test_the_average_has_the_expectation_of_one_draw_and_less_noise():
-    rng = np.random.default_rng(2)
-    rates = rng.random(30) ** 3
-    averaged, single = [], []
-    for _ in range(400):
-        base, model = rng.random((30, 32)) < rates[:, None], rng.random((30, 32)) < rates[:, None]
-        solved = base[:, :8].any(axis=1)
-        averaged.append(retention(model, base).keep)
-        single.append(model[:, 8:16].any(axis=1)[solved].mean())
-    error = np.std(np.subtract(averaged, single)) / np.sqrt(400)
-    assert np.mean(averaged) == pytest.approx(np.mean(single), abs=3 * error)
-    assert np.std(averaged) < np.std(single)
-
-
 def test_shared_random_numbers_do_not_pass_for_retention():
     # The same weights and the same seed repeat the base's draw; only later samples count.
     base = np.zeros((4, 16), dtype=bool)

@@ -1,5 +1,3 @@
-import json
-
 import pyarrow.parquet as pq
 import pytest
 
@@ -92,15 +90,6 @@ def test_an_interrupted_run_ends_with_the_identical_pool(pool_of, tmp_path, fini
     assert sum(seen) == 24 * 5
     assert files_of(tmp_path / "killed" / "pool") == files_of(tmp_path / "whole" / "pool")
     assert [p.name for p in (tmp_path / "killed").iterdir()] == ["pool"]
-
-
-def test_parts_of_another_job_are_not_used(pool_of, tmp_path):
-    partial = tmp_path / "pool.partial"
-    partial.mkdir()
-    (partial / "job.json").write_text(json.dumps({"digest": "another"}))
-    (partial / "000000.parquet").write_text("not a table")
-    pool_of(tmp_path / "pool")
-    assert load_pool(tmp_path / "pool").manifest.counts.prompts == 24
 
 
 def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path):

@@ -76,14 +76,8 @@ def test_three_steps_end_with_the_weights_of_train(
     stored = own_right_answers(make_draw(make_model()), problems)
     assert len(stored) >= CONSTANTS["REHEARSED"]
     policy, alone, before = make_model(), make_model(), make_model()
-    train(
-        recipe(),
-        tmp_path,
-        Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy)),
-        problems,
-        {"rehearsal": stored},
-        digest="minimal",
-    )
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+    train(recipe(), tmp_path, actors, problems, {"rehearsal": stored}, digest="minimal")
     rewards = list(example.train(alone, tokenizer, problems, stored, LetterVerifier()))
     assert len(rewards) == CONSTANTS["STEPS"]
     moved = 0.0

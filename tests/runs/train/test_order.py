@@ -32,14 +32,16 @@ def test_no_problem_comes_twice_in_one_call(counts, seed):
         assert len({p.problem_id for p in chosen}) == count
 
 
-def test_an_epoch_shows_every_problem_once():
+def test_an_epoch_shows_every_problem_once_and_leaves_out_a_tail_that_is_too_short():
     position, seen = Position(), []
     for _ in range(5):
         chosen, position = next_problems(PROBLEMS, 2, position, seed=0)
         seen += [p.problem_id for p in chosen]
     assert sorted(seen) == sorted(p.problem_id for p in PROBLEMS)
-    chosen, position = next_problems(PROBLEMS, 2, position, seed=0)
-    assert position == Position(epoch=1, offset=2)
+    assert next_problems(PROBLEMS, 2, position, seed=0)[1] == Position(epoch=1, offset=2)
+    chosen, position = next_problems(PROBLEMS, 4, Position(epoch=0, offset=8), seed=0)
+    assert len(chosen) == 4
+    assert position == Position(epoch=1, offset=4)
 
 
 def test_epochs_and_seeds_have_their_own_shuffles():
@@ -49,12 +51,6 @@ def test_epochs_and_seeds_have_their_own_shuffles():
         for s in range(3)
     }
     assert len(orders) == 9
-
-
-def test_a_tail_too_short_for_the_call_is_left_out():
-    chosen, position = next_problems(PROBLEMS, 4, Position(epoch=0, offset=8), seed=0)
-    assert len(chosen) == 4
-    assert position == Position(epoch=1, offset=4)
 
 
 def test_rehearsal_is_a_function_of_seed_and_step():

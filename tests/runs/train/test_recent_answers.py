@@ -1,8 +1,6 @@
 import pytest
 
-from dph.engines.engine_objective import engine_objective
-from dph.errors import CheckpointError, SettingsError
-from dph.recipe import METHODS, ObjectiveSettings
+from dph.errors import CheckpointError
 from dph.recipe.objective import AnchorSettings
 from dph.records import Outcome
 from dph.runs.train.recent_answers import RecentAnswers, correct_answers
@@ -144,10 +142,3 @@ def test_settings_that_contradict_each_other_are_refused():
         anchor(recent_capacity=3)
     with pytest.raises(ValueError, match="choose another divergence"):
         AnchorSettings(divergence="jensen_shannon_definition", weight=1.0, samples="recent:2")
-
-
-def test_other_engines_refuse_it_by_name():
-    with pytest.raises(SettingsError, match=r"anchors.rehearsal.samples = 'recent:4': only"):
-        engine_objective(None, method="dyjr")
-    off = METHODS["dyjr"]["objective"] | {"anchors": {}}
-    assert engine_objective(off) == ObjectiveSettings.model_validate(off)

@@ -233,12 +233,6 @@ def test_the_gap_is_to_the_log_probs_of_the_rows_that_take_part(minibatch, budge
     assert report.gap.largest == pytest.approx(1.5, abs=1e-5)
 
 
-def test_without_new_samples_there_is_no_gap(minibatch):
-    model, batch = minibatch
-    _, report = gradient(model, replace(batch, groups=()), DPH)
-    assert report.gap is None
-
-
 def takes_no_step(model, batch, message, budget=999):
     """An update that is refused and leaves the weights alone; the rows that the error names."""
     before = [p.detach().clone() for p in model.parameters()]

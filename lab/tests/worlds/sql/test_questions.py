@@ -1,15 +1,22 @@
 from random import Random
 
+import pytest
+
+from dph.tasks.styles import SQL_STYLES, sql_style
 from lab.worlds.sql.domains import DOMAINS
 from lab.worlds.sql.question_sets import draw_questions, gold_sql, is_telling
 from lab.worlds.sql.questions import (
     CONFUSED_OPERATORS,
     KINDS,
     OPERATORS,
+    STYLES,
+    WRITERS,
     Question,
     WhereCondition,
     draw_question,
     read,
+    read_correctly,
+    write_answer,
     write_plain,
 )
 
@@ -90,3 +97,17 @@ def test_drawing_avoids_taken_prompts_and_forbidden_terms(world, questions):
     assert len(set(prompts)) == 100
     assert not set(prompts) & set(taken)
     assert all(forbidden.isdisjoint(question.terms) for question in drawn)
+
+
+def test_the_styles_are_those_that_the_classifier_knows():
+    assert STYLES == SQL_STYLES == ("plain", "cte", "nested", "alias", "steps")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_classifier_recognises_every_answer_with_and_without_its_label(style, questions):
+    for question in questions:
+        reading = read_correctly(question)
+        answer = write_answer(reading, style)
+        assert answer.startswith(f"{style}: ")
+        assert sql_style(answer) == style
+        assert sql_style(WRITERS[style](reading)) == style
