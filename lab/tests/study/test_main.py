@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from dph._processes.jobs import cores
-from dph._processes.jobs import cores as ray_jobs
 from small_study import RULE, STUDY, InstantJobs
 
 RULE_SHA256 = hashlib.sha256(RULE.encode()).hexdigest()
@@ -134,13 +133,3 @@ def test_interrupted_it_goes_on(command, study, monkeypatch, instant):
     assert code == 0
     assert not err.startswith("small: 0 of")
     assert instant
-
-
-def test_on_a_cluster_without_ray_it_says_so(command, study, monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(ray_jobs, "import_module", missing)
-    code, _, err = command(study, "--engine", "ray")
-    assert code == 2
-    assert "needs Ray, which is not installed" in err

@@ -106,20 +106,16 @@ def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path):
         file.write_bytes(intact)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_damaged_manifest_is_refused(tmp_path):
+    for content, message in [
         ("{", "is not a pool"),
         ("{}", "pool format None is unknown"),
         ('{"format": 4}', "pool format 4 is unknown, this version reads 3"),
-        ('{"format": 2}', "pool format 2 is unknown, this version reads 3"),
         ('{"format": 3}', "is damaged: kind"),
-    ],
-)
-def test_a_damaged_manifest_is_refused(tmp_path, content, message):
-    (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(PoolError, match=message):
-        load_pool(tmp_path)
+    ]:
+        (tmp_path / "manifest.json").write_text(content)
+        with pytest.raises(PoolError, match=message):
+            load_pool(tmp_path)
 
 
 def test_a_pool_of_something_else_is_refused(pool_of, tmp_path, make_model, make_source, rule):

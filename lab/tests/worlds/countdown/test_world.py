@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from dph._base.files import read_json, sha256
 from dph.errors import DataError, SettingsError
 from dph.tasks.problems import load_problems
 from lab.tests.worlds.conftest import FEW_PUZZLES as SMALL
@@ -63,17 +62,6 @@ def test_unlabelled_prompts_come_in_two_parts_and_hold_nothing_but_the_prompt(co
         assert len(puzzle.numbers) == (4 if row["part"] == "trained" else 3)
         assert solutions(puzzle).derivations > 0
     assert len(load_problems(countdown.problems_path(UNLABELLED))) == 30
-
-
-def test_the_manifest_says_what_the_world_was_made_from(countdown):
-    manifest = read_json(countdown.directory / "world.json")
-    assert (manifest["task"], manifest["seed"]) == ("countdown", 0)
-    assert manifest["sizes"] == {
-        "train": 40, "in_domain": 20, "cross_domain": 20, "unlabelled": 15,
-    }  # fmt: skip
-    assert manifest["sha256"] == {
-        f"{name}.jsonl": sha256(countdown.problems_path(name)) for name in SETS
-    }
 
 
 def test_a_complete_world_is_kept_and_a_damaged_one_is_made_whole(tmp_path):

@@ -11,6 +11,7 @@ from lab.study.plan import value_of
 from lab.worlds import world_kind
 from lab.worlds.real.kind import RealSizes
 from lab.worlds.real.world import KINDS
+from random_language_model import *  # noqa: F403
 from small_study import run_here
 from smollm2_model import smollm2  # noqa: F401
 

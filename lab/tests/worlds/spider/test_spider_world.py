@@ -10,6 +10,7 @@ from dph.tasks.problems import load_problems
 from lab.worlds import world_kind
 from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
 from lab.worlds.spider.world import groups_of, single_table_problems
+from random_language_model import *  # noqa: F403
 from shared_data import shared_data
 from small_study import run_here
 
