@@ -32,13 +32,15 @@ def test_a_method_that_left_is_refused_with_the_last_commit_that_reads_it(method
         ({"stores.broad.answers": 4}, "[stores.broad]"),
         ({"consolidation.updates": 5}, "[consolidation]"),
         ({"consolidation.rate": 2.0}, "[consolidation]"),
-        ({"self_consistency.reward": "consensus"}, "self_consistency.reward = 'consensus'"),
-        ({"self_consistency.samples": "store:b"}, "self_consistency.samples = 'store:b'"),
-        (
-            {"objective.anchors.a.divergence": "distribution_kl"},
-            "objective.anchors.a.divergence = 'distribution_kl'",
+        *(
+            ({key: value}, f"{key} = {value!r}")
+            for key, value in {
+                "self_consistency.reward": "consensus",
+                "self_consistency.samples": "store:b",
+                "objective.anchors.a.divergence": "distribution_kl",
+                "objective.anchors.a.samples": "store:b",
+            }.items()
         ),
-        ({"objective.anchors.a.samples": "store:b"}, "objective.anchors.a.samples = 'store:b'"),
     ],
 )
 def test_a_setting_that_left_is_refused_by_the_same_message(changes, named):

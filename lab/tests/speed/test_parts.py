@@ -7,7 +7,7 @@ from lab.benchmarks.speed.ours import Ours
 from lab.benchmarks.speed.profile import spent_in_update
 from lab.benchmarks.speed.rows import make_row, merge_rows, read_rows, write_rows
 from lab.benchmarks.speed.runs import Run
-from lab.benchmarks.speed.shapes import LONG, STOPS, TINY, TINY_MODEL, Shape, stop_probability
+from lab.benchmarks.speed.shapes import TINY, TINY_MODEL, Shape, stop_probability
 from lab.benchmarks.speed.timing import Timing, interleaved, relative_error
 from lab.benchmarks.speed.world import World, build_model
 
@@ -92,13 +92,6 @@ def test_a_mean_that_no_stop_probability_gives_is_refused():
     for mean in (1, 64, 100):
         with pytest.raises(ValueError, match="need 1 < mean < 64"):
             stop_probability(mean, 64)
-
-
-def test_stop_tokens_are_so_many_that_their_share_is_the_stop_probability():
-    stops = STOPS.stop_tokens(4096)
-    assert len(stops) / 4096 == pytest.approx(stop_probability(20, 64), abs=1 / 4096)
-    assert stops[0] == 1
-    assert LONG.stop_tokens(4096) == (1,)
 
 
 def test_sides_take_turns_and_every_other_round_goes_backwards():

@@ -25,12 +25,6 @@ def test_every_bench_without_trl_runs_and_gives_whole_rows(bench, case):
         assert row["ratio"] == pytest.approx(row["peer_s"] / row["ours_s"], rel=1e-2)
 
 
-def test_rehearsal_takes_one_stored_row_for_every_eight_policy_rows():
-    rows = measure("overheads", "short", QUICK)
-    stored = {row["method"]: row["stored_rows"] for row in rows}
-    assert stored == {"dph_f": 1, "dph_js": 1, "rkl": 0}
-
-
 def test_a_selection_keeps_the_order_of_the_suite_and_refuses_what_it_does_not_know():
     both = [("full_step", "long"), ("sampling", "early")]
     assert selected("sampling/early,full_step/long") == both

@@ -8,7 +8,6 @@ import pytest
 from dph.results.over_seeds import t_quantile
 from lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
 from lab.study.planner import Planner
-from lab.study.results import GridPlace, mean_of
 from lab.study.rows import Score
 from lab.study.rule_lock import RuleLock, current_lock
 from lab.study.settings import load_study, with_settings
@@ -61,18 +60,15 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
 
 
 def test_every_table_names_the_rule(report):
-    tables = list(all_tables(report))
-    assert {table.name for table in tables} == {
-        "choices",
-        "scores-sql",
-        "differences-sql-GRPO",
-        "differences-sql-base",
-        "comparisons",
-        "power",
-        "tried-sql",
-    }
-    for table in tables:
+    tables = {table.name: table for table in all_tables(report)}
+    names = {"choices", "scores-sql", "comparisons", "power", "tried-sql"}
+    assert tables.keys() == names | {"differences-sql-GRPO", "differences-sql-base"}
+    for table in tables.values():
         assert report.lock.sha256[:12] in table.note
+
+
+def by_label(table):
+    return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
 
 
 def test_a_study_that_names_what_it_shows_has_a_short_table_of_that(report, small, finished):
@@ -111,23 +107,23 @@ def test_what_was_tried_is_the_mean_over_development_seeds_by_hand(report, finis
 
 def test_a_score_is_the_mean_over_report_seeds_with_a_t_interval_by_hand(report, finished):
     table = scores_table(report, "sql")
-    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    found_by = by_label(table)
     found = [100 * v for v in values(finished[2], "grpo", "greedy")]
     half = t_quantile(0.975, 2) * stdev(found) / 3**0.5
-    assert by_label["GRPO"]["in domain: greedy"] == f"{fmean(found):.1f} ± {half:.1f}"
-    assert by_label["GRPO"]["in domain: styles"] == "-"
-    assert by_label["GRPO"]["answers drawn"] == "64"
-    assert by_label["base"]["seeds"] == "3"
+    assert found_by["GRPO"]["in domain: greedy"] == f"{fmean(found):.1f} ± {half:.1f}"
+    assert found_by["GRPO"]["in domain: styles"] == "-"
+    assert found_by["GRPO"]["answers drawn"] == "64"
+    assert found_by["base"]["seeds"] == "3"
     assert table.rows[0][0] == "base"
 
 
 def test_differences_are_paired_by_seed_by_hand(report, finished):
     table = differences_table(report, "sql", "base")
-    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    found_by = by_label(table)
     grpo, base = (values(finished[2], name, "greedy") for name in ("grpo", "base"))
     mean = fmean(100 * (a - b) for a, b in zip(grpo, base, strict=True))
-    assert by_label["GRPO"]["in domain: greedy"].startswith(f"{mean:+.1f} ± ")
-    assert "base" not in by_label
+    assert found_by["GRPO"]["in domain: greedy"].startswith(f"{mean:+.1f} ± ")
+    assert "base" not in found_by
 
 
 def test_power_is_the_spread_over_the_root_of_the_seeds_by_hand(report, finished):
@@ -166,11 +162,8 @@ def test_a_tie_is_reported_wherever_it_decides(write, finished):
     report = make_report(wide, Planner(wide).plan(rows), rows, RuleLock(sha256="0" * 64))
     table = choices_table(report)
     assert table.columns[-1] == "tie"
-    assert {row[1]: row[-1].strip("*") for row in table.rows} == {
-        "GRPO": "tie",
-        "dph_f": "tie",
-        "rkl": "",
-    }
+    ties = {row[1]: row[-1].strip("*") for row in table.rows}
+    assert ties == {"GRPO": "tie", "dph_f": "tie", "rkl": ""}
     note = scores_table(report, "sql").note
     assert "Chosen by the tie-break: GRPO (rate 0.0002 or rate 0.0005), dph_f (strength" in note
     tried = {
@@ -187,26 +180,12 @@ def test_candidates_come_from_weak_to_strong_with_a_run_of_each_development_seed
         assert {row.strength for row in of_place} == {place.strength}
 
 
-def test_the_mean_is_over_the_runs_of_which_a_metric_is_known(report):
-    of_place = report.results.tried("sql", "dph_f")[GridPlace(0.3, 0.0, 2e-4)]
-    values = [
-        s.value for r in of_place for s in r.scores if (s.set, s.metric) == ("in_domain", "greedy")
-    ]
-    assert mean_of(of_place, "greedy", ["in_domain"]) == pytest.approx(sum(values) / 2)
-    assert mean_of(of_place, "styles", ["in_domain"]) is None
-    assert mean_of([], "greedy", ["in_domain"]) is None
-
-
-def with_more(row, *more):
-    return replace(row, scores=(*row.scores, *more))
-
-
 @pytest.fixture
 def report_of(small, finished):
     planner, places, rows = finished
 
     def made(*more):
-        scored = {name: with_more(row, *more) for name, row in rows.items()}
+        scored = {name: replace(row, scores=(*row.scores, *more)) for name, row in rows.items()}
         lock = current_lock(small, places, scored)
         return make_report(small, planner.plan(scored), scored, lock)
 
@@ -222,17 +201,16 @@ def test_kept_and_gained_are_means_over_the_report_seeds(report_of):
     kept, gained = score("in_domain", "keep", 0.9), score("in_domain", "explore", 0.25)
     (table,) = forgetting_tables(report_of(kept, gained))
     assert table.name == "retention-sql"
-    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
-    assert set(by_label) == {"base", "GRPO", "dph_f", "rkl"}
-    assert by_label["GRPO"]["in domain: keep"] == "90.0 ± 0.0"
-    assert by_label["dph_f"]["in domain: explore"] == "25.0 ± 0.0"
-    assert by_label["dph_f"]["cross domain: keep"] == "-"
+    found_by = by_label(table)
+    assert set(found_by) == {"base", "GRPO", "dph_f", "rkl"}
+    assert found_by["GRPO"]["in domain: keep"] == "90.0 ± 0.0"
+    assert found_by["dph_f"]["in domain: explore"] == "25.0 ± 0.0"
+    assert found_by["dph_f"]["cross domain: keep"] == "-"
 
 
 def test_sets_that_the_rule_does_not_choose_by_have_a_table_of_their_own(report_of):
-    (table,) = forgetting_tables(
-        report_of(score("sums", "greedy", 0.5), score("sums", "mean", 0.4))
-    )
+    right, mean = score("sums", "greedy", 0.5), score("sums", "mean", 0.4)
+    (table,) = forgetting_tables(report_of(right, mean))
     assert table.name == "elsewhere-sql"
     assert table.columns == ("method", "sums: greedy", "sums: mean@1", "sums: pass@16")
     assert {row[1:] for row in table.rows} == {("50.0 ± 0.0", "40.0 ± 0.0", "-")}

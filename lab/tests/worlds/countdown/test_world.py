@@ -84,6 +84,7 @@ def test_a_directory_with_another_world_is_refused(countdown, world):
         build_world(world.directory, seed=0, sizes=SMALL)
 
 
+@pytest.mark.slow
 def test_it_runs_from_the_world_to_the_scores(tmp_path):
     sizes = {"train": 8, "in_domain": 3, "cross_domain": 3, "unlabelled": 1}
     _, _, rows = run_here(tmp_path, "countdown", sizes)

@@ -145,6 +145,7 @@ def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch)
     assert not (tmp_path / "world").exists()
 
 
+@pytest.mark.slow
 def test_a_study_fine_tunes_once_and_trains_on_it(tmp_path, language_model):
     pytest.importorskip("trl", reason="needs dph-rl[sft]")
     sizes = {"fine_tuning": 8, "train": 16, "in_domain": 4, "cross_domain": 4, "unlabelled": 4}
