@@ -2,6 +2,7 @@ import fcntl
 
 import pytest
 
+from dph.errors import DataError
 from dph.runs.presample.making import only_maker
 
 
