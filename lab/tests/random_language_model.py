@@ -7,6 +7,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from lab.smollm2 import DIGESTS, VARIABLE
 
+__all__ = ["language_model", "language_model_is_found"]
+
 
 def byte_tokenizer():
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())

@@ -1,5 +1,3 @@
-"""Benchmarks, examples and the site's hooks ask the packages for names that they have."""
-
 import ast
 import importlib
 from pathlib import Path

@@ -100,13 +100,6 @@ def test_a_measurement_that_fails_says_why_and_leaves_the_others_alone():
     assert row["second_s"] >= 0
 
 
-def test_nothing_is_measured_once_the_time_is_over():
-    check = Check(device="cpu", seconds=0)
-    row = check.row("gpu", "a case")
-    assert check.measure(row, "late", pytest.fail) is None
-    assert problems([row])[0].startswith("a case: late: not measured: 0 s are needed")
-
-
 def test_useful_operations_count_the_tokens_of_a_family_once():
     place = SQL.made_tiny()
     groups = size_of(minibatch_of(given_groups(place), 128)).groups

@@ -1,5 +1,3 @@
-"""The archive that the package brings, and a folder that it was unpacked into."""
-
 import json
 from hashlib import sha256
 

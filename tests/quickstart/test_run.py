@@ -1,5 +1,3 @@
-"""The quickstart as a whole, as small as it gets, killed and continued."""
-
 import json
 
 import pytest
@@ -51,12 +49,7 @@ def without_times(summary):
 @pytest.mark.slow
 def test_killed_in_each_stage_it_ends_as_one_that_ran_side_by_side(fork_program, tmp_path):
     whole = quickstart(
-        tmp_path / "whole",
-        methods=["grpo", "dph_f"],
-        seed=7,
-        tiny=True,
-        jobs=2,
-        progress=Silent(),
+        tmp_path / "whole", methods=["grpo", "dph_f"], seed=7, tiny=True, jobs=2, progress=Silent()
     )
     killed = tmp_path / "killed"
     for stage, amount in KILLS:

@@ -1,5 +1,3 @@
-"""Sentences from given numbers of right answers."""
-
 import numpy as np
 import pytest
 
@@ -28,22 +26,14 @@ def told(**solved):
     return first_sentence(solved_changes(made), tries=SAMPLES)
 
 
-def test_a_loss_and_a_tie_are_told_with_their_numbers():
-    sentence = told(base=150, grpo=120, dph_f=150)
-    assert sentence == (
+def test_losses_ties_and_gains_are_told_with_their_numbers_and_chance_is_not_called_a_loss():
+    assert told(base=150, grpo=120, dph_f=150) == (
         "Of the problems that the base model solves within 4 tries, GRPO lost 30 of 150 in domain; "
         "DPH-F kept them (+0 in domain: no loss beyond chance)."
     )
-
-
-def test_a_gain_is_not_told_as_a_loss():
-    sentence = told(base=100, dph_f=140)
-    assert sentence.endswith("DPH-F kept them (+40 in domain: no loss beyond chance).")
-
-
-def test_a_loss_within_chance_is_not_called_one():
-    sentence = told(base=100, grpo=99)
-    assert sentence.endswith("GRPO kept them (-1 in domain: no loss beyond chance).")
+    kept = "kept them ({} in domain: no loss beyond chance)."
+    assert told(base=100, dph_f=140).endswith("DPH-F " + kept.format("+40"))
+    assert told(base=100, grpo=99).endswith("GRPO " + kept.format("-1"))
 
 
 def test_several_sets_are_told_apart():

@@ -1,5 +1,3 @@
-"""Every setting of a recipe has a row for every other engine, and what it cannot have is named."""
-
 import pytest
 
 from dph.errors import SettingsError
@@ -92,7 +90,7 @@ REFUSED = {
     "verl": {
         *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
         *("alpha_dpg", "flowrl", "ttrl"),
-    },
+    }
 }
 """The methods that an engine cannot train, as docs/guides/cluster.md says."""
 

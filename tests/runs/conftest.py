@@ -1,8 +1,8 @@
 import pytest
 
-from dph.recipe import resolve_recipe
 from dph.tasks.problems import save_problems
 from letter_task import *  # noqa: F403
+from run_stages import recipe_of
 
 
 @pytest.fixture
@@ -34,8 +34,6 @@ def make_recipe(tmp_path, make_model, tokenizer, problems):
             },
             "evaluate": {"samples": 4, "retention_k": 2},
         }
-        for name, values in sections.items():
-            table[name] = {**table.get(name, {}), **values}
-        return resolve_recipe(table)
+        return recipe_of(table, sections)
 
     return make

@@ -1,29 +1,23 @@
-"""Whole runs that train an adapter, on the letter task."""
-
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from dph.errors import ModelError, SettingsError
+from dph.errors import SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
-from dph.runs.directory import latest_checkpoint
-from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.plan import open_plan
-from dph.runs.presampling_stage import presample_stage
-from dph.runs.progress import Silent
-from dph.runs.training_stage import train_stage
 from dph.runs.written_models import export, interpolated
+from loop_parts import FORWARD
+from run_stages import evaluated, presampled, trained
 
 ADAPTER = {"adapter": {"kind": "lora", "rank": 4, "alpha": 8.0}}
-KINDS = ("lora", "dora")
+KINDS = ("lora", pytest.param("dora", marks=pytest.mark.slow))
 
 
 ROWS = [[3, 4, 5]] * 3, [[4, 5, 1], [3, 1], [5, 4, 3]]
-SCORING = {"temperature": 1.0, "pad_id": 0, "token_budget": 64, "dtype": "float32"}
 
 
 def largest_gap(ours, theirs):
@@ -37,10 +31,9 @@ def with_adapter(kind):
 
 def train(recipe, run):
     """Train, on a pool of the run's own where the method needs one."""
-    with open_plan(recipe, run) as plan:
-        if recipe.reads_pool():
-            presample_stage(plan, Silent())
-        return train_stage(plan, Silent())
+    if recipe.reads_pool():
+        presampled(recipe, run)
+    return trained(recipe, run)
 
 
 def files(directory):
@@ -72,7 +65,9 @@ def test_a_checkpoint_holds_the_adapter_and_no_weights_of_the_model(make_recipe,
     assert str(tmp_path).encode() not in b"".join(found.values())
 
 
-@pytest.mark.parametrize("method", ["rkl", "dph_js_definition"])
+@pytest.mark.parametrize(
+    "method", ["rkl", pytest.param("dph_js_definition", marks=pytest.mark.slow)]
+)
 def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
     make_recipe, tmp_path, monkeypatch, method
 ):
@@ -83,11 +78,10 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
         return load_model(path, **options)
 
     recipe = make_recipe(method, model=ADAPTER, evaluate={"every": 1})
-    with open_plan(recipe, tmp_path / "run") as plan:
-        if recipe.reads_pool():
-            presample_stage(plan, Silent())
-        monkeypatch.setattr("dph.model.policies.load_model", counted)
-        train_stage(plan, Silent())
+    if recipe.reads_pool():
+        presampled(recipe, tmp_path / "run")
+    monkeypatch.setattr("dph.model.policies.load_model", counted)
+    trained(recipe, tmp_path / "run")
     assert len(loaded) == 1
     drift = pq.read_table(tmp_path / "run" / "progress.parquet").column("reverse_kl").to_pylist()
     assert drift
@@ -95,8 +89,7 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
 
 def test_the_initial_policy_of_an_adapter_is_that_of_a_run_without_one(make_recipe, tmp_path):
     """The pool that a run without one made is taken, whose model is told by its weights."""
-    with open_plan(make_recipe(), tmp_path / "plain") as plan:
-        presample_stage(plan, Silent())
+    presampled(make_recipe(), tmp_path / "plain")
     recipe = make_recipe(model=ADAPTER, presample={"pool": str(tmp_path / "plain" / "pool")})
     assert train(recipe, tmp_path / "adapted").step == 2
     assert not (tmp_path / "adapted" / "pool").exists()
@@ -104,23 +97,22 @@ def test_the_initial_policy_of_an_adapter_is_that_of_a_run_without_one(make_reci
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_exported_model_answers_as_the_run_does(make_recipe, tmp_path, kind):
-    recipe = make_recipe(model=with_adapter(kind), train={"learning_rate": 0.05})
+    recipe = make_recipe("grpo", model=with_adapter(kind), train={"learning_rate": 0.05})
     run = tmp_path / "run"
-    trained = train(recipe, run)
+    checkpoint = train(recipe, run).checkpoint
+    out = export(run, tmp_path / "exported")
+    assert not (out / "adapter_config.json").exists()
+    assert not (out / "optimizer.safetensors").exists()
+    evaluated(recipe, run, model=checkpoint)
+    evaluated(recipe, tmp_path / "plain", model=out)
     with open_plan(recipe, run) as plan:
-        out = export(run, tmp_path / "exported")
-        evaluate_stage(plan, run, Silent(), model=trained.checkpoint)
-        evaluate_stage(plan, tmp_path / "plain", Silent(), model=out)
-        adapted = load_policy(trained.checkpoint, recipe.model, initial=plan.initial)
-        assert not (out / "adapter_config.json").exists()
-        assert not (out / "optimizer.safetensors").exists()
+        adapted = load_policy(checkpoint, recipe.model, initial=plan.initial)
     tables = [pq.read_table(place / "samples.parquet") for place in (run, tmp_path / "plain")]
     greedy = [[r["text"] for r in t.to_pylist() if r["sample_index"] < 0] for t in tables]
     assert greedy[0] == greedy[1]
     assert greedy[0]
-    base = score_completions(load_model(plan.initial, device="cpu"), *ROWS, **SCORING)
-    plain = load_model(out, device="cpu")
-    ours, theirs = (score_completions(m, *ROWS, **SCORING) for m in (adapted, plain))
+    base, plain = (load_model(path, device="cpu") for path in (tmp_path / "model", out))
+    base, ours, theirs = (score_completions(m, *ROWS, **FORWARD) for m in (base, adapted, plain))
     assert largest_gap(ours, theirs) <= 1e-4
     assert largest_gap(ours, base) > 1e-2  # it has learnt something
 
@@ -151,29 +143,6 @@ def test_the_model_half_way_is_made_of_merged_weights(make_recipe, tmp_path):
     half = load_model(interpolated(run, 0.5), device="cpu").state_dict()
     for name, tensor in half.items():
         assert torch.allclose(tensor, (base[name] + final[name]) / 2, atol=1e-6)
-
-
-def test_weights_that_changed_under_an_adapter_are_refused(make_recipe, make_model, tmp_path):
-    run = tmp_path / "run"
-    train(make_recipe("grpo", model=ADAPTER), run)
-    make_model(seed=5).save_pretrained(tmp_path / "model")
-    with pytest.raises(ModelError, match="trained on different weights"):
-        export(run, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    assert latest_checkpoint(run / "checkpoints") is not None
-
-
-def test_the_adapter_and_the_weights_are_in_the_digest_only_where_they_are_set(
-    make_recipe, tmp_path
-):
-    def digest(**model):
-        with open_plan(make_recipe(model=model), tmp_path / "run") as plan:
-            return plan.training_key()
-
-    plain, rounded = digest(), digest(dtype="bfloat16")
-    assert digest(weights="float32") == plain
-    narrow = digest(dtype="bfloat16", weights="bfloat16")
-    assert len({plain, rounded, narrow, digest(**ADAPTER)}) == 4
 
 
 def test_without_peft_the_run_says_how_to_install_it(make_recipe, tmp_path, monkeypatch):

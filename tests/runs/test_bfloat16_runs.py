@@ -1,5 +1,3 @@
-"""Whole runs whose weights are narrow in memory: pool, training, evaluation and what is saved."""
-
 import shutil
 
 import pyarrow.parquet as pq
@@ -42,7 +40,9 @@ def weights_of(directory, kind):
     return load_file(latest_checkpoint(directory / "checkpoints") / name)
 
 
-@pytest.mark.parametrize("kind", ["adapter", "nf4", "whole"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(k, marks=pytest.mark.slow) for k in ("adapter", "nf4")), "whole"]
+)
 def test_a_run_goes_from_its_pool_to_an_evaluation_and_goes_on_to_the_bit(
     make_recipe, tmp_path, kind
 ):

@@ -1,5 +1,3 @@
-"""Evaluation during training and what is kept to be read, through the stages of a run."""
-
 import json
 
 import pyarrow.parquet as pq
@@ -11,13 +9,10 @@ from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluate.samples_file import read_token_details
 from dph.runs.evaluate.scores import read_kept_problems
-from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.finished_models import ends_of
-from dph.runs.plan import open_plan
-from dph.runs.progress import Silent
-from dph.runs.run import run_stages
 from dph.runs.train.tracking import read_metrics
-from dph.runs.training_stage import some_problems, train_stage
+from dph.runs.training_stage import some_problems
+from run_stages import evaluated, ran, trained
 
 DURING = {"every": 1, "during": {"samples": 2, "problems": 4}, "keep_best": "dev/greedy"}
 
@@ -29,12 +24,7 @@ def test_a_run_with_everything_on_has_the_weights_and_the_digest_of_one_with_not
     full = make_recipe(
         "grpo", train={"keep_samples": "all"}, evaluate={**DURING, "token_details": 1}
     )
-    with open_plan(plain, tmp_path / "plain") as plan:
-        first = run_stages(plan, Silent())
-        digest = plan.training_key()
-    with open_plan(full, tmp_path / "full") as plan:
-        second = run_stages(plan, Silent())
-        assert plan.training_key() == digest
+    first, second = ran(plain, tmp_path / "plain"), ran(full, tmp_path / "full")
     for name in ("model.safetensors", "optimizer.safetensors", "trainer.json"):
         assert (first.trained.checkpoint / name).read_bytes() == (
             second.trained.checkpoint / name
@@ -84,83 +74,68 @@ def scores_by_step(run):
 def test_with_result_best_the_best_checkpoint_is_measured_at_the_end(best_recipe, tmp_path):
     # No weight moves, so that all steps score alike and the first of them is the best.
     recipe, run = best_recipe(train={"steps": 3, "learning_rate": 1e-12}), tmp_path / "run"
-    with open_plan(recipe, run) as plan:
-        found = run_stages(plan, Silent())
-        assert len(set(scores_by_step(run).values())) == 1
-        assert found.trained.checkpoint == run / "checkpoints" / "step_000001"
-        assert found.trained.step == 3
-        document = json.loads((run / "evaluation.json").read_text())
-        assert document["model"] == str(found.trained.checkpoint)
-        assert RunDirectory(run).result(recipe.evaluate) == found.trained.checkpoint
-        assert ends_of(run).final == found.trained.checkpoint
-        # The same numbers as of an evaluation of that model alone: measured anew, not as it ran.
-        alone = evaluate_stage(
-            plan, tmp_path / "alone", Silent(), model=found.trained.checkpoint, base=run / "base"
-        )
-        assert alone["sets"] == document["sets"]
-        assert run_stages(plan, Silent()).trained == found.trained  # and kept so
-    newest = make_newest(recipe)
-    with open_plan(newest, run) as plan:
-        assert train_stage(plan, Silent()).checkpoint == run / "checkpoints" / "step_000003"
+    found = ran(recipe, run)
+    best = found.trained.checkpoint
+    assert len(set(scores_by_step(run).values())) == 1
+    assert best == run / "checkpoints" / "step_000001"
+    assert found.trained.step == 3
+    document = json.loads((run / "evaluation.json").read_text())
+    assert document["model"] == str(best)
+    assert RunDirectory(run).result(recipe.evaluate) == best
+    assert ends_of(run).final == best
+    # The same numbers as of an evaluation of that model alone: measured anew, not as it ran.
+    alone = evaluated(recipe, tmp_path / "alone", model=best, base=run / "base")
+    assert alone["sets"] == document["sets"]
+    assert ran(recipe, run).trained == found.trained  # and kept so
+    newest = recipe.evaluate.model_copy(update={"result": "newest"})
+    newest = trained(recipe.model_copy(update={"evaluate": newest}), run)
+    assert newest.checkpoint == run / "checkpoints" / "step_000003"
 
 
-def make_newest(recipe):
-    return recipe.model_copy(
-        update={"evaluate": recipe.evaluate.model_copy(update={"result": "newest"})}
-    )
-
-
+@pytest.mark.slow
 def test_a_run_that_goes_on_ends_with_the_best_of_all_its_steps(best_recipe, tmp_path):
-    with open_plan(
-        best_recipe(train={"steps": 4, "learning_rate": 0.3}), tmp_path / "whole"
-    ) as plan:
-        expected = train_stage(plan, Silent()).checkpoint
+    def end(steps, name):
+        recipe = best_recipe(train={"steps": steps, "learning_rate": 0.3})
+        return trained(recipe, tmp_path / name).checkpoint
+
+    expected = end(4, "whole")
     scores = scores_by_step(tmp_path / "whole")
     best = max(scores, key=lambda step: (scores[step], -step))
     assert expected.name == f"step_{best:06d}"
-    for steps in (1, 4):
-        with open_plan(
-            best_recipe(train={"steps": steps, "learning_rate": 0.3}), tmp_path / "parts"
-        ) as plan:
-            trained = train_stage(plan, Silent())
-    assert trained.checkpoint.name == expected.name
+    end(1, "parts")
+    found = end(4, "parts")
+    assert found.name == expected.name
     weights = "model.safetensors"
-    assert (trained.checkpoint / weights).read_bytes() == (expected / weights).read_bytes()
+    assert (found / weights).read_bytes() == (expected / weights).read_bytes()
 
 
 def test_a_result_that_was_never_scored_is_no_other_checkpoint(best_recipe, tmp_path):
     recipe = best_recipe()
-    with open_plan(recipe, tmp_path / "run") as plan:
-        train_stage(plan, Silent())
-        (tmp_path / "run" / "checkpoints" / "best.json").unlink()
-        with pytest.raises(CheckpointError, match=r"no checkpoint in .* was measured by"):
-            train_stage(plan, Silent())
+    trained(recipe, tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / "best.json").unlink()
+    with pytest.raises(CheckpointError, match=r"no checkpoint in .* was measured by"):
+        trained(recipe, tmp_path / "run")
 
 
 def test_a_finished_run_is_measured_at_its_end_when_that_is_asked_for_later(make_recipe, tmp_path):
-    with open_plan(make_recipe("grpo"), tmp_path / "run") as plan:
-        train_stage(plan, Silent())
-    with open_plan(make_recipe("grpo", evaluate=DURING), tmp_path / "run") as plan:
-        again = train_stage(plan, Silent())
-        before = (tmp_path / "run" / "progress.parquet").stat().st_mtime_ns
-        train_stage(plan, Silent())
-    assert again.step == 2
-    assert measured_steps(read_progress_file(tmp_path / "run" / "progress.parquet")) == [0, 2]
-    assert (tmp_path / "run" / "progress.parquet").stat().st_mtime_ns == before
+    run, recipe = tmp_path / "run", make_recipe("grpo", evaluate=DURING)
+    trained(make_recipe("grpo"), run)
+    assert trained(recipe, run).step == 2
+    before = (run / "progress.parquet").stat().st_mtime_ns
+    trained(recipe, run)
+    assert measured_steps(read_progress_file(run / "progress.parquet")) == [0, 2]
+    assert (run / "progress.parquet").stat().st_mtime_ns == before
 
 
 def test_details_are_added_to_a_finished_evaluation_without_drawing_it_again(make_recipe, tmp_path):
-    model = tmp_path / "model"
-    with open_plan(make_recipe("grpo"), tmp_path / "run") as plan:
-        evaluate_stage(plan, tmp_path / "run", Silent(), model=model)
-    (tmp_path / "run" / "problems.parquet").unlink()
-    samples = tmp_path / "run" / "samples.parquet"
-    before = samples.stat().st_mtime_ns
-    with open_plan(make_recipe("grpo", evaluate={"token_details": 4}), tmp_path / "run") as plan:
-        evaluate_stage(plan, tmp_path / "run", Silent(), model=model)
-    assert samples.stat().st_mtime_ns == before
-    assert len(read_kept_problems(tmp_path / "run" / "problems.parquet")) == 6
-    assert read_token_details(tmp_path / "run" / "tokens.parquet").num_rows == 6 * 5
+    run = tmp_path / "run"
+    evaluated(make_recipe("grpo"), run)
+    (run / "problems.parquet").unlink()
+    before = (run / "samples.parquet").stat().st_mtime_ns
+    evaluated(make_recipe("grpo", evaluate={"token_details": 4}), run)
+    assert (run / "samples.parquet").stat().st_mtime_ns == before
+    assert len(read_kept_problems(run / "problems.parquet")) == 6
+    assert read_token_details(run / "tokens.parquet").num_rows == 6 * 5
 
 
 @pytest.mark.parametrize("count", [1, 5, 10, 11])

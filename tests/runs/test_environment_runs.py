@@ -1,5 +1,3 @@
-"""Runs whose recipe has an ``[environment]``: pools, training, evaluations and resumption."""
-
 import hashlib
 import json
 import zipfile
@@ -14,17 +12,12 @@ from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import SettingsError
 from dph.cli import main
 from dph.errors import CheckpointError, PoolError
-from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.inspect import write_inspect_logs
-from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
-from dph.runs.presampling_stage import presample_stage
-from dph.runs.progress import Silent
-from dph.runs.training_stage import train_stage
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
+from run_stages import evaluated, presampled, recipe_of, trained
 
 CLASS = '''
 from environment_classes import Lookup
@@ -78,9 +71,7 @@ def make_recipe(place, tmp_path):
             },
             "evaluate": {"samples": 4, "retention_k": 2},
         }
-        for name, values in sections.items():
-            table[name] = {**table.get(name, {}), **values}
-        return resolve_recipe(table)
+        return recipe_of(table, sections)
 
     return make
 
@@ -114,8 +105,7 @@ def test_a_run_that_stops_goes_on_to_the_bit(tmp_path, make_recipe, method):
     during = {"every": 2, "during": {"samples": 2, "k": [1]}}
 
     def recipe(steps):
-        train = make_recipe().train.model_dump() | {"steps": steps, "checkpoint_every": 1}
-        return make_recipe(method, train=train, evaluate=during)
+        return make_recipe(method, train={"steps": steps, "checkpoint_every": 1}, evaluate=during)
 
     dph.run(recipe(3), tmp_path / "whole")
     for steps in (1, 3):
@@ -131,24 +121,17 @@ def forbid_episodes(monkeypatch):
     monkeypatch.setattr(Environment, "begin", begin)
 
 
-@pytest.mark.parametrize("method", ["dph_f", "dph_js"])
+@pytest.mark.parametrize("method", ["dph_f", pytest.param("dph_js", marks=pytest.mark.slow)])
 def test_rehearsal_runs_no_tool(tmp_path, make_recipe, monkeypatch, method):
-    recipe = make_recipe(method)
-    place = {"pool": str(tmp_path / "pool"), **recipe.presample.model_dump(include={"samples"})}
-    alone = recipe.train.model_dump() | {"problems_per_step": 0}
-    recipe = make_recipe(method, presample={**place, "threshold": 1}, train=alone)
-    with open_plan(recipe, tmp_path / "run") as plan:
-        presample_stage(plan, Silent())
-        forbid_episodes(monkeypatch)
-        done = train_stage(plan, Silent())
-    assert done.step == 2
+    recipe = make_recipe(method, train={"problems_per_step": 0})
+    presampled(recipe, tmp_path / "run")
+    forbid_episodes(monkeypatch)
+    assert trained(recipe, tmp_path / "run").step == 2
 
 
 def test_a_finished_pool_is_split_again_without_drawing(tmp_path, make_recipe, monkeypatch):
     def pool(threshold):
-        recipe = make_recipe(presample={"threshold": threshold})
-        with open_plan(recipe, tmp_path / "run") as plan:
-            presample_stage(plan, Silent())
+        presampled(make_recipe(presample={"threshold": threshold}), tmp_path / "run")
         return load_pool(tmp_path / "run" / "pool")
 
     first = pool(1)
@@ -158,28 +141,19 @@ def test_a_finished_pool_is_split_again_without_drawing(tmp_path, make_recipe, m
 
 
 def test_a_class_that_changed_is_told_as_an_environment(tmp_path, make_recipe):
-    recipe = make_recipe()
-    dph.run(recipe, tmp_path / "run")
+    trained(make_recipe("grpo"), tmp_path / "run")
     (tmp_path / "look.py").write_text(CLASS + "\n# another rule\n")
-    more = make_recipe(train=recipe.train.model_dump() | {"steps": 3})
-    with pytest.raises((CheckpointError, PoolError), match=r"the environment file .*look\.py"):
-        dph.run(more, tmp_path / "run")
-    with open_plan(more, tmp_path / "run", accept_verifier=True) as plan:
-        assert train_stage(plan, Silent()).step == 3
+    more = make_recipe("grpo", train={"steps": 3})
+    with pytest.raises(CheckpointError, match=r"the environment file .*look\.py"):
+        trained(more, tmp_path / "run")
+    assert trained(more, tmp_path / "run", accept_verifier=True).step == 3
 
 
 def test_limits_are_part_of_what_a_pool_is_made_from(tmp_path, make_recipe):
     pool = {"pool": str(tmp_path / "pool")}
-    dph.run(make_recipe(presample=pool), tmp_path / "a")
-    fewer = make_recipe().environment.model_dump() | {"turns": 3}
+    presampled(make_recipe(presample=pool), tmp_path / "a")
     with pytest.raises(PoolError, match=r"verifier environment\.turns was 4, this run has 3"):
-        dph.run(make_recipe(presample=pool, environment=fewer), tmp_path / "b")
-
-
-def test_the_recipe_of_a_run_reads_back(tmp_path, make_recipe):
-    recipe = make_recipe()
-    save_recipe(recipe, tmp_path / "recipe.toml")
-    assert load_recipe(tmp_path / "recipe.toml") == recipe
+        presampled(make_recipe(presample=pool, environment={"turns": 3}), tmp_path / "b")
 
 
 @pytest.mark.parametrize(
@@ -194,13 +168,8 @@ def test_the_recipe_of_a_run_reads_back(tmp_path, make_recipe):
     ],
 )
 def test_parts_that_do_not_know_trajectories_refuse_the_section(make_recipe, more, message):
-    def merged(name, values):
-        base = make_recipe().model_dump(mode="json", exclude_none=True)[name]
-        return {**base, **values}
-
-    sections = {name: merged(name, values) for name, values in more.items()}
     with pytest.raises(SettingsError, match=message):
-        make_recipe("grpo", **sections)
+        make_recipe("grpo", **more)
 
 
 def test_a_check_begins_a_trajectory_of_each_file(tmp_path, make_recipe):
@@ -209,19 +178,14 @@ def test_a_check_begins_a_trajectory_of_each_file(tmp_path, make_recipe):
     errors = preflight(make_recipe()).errors
     assert len(errors) == 2
     assert all("ZeroDivisionError" in error for error in errors)
-    broken = make_recipe().environment.model_dump() | {"path": "look:Nobody"}
-    [error] = preflight(make_recipe(environment=broken)).errors
+    [error] = preflight(make_recipe(environment={"path": "look:Nobody"})).errors
     assert error.startswith("environment.path = 'look:Nobody': ")
 
 
 def test_a_class_with_a_reward_and_a_verifier_are_one_too_many(tmp_path, make_recipe):
     (tmp_path / "look.py").write_text(CLASS + "    def get_reward(self):\n        return 1.0\n")
-    named = make_recipe().data.model_dump(mode="json", exclude_none=True) | {"verifier": "math"}
-    with (
-        pytest.raises(SettingsError, match=r"data\.verifier = 'math'.*'get_reward'"),
-        open_plan(make_recipe(data=named), tmp_path / "run"),
-    ):
-        pass
+    with pytest.raises(SettingsError, match=r"data\.verifier = 'math'.*'get_reward'"):
+        trained(make_recipe(data={"verifier": "math"}), tmp_path / "run")
 
 
 HOSTILE = (
@@ -238,12 +202,11 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, capsys):
     (tmp_path / "look.py").write_text(HOSTILE)
-    more = make_recipe().train.model_dump() | {"steps": 1}
     details = {"samples": 16, "retention_k": 2, "token_details": 16}
-    recipe = make_recipe("grpo", train=more, evaluate=details)
-    dph.run(recipe, tmp_path / "run")
+    dph.run(make_recipe("grpo", train={"steps": 1}, evaluate=details), tmp_path / "run")
     rows = pq.read_table(tmp_path / "run" / "samples.parquet").to_pylist()
     asked = [read_turns(row["text"]) for row in rows if row["style"] == "look"]
     assert asked
@@ -282,22 +245,14 @@ def test_turns_are_shown_and_no_result_is_interpreted(tmp_path, make_recipe, cap
 
 
 def test_what_bounds_a_trajectory_is_part_of_what_was_made_with_it(tmp_path, make_recipe):
-    run = tmp_path / "run"
-    dph.run(make_recipe("grpo"), run)
-    longer = make_recipe("grpo", environment={"tokens": 5 * TURN})
-    digests = []
-    for recipe in (make_recipe("grpo"), longer):
-        with open_plan(recipe, run) as plan:
-            evaluate_stage(plan, tmp_path / "evaluated", Silent(), model=plan.initial)
-        kept = pq.read_schema(tmp_path / "evaluated" / "samples.parquet").metadata
-        digests.append(kept[b"dph.digest"])
-    assert digests[0] != digests[1]
-    with open_plan(longer, run) as plan, pytest.raises(CheckpointError, match="settings"):
-        train_stage(replace(plan, recipe=with_steps(longer, 3)), Silent())
-
-
-def with_steps(recipe, steps):
-    return recipe.model_copy(update={"train": recipe.train.model_copy(update={"steps": steps})})
+    wide, made = {"tokens": 5 * TURN}, set()
+    trained(make_recipe("grpo"), tmp_path / "run")
+    for limits in ({}, wide):
+        evaluated(make_recipe("grpo", environment=limits), tmp_path / "e")
+        made.add(pq.read_schema(tmp_path / "e" / "samples.parquet").metadata[b"dph.digest"])
+    assert len(made) == 2
+    with pytest.raises(CheckpointError, match="settings"):
+        trained(make_recipe("grpo", environment=wide, train={"steps": 3}), tmp_path / "run")
 
 
 def test_unlabelled_questions_are_rewarded_for_what_trajectories_came_to(tmp_path, make_recipe):

@@ -64,31 +64,22 @@ def test_the_directory_is_a_model_with_its_tokenizer_and_a_note(run, tokenizer):
     assert note["base"] == str(base_of(run).resolve())
 
 
-def test_what_was_made_from_the_same_is_kept(run):
+def test_what_was_made_from_the_same_is_kept_and_another_checkpoint_makes_it_again(
+    run, make_model, tokenizer
+):
     path = interpolated(run, 0.5)
     (path / "evaluation.json").write_text("{}")
+    run, moved = run.with_name("moved"), run
+    shutil.move(moved, run)
+    path = run / "interpolated" / "0.5"
     assert interpolated(run, 0.5) == path
     assert (path / "evaluation.json").exists()
-
-
-def test_another_checkpoint_makes_it_again_without_its_evaluation(run, make_model, tokenizer):
-    path = interpolated(run, 0.5)
-    (path / "evaluation.json").write_text("{}")
     newer = run / "checkpoints" / "step_000003"
     make_model(seed=2).save_pretrained(newer)
     tokenizer.save_pretrained(newer)
     interpolated(run, 0.5)
     assert not (path / "evaluation.json").exists()
     assert json.loads((path / "interpolation.json").read_text())["final"] == "step_000003"
-
-
-def test_a_run_that_moved_keeps_what_it_has(run):
-    interpolated(run, 0.5)
-    moved = run.with_name("moved")
-    shutil.move(run, moved)
-    path = moved / "interpolated" / "0.5"
-    before = path.stat().st_ino
-    assert interpolated(moved, 0.5).stat().st_ino == before
 
 
 def test_half_a_model_is_never_there(run, monkeypatch):
@@ -101,13 +92,12 @@ def test_half_a_model_is_never_there(run, monkeypatch):
     assert list((run / "interpolated").iterdir()) == []
 
 
-def test_a_weight_outside_the_two_ends_has_to_be_asked_for(run):
+def test_a_weight_outside_the_two_ends_has_to_be_asked_for_and_a_run_to_have_a_checkpoint(
+    run, tmp_path
+):
     with pytest.raises(SettingsError, match=r"between 0 .* and 1 .*got 1.5.*--extrapolate"):
         interpolated(run, 1.5)
     assert interpolated(run, 1.5, extrapolate=True).name == "1.5"
-
-
-def test_a_run_without_a_checkpoint_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint in"):
         interpolated(tmp_path, 0.5)
 

@@ -1,4 +1,4 @@
-"""A run that is killed with SIGKILL while it is measured ends with the same files."""
+import pytest
 
 from dph.recipe import save_recipe
 
@@ -50,6 +50,7 @@ def kill_at(program, line, count):
     raise AssertionError(f"{line!r} was not said often enough")
 
 
+@pytest.mark.slow
 def test_killed_while_drawing_grading_or_writing_it_ends_with_the_same_file(
     make_recipe, fork_program, tmp_path
 ):

@@ -1,23 +1,19 @@
-"""The plan of a run: places and keys of what it makes, each worked out once."""
+import json
+from typing import get_args
 
-from dataclasses import replace
+import pytest
 
+import dph
 from dph._base.files import make_directory, write_json
-from dph.runs import training_digest
+from dph.errors import DataError, SettingsError
+from dph.recipe import load_recipe, resolve_recipe
+from dph.recipe.section import Engine
+from dph.runs import task, training_digest
 from dph.runs.directory import RunDirectory
 from dph.runs.plan import open_plan
-from dph.runs.presampling_stage import presample_stage
-from dph.runs.progress import Silent
-from dph.runs.run import run_stages
-
-
-def test_a_plan_knows_the_places_of_what_is_made(make_recipe, tmp_path):
-    with open_plan(make_recipe(), tmp_path / "run") as plan:
-        assert plan.pool == tmp_path / "run" / "pool"
-        assert plan.initial == tmp_path / "model"
-        elsewhere = replace(plan, directory=RunDirectory(tmp_path / "other"))
-        assert elsewhere.pool == tmp_path / "other" / "pool"
-    assert not (tmp_path / "run").exists()
+from dph.runs.presampling_stage import pin
+from dph.runs.run import stages_of
+from run_stages import ran
 
 
 def test_the_key_of_training_follows_the_pools_and_nothing_else_is_hashed_again(
@@ -38,18 +34,80 @@ def test_the_key_of_training_follows_the_pools_and_nothing_else_is_hashed_again(
     assert hashed == [plan.initial]
 
 
-def test_a_whole_run_hashes_the_initial_model_for_its_key_once(make_recipe, tmp_path, monkeypatch):
-    hashed = []
-    whole = training_digest.directory_fingerprint
+MODEL = {"model": {"path": "m"}, "data": {"train": "p.jsonl"}}
+
+
+@pytest.mark.parametrize("engine", get_args(Engine))
+def test_an_engine_has_every_stage(engine):
+    stages = stages_of(resolve_recipe({**MODEL, "method": "grpo", "train": {"engine": engine}}))
+    wanted = "dph.runs" if engine == "own" else "dph.engines.stages"
+    assert stages.train.__module__.startswith(wanted)
+    assert stages.check.__module__.startswith(wanted)
+    assert callable(stages.presample)
+
+
+def test_presample_evaluate_and_load_run_are_of_one_directory(make_recipe, tmp_path):
+    recipe, run = make_recipe("dph_f"), tmp_path / "run"
+    manifest = dph.presample(recipe, run)
+    assert manifest == dph.presample(recipe, str(run))  # what is done is kept
+    pool = dph.load_pool(run / "pool")
+    assert pool.manifest == manifest
+    document = dph.evaluate(recipe, run)
+    assert document == json.loads((run / "base" / "evaluation.json").read_text())
+    assert {*dph.load_run(run / "base").scores(arrow=True)["set"].to_pylist()} == {
+        *document["sets"]
+    }
+
+
+def test_overrides_are_for_the_path_of_a_recipe(make_recipe, tmp_path):
+    with pytest.raises(SettingsError, match="only to the path of a recipe"):
+        dph.evaluate(make_recipe("grpo"), tmp_path, overrides=["train.steps=1"])
+    with pytest.raises(SettingsError, match="change a Recipe before passing it"):
+        dph.run(make_recipe(), seed=3)
+
+
+def recipe_of(train, revision=None):
+    model = {"path": "org/tiny"} | ({"revision": revision} if revision else {})
+    return resolve_recipe({"model": model, "data": {"train": train}})
+
+
+def test_commits_are_left_in_a_run_before_training(tmp_path):
+    recipe = recipe_of(f"hf://datasets/org/data@{'b' * 40}/train.jsonl", "a" * 40)
+    pin(recipe, RunDirectory(tmp_path / "run"))
+    assert load_recipe(tmp_path / "run" / "recipe.toml") == recipe
+
+
+def test_what_a_run_has_stays(tmp_path):
+    pin(recipe_of("/data/train.jsonl", "a" * 40), RunDirectory(tmp_path))
+    pin(recipe_of("/data/train.jsonl", "b" * 40), RunDirectory(tmp_path))
+    assert load_recipe(tmp_path / "recipe.toml").model.revision == "a" * 40
+
+
+def test_a_run_on_local_places_is_left_to_training(tmp_path):
+    table = {"model": {"path": str(tmp_path)}, "data": {"train": str(tmp_path / "train.jsonl")}}
+    pin(resolve_recipe(table), RunDirectory(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    found, load = [], task.load_problems
     monkeypatch.setattr(
-        training_digest, "directory_fingerprint", lambda path: hashed.append(path) or whole(path)
+        task, "load_problems", lambda path, **named: found.append(path.name) or load(path, **named)
     )
-    with open_plan(make_recipe(), tmp_path / "run") as plan:
-        run_stages(plan, Silent())
-    assert hashed == [tmp_path / "model"]
+    return found
 
 
-def test_a_plan_makes_nothing_by_itself_and_its_rule_is_the_pools(make_recipe, tmp_path):
-    with open_plan(make_recipe(), tmp_path / "run") as plan:
-        assert plan.needs_pool
-        assert presample_stage(plan, Silent()).rule == plan.rule
+def test_a_run_reads_every_evaluation_set_once(make_recipe, tmp_path, reads):
+    sets = {"dev": str(tmp_path / "dev.jsonl"), "again": str(tmp_path / "train.jsonl")}
+    recipe = make_recipe("grpo", data={"sets": sets})
+    ran(recipe, tmp_path / "run", all_sets=True)
+    assert reads == ["dev.jsonl", "train.jsonl"]
+
+
+def test_nothing_is_read_before_it_is_asked_for(make_recipe, tmp_path, reads):
+    recipe = make_recipe(data={"sets": {"gone": str(tmp_path / "gone.jsonl")}})
+    with open_plan(recipe, tmp_path / "run") as plan:
+        assert reads == []
+        with pytest.raises(DataError, match=r"gone\.jsonl"):
+            plan.sets["gone"]

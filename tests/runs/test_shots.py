@@ -1,16 +1,15 @@
-"""Examples before every prompt of a run: the same, never a test, and not trained on."""
-
 import pytest
 
 import dph
 from dph import DataError, SettingsError
 from dph.model.policies import load_policy
 from dph.recipe import resolve_recipe
+from dph.records import Problem
 from dph.runs.plan import open_plan
 from dph.runs.preflight import preflight
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import pool_source
-from dph.runs.task import Example, Shots, recipe_shots
+from dph.runs.task import Example, Shots, drawn_examples, recipe_shots
 from dph.tasks.problems import save_problems
 
 
@@ -76,12 +75,6 @@ def test_examples_count_for_the_lengths_of_prompts(make_shown):
     assert any("exceed the model's context" in error for error in preflight(recipe).errors)
 
 
-def test_braces_of_an_example_stay():
-    shots = Shots((Example("Say {answer}: 1 + 1", "{prompt}"),), "{prompt} = {answer}\n")
-    asked = shots.before(dph.Problem(problem_id="p", prompt="2 {answer}"), chat=False).prompt
-    assert asked == "Say {answer}: 1 + 1 = {prompt}\n2 {answer} ="
-
-
 def test_a_template_is_for_plain_prompts(make_shown):
     recipe = make_shown(SHOWN)
     chat = recipe.model_copy(update={"data": recipe.data.model_copy(update={"chat": True})})
@@ -102,3 +95,67 @@ def test_a_template_is_for_plain_prompts(make_shown):
 def test_settings_of_examples_are_checked(tmp_path, shots, message):
     with pytest.raises(SettingsError, match=message):
         resolve_recipe({"data": {"train": str(tmp_path / "t.jsonl"), "shots": shots}})
+
+
+SHOTS = Shots((Example("1 + 1", "2"), Example("{x}", "{answer}")), "Q: {prompt}\nA: {answer}\n\n")
+
+
+def text(prompt):
+    return Problem(problem_id="p", prompt=prompt, answer={"answer": "3"})
+
+
+def test_a_question_ends_where_its_answer_would_begin():
+    asked = SHOTS.before(text("1 + 2"), chat=False)
+    assert asked.prompt == "Q: 1 + 1\nA: 2\n\nQ: {x}\nA: {answer}\n\nQ: 1 + 2\nA:"
+    assert (asked.problem_id, asked.answer) == ("p", {"answer": "3"})
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_examples_are_put_before_a_problem_once(chat):
+    once = SHOTS.before(text("1 + 2"), chat=chat)
+    assert SHOTS.before(once, chat=chat) == once
+
+
+def test_in_a_chat_each_example_is_a_message_of_the_user_and_one_of_the_assistant():
+    system = {"role": "system", "content": "Be short."}
+    asked = Shots((Example("1 + 1", "2"),)).before(
+        Problem(problem_id="p", prompt=(system, {"role": "user", "content": "1 + 2"})), chat=False
+    )
+    assert asked.prompt == (
+        system,
+        {"role": "user", "content": "1 + 1"},
+        {"role": "assistant", "content": "2"},
+        {"role": "user", "content": "1 + 2"},
+    )
+
+
+def test_the_seed_draws_and_without_a_count_the_order_is_the_files():
+    problems = [Problem(problem_id=f"{i}", prompt=f"q{i}", answer={"gold": i}) for i in range(9)]
+
+    def drawn(**options):
+        options = {"count": 4, "answer": "gold", "seed": 0, "where": "f"} | options
+        return [each.problem_id for each in drawn_examples(problems, **options)[0]]
+
+    assert drawn() == drawn()
+    assert drawn() != drawn(seed=1)
+    assert len(set(drawn())) == 4
+    assert drawn(count=None) == [f"{i}" for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "message"),
+    [
+        (text("a"), {"count": 2}, "2 examples are needed, f has 1"),
+        (text("a"), {"answer": "gold"}, r"'p' of f has no 'gold'; its fields are \['answer'\]"),
+        (
+            Problem(problem_id="c", prompt=({"role": "user", "content": "a"},), answer={"gold": 1}),
+            {"answer": "gold"},
+            "'c' of f is a chat; an example must be text",
+        ),
+    ],
+)
+def test_what_cannot_be_shown_is_one_message(problem, options, message):
+    with pytest.raises(DataError, match=message):
+        drawn_examples(
+            [problem], **{"count": None, "answer": "answer", "seed": 0, "where": "f", **options}
+        )

@@ -1,14 +1,12 @@
-"""What a run cost, against files whose sums can be done by hand."""
-
 import json
-import subprocess
-import sys
 
 import pytest
 
 from dph.errors import PoolError
 from dph.recipe import resolve_recipe
 from dph.runs.stage_costs import RunCost, StageCost, note_seconds, noted_seconds, run_cost, timed
+from small_pools import small_source
+from tiny_models import build_model
 
 
 def recipe(method, **sections):
@@ -26,27 +24,12 @@ def write_log(directory, *rows):
 
 def write_pool(place, lengths):
     place.mkdir(parents=True)
-    source = {
-        "model": "m",
-        "model_fingerprint": "",
-        "tokenizer_fingerprint": "",
-        "prompts": "train",
-        "prompts_fingerprint": "",
-        "chat": False,
-        "system_prompt": "",
-        "answers": 4,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "max_tokens": 8,
-        "stop_token_ids": [2],
-        "dtype": "float32",
-        "seed": 0,
-    }
     counts = {"prompts": 1, "answers": len(lengths), "tokens": sum(lengths), "cut_off": 0}
+    source = small_source(build_model(), answers=4)
     document = {
         "format": 3,
         "kind": "pool",
-        "source": source,
+        "source": source.model_dump(mode="json"),
         "values": {"graded_by": "exact", "graded_version": "1"},
         "rule": {"threshold": 4, "wrong_final": "discard"},
         "files": {},
@@ -89,11 +72,6 @@ def test_a_damaged_manifest_is_told(tmp_path):
     (tmp_path / "pool" / "manifest.json").write_text("{}")
     with pytest.raises(PoolError, match="manifest"):
         run_cost(tmp_path, recipe("dph_f"))
-
-
-def test_costs_are_summed_without_torch():
-    code = "import sys, dph.runs.stage_costs; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_seconds_of_what_completes_a_pool_are_added_and_of_what_fails_none(tmp_path):

@@ -1,5 +1,3 @@
-"""A child's progress on its parent's display."""
-
 import io
 from contextlib import contextmanager
 

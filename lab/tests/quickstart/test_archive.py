@@ -1,5 +1,3 @@
-"""The builder of the archive, and the study on it."""
-
 import json
 import sqlite3
 from hashlib import sha256

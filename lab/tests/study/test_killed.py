@@ -1,5 +1,3 @@
-"""A study killed at random moments, twenty times, ends with the bytes of one left alone."""
-
 import os
 import random
 import signal
@@ -10,32 +8,12 @@ import time
 import pytest
 
 from lab.study.rows import Places, read_rows
-from small_study import RULE
+from small_study import RULE, STUDY
 
-STUDY = """
-rule = "rule.toml"
-[study]
-name = "killed"
-seeds_development = [100, 101, 102]
-seeds_report = [0, 1, 2, 3, 4, 5, 6, 7]
-learning_rate_of = "GRPO"
-[[worlds]]
-task = "sql"
-[[methods]]
-name = "grpo"
-label = "GRPO"
-learning_rates = [2e-4, 5e-4, 1e-3]
-[[methods]]
-name = "dph_f"
-strengths = [0.1, 0.3, 1.0]
-[[methods]]
-name = "rkl"
-strengths = [0.01, 0.1]
-[[methods]]
-name = "grpo"
-label = "between"
-interpolate = [0.3, 0.5]
-"""
+LONGER = STUDY.replace("[100, 101]", "[100, 101, 102]").replace(
+    "[0, 1, 2]", "[0, 1, 2, 3, 4, 5, 6, 7]"
+)
+LONGER += '[[methods]]\nname = "grpo"\nlabel = "between"\ninterpolate = [0.3, 0.5]\n'
 CHILD = """
 import sys
 from contextlib import contextmanager
@@ -59,7 +37,7 @@ rows = Runner(planner, places, jobs).run(Lines())
 from lab.study.outputs import write_study
 write_study(places, planner.plan(rows), rows, current_lock(study, places, rows))
 """
-RUNS = 3 * (1 + 3 + 3 + 2 + 2) + 8 * (1 + 4)
+RUNS = 3 * (1 + 2 + 2 + 1 + 2) + 8 * (1 + 4)
 
 
 def start(file, out):
@@ -98,7 +76,7 @@ def finish(file, out):
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_at_random_it_ends_with_the_same_bytes(count, tmp_path):
     file = tmp_path / "STUDY.toml"
-    file.write_text(STUDY)
+    file.write_text(LONGER)
     (tmp_path / "rule.toml").write_text(RULE)
     whole = finish(file, tmp_path / "whole")
     rng = random.Random(20)

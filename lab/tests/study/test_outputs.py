@@ -1,6 +1,5 @@
-"""What a study writes, from rows alone."""
-
 import json
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import pyarrow.parquet as pq
@@ -9,6 +8,7 @@ import pytest
 from dph.results.over_seeds import t_quantile
 from lab.study.outputs import COLUMNS, make_report, report_document, write_outputs
 from lab.study.planner import Planner
+from lab.study.rows import Score
 from lab.study.rule_lock import RuleLock, current_lock
 from lab.study.settings import load_study, with_settings
 from lab.study.tables import (
@@ -17,18 +17,13 @@ from lab.study.tables import (
     choices_table,
     comparisons_table,
     differences_table,
+    forgetting_tables,
     power_table,
     scores_table,
     study_tables,
     tried_tables,
 )
 from small_study import RULE
-
-
-@pytest.fixture
-def report(small, finished):
-    planner, places, rows = finished
-    return make_report(small, planner.plan(rows), rows, current_lock(small, places, rows))
 
 
 def values(rows, method, metric, k=None, of="in_domain", strength=None):
@@ -65,35 +60,25 @@ def test_written_again_from_rows_in_another_order_all_bytes_are_the_same(report,
 
 
 def test_every_table_names_the_rule(report):
-    tables = list(all_tables(report))
-    assert {table.name for table in tables} == {
-        "choices",
-        "scores-sql",
-        "differences-sql-GRPO",
-        "differences-sql-base",
-        "comparisons",
-        "power",
-        "tried-sql",
-    }
-    for table in tables:
+    tables = {table.name: table for table in all_tables(report)}
+    names = {"choices", "scores-sql", "comparisons", "power", "tried-sql"}
+    assert tables.keys() == names | {"differences-sql-GRPO", "differences-sql-base"}
+    for table in tables.values():
         assert report.lock.sha256[:12] in table.note
+
+
+def by_label(table):
+    return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
 
 
 def test_a_study_that_names_what_it_shows_has_a_short_table_of_that(report, small, finished):
     planner, _, rows = finished
-    study = with_settings(small, {"shown": ("dph_f",)})
+    study = with_settings(small, {"shown": ("dph_f",), "beside": ("dph_f",)})
     short = make_report(study, planner.plan(rows), rows, report.lock)
     by_name = {table.name: table for table in study_tables(short)}
     assert [row[0] for row in by_name["short-sql"].rows] == ["base", "dph_f"]
     assert set(by_name["short-sql"].rows) < set(by_name["scores-sql"].rows)
-
-
-def test_differences_to_more_labels_are_shown_where_a_study_asks(report, small, finished):
-    planner, _, rows = finished
-    study = with_settings(small, {"beside": ("dph_f",)})
-    more = make_report(study, planner.plan(rows), rows, report.lock)
-    names = [table.name for table in study_tables(more) if table.name.startswith("differences")]
-    assert names == [f"differences-sql-{label}" for label in ("GRPO", "dph_f", "base")]
+    assert "differences-sql-dph_f" in by_name
 
 
 TRIED = [("dph_f", "0.3"), ("dph_f", "1"), ("rkl", "0.1")]
@@ -120,32 +105,25 @@ def test_what_was_tried_is_the_mean_over_development_seeds_by_hand(report, finis
         assert row["in domain: greedy"] == f"{100 * fmean(own):.1f}"
 
 
-def test_all_strengths_are_shown_and_one_of_each_method_is_marked(report):
-    rows = choices_table(report).rows
-    assert [row[1] for row in rows] == ["GRPO", "GRPO", "dph_f", "dph_f", "rkl"]
-    for label in ("GRPO", "dph_f", "rkl"):
-        assert sum(row[2].startswith("**") for row in rows if row[1] == label) == 1
-
-
 def test_a_score_is_the_mean_over_report_seeds_with_a_t_interval_by_hand(report, finished):
     table = scores_table(report, "sql")
-    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    found_by = by_label(table)
     found = [100 * v for v in values(finished[2], "grpo", "greedy")]
     half = t_quantile(0.975, 2) * stdev(found) / 3**0.5
-    assert by_label["GRPO"]["in domain: greedy"] == f"{fmean(found):.1f} ± {half:.1f}"
-    assert by_label["GRPO"]["in domain: styles"] == "-"
-    assert by_label["GRPO"]["answers drawn"] == "64"
-    assert by_label["base"]["seeds"] == "3"
+    assert found_by["GRPO"]["in domain: greedy"] == f"{fmean(found):.1f} ± {half:.1f}"
+    assert found_by["GRPO"]["in domain: styles"] == "-"
+    assert found_by["GRPO"]["answers drawn"] == "64"
+    assert found_by["base"]["seeds"] == "3"
     assert table.rows[0][0] == "base"
 
 
 def test_differences_are_paired_by_seed_by_hand(report, finished):
     table = differences_table(report, "sql", "base")
-    by_label = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    found_by = by_label(table)
     grpo, base = (values(finished[2], name, "greedy") for name in ("grpo", "base"))
     mean = fmean(100 * (a - b) for a, b in zip(grpo, base, strict=True))
-    assert by_label["GRPO"]["in domain: greedy"].startswith(f"{mean:+.1f} ± ")
-    assert "base" not in by_label
+    assert found_by["GRPO"]["in domain: greedy"].startswith(f"{mean:+.1f} ± ")
+    assert "base" not in found_by
 
 
 def test_power_is_the_spread_over_the_root_of_the_seeds_by_hand(report, finished):
@@ -184,14 +162,55 @@ def test_a_tie_is_reported_wherever_it_decides(write, finished):
     report = make_report(wide, Planner(wide).plan(rows), rows, RuleLock(sha256="0" * 64))
     table = choices_table(report)
     assert table.columns[-1] == "tie"
-    assert {row[1]: row[-1].strip("*") for row in table.rows} == {
-        "GRPO": "tie",
-        "dph_f": "tie",
-        "rkl": "",
-    }
+    ties = {row[1]: row[-1].strip("*") for row in table.rows}
+    assert ties == {"GRPO": "tie", "dph_f": "tie", "rkl": ""}
     note = scores_table(report, "sql").note
     assert "Chosen by the tie-break: GRPO (rate 0.0002 or rate 0.0005), dph_f (strength" in note
     tried = {
         c["label"]: [t["tie"] for t in c["tried"]] for c in report_document(report, rows)["choices"]
     }
     assert tried == {"GRPO": [True, True], "dph_f": [True, True], "rkl": [False]}
+
+
+def test_candidates_come_from_weak_to_strong_with_a_run_of_each_development_seed(report):
+    found = report.results.tried("sql", "dph_f")
+    assert [place.strength for place in found] == [0.3, 1.0]
+    for place, of_place in found.items():
+        assert sorted(row.seed for row in of_place) == [100, 101]
+        assert {row.strength for row in of_place} == {place.strength}
+
+
+@pytest.fixture
+def report_of(small, finished):
+    planner, places, rows = finished
+
+    def made(*more):
+        scored = {name: replace(row, scores=(*row.scores, *more)) for name, row in rows.items()}
+        lock = current_lock(small, places, scored)
+        return make_report(small, planner.plan(scored), scored, lock)
+
+    return made
+
+
+def score(of, metric, value, k=None):
+    return Score(set=of, metric=metric, k=k, value=value, problems=10)
+
+
+def test_kept_and_gained_are_means_over_the_report_seeds(report_of):
+    assert list(forgetting_tables(report_of())) == []
+    kept, gained = score("in_domain", "keep", 0.9), score("in_domain", "explore", 0.25)
+    (table,) = forgetting_tables(report_of(kept, gained))
+    assert table.name == "retention-sql"
+    found_by = by_label(table)
+    assert set(found_by) == {"base", "GRPO", "dph_f", "rkl"}
+    assert found_by["GRPO"]["in domain: keep"] == "90.0 ± 0.0"
+    assert found_by["dph_f"]["in domain: explore"] == "25.0 ± 0.0"
+    assert found_by["dph_f"]["cross domain: keep"] == "-"
+
+
+def test_sets_that_the_rule_does_not_choose_by_have_a_table_of_their_own(report_of):
+    right, mean = score("sums", "greedy", 0.5), score("sums", "mean", 0.4)
+    (table,) = forgetting_tables(report_of(right, mean))
+    assert table.name == "elsewhere-sql"
+    assert table.columns == ("method", "sums: greedy", "sums: mean@1", "sums: pass@16")
+    assert {row[1:] for row in table.rows} == {("50.0 ± 0.0", "40.0 ± 0.0", "-")}

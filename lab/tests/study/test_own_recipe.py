@@ -1,5 +1,3 @@
-"""A study of a recipe of one's own, with real runs."""
-
 import shutil
 
 import pyarrow.compute as pc

@@ -1,7 +1,4 @@
-"""What a changed rule may do, and what is said about it for good."""
-
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,12 +7,7 @@ from dph.errors import DataError
 from lab.study.outputs import make_report, write_outputs
 from lab.study.planner import Planner
 from lab.study.rows import read_row_files
-from lab.study.rule_lock import (
-    current_lock,
-    default_places,
-    locked_choices,
-    start_with_new_rule,
-)
+from lab.study.rule_lock import current_lock, locked_choices, start_with_new_rule
 from lab.study.settings import load_study
 from small_study import RULE, STUDY
 
@@ -88,20 +80,6 @@ def test_a_new_rule_has_a_directory_with_the_same_rows_and_says_what_it_replaced
     assert small.rule_sha256[:12] in lock.note
     assert "after runs on the report seeds had been made" in lock.note
     assert start_with_new_rule(changed, places).out == fresh.out  # and once more goes on there
-
-
-def test_a_rule_that_did_not_change_needs_no_new_directory(small, finished, tmp_path):
-    _, places, _ = finished
-    assert start_with_new_rule(small, places) == places
-    empty = default_places(small, tmp_path / "empty")
-    assert start_with_new_rule(small, empty) == empty
-    assert not (tmp_path / "empty").exists()
-
-
-def test_the_old_rule_brought_back_goes_on(write, small, finished):
-    _, places, rows = finished
-    shutil.rmtree(places.rows.parent / "work")
-    assert current_lock(load_study(write()), places, rows).sha256 == small.rule_sha256
 
 
 def test_a_lock_that_is_no_table_is_bad_input(small, finished):

@@ -1,5 +1,3 @@
-"""The loop over a plan, with jobs that are done at once."""
-
 import json
 import shutil
 
@@ -13,7 +11,7 @@ from lab.study.rows import read_row_files
 from lab.study.rule_lock import default_places
 from lab.study.runner import Runner
 from lab.study.settings import load_study
-from small_study import RULE, STUDY
+from small_study import RULE, STUDY, InstantJobs
 
 
 def run(study, jobs, **options):
@@ -21,8 +19,8 @@ def run(study, jobs, **options):
     return Runner(Planner(study), places, jobs, **options).run(Silent()), places
 
 
-def test_every_run_is_made_once_and_two_never_share_a_directory(small, instant):
-    jobs = instant(capacity=3)
+def test_every_run_is_made_once_and_two_never_share_a_directory(small):
+    jobs = InstantJobs(capacity=3)
     rows, _ = run(small, jobs)
     assert len(jobs.started) == len(set(jobs.started))
     runs = [name for name in jobs.started if not name.endswith(".prepare")]
@@ -31,39 +29,26 @@ def test_every_run_is_made_once_and_two_never_share_a_directory(small, instant):
     for together in jobs.at_once:
         directories = [(p["work"], p.get("training", "prepare")) for p in together]
         assert len(set(directories)) == len(directories)
-
-
-def test_a_world_is_prepared_before_anything_runs_on_it(small, instant):
-    jobs = instant(capacity=4)
-    run(small, jobs)
-    for together in jobs.at_once:
-        preparing = {p["work"] for p in together if p["kind"] == "prepare"}
+        preparing = {p["work"] for p in together if p["kind"] == "prepare"}  # before all else
         assert not preparing & {p["work"] for p in together if p["kind"] == "run"}
 
 
-def test_a_second_start_runs_nothing(small, instant):
-    rows, _ = run(small, instant())
-    again = instant()
-    assert run(small, again)[0] == rows
-    assert again.started == []
-
-
-def test_a_clone_that_has_only_the_rows_goes_on_without_running_them_again(small, instant):
-    rows, places = run(small, instant())
+def test_a_clone_that_has_only_the_rows_goes_on_without_running_them_again(small):
+    rows, places = run(small, InstantJobs())
     for path in places.out.iterdir():
         if path.name != "rows":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     lost = sorted(places.rows.glob("*dph_f*"))[0]
     before = lost.read_bytes()
     lost.unlink()
-    jobs = instant()
+    jobs = InstantJobs()
     assert run(small, jobs)[0] == rows
     assert [name for name in jobs.started if not name.endswith(".prepare")] == [lost.stem]
     assert lost.read_bytes() == before
 
 
-def test_only_what_was_named_is_run(small, instant):
-    jobs = instant()
+def test_only_what_was_named_is_run(small):
+    jobs = InstantJobs()
     wanted = RunSelection(worlds=frozenset({"sql"}), methods=frozenset({"GRPO"}))
     run(small, jobs, wanted=wanted)
     made = [name for name in jobs.started if not name.endswith(".prepare")]
@@ -71,34 +56,26 @@ def test_only_what_was_named_is_run(small, instant):
     assert all(".grpo." in name for name in made)
 
 
-def test_a_run_that_fails_is_told_and_the_others_are_made(small, instant):
+def test_a_run_that_fails_is_told_and_the_others_are_made(small):
     with pytest.raises(TrainingError, match=r"1 of the study's jobs failed.*told to fail"):
-        run(small, instant(fails=["s0.rkl"]))
+        run(small, InstantJobs(fails=["s0.rkl"]))
     rows = read_row_files(default_places(small, None).rows)
     assert len(rows) == 2 * 6 + 3 * 4 - 1
-    assert run(small, instant())[0].keys() > rows.keys()
+    assert run(small, InstantJobs())[0].keys() > rows.keys()
 
 
-def test_a_world_that_cannot_be_prepared_is_tried_once(small, instant):
-    jobs = instant(fails=["s2.base"])
-    with pytest.raises(TrainingError, match="told to fail"):
-        run(small, jobs)
-    assert sum("s2.base" in name for name in jobs.started) == 1
-    assert not any(".s2." in name and "base" not in name for name in jobs.started)
-
-
-def test_directories_of_finished_runs_are_removed_unless_they_are_to_stay(write, instant):
-    _, places = run(load_study(write()), instant())
+def test_directories_of_finished_runs_are_removed_unless_they_are_to_stay(write):
+    _, places = run(load_study(write()), InstantJobs())
     assert list((places.out / "work").rglob("checkpoints")) == []
     shutil.rmtree(places.out)
     kept = STUDY.replace('name = "small"', 'name = "small"\nkeep = "checkpoints"')
-    _, places = run(load_study(write(kept)), instant())
+    _, places = run(load_study(write(kept)), InstantJobs())
     assert len(list((places.out / "work").rglob("checkpoints"))) == 2 * 5 + 3 * 3
 
 
-def test_interpolations_of_one_run_share_its_directory_and_never_run_together(write, instant):
+def test_interpolations_of_one_run_share_its_directory_and_never_run_together(write):
     text = STUDY + '[[methods]]\nname = "grpo"\nlabel = "between"\ninterpolate = [0.3, 0.5]\n'
-    jobs = instant(capacity=4)
+    jobs = InstantJobs(capacity=4)
     rows, _ = run(load_study(write(text)), jobs)
     assert {row.interpolate for row in rows.values()} == {None, 0.3, 0.5}
     directories = {
@@ -110,11 +87,11 @@ def test_interpolations_of_one_run_share_its_directory_and_never_run_together(wr
         assert len(used) == len(set(used))
 
 
-def test_a_pool_is_prepared_for_every_way_of_presampling_that_a_run_reads(write, instant):
+def test_a_pool_is_prepared_for_every_way_of_presampling_that_a_run_reads(write):
     text = STUDY + (
         '[[methods]]\nname = "dph_f"\nlabel = "fewer"\nsettings = { "presample.samples" = 4 }\n'
     )
-    jobs = instant()
+    jobs = InstantJobs()
     run(load_study(write(text)), jobs)
     pools = {json.dumps(p["pools"]) for together in jobs.at_once for p in together if "pools" in p}
     names = {name for text in pools for name in json.loads(text)}
@@ -123,16 +100,16 @@ def test_a_pool_is_prepared_for_every_way_of_presampling_that_a_run_reads(write,
     assert any('{"presample.samples": 4}' in text for text in pools)
 
 
-def test_a_rule_may_change_before_a_run_on_a_report_seed_and_not_after(write, instant):
+def test_a_rule_may_change_before_a_run_on_a_report_seed_and_not_after(write):
     other = RULE + "[[compare]]\na = 'rkl'\nb = 'GRPO'\nmetric = 'mean'\nset = 'in_domain'\n"
     first = load_study(write())
     with pytest.raises(TrainingError):  # development alone
-        run(first, instant(fails=[".s0.", ".s1.", ".s2."]))
+        run(first, InstantJobs(fails=[".s0.", ".s1.", ".s2."]))
     second = load_study(write(rule=other))
-    run(second, instant())
+    run(second, InstantJobs())
     lock = default_places(second, None).lock
     assert json.loads(lock.read_text())["rule_sha256"] == second.rule_sha256
     with pytest.raises(DataError) as refused:
-        run(load_study(write()), instant())
+        run(load_study(write()), InstantJobs())
     assert first.rule_sha256 in str(refused.value)
     assert second.rule_sha256 in str(refused.value)

@@ -1,5 +1,3 @@
-"""Every mistake in a STUDY.toml or its rule is named before anything runs."""
-
 import hashlib
 import re
 from pathlib import Path
@@ -87,12 +85,6 @@ def test_a_mistake_in_the_rule_is_named(write, before, after, message):
 def test_a_wrong_element_of_a_list_is_told_once(write):
     with pytest.raises(SettingsError, match=r"methods\.2\.strengths\.0: [^;]*got nan$"):
         load_study(write(STUDY.replace("strengths = [0.1]", "strengths = [nan]")))
-
-
-def test_a_mistake_in_a_rule_that_is_a_table_is_named(write):
-    text = STUDY.replace('rule = "rule.toml"', "") + "[rule.choose]\ntie = -1\n"
-    with pytest.raises(SettingsError, match=r"rule\.choose\.tie: .* got -1"):
-        load_study(write(text))
 
 
 def test_the_study_of_the_page_is_valid(tmp_path):

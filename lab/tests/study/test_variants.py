@@ -1,10 +1,6 @@
-"""What a run of a study is, before it is made."""
-
 import pytest
 
 from dph.errors import SettingsError
-from dph.recipe import merged, resolve_recipe
-from dph.recipe.keys import nested
 from lab.study.candidates import Candidate, Variants
 from lab.study.settings import BudgetSettings, MethodSettings
 from lab.study.sites import Site
@@ -38,22 +34,6 @@ def test_sets_and_optimizer_of_a_kind_are_those_of_its_settings(tmp_path, task, 
     assert tuple(settings["data"]["sets"]) == kind.sets
 
 
-def test_both_ways_of_differential_smoothing_are_two_arms_of_one_study():
-    def arm(**more):
-        method = MethodSettings(name="differential_smoothing", **more)
-        site = Site(name="sql", task="sql")
-        return Variants(BudgetSettings()).of(site, method, Candidate(strength=0.1))
-
-    by_sum = arm()
-    by_mean = arm(label="a token", settings={"objective.advantage.logprob": "mean"})
-    assert by_sum.run_id(1) != by_mean.run_id(1)
-    assert by_sum.strength == by_mean.strength == 0.1
-    assert recipe_of(by_sum).objective.advantage.parameters["logprob"] == "sum"
-    assert recipe_of(by_mean).objective.advantage.parameters["logprob"] == "mean"
-    with pytest.raises(SettingsError, match=r"logprob"):
-        arm(settings={"objective.advantage.logprob": "median"})
-
-
 def test_a_file_that_a_method_names_is_part_of_its_runs_ids(tmp_path):
     file = tmp_path / "more.jsonl"
 
@@ -81,8 +61,3 @@ def test_a_method_may_be_measured_while_it_trains_on_sets_that_its_world_has():
         SettingsError, match=r"'best' on w: .*names the set 'dev'; the measured sets are in_"
     ):
         arm("dev/greedy")
-
-
-def recipe_of(variant):
-    values = nested({"method": variant.method, **variant.asked.dotted})
-    return resolve_recipe(merged({"model": {"path": "m"}, "data": {"train": "t.jsonl"}}, values))

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from lab.benchmarks.theory.bound import (
     total_variation,
     trust_region,
 )
-from lab.benchmarks.theory.mdp import bandit, random_mdp
+from lab.benchmarks.theory.mdp import MDP, bandit, deterministic, random_mdp
 
 P, Q = np.array([[0.5, 0.5]]), np.array([[0.25, 0.75]])
 
@@ -95,13 +96,6 @@ def test_a_reference_margin_over_the_policy_means_that_the_reference_is_better()
     assert held > 10
 
 
-def test_at_the_reference_itself_there_is_no_margin():
-    mdp = random_mdp(3, 3, 0.9, seed=0)
-    table = three(mdp, 0).policy
-    policies = Policies(policy=table, old=table, reference=table)
-    assert margin(mdp, policies, over="policy") == pytest.approx(0.0, abs=1e-12)
-
-
 def test_the_bonus_and_the_right_side_by_hand():
     mdp = random_mdp(2, 2, 0.5, seed=4)
     policies = three(mdp, 4)
@@ -113,3 +107,49 @@ def test_the_bonus_and_the_right_side_by_hand():
     eps_pi = abs(mdp.advantages(policies.policy)).max()
     right = theorem_1(mdp, policies, eps_f=eps_f).right
     assert right == pytest.approx(-2 * 0.5 * alpha_1 * eps_pi / 0.25 + eps_f)
+
+
+def policy_of(mdp, seed=0):
+    states, actions = mdp.rewards.shape
+    return np.random.default_rng(seed).dirichlet(np.ones(actions), states)
+
+
+def test_a_path_by_hand():
+    # State 0: "stay" pays 0, "go" pays 1 and leads to state 1, which pays 2 for ever.
+    transitions = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    mdp = MDP(
+        transitions=transitions,
+        rewards=np.array([[0.0, 1.0], [2.0, 2.0]]),
+        start=np.array([1.0, 0.0]),
+        gamma=0.5,
+    )
+    go = deterministic(np.array([1, 0]), 2)
+    assert mdp.values(go) == pytest.approx([3.0, 4.0])  # 1 + 4 / 2, and 2 / (1 - 1/2)
+    # To stay once: 0 + 3 / 2, which is 3 / 2 less than to go.
+    assert mdp.advantages(go)[0] == pytest.approx([-1.5, 0.0])
+    assert (mdp.best_policy()[0] == [0.0, 1.0]).all()
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.95])
+def test_policy_iteration_finds_the_best_of_all_deterministic_policies(gamma):
+    for seed in range(5):
+        mdp = random_mdp(3, 3, gamma, seed=seed)
+        every = [deterministic(np.array(c), 3) for c in product(range(3), repeat=3)]
+        assert mdp.value(mdp.best_policy()) == pytest.approx(max(map(mdp.value, every)))
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.6, 0.99])
+def test_two_policies_differ_by_the_advantages_where_the_one_goes(gamma):
+    mdp = random_mdp(4, 3, gamma, seed=1)
+    new, old = policy_of(mdp, 1), policy_of(mdp, 2)
+    gained = mdp.visits(new) @ (new * mdp.advantages(old)).sum(-1)
+    assert mdp.value(new) - mdp.value(old) == pytest.approx(gained, rel=1e-9)
+
+
+def test_the_surrogate_is_the_value_for_the_old_policy_itself_and_on_a_bandit():
+    mdp = random_mdp(4, 3, 0.9, seed=2)
+    old = policy_of(mdp)
+    assert mdp.surrogate(old, old) == pytest.approx(mdp.value(old))
+    arms = bandit(np.array([0.2, 1.0, 0.4]))
+    new, old = policy_of(arms, 1), policy_of(arms, 2)
+    assert arms.surrogate(new, old) == pytest.approx(arms.value(new))

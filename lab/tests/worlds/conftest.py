@@ -4,6 +4,9 @@ from random import Random
 
 import pytest
 
+from lab.worlds.countdown.base_model import make_tokenizer as make_countdown_tokenizer
+from lab.worlds.countdown.kind import CountdownSizes
+from lab.worlds.countdown.world import build_world as build_countdown
 from lab.worlds.sql.base_model import make_tokenizer
 from lab.worlds.sql.kind import SQLWorldSizes
 from lab.worlds.sql.question_sets import draw_questions
@@ -30,3 +33,16 @@ def oracles(world):
 @pytest.fixture(scope="session")
 def world_tokenizer():
     return make_tokenizer()
+
+
+FEW_PUZZLES = CountdownSizes(train=40, in_domain=20, cross_domain=20, unlabelled=15)
+
+
+@pytest.fixture(scope="session")
+def countdown(tmp_path_factory):
+    return build_countdown(tmp_path_factory.mktemp("countdown"), seed=0, sizes=FEW_PUZZLES)
+
+
+@pytest.fixture(scope="session")
+def countdown_tokenizer():
+    return make_countdown_tokenizer()

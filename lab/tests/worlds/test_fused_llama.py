@@ -1,5 +1,3 @@
-"""The training form of a small Llama computes what transformers' computes, gradients included."""
-
 import numpy as np
 import pytest
 import torch

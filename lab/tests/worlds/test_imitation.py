@@ -1,5 +1,3 @@
-"""Steps of imitation: lessons laid out by length, chances that are learnt, the same weights."""
-
 import numpy as np
 import torch
 
@@ -42,12 +40,6 @@ def test_a_model_comes_to_say_what_is_likely_as_often_as_it_is(world_tokenizer):
         said = model(prompt).logits[0, -1].softmax(-1)
     assert abs(float(said[40]) - 0.9) < 0.03
     assert abs(float(said[41]) - 0.1) < 0.03
-
-
-def test_the_same_stream_gives_the_same_weights(world_tokenizer):
-    steps = [[lesson(6), lesson(40)]] * 3
-    one, two = (trained(world_tokenizer, steps).state_dict() for _ in range(2))
-    assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_batches_side_by_side_give_the_weights_of_one_after_the_other(world_tokenizer, monkeypatch):

@@ -1,5 +1,3 @@
-"""Answers as independent choices: what is certain, what is not, and what is refused."""
-
 import numpy as np
 import pytest
 
@@ -48,17 +46,11 @@ def test_those_who_answer_choose_independently():
     assert likely[6].tolist() == [0.4, 0.6, 0]
 
 
-def test_options_of_different_lengths_are_refused():
+def test_choices_that_cannot_be_independent_are_refused():
     with pytest.raises(ValueError, match="next to one of 3"):
         Answerer([9, 40, END], [[[9, END]]], [(0.5, 0.5)])
-
-
-def test_two_choices_about_one_token_are_refused():
     both = Answerer([9, 40, END], [[[9, 50, END]], [[9, 60, END]]], [(0.5, 0.5), (0.5, 0.5)])
     with pytest.raises(ValueError, match=r"choices .1, 2. change one cell, 1"):
         answers_of([both])
-
-
-def test_chances_that_do_not_add_up_are_refused():
     with pytest.raises(ValueError, match="add up to 1"):
         answers_of([Answerer([9, 40, END], [[[9, 50, END]]], [(0.5, 0.4)])])

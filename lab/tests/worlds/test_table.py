@@ -1,5 +1,3 @@
-"""The table of worlds: one folder and one row are a world everywhere."""
-
 import subprocess
 import sys
 

@@ -22,9 +22,7 @@ def require_k(ks: tuple[int, ...], samples: int) -> None:
         ValueError: it does.
     """
     if max(ks) > samples:
-        raise ValueError(
-            f"k of Pass@k is at most the number of samples: got k = {max(ks)}, samples = {samples}"
-        )
+        raise ValueError(f"k is at most samples, got k = {max(ks)}, samples = {samples}")
 
 
 class DuringSettings(Section):

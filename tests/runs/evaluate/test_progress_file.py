@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError
-from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.records import Outcome
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.progress_file import (
     PROGRESS,
@@ -18,21 +18,7 @@ from dph.runs.evaluate.progress_file import (
     step_summary,
     write_progress_file,
 )
-
-
-def graded(problem, index, outcome, *, style=None, finished=True):
-    return GradedCompletion(
-        completion=Completion(
-            problem_id=problem,
-            sample_index=index,
-            token_ids=(1,),
-            logprobs=(-1.0,),
-            finished=finished,
-            text="x",
-        ),
-        verdict=Verdict(outcome=outcome, reward=float(outcome is Outcome.CORRECT)),
-        style=style,
-    )
+from loop_parts import graded
 
 
 def compared(entropy, tokens):
@@ -53,10 +39,10 @@ C, W, BAD = Outcome.CORRECT, Outcome.WRONG, Outcome.BAD_GOLD
 def row(problem, outcomes, greedy, *, step=0, name="dev", styles=(), known=None):
     styles = styles or [None] * len(outcomes)
     group = [
-        graded(problem, i, outcome, style=style)
+        graded(outcome, problem=problem, index=i, style=style)
         for i, (outcome, style) in enumerate(zip(outcomes, styles, strict=True))
     ]
-    first = None if greedy is None else graded(problem, 0, greedy)
+    first = None if greedy is None else graded(greedy, problem=problem)
     return progress_row(step, name, group, first, known)
 
 
@@ -127,11 +113,6 @@ def test_without_greedy_answers_styles_and_comparisons_nothing_is_made_up():
     assert dev["styles"] == {}
 
 
-def test_a_set_of_which_nothing_can_be_graded_is_left_out():
-    table = table_of(row("a", [BAD, BAD], W), row("b", [C, C], C, name="other"))
-    assert list(step_summary(table, ks=[1], seed=0)) == ["other"]
-
-
 def test_the_score_of_keep_best_is_a_sets_or_the_mean_of_all():
     table = table_of(row("a", [C, C], C), row("b", [C, W], W, name="other"))
     summary = step_summary(table, ks=[1, 2], seed=0)
@@ -142,8 +123,9 @@ def test_the_score_of_keep_best_is_a_sets_or_the_mean_of_all():
     assert best_score({}, (None, "mean")) is None
 
 
-def test_a_set_of_which_nothing_can_be_graded_has_no_score():
+def test_a_set_of_which_nothing_can_be_graded_is_left_out_and_has_no_score():
     table = table_of(row("a", [BAD, BAD], W), row("b", [C, C], C, name="other"))
     summary = step_summary(table, ks=[1], seed=0)
+    assert list(summary) == ["other"]
     assert best_score(summary, ("dev", "mean")) is None
     assert best_score(summary, (None, "mean")) == 1.0

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dph.errors import DataError
-from dph.runs.evaluate.rewards_file import read_rewards
+from dph.errors import DataError, SettingsError
+from dph.runs.evaluate.rewards_file import ProblemRewards, Rewards, read_rewards, summarize_rewards
 
 
 @pytest.fixture
@@ -44,25 +44,11 @@ def test_an_answer_whose_grading_crashed_is_not_a_wrong_one(write):
     assert (list(rewards.problems), rewards.bad_gold) == (["a", "c"], ("b",))
 
 
-def test_a_set_may_be_named_by_a_number(write):
-    path = write(row("a", set=1), row("b", set=2))
-    assert list(read_rewards(path, set_name="2").problems) == ["b"]
-
-
 def test_samples_go_by_their_index_and_greedy_answers_do_not_count(write):
     path = write(
         row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)
     )
     assert read_rewards(path).problems["a"].rewards.tolist() == [0.0, 1.0]
-
-
-def test_parquet_reads_the_same_as_jsonl(tmp_path, write):
-    rows = [row("a", 1.0, text="x"), row("b", 0.0, text="y")]
-    path = tmp_path / "graded.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    one, other = read_rewards(path), read_rewards(write(*rows))
-    assert list(one.problems) == list(other.problems)
-    assert np.array_equal(one.correct_matrix, other.correct_matrix)
 
 
 def test_a_problem_that_cannot_be_graded_is_left_out(write):
@@ -140,3 +126,74 @@ def test_a_cell_that_is_not_a_number_is_named(tmp_path, line, message):
     (tmp_path / "x.csv").write_text(f"problem_id,reward,sample_index\n{line}\n")
     with pytest.raises(DataError, match=message):
         read_rewards(tmp_path / "x.csv")
+
+
+def rewards(bad_gold=(), **problems):
+    """``a="110"``: three samples of problem a, the first two correct."""
+    return Rewards(
+        problems={
+            name: ProblemRewards(
+                rewards=np.array([float(s) for s in samples]),
+                correct=np.array([s == "1" for s in samples]),
+            )
+            for name, samples in problems.items()
+        },
+        bad_gold=bad_gold,
+    )
+
+
+def values(summary):
+    return {row.metric: row.estimate.value for row in summary.rows}
+
+
+def test_each_problem_counts_by_its_own_number_of_samples():
+    summary = summarize_rewards(rewards(a="1000", b="10"))
+    # Pass@2: 1 - C(3, 2) / C(4, 2) = 1/2 for a, 1 for b.
+    assert values(summary) == {"mean": 0.375, "pass_at_1": 0.375, "pass_at_2": 0.75}
+    assert (summary.problems, summary.fewest_samples, summary.most_samples) == (2, 2, 4)
+    assert summary.retention is None
+
+
+def test_the_difference_is_paired_and_has_the_sign_of_the_first_file():
+    summary = summarize_rewards(rewards(a="11", b="10"), rewards(b="00", a="10"), ks=[2])
+    mean, pass_at_2 = summary.rows
+    assert (mean.estimate.value, mean.against.value, mean.difference.mean) == (0.75, 0.25, 0.5)
+    # Both problems gain exactly 1/2: with q = 0.025^(1/2) = 0.1581, q / 2 - (1 - q) = -0.7628.
+    assert (mean.difference.lo, mean.difference.hi) == pytest.approx((-0.7628, 0.9209), abs=5e-5)
+    assert pass_at_2.difference.mean == 0.5
+
+
+def test_keep_and_explore_split_by_the_other_file():
+    summary = summarize_rewards(
+        rewards(a="1111", b="1111", c="0000"), rewards(a="1010", b="0000", c="0000"), retention_k=2
+    )
+    assert (summary.retention.keep, summary.retention.explore) == (1.0, 0.5)
+
+
+def test_files_with_uneven_samples_say_nothing_of_keep():
+    summary = summarize_rewards(rewards(a="11", b="1"), rewards(a="11", b="1"), retention_k=1)
+    assert summary.retention.keep is None
+
+
+def test_a_problem_that_one_file_could_not_grade_is_left_out_of_both():
+    summary = summarize_rewards(rewards(a="1", b="1"), rewards(bad_gold=("b",), a="0"))
+    assert (summary.problems, summary.left_out) == (1, ("b",))
+    assert values(summary)["mean"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        (rewards(a="1", b="1"), rewards(a="1"), "1 of the first are not in the second.*'b'"),
+        (rewards(a="1"), rewards(a="1", c="1"), "1 of the second are not in the first.*'c'"),
+        (rewards(bad_gold=("b",), a="1"), rewards(bad_gold=("a",), b="1"), "no problem could be"),
+    ],
+)
+def test_files_of_other_problems_cannot_be_compared(one, other, message):
+    with pytest.raises(DataError, match=message):
+        summarize_rewards(one, other)
+
+
+def test_a_k_above_the_samples_names_the_problem():
+    with pytest.raises(SettingsError, match="k=2, but problem 'b' has 1 samples"):
+        summarize_rewards(rewards(a="11", b="1"), ks=[2])

@@ -1,5 +1,3 @@
-"""Which device there is, asked of a driver's program and of the system: stand-ins for both."""
-
 import math
 
 import pytest
@@ -55,19 +53,14 @@ def test_who_wants_the_cpu_is_not_given_a_gpu(driver):
     assert (device.name, device.cuda, device.memory) == ("this machine", False, 2**34)
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [("", 0), ("No devices were found\\n", 6), ("NVIDIA A10G, [N/A]\\n", 0)],
-)
 @pytest.mark.usefixtures("limits")
-def test_a_driver_without_a_device_leaves_the_machine_or_nothing(driver, text, code):
-    driver(text, code)
-    assert device_at_hand("auto").name == "this machine"
-    assert device_at_hand("cuda") is None
-
-
-@pytest.mark.usefixtures("limits")
-def test_without_a_driver_there_is_the_machine(tmp_path, monkeypatch):
+def test_without_a_driver_or_its_device_there_is_the_machine_or_nothing(
+    driver, tmp_path, monkeypatch
+):
+    for text, code in (("", 0), ("No devices were found\\n", 6), ("NVIDIA A10G, [N/A]\\n", 0)):
+        driver(text, code)
+        assert device_at_hand("auto").name == "this machine"
+        assert device_at_hand("cuda") is None
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     assert device_at_hand("auto").memory == 2**34
 
@@ -93,9 +86,6 @@ def test_a_device_that_is_not_at_hand_is_a_gpu_unless_the_cpu_is_wanted():
     assert (card.cuda, card.memory, card.name) == (True, 24 * 2**30, "a GPU of 24 GiB")
     assert (machine.cuda, machine.memory) == (False, 2**29)
     assert machine.name == "a machine of 0.5 GiB"
-
-
-@pytest.mark.parametrize("gib", [0, -1, math.inf, math.nan])
-def test_a_memory_that_is_none_is_refused(gib):
-    with pytest.raises(SettingsError, match="is above 0 GiB, got"):
-        device_of(gib, "auto")
+    for gib in (0, -1, math.inf, math.nan):
+        with pytest.raises(SettingsError, match="is above 0 GiB, got"):
+            device_of(gib, "auto")

@@ -1,5 +1,7 @@
 """The arithmetic of the estimate; how near it is to what is held: lab/benchmarks/memory.py."""
 
+from math import prod
+
 import pytest
 
 from dph.model.forward import logprobs, over_vocabulary, selected_logprobs
@@ -9,7 +11,7 @@ from dph.model.sampler.torch import graph_decoding, rows_in_place, shared_forwar
 from dph.recipe import resolve_recipe
 from dph.recipe.tables import AdapterSettings
 from dph.runs import memory
-from dph.runs.memory import estimate, load_of, read_shape
+from dph.runs.memory import ModelShape, estimate, load_of, read_shape
 from tiny_models import FAMILIES, build_model
 
 ROWS = {"problems_per_step": 4, "samples_per_problem": 2, "minibatches": 1}
@@ -56,7 +58,7 @@ def test_an_adapter_has_as_many_numbers_as_peft_makes(tmp_path, family, kind, ta
     assert read_shape(tmp_path).adapter_parameters(settings) == trained
 
 
-def test_prompts_count_once_where_they_are_shared():
+def test_prompts_and_what_they_begin_with_count_once_where_they_are_shared():
     load = load_of(recipe_of("model"), prompt=20)
     assert load.computed == 4 * 20 + 8 * 10
     assert load.apart == 8 * 30
@@ -64,6 +66,10 @@ def test_prompts_count_once_where_they_are_shared():
     assert not load.several
     small = load_of(recipe_of("model", train={"microbatch_tokens": 100}), prompt=20)
     assert (small.computed, small.several) == (100, True)
+    load = load_of(recipe_of("model"), prompt=20, common=15)
+    assert load.computed == 15 + 4 * 5 + 8 * 10
+    assert load.prefilled == 15 + 4 * 5
+    assert (load.apart, load.cached) == (8 * 30, 4 * 20 + 8 * 9)
 
 
 def test_weights_gradients_and_states_are_sixteen_six_and_few_bytes_a_number(tmp_path):
@@ -80,13 +86,6 @@ def test_weights_gradients_and_states_are_sixteen_six_and_few_bytes_a_number(tmp
     small = read_shape(tmp_path).adapter_parameters(AdapterSettings(**settings))
     assert adapted.weights == 2 * count + 4 * small
     assert adapted.gradients + adapted.optimizer == 12 * small
-
-
-def test_what_all_prompts_begin_with_counts_once():
-    load = load_of(recipe_of("model"), prompt=20, common=15)
-    assert load.computed == 15 + 4 * 5 + 8 * 10
-    assert load.prefilled == 15 + 4 * 5
-    assert (load.apart, load.cached) == (8 * 30, 4 * 20 + 8 * 9)
 
 
 def test_a_step_makes_something_on_a_cpu_alone_of_an_adapter_or_of_eight_bits(tmp_path):
@@ -159,16 +158,11 @@ def test_an_initial_policy_beside_costs_its_weights_but_with_an_adapter_nothing(
 
 
 def _plain(directory):
-    return {
-        "model": {"path": str(directory)},
-        "data": {"train": "none.jsonl", "verifier": "exact"},
-    }
+    return {"model": {"path": str(directory)}, "data": {"train": "none.jsonl", "verifier": "exact"}}
 
 
 def test_eight_billion_numbers_fit_the_cards_that_they_should():
     """Of Llama 3 8B's sizes: whole on 80 GB with recomputed layers, an adapter on 24 GB."""
-    from dph.runs.memory import ModelShape  # noqa: PLC0415
-
     sizes = {"q": (4096, 4096), "k": (4096, 1024), "v": (4096, 1024), "o": (4096, 4096)}
     sizes |= {"gate": (4096, 14336), "up": (4096, 14336), "down": (14336, 4096)}
     shape = ModelShape(
@@ -191,3 +185,26 @@ def test_eight_billion_numbers_fit_the_cards_that_they_should():
     for recipe, card in ((whole, 80e9), (adapted, 24e9)):
         load = load_of(recipe, prompt=1000)
         assert estimate(recipe, shape, load, cuda=True).peak < 0.95 * card
+
+
+def estimated(directory, weights):
+    recipe = resolve_recipe(
+        {
+            "model": {"path": "m", "weights": weights, "adapter": {"kind": "lora"}},
+            "data": {"train": "t.jsonl", "verifier": "number"},
+        }
+    )
+    shape = read_shape(directory)
+    return shape, estimate(recipe, shape, load_of(recipe, prompt=8, cuda=True), cuda=True)
+
+
+def test_a_number_of_a_matrix_takes_4_127_bits_in_place_of_16(tmp_path):
+    """As arXiv:2305.14314 counts them with its double quantization."""
+    build_model("llama").save_pretrained(tmp_path)
+    (shape, narrow), (_, four) = (estimated(tmp_path, w) for w in ("bfloat16", "nf4"))
+    matrices = sum(map(prod, shape.linear.values()))
+    assert matrices < shape.parameters  # embeddings, norms and the head stay
+    saved = narrow.weights - four.weights
+    assert saved == pytest.approx(matrices * (16 - 4.127) / 8, rel=1e-4)
+    unpacked = max(map(prod, shape.linear.values()))  # of one matrix at a time
+    assert four.activations - narrow.activations == 2 * unpacked

@@ -1,6 +1,7 @@
 """Bytes that a layer keeps for the backward pass: the estimate against what autograd holds."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -66,9 +67,21 @@ def kept(directory, recipe):
         return sum(size for at, (size, _) in found.items() if at not in own), scores.computed
 
 
-@pytest.mark.parametrize("checkpointing", [False, True], ids=["kept", "recomputed"])
-@pytest.mark.parametrize("adapter", [None, {"kind": "lora", "rank": 8}], ids=["whole", "lora"])
-@pytest.mark.parametrize("weights", ["float32", "bfloat16"])
+LORA, DEAR = {"kind": "lora", "rank": 8}, pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("weights", "adapter", "checkpointing"),
+    [
+        ("float32", None, False),
+        ("bfloat16", LORA, True),
+        *(
+            pytest.param(*case, marks=DEAR)
+            for case in product(("float32", "bfloat16"), (None, LORA), (False, True))
+            if case not in (("float32", None, False), ("bfloat16", LORA, True))
+        ),
+    ],
+)
 def test_a_layer_keeps_as_much_as_is_estimated(
     tmp_path, monkeypatch, weights, adapter, checkpointing
 ):

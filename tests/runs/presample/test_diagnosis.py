@@ -1,37 +1,21 @@
-"""What is said of a split that training cannot use."""
-
 from pathlib import Path
 
 import pytest
 
 from dph.errors import PoolError
 from dph.runs.presample.diagnosis import cut_off_share, likely_cause, require_usable, shortage
-from dph.runs.presample.manifest import Counts, Manifest, Rule, Source, ValueSource
+from dph.runs.presample.manifest import Counts, Manifest, Rule, ValueSource
+from small_pools import small_source
+from tiny_models import build_model
 
 
 def manifest(outcomes, *, histogram=(10, 0, 0, 0, 0), threshold=3, **sides):
-    source = Source(
-        model="m",
-        model_fingerprint="f",
-        tokenizer_fingerprint="f",
-        prompts="train",
-        prompts_fingerprint="f",
-        chat=False,
-        system_prompt="",
-        answers=4,
-        temperature=1.0,
-        top_p=1.0,
-        max_tokens=512,
-        stop_token_ids=(1,),
-        dtype="float32",
-        seed=0,
-    )
     sizes = {"answers": 50, "tokens": 500, "cut_off": 0, "bytes_per_token": 1.0}
     counts = {**sizes, "prompts": 10, "exploration": 10, "rehearsal": 0, "discarded": 0, **sides}
     return Manifest(
         format=3,
         kind="pool",
-        source=source,
+        source=small_source(build_model(), answers=4, max_tokens=512),
         values=ValueSource(graded_by="grader:grade", graded_version="1"),
         rule=Rule(threshold=threshold, wrong_final="discard"),
         counts=Counts(**counts, histogram=histogram, outcomes=outcomes),
@@ -71,18 +55,13 @@ def test_a_refusal_holds_both_histograms():
     assert "no problem was solved more than 2 of 4 times: lower presample.threshold" in said
 
 
-def test_too_easy_problems_ask_for_a_higher_threshold():
-    found = manifest(
-        {"WRONG": 5, "CORRECT": 45}, histogram=(0, 0, 0, 5, 5), exploration=0, rehearsal=10
-    )
+def test_too_easy_problems_and_wrong_final_samples_are_named():
+    easy = {"histogram": (0, 0, 0, 5, 5), "exploration": 0, "rehearsal": 10}
+    found = manifest({"WRONG": 5, "CORRECT": 45}, **easy)
     assert shortage(found.counts) == "no problem to explore"
     assert "raise presample.threshold, which is 3 of 4" in likely_cause(found)
-
-
-def test_wrong_final_samples_are_named():
-    found = manifest(
-        {"WRONG": 20, "CORRECT": 30}, histogram=(5, 0, 0, 5, 0), exploration=5, discarded=5
-    )
+    wrong = {"histogram": (5, 0, 0, 5, 0), "exploration": 5, "discarded": 5}
+    found = manifest({"WRONG": 20, "CORRECT": 30}, **wrong)
     assert "the final sample of every near-perfect problem was wrong" in likely_cause(found)
 
 
@@ -94,12 +73,8 @@ def test_fewer_problems_than_a_step_needs_are_told_with_both_numbers():
 
 def test_what_a_method_does_not_need_may_be_missing():
     require_usable(Path("pool"), manifest({"WRONG": 50}), rehearses=False, explores=10)
-    require_usable(
-        Path("pool"),
-        manifest({"CORRECT": 50}, exploration=0, rehearsal=10),
-        rehearses=True,
-        explores=0,
-    )
+    found = manifest({"CORRECT": 50}, exploration=0, rehearsal=10)
+    require_usable(Path("pool"), found, rehearses=True, explores=0)
 
 
 def test_the_share_of_cut_off_answers_is_not_known_in_the_first_format():

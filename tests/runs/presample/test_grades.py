@@ -1,75 +1,46 @@
-"""What samples came to: counts, and problems that cannot be graded at all."""
+from collections import Counter
 
-from dataclasses import replace
-
+import pyarrow.parquet as pq
 import pytest
 
-from dph.records import Outcome, Verdict
+from dph.errors import PoolError
+from dph.records import Outcome
 from dph.runs.presample.diagnosis import Ungradable, read_grades, ungradable_outcome
-from dph.runs.presample.pool import load_pool
-from dph.runs.presample.presample import partition, presample
+from dph.runs.presample.pool import BaseCounts, load_pool, read_base_counts
+from dph.runs.presample.presample import partition
 from dph.runs.presample.tables import graded_table
-from letter_task import GRADING
 
 BAD, CRASHED = Outcome.BAD_GOLD, Outcome.CRASHED
 
 
 @pytest.fixture
-def pool_with(make_model, make_draw, make_source, make_reference, rule, problems, tmp_path):
+def pool_with(pool_of, tmp_path):
     """Pre-sample the letter task with other outcomes for some problems."""
 
     def run(outcomes):
-        model = make_model()
-        inner = make_draw(model)
-
-        class Failing:
-            name, version = "letter", "1"
-
-            def grade(self, asked, responses):
-                return [
-                    Verdict(outcome=outcomes[p.problem_id], reward=0.0, reason="no such table")
-                    if p.problem_id in outcomes
-                    else verdict
-                    for p, verdict in zip(
-                        asked, inner.verifier.grade(asked, responses), strict=True
-                    )
-                ]
-
-        presample(
-            problems,
-            tmp_path / "pool",
-            draw=replace(inner, verifier=Failing()),
-            reference=make_reference(model),
-            source=make_source(model),
-            grading=GRADING,
-            rule=rule,
-        )
+        pool_of(tmp_path / "pool", outcomes=outcomes)
         return load_pool(tmp_path / "pool")
 
     return run
 
 
-def test_problems_that_cannot_be_graded_are_neither_explored_nor_rehearsed(pool_with):
+def test_problems_that_cannot_be_graded_are_listed_and_neither_explored_nor_rehearsed(
+    pool_with, caplog
+):
     pool = pool_with({"3": BAD, "5": CRASHED})
     counts = pool.manifest.counts
     assert counts.ungradable == 2
     assert counts.exploration + counts.rehearsal + counts.discarded == 22
     assert sum(counts.histogram) == 22
+    assert sum(counts.outcomes.values()) == 24 * 5
+    assert 1 <= counts.outcomes["BAD_GOLD"] <= 5
     left = {p.problem_id for p in pool.exploration} | {s.problem_id for s in pool.rehearsal}
     assert not left & {"3", "5"}
-
-
-def test_the_pool_lists_them_with_outcome_and_reason(pool_with):
-    assert pool_with({"3": BAD, "5": CRASHED}).ungradable == (
+    assert pool.ungradable == (
         Ungradable(problem_id="3", outcome=BAD, reason="no such table"),
         Ungradable(problem_id="5", outcome=CRASHED, reason="no such table"),
     )
-
-
-def test_every_outcome_is_counted(pool_with):
-    counts = pool_with({"3": BAD}).manifest.counts
-    assert sum(counts.outcomes.values()) == 24 * 5
-    assert 1 <= counts.outcomes["BAD_GOLD"] <= 5
+    assert "problem(s) left out: the gold answer cannot be graded, for example '3'" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -109,3 +80,27 @@ def test_grades_count_the_deciding_samples_apart_from_the_final_one(
         right = [graded.verdict.outcome == Outcome.CORRECT for graded in group]
         assert grades.correct[problem.problem_id] == sum(right[:4])
         assert grades.final_correct[problem.problem_id] == right[4]
+
+
+def test_counts_are_those_of_the_samples_without_the_final_one_whatever_side_a_problem_is_on(
+    tmp_path, pool_of, problems
+):
+    pool_of(tmp_path)
+    pool = load_pool(tmp_path)
+    counts = read_base_counts(tmp_path, pool.manifest)
+    assert counts.samples == pool.manifest.source.answers == 4
+    rows = pq.read_table(tmp_path / "samples.parquet").to_pylist()
+    right = Counter(
+        row["problem_id"] for row in rows if row["outcome"] == "CORRECT" and row["sample_index"] < 4
+    )
+    assert counts.correct == {problem.problem_id: right[problem.problem_id] for problem in problems}
+    assert len(set(counts.correct.values())) > 2
+    histogram = Counter(counts.correct.values())
+    assert pool.manifest.counts.histogram == tuple(histogram[c] for c in range(5))
+
+
+def test_a_problem_that_was_not_drawn_for_is_named():
+    counts = BaseCounts(correct={"a": 3}, samples=4)
+    assert counts.of("a") == 3
+    with pytest.raises(PoolError, match="no samples of problem 'b', but"):
+        counts.of("b")

@@ -1,5 +1,3 @@
-"""A small policy learns to ask: the question cannot be answered without a query."""
-
 import pytest
 import torch
 
@@ -10,13 +8,12 @@ from dph.loss.objectives import make_objective
 from dph.model.prompts import TurnEncoder
 from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
 from dph.recipe import ObjectiveSettings
-from dph.runs.train.collect import Group
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.rows import Minibatch
 from dph.runs.train.updating import update
 from dph.tasks.environments import Environment
 from environment_classes import Lookup
+from loop_parts import group_of, training_forward
 
 
 def make_draw(model, tokenizer, environment, verifier, *, greedy=False, tokens=4 * TURN):
@@ -42,14 +39,7 @@ def test_a_policy_that_mostly_guesses_learns_to_ask():
     settings = ObjectiveSettings()
     objective = make_objective(settings)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
-    forward = TrainingForward(
-        model=model,
-        pad_id=0,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=4096,
-        max_tokens=4 * TURN,
-    )
+    forward = training_forward(model, token_budget=4096, max_tokens=4 * TURN)
     asked = problems()
     with (
         Environment(Lookup, form="plain", hidden=["answer"]) as environment,
@@ -62,16 +52,11 @@ def test_a_policy_that_mostly_guesses_learns_to_ask():
             chosen = generator(1, "step", step).permutation(len(asked))[:6]
             rollout = draw([asked[i] for i in chosen], samples=8, seed=step)
             groups = [
-                Group(prompt_ids=prompt, completions=group)
+                group_of(*group, prompt=prompt)
                 for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
             ]
-            rows = policy_rows(
-                groups,
-                forward,
-                Scorers(old=None, reference=None),
-                objective=objective,
-                settings=settings,
-            )
+            scorers = Scorers(old=None, reference=None)
+            rows = policy_rows(groups, forward, scorers, objective=objective, settings=settings)
             minibatch = Minibatch(groups=rows.groups, stored={})
             report = update(minibatch, forward, optimizer, objective=objective, max_grad_norm=1.0)
             if report.gap is not None:  # the sampler's log-probs are those of training

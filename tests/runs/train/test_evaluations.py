@@ -1,73 +1,50 @@
-"""Evaluation during training: what it measures, and that training does not notice it."""
-
+import dataclasses
 import json
-from contextlib import nullcontext
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from dph.errors import CheckpointError, VerifierError
+from dph.errors import CheckpointError, DataError, VerifierError
 from dph.model.sampler.torch.sampler import TorchSampler
-from dph.recipe import resolve_recipe
 from dph.runs.directory import latest_checkpoint
 from dph.runs.evaluate.evaluate import EvaluationSet
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file, rows_of_step
-from dph.runs.train import evaluations, loop
-from dph.runs.train.evaluations import Evaluations, InitialPolicy
-from dph.runs.train.loop import train
-from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.preparation import Actors
+from dph.runs.train import loop
+from dph.runs.train.evaluations import (
+    AnswerTokens,
+    Evaluations,
+    InitialPolicy,
+    read_initial_answers,
+    write_initial_answers,
+)
 from dph.runs.train.tracking import Trackers, read_metrics, shown_answers
+from loop_parts import Killed, killed_after, letters_recipe, training_forward
 from reproducible_log import reproducible_log
 
 
 def make_recipe(every=2, train=(), track=(), **evaluate):
-    return resolve_recipe(
-        {
-            "track": dict(track),
-            "method": "grpo",
-            "model": {"path": "letters", "dtype": "float32"},
-            "data": {"train": "letters.jsonl", "sets": {"dev": "dev.jsonl"}},
-            "sampling": {"max_tokens": 8},
-            "train": {
-                "steps": 4,
-                "problems_per_step": 4,
-                "samples_per_problem": 4,
-                "learning_rate": 1e-2,
-                "checkpoint_every": 3,
-                **dict(train),
-            },
-            "evaluate": {"every": every, "during": {"samples": 4, "k": [1, 4]}, **evaluate},
-        }
+    return letters_recipe(
+        track=dict(track),
+        data={"train": "letters.jsonl", "sets": {"dev": "dev.jsonl"}},
+        train={"checkpoint_every": 3, **dict(train)},
+        evaluate={"every": every, "during": {"samples": 4, "k": [1, 4]}, **evaluate},
     )
 
 
-@pytest.fixture
-def start(make_model, make_draw, tokenizer, problems):
-    """Train from the newest checkpoint in a directory, measuring where the recipe asks for it."""
+@pytest.fixture(scope="module")
+def start(start, make_model, make_draw, tokenizer, problems):
+    """Train and measure where the recipe asks for it, with a verifier of the measurements."""
 
-    def run(recipe, directory, verifier=None, on_step=lambda _: None):
-        policy, initial = make_model(), make_model()
-        checkpoint = latest_checkpoint(directory / "checkpoints")
-        if checkpoint:
-            policy = type(policy).from_pretrained(checkpoint)
-        draw = make_draw(policy)
-        measuring = None
-        if recipe.evaluate.every:
-            forward = TrainingForward(
-                model=policy,
-                pad_id=0,
-                temperature=1.0,
-                dtype="float32",
-                token_budget=512,
-                max_tokens=8,
-                reference=initial,
-            )
-            dev = make_draw(policy)
-            measuring = Evaluations(
+    def run(recipe, directory, verifier=None, **more):
+        def measuring(policy, directory):
+            initial, dev = make_model(), make_draw(policy)
+            forward = training_forward(policy, token_budget=512, reference=initial)
+            if verifier is not None:
+                dev = dataclasses.replace(dev, verifier=verifier)
+            return Evaluations(
                 directory,
                 [EvaluationSet(name="dev", problems=problems[:6], draw=dev)],
                 recipe.evaluate,
@@ -75,78 +52,57 @@ def start(make_model, make_draw, tokenizer, problems):
                 initial=InitialPolicy(sampler=TorchSampler(initial, tokenizer), forward=forward),
                 shown=shown_answers(recipe.track),
             )
-            if verifier is not None:
-                object.__setattr__(dev, "verifier", verifier)
-        actors = Actors(
-            policy=policy, tokenizer=tokenizer, reference=None, draw=draw, evaluations=measuring
-        )
-        with measuring or nullcontext():
-            return train(
-                recipe,
-                directory,
-                actors,
-                problems,
-                {},
-                digest="d",
-                loaded=checkpoint,
-                on_step=on_step,
-            )
+
+        measuring = measuring if recipe.evaluate.every else None
+        return start(recipe, directory, measuring=measuring, **more)
 
     return run
 
 
-class Killed(BaseException):
-    pass
+@pytest.fixture(scope="module")
+def whole(start, tmp_path_factory):
+    """A run that nothing disturbed."""
+    directory = tmp_path_factory.mktemp("whole")
+    start(make_recipe(keep_best="mean"), directory)
+    return directory
 
 
-def killed_after(step):
-    def kill(metrics):
-        if metrics["step"] == step:
-            raise Killed
-
-    return kill
-
-
-def test_where_nothing_was_trained_the_initial_policy_is_measured_anew(start, tmp_path):
+def test_where_nothing_was_trained_the_initial_policy_is_measured_anew(start, whole, tmp_path):
     recipe = make_recipe()
     with pytest.raises(Killed):
-        start(recipe, tmp_path / "run", on_step=killed_after(1))  # before the first checkpoint
-    path = tmp_path / "run" / "progress.parquet"
-    measured = progress(tmp_path / "run")
+        start(recipe, tmp_path, on_step=killed_after(1))  # before the first checkpoint
+    measured = progress(tmp_path)
     zero = pa.array([0] * len(measured), measured.schema.field("correct").type)
-    other = measured.set_column(
-        measured.schema.get_field_index("correct"), measured.schema.field("correct"), zero
-    )
-    pq.write_table(other, path)  # as of a model that is never right
-    start(recipe, tmp_path / "run")
-    whole = start(recipe, tmp_path / "whole")
-    assert whole.step == 4
-    assert progress(tmp_path / "run").equals(progress(tmp_path / "whole"))
+    place = measured.schema.get_field_index("correct")
+    never_right = measured.set_column(place, measured.schema.field("correct"), zero)
+    pq.write_table(never_right, tmp_path / "progress.parquet")
+    assert start(recipe, tmp_path).step == 4
+    assert progress(tmp_path).equals(progress(whole))
 
 
 def progress(directory):
     return read_progress_file(directory / "progress.parquet")
 
 
-def test_it_changes_no_weight_and_says_what_the_definitions_say(start, tmp_path):
-    plain = start(make_recipe(every=0), tmp_path / "plain")
-    measured = start(make_recipe(), tmp_path / "measured")
+def test_it_changes_no_weight_and_says_what_the_definitions_say(start, whole, tmp_path):
+    plain = start(make_recipe(every=0), tmp_path).checkpoint
     for name in ("model.safetensors", "optimizer.safetensors"):
-        assert (plain.checkpoint / name).read_bytes() == (measured.checkpoint / name).read_bytes()
-    assert not (tmp_path / "plain" / "progress.parquet").exists()
+        measured = whole / "checkpoints" / plain.name / name
+        assert (plain / name).read_bytes() == measured.read_bytes()
+    assert not (tmp_path / "progress.parquet").exists()
     before, after = (
         [
             {k: v for k, v in line.items() if not k.startswith("eval/")}
-            for line in reproducible_log(tmp_path / name)
+            for line in reproducible_log(directory)
         ]
-        for name in ("plain", "measured")
+        for directory in (tmp_path, whole)
     )
     assert before == after
 
-    table = progress(tmp_path / "measured")
+    table = progress(whole)
     assert measured_steps(table) == [0, 2, 4]
     assert table.num_rows == 3 * 6
-    lines = {line["step"]: line for line in read_metrics(tmp_path / "measured" / "metrics.jsonl")}
+    lines = {line["step"]: line for line in read_metrics(whole / "metrics.jsonl")}
     assert [step for step, line in lines.items() if "eval/dev/mean" in line] == [2, 4]
     rows = rows_of_step(table, 4).to_pylist()
     assert {row["samples"] for row in rows} == {4}
@@ -165,31 +121,29 @@ def test_it_changes_no_weight_and_says_what_the_definitions_say(start, tmp_path)
     assert {row["stored_tokens"] for row in rows} <= {row["stored_tokens"] for row in first}
 
 
-@pytest.mark.parametrize("step", [1, 2, 3])
-def test_a_killed_run_ends_with_the_same_progress_file(start, tmp_path, step):
+@pytest.mark.parametrize("step", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3))])
+def test_a_killed_run_ends_with_the_same_progress_file(start, whole, tmp_path, step):
     recipe = make_recipe(train={"checkpoint_every": 1 if step == 2 else 3}, keep_best="mean")
-    whole = start(recipe, tmp_path / "whole")
     with pytest.raises(Killed):
-        start(recipe, tmp_path / "killed", on_step=killed_after(step))
-    resumed = start(recipe, tmp_path / "killed")
-    files = ("progress.parquet", "progress_initial.parquet", "checkpoints/best.json")
-    for name in files:
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert (resumed.checkpoint / "model.safetensors").read_bytes() == (
-        whole.checkpoint / "model.safetensors"
-    ).read_bytes()
-    lines = read_metrics(tmp_path / "killed" / "metrics.jsonl")
+        start(recipe, tmp_path, on_step=killed_after(step))
+    weights = f"checkpoints/{start(recipe, tmp_path).checkpoint.name}/model.safetensors"
+    for name in ("progress.parquet", "progress_initial.parquet", "checkpoints/best.json", weights):
+        assert (tmp_path / name).read_bytes() == (whole / name).read_bytes()
+    lines = read_metrics(tmp_path / "metrics.jsonl")
     assert [line["step"] for line in lines if "eval/dev/mean" in line] == [2, 4]
 
 
-def test_a_run_that_began_without_measures_its_initial_policy_when_it_goes_on(start, tmp_path):
-    start(make_recipe(), tmp_path / "whole")
-    start(make_recipe(every=0, train={"steps": 2}), tmp_path / "later")
-    start(make_recipe(), tmp_path / "later")
-    assert progress(tmp_path / "later").equals(progress(tmp_path / "whole"))
+def test_a_run_that_began_without_measures_its_initial_policy_when_it_goes_on(
+    start, whole, tmp_path
+):
+    start(make_recipe(every=0, train={"steps": 2}), tmp_path)
+    start(make_recipe(), tmp_path)
+    assert progress(tmp_path).equals(progress(whole))
 
 
-def test_a_tracker_gets_a_table_of_the_answers_of_every_evaluation(start, tmp_path, monkeypatch):
+def test_a_tracker_gets_a_table_of_the_answers_of_every_evaluation(
+    start, whole, tmp_path, monkeypatch
+):
     sent = []
 
     class Told(Trackers):
@@ -197,18 +151,15 @@ def test_a_tracker_gets_a_table_of_the_answers_of_every_evaluation(start, tmp_pa
             sent.extend((step, table) for table in tables)
 
     monkeypatch.setattr(loop, "open_trackers", lambda *_: Told(()))
-    start(make_recipe(track={"to": ["wandb"], "answers": 7}), tmp_path / "told")
-    plain = start(make_recipe(), tmp_path / "plain")
+    told = start(make_recipe(track={"to": ["wandb"], "answers": 7}), tmp_path).checkpoint
     assert [(step, table.name) for step, table in sent] == [(s, "samples/dev") for s in (0, 2, 4)]
     for step, table in sent:
         assert (len(table.rows), table.answers) == (7, 6 * 5)
         assert {row[0] for row in table.rows} == {step}
-    told = tmp_path / "told" / "checkpoints" / plain.checkpoint.name
-    weights = (told / "model.safetensors").read_bytes()
-    assert weights == (plain.checkpoint / "model.safetensors").read_bytes()
+    plain = whole / "checkpoints" / told.name / "model.safetensors"
+    assert (told / "model.safetensors").read_bytes() == plain.read_bytes()
     correct = {
-        row["problem_id"]: row["correct"]
-        for row in rows_of_step(progress(tmp_path / "told"), 4).to_pylist()
+        row["problem_id"]: row["correct"] for row in rows_of_step(progress(tmp_path), 4).to_pylist()
     }
     whole = sent[-1][1].rows[:5]  # the greedy answer and four samples of one problem
     assert len({row[1] for row in whole}) == 1
@@ -216,56 +167,51 @@ def test_a_tracker_gets_a_table_of_the_answers_of_every_evaluation(start, tmp_pa
     assert sum(row[5] == "CORRECT" for row in drawn) == correct[drawn[0][1]]
 
 
+def scores(directory, metric):
+    lines = read_metrics(directory / "metrics.jsonl")
+    return {line["step"]: line[f"eval/dev/{metric}"] for line in lines}
+
+
+def best_of(directory):
+    return json.loads((directory / "checkpoints" / "best.json").read_text())
+
+
 def test_the_best_checkpoint_is_kept_beside_the_newest(start, tmp_path):
-    recipe = make_recipe(every=1, train={"steps": 5}, keep_best="dev/mean")
+    recipe = make_recipe(every=1, train={"steps": 3}, keep_best="dev/mean")
     start(recipe, tmp_path)
-    scores = {
-        line["step"]: line["eval/dev/mean"] for line in read_metrics(tmp_path / "metrics.jsonl")
+    found = scores(tmp_path, "mean")
+    best = max(found, key=lambda step: (found[step], -step))
+    assert best_of(tmp_path) == {
+        "schema": 1,
+        "step": best,
+        "score": "dev/mean",
+        "value": found[best],
     }
-    best = max(scores, key=lambda step: (scores[step], -step))
-    named = json.loads((tmp_path / "checkpoints" / "best.json").read_text())
-    assert named == {"schema": 1, "step": best, "score": "dev/mean", "value": scores[best]}
     kept = sorted(p.name for p in (tmp_path / "checkpoints").glob("step_*"))
-    assert kept == sorted({f"step_{best:06d}", "step_000005"})
+    assert kept == sorted({f"step_{best:06d}", "step_000003"})
 
 
 def test_of_equal_checkpoints_the_first_is_the_best(start, tmp_path):
-    still = {"steps": 3, "learning_rate": 1e-12}  # the same answers after every step
+    still = {"steps": 2, "learning_rate": 1e-12}  # the same answers after every step
     start(make_recipe(every=1, train=still, keep_best="greedy"), tmp_path)
-    lines = read_metrics(tmp_path / "metrics.jsonl")
-    assert len({line["eval/dev/greedy"] for line in lines}) == 1
-    assert json.loads((tmp_path / "checkpoints" / "best.json").read_text())["step"] == 1
-    kept = sorted(p.name for p in (tmp_path / "checkpoints").glob("step_*"))
-    assert "step_000001" in kept
-
-
-def test_a_measurement_of_which_nothing_can_be_graded_is_no_score(start, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluations, "best_score", lambda _summary, _by: None)
-    trained = start(make_recipe(every=1, keep_best="mean"), tmp_path)
-    assert trained.step == 4
-    assert not (tmp_path / "checkpoints" / "best.json").exists()
+    assert len({*scores(tmp_path, "greedy").values()}) == 1
+    assert best_of(tmp_path)["step"] == 1
+    assert (tmp_path / "checkpoints" / "step_000001").exists()
 
 
 def test_another_score_begins_anew_and_forgets_the_best_of_the_old_one(start, tmp_path):
     start(make_recipe(every=1, train={"steps": 2}, keep_best="mean"), tmp_path)
     start(make_recipe(every=1, keep_best="greedy"), tmp_path)
-    named = json.loads((tmp_path / "checkpoints" / "best.json").read_text())
-    scores = {
-        line["step"]: line["eval/dev/greedy"]
-        for line in read_metrics(tmp_path / "metrics.jsonl")
-        if line["step"] >= 2  # whose weights were still there
-    }
-    best = max(scores, key=lambda step: (scores[step], -step))
-    assert named == {"schema": 1, "step": best, "score": "greedy", "value": scores[best]}
+    found = scores(tmp_path, "greedy")
+    best = max([2, 3, 4], key=lambda step: (found[step], -step))  # whose weights were still there
+    assert best_of(tmp_path) == {"schema": 1, "step": best, "score": "greedy", "value": found[best]}
 
 
-def test_other_settings_are_refused_before_anything_is_written(start, tmp_path):
-    start(make_recipe(train={"steps": 2}), tmp_path)
-    before = (tmp_path / "progress.parquet").read_bytes()
+def test_other_settings_are_refused_before_anything_is_written(start, whole):
+    before = {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
     with pytest.raises(CheckpointError, match=r"progress\.parquet was measured with other sett"):
-        start(make_recipe(during={"samples": 5}), tmp_path)
-    assert (tmp_path / "progress.parquet").read_bytes() == before
-    assert len(read_metrics(tmp_path / "metrics.jsonl")) == 2
+        start(make_recipe(train={"steps": 5}, during={"samples": 5}), whole)
+    assert before == {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
 
 
 class Raising:
@@ -280,19 +226,15 @@ class Raising:
         pass
 
 
-def test_a_grader_that_breaks_ends_the_run_and_loses_no_measurement(start, tmp_path):
+def test_a_grader_that_breaks_ends_the_run_and_loses_no_measurement(start, whole, tmp_path):
     recipe = make_recipe()
-    start(recipe, tmp_path / "whole")
-    start(
-        recipe.model_copy(update={"train": recipe.train.model_copy(update={"steps": 1})}),
-        tmp_path / "run",
-    )
+    start(make_recipe(train={"steps": 1}), tmp_path)
     with pytest.raises(VerifierError, match="broken over"):
-        start(recipe, tmp_path / "run", verifier=Raising())
-    assert latest_checkpoint(tmp_path / "run" / "checkpoints").name == "step_000002"
-    assert measured_steps(progress(tmp_path / "run")) == [0]
-    start(recipe, tmp_path / "run")
-    assert progress(tmp_path / "run").equals(progress(tmp_path / "whole"))
+        start(recipe, tmp_path, verifier=Raising())
+    assert latest_checkpoint(tmp_path / "checkpoints").name == "step_000002"
+    assert measured_steps(progress(tmp_path)) == [0]
+    start(recipe, tmp_path)
+    assert progress(tmp_path).equals(progress(whole))
 
 
 def test_torch_is_left_in_the_state_it_was_in(start, tmp_path):
@@ -302,3 +244,40 @@ def test_torch_is_left_in_the_state_it_was_in(start, tmp_path):
     torch.manual_seed(5)
     start(make_recipe(every=0, train={"steps": 1}), tmp_path / "plain")
     assert torch.equal(with_evaluation, torch.get_rng_state())
+
+
+IDS = {"dev": ["a", "b"], "test": ["a"]}
+ANSWERS = {
+    "dev": [[AnswerTokens((1, 2)), AnswerTokens((3,))], [AnswerTokens((4,)), AnswerTokens((5, 6))]],
+    "test": [[AnswerTokens((7,)), AnswerTokens((8,))]],
+}
+
+
+def test_answers_come_back_by_set_and_problem(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    assert read_initial_answers(path, IDS, digest="d") is None
+    write_initial_answers(path, ANSWERS, IDS, digest="d")
+    assert read_initial_answers(path, IDS, digest="d") == ANSWERS
+
+
+def test_trajectories_come_back_with_who_wrote_what(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    acted = {"dev": [[AnswerTokens((1, 2, 3), (True, False, True))]]}
+    write_initial_answers(path, acted, {"dev": ["a"]}, digest="d")
+    assert read_initial_answers(path, {"dev": ["a"]}, digest="d") == acted
+
+
+def test_answers_that_were_drawn_in_another_way_are_none(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    write_initial_answers(path, ANSWERS, IDS, digest="d")
+    assert read_initial_answers(path, IDS, digest="e") is None
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "progress_initial.parquet"
+    path.write_bytes(b"x")
+    with pytest.raises(DataError, match="is damaged"):
+        read_initial_answers(path, IDS, digest="d")
+    write_initial_answers(path, {"dev": ANSWERS["dev"]}, IDS, digest="d")
+    with pytest.raises(DataError, match="is damaged"):
+        read_initial_answers(path, IDS, digest="d")

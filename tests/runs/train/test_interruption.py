@@ -8,11 +8,13 @@ from dph.runs.train.preparation import asked_to_stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_only_asks(number):
+def test_the_first_signal_only_asks_and_handlers_are_put_back(number):
+    before = signal.getsignal(number)
     with asked_to_stop() as stop:
         assert not stop()
         os.kill(os.getpid(), number)
         assert stop()
+    assert signal.getsignal(number) is before
 
 
 def test_the_second_ctrl_c_does_not_wait():
@@ -21,13 +23,6 @@ def test_the_second_ctrl_c_does_not_wait():
         assert stop()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_handlers_are_put_back():
-    before = signal.getsignal(signal.SIGINT)
-    with asked_to_stop():
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_outside_the_main_thread_nobody_asks():

@@ -11,6 +11,7 @@ from dph.runs.presample.pool import BaseCounts
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loop import Learner
 from lab.benchmarks.launches.ours import RandomAnswers, StepCounts, count_step, make_learner
+from loop_parts import stored_answer
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 PROBLEMS, PROMPT, LENGTHS = 2, 20, (2, 16)
@@ -30,14 +31,7 @@ def stored_row(number: int) -> RehearsalSample:
         tuple(rng.randrange(3, VOCABULARY) for _ in range(count))
         for count in (9, rng.randint(2, 9))
     )
-    return RehearsalSample(
-        problem_id=str(number),
-        sample_index=0,
-        prompt_ids=prompt,
-        completion_ids=tokens,
-        ref_logprobs=(-1.0,) * len(tokens),
-        correct=8,
-    )
+    return stored_answer(tokens, prompt=prompt, problem=str(number))
 
 
 def learner_of(method: str, *, layers: int, samples: int) -> Learner:
@@ -95,7 +89,11 @@ def test_more_rows_of_a_micro_batch_launch_no_more_and_wait_no_more(samples):
     assert many.waits == few.waits
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+QUICK = {"grpo", "dph_js_definition", "clip_cov", "flowrl"}
+OF_ALL = [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in sorted(METHODS)]
+
+
+@pytest.mark.parametrize("method", OF_ALL)
 def test_every_method_launches_as_much_for_16_as_for_40_rows(method):
     layers = 2
     few, learner = counted(method, layers=layers, samples=8)

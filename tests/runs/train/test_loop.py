@@ -1,10 +1,7 @@
-"""The loop as a whole, on the letter task."""
-
 import json
 import logging
 import math
 import os
-import shutil
 import signal
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,91 +12,62 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from dph.errors import CheckpointError, PoolError, SettingsError, TrainingError, VerifierError
-from dph.recipe import resolve_recipe
-from dph.records import Completion, Outcome, Verdict
+from dph.records import Outcome, Verdict
 from dph.runs.directory import latest_checkpoint
 from dph.runs.presample.pool import load_pool, read_base_counts
 from dph.runs.presample.presample import presample
-from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, save_checkpoint
 from dph.runs.train.collect import collect
-from dph.runs.train.loop import Actors, train
 from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.tracking import read_metrics
-from dph.runs.train.updating import TrainingForward
 from letter_task import GRADING
+from loop_parts import (
+    Killed,
+    completion,
+    killed_after,
+    letters_recipe,
+    stored_answer,
+    training_forward,
+)
 from reproducible_log import reproducible_log
 
 METHODS = ["grpo", "dapo", "rkl", "alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr"]
+METHODS += ["entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"]
 ADVANTAGES = ["maxrl", "f_grpo", "ucpo", "pass_at_k", "pkpo", "differential_smoothing"]
 ADVANTAGES += ["bbg", "alpha_dpg", "flowrl"]
 
 
-def make_recipe(method, **train_settings):
-    return resolve_recipe(
-        {
-            "method": method,
-            "objective": {"advantage": {"k": 2}} if method in ("pass_at_k", "pkpo") else {},
-            "model": {"path": "letters", "dtype": "float32"},
-            "data": {"train": "letters.jsonl"},
-            "sampling": {"max_tokens": 8},
-            "train": {
-                "steps": 4,
-                "problems_per_step": 4,
-                "samples_per_problem": 4,
-                "rehearsal_per_step": 3,
-                "learning_rate": 1e-2,
-                "checkpoint_every": 1,
-                "warmup_steps": 2,
-                **train_settings,
-            },
-        }
-    )
+def make_recipe(method, **train):
+    k = {"advantage": {"k": 2}} if method in ("pass_at_k", "pkpo") else {}
+    train = {"rehearsal_per_step": 3, "warmup_steps": 2, **train}
+    return letters_recipe(method, objective=k, train=train)
 
 
-@pytest.fixture
-def pool(tmp_path, make_model, make_draw, make_source, make_reference, rule, problems):
-    model = make_model()
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory, make_model, make_draw, make_source, make_reference, rule, problems):
+    model, path = make_model(), tmp_path_factory.mktemp("made") / "pool"
     presample(
         problems,
-        tmp_path / "pool",
+        path,
         draw=make_draw(model),
         reference=make_reference(model),
         source=make_source(model),
         grading=GRADING,
         rule=rule,
     )
-    return load_pool(tmp_path / "pool")
+    pool = load_pool(path)
+    return pool, read_base_counts(path, pool.manifest)
 
 
 @pytest.fixture
-def start(tmp_path, make_model, make_draw, tokenizer, problems, pool):
-    """Train from the newest checkpoint in a directory, or from the initial weights."""
+def rehearse(start, pool):
+    """Train with a pool that was made before."""
+    pool, base = pool
 
-    def run(recipe, directory, on_step=lambda _: None, draw=None):
-        policy = make_model()
-        checkpoint = latest_checkpoint(directory / "checkpoints")
-        if checkpoint:
-            policy = type(policy).from_pretrained(checkpoint)
-        needs_reference = recipe.objective.needs_reference_model
-        actors = Actors(
-            policy=policy,
-            tokenizer=tokenizer,
-            reference=make_model() if needs_reference else None,
-            draw=draw or make_draw(policy),
-        )
-        explore = pool.exploration if recipe.train.problems == "exploration" else problems
-        return train(
-            recipe,
-            directory,
-            actors,
-            explore,
-            {"rehearsal": pool.rehearsal},
-            digest="d",
-            base=read_base_counts(tmp_path / "pool", pool.manifest),
-            loaded=checkpoint,
-            on_step=on_step,
-        )
+    def run(recipe, directory, **more):
+        explored = pool.exploration if recipe.train.problems == "exploration" else None
+        stored = {"rehearsal": pool.rehearsal}
+        return start(recipe, directory, stored=stored, explored=explored, base=base, **more)
 
     return run
 
@@ -109,11 +77,11 @@ def weights(checkpoint):
 
 
 @pytest.mark.parametrize("method", [*METHODS, *ADVANTAGES])
-def test_every_method_trains_and_reports(start, tmp_path, method):
-    trained = start(make_recipe(method), tmp_path)
+def test_every_method_trains_and_reports(rehearse, tmp_path, method):
+    trained = rehearse(make_recipe(method, steps=2), tmp_path)
     lines = read_metrics(tmp_path / "metrics.jsonl")
-    assert [line["step"] for line in lines] == [1, 2, 3, 4]
-    assert trained.step == 4
+    assert [line["step"] for line in lines] == [1, 2]
+    assert trained.step == 2
     assert not trained.stopped
     for line in lines:
         assert math.isfinite(line["policy_loss"])
@@ -122,82 +90,62 @@ def test_every_method_trains_and_reports(start, tmp_path, method):
         assert line["peak_memory"] > 0
     has_rehearsal = method in ("alpha", "dph_f", "dph_js", "dph_js_definition", "dyjr")
     assert any(line["divergence"] > 0 for line in lines) == has_rehearsal
-    assert any(line["kl_penalty"] > 0 for line in lines) == (method == "rkl")
+    has_penalty = method in ("rkl", "exact_rkl", "exact_fkl", "kl_cov")
+    assert any(line["kl_penalty"] > 0 for line in lines) == has_penalty
 
 
-def test_every_advantage_is_another_method_than_grpo(start, tmp_path):
+@pytest.mark.slow
+def test_every_advantage_is_another_method_than_grpo(rehearse, tmp_path):
     ends = {}
     for method in ("grpo", *ADVANTAGES):
-        trained = start(make_recipe(method, problems_per_step=12, steps=2), tmp_path / method)
-        ends[method] = weights(trained.checkpoint)
+        recipe = make_recipe(method, problems_per_step=12, steps=2)
+        ends[method] = weights(rehearse(recipe, tmp_path / method).checkpoint)
     same = [(a, b) for a in ends for b in ends if a < b and ends[a] == ends[b]]
     assert same == []
 
 
+@pytest.mark.slow
 def test_reward_rises(start, tmp_path):
-    start(make_recipe("grpo", steps=25, problems_per_step=12, samples_per_problem=8), tmp_path)
+    longer = {"steps": 25, "problems_per_step": 12, "samples_per_problem": 8}
+    start(make_recipe("grpo", checkpoint_every=25, **longer), tmp_path)
     rewards = [line["reward"] for line in read_metrics(tmp_path / "metrics.jsonl")]
     assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2
 
 
-@pytest.mark.parametrize("method", ["dapo", "dph_f", "dyjr", "ucpo", "bbg", "alpha_dpg", "flowrl"])
-@pytest.mark.parametrize("killed_after", [1, 3])
-def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(
-    start, tmp_path, method, killed_after
-):
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [
+        ("dyjr", 3),
+        ("alpha_dpg", 1),
+        *(
+            pytest.param(method, step, marks=pytest.mark.slow)
+            for method in ("dapo", "dph_f", "ucpo", "bbg", "flowrl")
+            for step in (1, 3)
+        ),
+    ],
+)
+def test_a_killed_run_ends_with_bit_identical_weights_and_metrics(rehearse, tmp_path, method, step):
     recipe = make_recipe(method, checkpoint_every=2)
-    whole = start(recipe, tmp_path / "whole")
-
-    class Killed(BaseException):
-        pass
-
-    def kill(metrics):
-        if metrics["step"] == killed_after:
-            raise Killed
-
+    whole = rehearse(recipe, tmp_path / "whole")
     with pytest.raises(Killed):
-        start(recipe, tmp_path / "killed", on_step=kill)
-    resumed = start(recipe, tmp_path / "killed")
-    assert weights(resumed.checkpoint) == weights(whole.checkpoint)
-    optimizer = "optimizer.safetensors"
-    assert (resumed.checkpoint / optimizer).read_bytes() == (
-        whole.checkpoint / optimizer
-    ).read_bytes()
-
+        rehearse(recipe, tmp_path / "killed", on_step=killed_after(step))
+    resumed = rehearse(recipe, tmp_path / "killed")
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert (resumed.checkpoint / name).read_bytes() == (whole.checkpoint / name).read_bytes()
     assert reproducible_log(tmp_path / "killed") == reproducible_log(tmp_path / "whole")
 
 
-def test_more_steps_continue_a_finished_run(start, tmp_path):
-    whole = start(make_recipe("grpo", steps=4), tmp_path / "whole")
-    start(make_recipe("grpo", steps=2), tmp_path / "parts")
-    longer = start(make_recipe("grpo", steps=4), tmp_path / "parts")
-    assert weights(longer.checkpoint) == weights(whole.checkpoint)
-
-
-def test_weights_of_another_checkpoint_than_the_newest_are_refused(
-    start, tmp_path, make_model, make_draw, tokenizer, problems
-):
+def test_weights_of_another_checkpoint_than_the_newest_are_refused(start, tmp_path):
     start(make_recipe("grpo", steps=2), tmp_path)  # while this one loaded the initial policy
-    policy = make_model()
-    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
     with pytest.raises(CheckpointError, match=r"another process trained in .*: start it again"):
-        train(make_recipe("grpo", steps=4), tmp_path, actors, problems, {}, digest="d")
+        start(make_recipe("grpo", steps=4), tmp_path, loaded=None)
     assert latest_checkpoint(tmp_path / "checkpoints").name == "step_000002"
 
 
-def test_a_half_written_checkpoint_is_not_seen(start, tmp_path):
-    recipe = make_recipe("grpo", steps=2)
-    start(recipe, tmp_path)
-    (tmp_path / "checkpoints" / ".step_000009.tmp").mkdir()
-    assert latest_checkpoint(tmp_path / "checkpoints").name == "step_000002"
-
-
-def test_only_the_newest_checkpoints_are_kept(start, tmp_path):
-    start(make_recipe("grpo", keep_checkpoints=2), tmp_path)
-    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
-        "step_000003",
-        "step_000004",
-    ]
+def test_a_half_written_checkpoint_is_not_seen(tmp_path):
+    for name in ("step_000002", ".step_000009.tmp"):
+        (tmp_path / name).mkdir()
+    assert latest_checkpoint(tmp_path).name == "step_000002"
 
 
 def test_the_millionth_step_is_newer_than_the_one_before(make_model, tokenizer, tmp_path):
@@ -212,75 +160,34 @@ def test_the_millionth_step_is_newer_than_the_one_before(make_model, tokenizer, 
 
 
 def test_a_damaged_checkpoint_is_refused(start, tmp_path):
-    recipe = make_recipe("grpo", steps=2)
-    trained = start(recipe, tmp_path)
-    (trained.checkpoint / "optimizer.safetensors").write_bytes(b"x")
-    with pytest.raises(CheckpointError, match="is damaged"):
-        start(make_recipe("grpo", steps=3), tmp_path)
-    (trained.checkpoint / "trainer.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="is damaged"):
-        start(make_recipe("grpo", steps=3), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("exp_avg", "average", "lacks exp_avg \\(it has average, exp_avg_sq, step\\)"),
+    state = start(make_recipe("grpo", steps=2), tmp_path).checkpoint / "optimizer.safetensors"
+    longer, intact = make_recipe("grpo", steps=3), load_file(state)
+    for old, new, message in [
+        ("exp_avg", "average", r"lacks exp_avg \(it has average, exp_avg_sq, step\)"),
         ("exp_avg_sq", "square", "lacks exp_avg_sq"),
         ("0.step", "first", "'first' is not the name of an optimizer's state"),
-    ],
-)
-def test_an_optimizers_state_with_a_part_missing_is_a_damaged_checkpoint(
-    start, tmp_path, old, new, message
-):
-    trained = start(make_recipe("grpo", steps=2), tmp_path)
-    path = trained.checkpoint / "optimizer.safetensors"
-    renamed = {
-        new if key == old else f"{index}.{new}" if name == old else key: tensor
-        for key, tensor in load_file(path).items()
-        for index, _, name in [key.partition(".")]
-    }
-    save_file(renamed, path)
-    with pytest.raises(CheckpointError, match=rf"is damaged: .*{message}"):
-        start(make_recipe("grpo", steps=3), tmp_path)
+    ]:
+        renamed = {
+            new if key == old else f"{index}.{new}" if name == old else key: tensor
+            for key, tensor in intact.items()
+            for index, _, name in [key.partition(".")]
+        }
+        save_file(renamed, state)
+        with pytest.raises(CheckpointError, match=rf"is damaged: .*{message}"):
+            start(longer, tmp_path)
+    for name, content in (("optimizer.safetensors", "x"), ("trainer.json", "{}")):
+        state.with_name(name).write_text(content)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            start(longer, tmp_path)
 
 
-def test_a_checkpoint_of_other_settings_is_refused(start, tmp_path):
-    trained = start(make_recipe("grpo", steps=2), tmp_path)
-    path = trained.checkpoint / "trainer.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
-    with pytest.raises(CheckpointError, match="made with other settings"):
-        start(make_recipe("grpo", steps=3), tmp_path)
-
-
-def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(
-    pool, tmp_path, make_model, make_draw, tokenizer
-):
-    policy = make_model(seed=1)
-    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+def test_stored_log_probs_of_another_policy_are_refused_before_the_first_step(rehearse, tmp_path):
     with pytest.raises(PoolError, match="not this policy's"):
-        train(
-            make_recipe("dph_f"),
-            tmp_path,
-            actors,
-            pool.exploration,
-            {"rehearsal": pool.rehearsal},
-            digest="",
-        )
+        rehearse(make_recipe("dph_f"), tmp_path, seed=1)
     assert not (tmp_path / "metrics.jsonl").exists()
 
 
 def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
-    def sample(i):
-        return RehearsalSample(
-            problem_id=str(i),
-            sample_index=0,
-            prompt_ids=(2,),
-            completion_ids=(3,),
-            ref_logprobs=(0.0,),
-            correct=8,
-        )
-
     seen = []
 
     def score(_, prompts, *args, **kwargs):  # noqa: ARG001
@@ -289,23 +196,15 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
 
     monkeypatch.setattr("dph.runs.train.preparation.CHECKED", 10)
     monkeypatch.setattr("dph.model.forward.scorer.score_completions", score)
-    forward = TrainingForward(
-        model=make_model(), pad_id=0, temperature=1.0, dtype="float32", token_budget=9, max_tokens=8
-    )
+    forward = training_forward(make_model())
     for size in (1, 10, 11, 95):
-        assert mean_reference_gap([sample(i) for i in range(size)], forward) == 0.25
+        assert mean_reference_gap([stored_answer((3,), (0.0,))] * size, forward) == 0.25
     assert seen == [1, 10, 6, 10]
 
 
-def test_a_method_that_rehearses_needs_something_to_rehearse(
-    pool, tmp_path, make_model, make_draw, tokenizer
-):
-    policy = make_model()
-    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+def test_a_method_that_rehearses_needs_something_to_rehearse(start, tmp_path):
     with pytest.raises(PoolError, match="no rehearsal sample"):
-        train(
-            make_recipe("dph_f"), tmp_path, actors, pool.exploration, {"rehearsal": ()}, digest=""
-        )
+        start(make_recipe("dph_f"), tmp_path, stored={"rehearsal": ()})
 
 
 def test_too_few_problems_are_refused(start, tmp_path):
@@ -328,30 +227,24 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_leaves_its_rows(start, tmp_
 
 
 def test_recomputed_old_log_probs_give_the_same_training_up_to_rounding(start, tmp_path):
-    sampler = start(make_recipe("grpo", steps=1), tmp_path / "a")
-    recomputed = start(make_recipe("grpo", steps=1, old_logprobs="recompute"), tmp_path / "b")
-    a, b = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in "ab")
+    found = []
+    for name in ("sampler", "recompute"):
+        start(make_recipe("grpo", steps=2, old_logprobs=name), tmp_path / name)
+        found.append(read_metrics(tmp_path / name / "metrics.jsonl"))
+    (a, *_), (b, *_) = found
     assert a["policy_loss"] == pytest.approx(b["policy_loss"], abs=1e-4)
     assert a["grad_norm"] == pytest.approx(b["grad_norm"], rel=1e-3)
-    assert weights(sampler.checkpoint)
-    assert weights(recomputed.checkpoint)
+    for line in (*found[0], *found[1]):
+        assert 0 <= line["sampler_gap"] <= line["sampler_gap_max"] < 1e-4
 
 
-def test_the_gap_between_sampler_and_trainer_is_measured_at_every_step(start, tmp_path):
-    start(make_recipe("grpo", steps=2), tmp_path / "sampler")
-    start(make_recipe("grpo", steps=2, old_logprobs="recompute"), tmp_path / "recompute")
-    for name in ("sampler", "recompute"):
-        for line in read_metrics(tmp_path / name / "metrics.jsonl"):
-            assert 0 <= line["sampler_gap"] <= line["sampler_gap_max"] < 1e-4
-
-
-@pytest.mark.parametrize("method", ["grpo", "dph_js_definition"])
-def test_shared_prompts_train_as_separate_ones(start, tmp_path, method):
+def test_shared_prompts_train_as_separate_ones(rehearse, tmp_path):
+    found = []
     for sharing in ("always", "never"):
-        start(make_recipe(method, steps=1, shared_prompts=sharing), tmp_path / sharing)
-    shared, separate = (
-        read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("always", "never")
-    )
+        recipe = make_recipe("dph_js_definition", steps=1, shared_prompts=sharing)
+        rehearse(recipe, tmp_path / sharing)
+        found += read_metrics(tmp_path / sharing / "metrics.jsonl")
+    shared, separate = found
     assert shared["rows_packed"] == shared["rows"] > 0
     assert separate["rows_packed"] == 0
     assert shared["tokens_in_rows"] == separate["tokens_in_rows"]
@@ -360,70 +253,10 @@ def test_shared_prompts_train_as_separate_ones(start, tmp_path, method):
         assert shared[name] == pytest.approx(separate[name], rel=1e-3, abs=1e-6)
 
 
-def test_completions_that_were_cut_off_can_be_left_out(start, tmp_path):
-    recipe = make_recipe("grpo", steps=1)
-    recipe = recipe.model_copy(
-        update={"objective": recipe.objective.model_copy(update={"overlong_filter": True})}
-    )
-    start(recipe, tmp_path)
-    (line,) = read_metrics(tmp_path / "metrics.jsonl")
-    assert line["rows_masked"] == round(line["unfinished"] * 16)
-    assert line["rows"] + line["rows_skipped"] == 16
-
-
-def test_bfloat16_trains(make_model, tokenizer, problems, tmp_path, make_draw):
-    recipe = make_recipe("grpo", steps=2)
-    recipe = recipe.model_copy(
-        update={"model": recipe.model.model_copy(update={"dtype": "bfloat16"})}
-    )
-    policy = make_model()
-    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
-    train(recipe, tmp_path, actors, problems, {}, digest="")
-    assert all(math.isfinite(m["grad_norm"]) for m in read_metrics(tmp_path / "metrics.jsonl"))
-
-
-def test_the_share_of_minibatches_does_not_depend_on_microbatching(start, tmp_path):
-    start(make_recipe("dph_js", steps=2, microbatch_tokens=10_000), tmp_path / "one")
-    start(make_recipe("dph_js", steps=2, microbatch_tokens=16), tmp_path / "many")
-    one, many = (read_metrics(tmp_path / n / "metrics.jsonl") for n in ("one", "many"))
-    for name in ("policy_loss", "divergence", "grad_norm", "clipped_high"):
-        assert one[0][name] == pytest.approx(many[0][name], rel=1e-4, abs=1e-6)
-
-
-def test_dynamic_sampling_without_any_signal_is_an_error(start, tmp_path, make_draw, make_model):
-    draw = make_draw(make_model())
-
-    class AlwaysRight:
-        encode, parameters = draw.encode, draw.parameters
-
-        def __call__(self, *args, **kwargs):
-            rollout = draw(*args, **kwargs)
-            groups = tuple(
-                tuple(replace(g, verdict=replace(g.verdict, reward=1.0)) for g in group)
-                for group in rollout.groups
-            )
-            return replace(rollout, groups=groups)
-
+def test_dynamic_sampling_without_any_signal_is_an_error(start, tmp_path):
+    always_right = ending(Outcome.CORRECT, sampler=FinishedSampler())
     with pytest.raises(TrainingError, match=r"none of \d+ groups holds both right and wrong"):
-        start(make_recipe("dapo"), tmp_path, draw=AlwaysRight())
-
-
-def test_rehearsal_sample_needs_one_log_prob_a_token():
-    with pytest.raises(PoolError, match="2 tokens but 1 log-probs"):
-        RehearsalSample(
-            problem_id="a",
-            sample_index=0,
-            prompt_ids=(1,),
-            completion_ids=(1, 2),
-            ref_logprobs=(0.0,),
-            correct=8,
-        )
-
-
-def test_a_run_directory_can_be_moved_and_continued(start, tmp_path):
-    start(make_recipe("grpo", steps=2), tmp_path / "here")
-    shutil.move(tmp_path / "here", tmp_path / "there")
-    assert start(make_recipe("grpo", steps=3), tmp_path / "there").step == 3
+        start(make_recipe("dapo"), tmp_path, change=always_right)
 
 
 def test_ctrl_c_ends_at_a_checkpoint_of_the_last_finished_step(start, tmp_path):
@@ -471,18 +304,8 @@ class FinishedSampler:
 
     def sample(self, requests, *_, **__):
         return [
-            [
-                Completion(
-                    problem_id=request.problem_id,
-                    sample_index=index,
-                    token_ids=(3, 1),
-                    logprobs=(-1.0, -1.0),
-                    finished=True,
-                    text="a",
-                )
-                for index in range(request.samples)
-            ]
-            for request in requests
+            [completion((3, 1), problem=r.problem_id, index=i, text="a") for i in range(r.samples)]
+            for r in requests
         ]
 
 
@@ -498,65 +321,57 @@ class EndingVerifier:
         self.left -= len(responses)
         if self.left >= 0:
             return self.inner.grade(problems, responses)
-        return [Verdict(outcome=self.outcome, reward=0.0, reason="as told")] * len(responses)
+        reward = float(self.outcome is Outcome.CORRECT)
+        return [Verdict(outcome=self.outcome, reward=reward, reason="as told")] * len(responses)
 
     def close(self):
         pass
 
 
+def ending(outcome, **more):
+    """Changes a sampler so that all of its answers end so."""
+    return lambda draw: replace(draw, verifier=EndingVerifier(draw.verifier, outcome), **more)
+
+
 def test_a_verifier_that_breaks_ends_the_run_with_the_finished_steps_saved(
-    start, tmp_path, make_model, make_draw, tokenizer, problems, monkeypatch
+    start, tmp_path, monkeypatch
 ):
-    recipe = make_recipe("grpo", checkpoint_every=100)
+    recipe, made = make_recipe("grpo", steps=3, checkpoint_every=100), []
     whole = start(recipe, tmp_path / "whole")
-    policy = make_model()
-    draw = replace(make_draw(policy), crash_limit=0.5)
-    verifier = EndingVerifier(draw.verifier, Outcome.CRASHED, after=10**6)
+
+    def breaks(draw):
+        made.append(EndingVerifier(draw.verifier, Outcome.CRASHED, after=10**6))
+        return replace(draw, verifier=made[0], crash_limit=0.5)
 
     def breaking(*args, step, **rest):
-        if step == 3:
-            verifier.left = 0
+        made[0].left -= 10**6 * (step == 3)
         return collect(*args, step=step, **rest)
 
-    monkeypatch.setattr("dph.runs.train.loop.collect", breaking)
-    actors = Actors(
-        policy=policy,
-        tokenizer=tokenizer,
-        reference=None,
-        draw=replace(draw, verifier=verifier),
-    )
-    with pytest.raises(VerifierError, match="'ending' crashed on"):
-        train(recipe, tmp_path / "run", actors, problems, (), digest="d")
+    with monkeypatch.context() as patch:
+        patch.setattr("dph.runs.train.loop.collect", breaking)
+        with pytest.raises(VerifierError, match="'ending' crashed on"):
+            start(recipe, tmp_path / "run", change=breaks)
     assert latest_checkpoint(tmp_path / "run" / "checkpoints").name == "step_000002"
     assert [line["step"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")] == [1, 2]
-    monkeypatch.undo()
     again = start(recipe, tmp_path / "run")
     assert weights(again.checkpoint) == weights(whole.checkpoint)
 
 
-def test_a_verifier_that_breaks_in_the_first_step_leaves_no_checkpoint(
-    start, tmp_path, make_model, make_draw
-):
-    draw = make_draw(make_model())
-    verifier = EndingVerifier(draw.verifier, Outcome.CRASHED)
+def test_a_verifier_that_breaks_in_the_first_step_leaves_no_checkpoint(start, tmp_path):
     with pytest.raises(VerifierError):
-        start(make_recipe("grpo"), tmp_path, draw=replace(draw, verifier=verifier, crash_limit=0.5))
+        start(make_recipe("grpo"), tmp_path, change=ending(Outcome.CRASHED, crash_limit=0.5))
     assert latest_checkpoint(tmp_path / "checkpoints") is None
 
 
-@pytest.mark.parametrize("outcome", [Outcome.CORRECT, Outcome.CRASHED, Outcome.TIMED_OUT])
-def test_a_verifier_that_always_says_the_same_is_told_of_once(
-    start, tmp_path, make_model, make_draw, caplog, outcome
-):
-    draw = make_draw(make_model())
-    draw = replace(draw, verifier=EndingVerifier(draw.verifier, outcome), sampler=FinishedSampler())
+def test_a_verifier_that_always_says_the_same_is_told_of_once(start, tmp_path, caplog):
+    late = ending(Outcome.TIMED_OUT, sampler=FinishedSampler())
     with caplog.at_level(logging.WARNING, logger="dph.runs.train.loop"):
-        start(make_recipe("grpo", steps=3), tmp_path, draw=draw)
+        start(make_recipe("grpo", steps=2), tmp_path, change=late)
     (said,) = [r.getMessage() for r in caplog.records if r.name == "dph.runs.train.loop"]
-    assert said.startswith(f"step 1: all 16 answers are {outcome.value}")
+    assert said.startswith("step 1: all 16 answers are TIMED_OUT")
 
 
 def test_a_step_with_both_outcomes_in_a_group_is_not_remarked_on(start, tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="dph.runs.train.loop"):
-        start(make_recipe("grpo"), tmp_path)
+        start(make_recipe("grpo", steps=1), tmp_path)
     assert not [r for r in caplog.records if "answers are" in r.getMessage()]

@@ -1,5 +1,3 @@
-"""Terms over the vocabulary, chosen tokens and stored answers, in one optimizer step."""
-
 from copy import deepcopy
 from dataclasses import replace
 
@@ -10,24 +8,15 @@ from counting_device import CountingDevice
 from dph.loss.objectives import make_objective
 from dph.model.forward import logprobs as forward_logprobs
 from dph.model.forward import over_vocabulary, sharing
-from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
-from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Minibatch, PolicyRow
 from dph.runs.train.updating import update
+from loop_parts import Frozen, score, stored_answer, training_forward
 
 ANSWERS = ((3, 4, 5, 6, 1), (3, 4, 7, 1), (3, 5, 5, 1), (3, 5, 8, 8, 8, 1))
 STORED = ((3, 8, 6, 1), (3, 7, 4, 4, 1), (3, 4, 5, 5, 6, 1))
 ADVANTAGES = (1.0, -1.0, 0.5, 0.0)
 KEPT = {"divergence": "forward_kl", "weight": 0.15}
-
-
-class Frozen(torch.optim.SGD):
-    """Keeps the gradient of the step instead of taking it."""
-
-    def step(self):
-        self.kept = [p.grad.clone() for g in self.param_groups for p in g["params"]]
 
 
 def objective_of(**settings):
@@ -37,27 +26,17 @@ def objective_of(**settings):
 def batch_of(model, reference, *, shift=0.0):
     """Four new answers in two groups and three stored ones; ``shift`` moves the old log-probs."""
 
-    def scores(scorer, ids):
-        forward = {"temperature": 1.0, "pad_id": 0, "token_budget": 99, "dtype": "float32"}
-        return score_completions(scorer, [ids[:2]], [ids[2:]], **forward)[0]
-
     def row(ids, advantage):
+        old = score(model, ids[:2], ids[2:])
         return PolicyRow(
             prompt_ids=ids[:2],
             completion_ids=ids[2:],
             advantage=advantage,
-            old_logprobs=tuple(x - shift * (-1) ** i for i, x in enumerate(scores(model, ids))),
+            old_logprobs=tuple(x - shift * (-1) ** i for i, x in enumerate(old)),
         )
 
     def kept(ids):
-        return RehearsalSample(
-            problem_id="p",
-            sample_index=0,
-            prompt_ids=ids[:2],
-            completion_ids=ids[2:],
-            ref_logprobs=scores(reference, ids),
-            correct=8,
-        )
+        return stored_answer(ids[2:], score(reference, ids[:2], ids[2:]), prompt=ids[:2])
 
     rows = [row(*each) for each in zip(ANSWERS, ADVANTAGES, strict=True)]
     return Minibatch(
@@ -68,18 +47,9 @@ def batch_of(model, reference, *, shift=0.0):
 def gradient(model, minibatch, objective, *, reference=None, budget=999, sharing="auto", **more):
     model.zero_grad(set_to_none=True)
     optimizer = Frozen(model.parameters(), lr=1.0)
-    forward = TrainingForward(
-        model=model,
-        pad_id=0,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=budget,
-        max_tokens=8,
-        sharing=sharing,
-        reference=reference,
-    )
+    forward = training_forward(model, token_budget=budget, sharing=sharing, reference=reference)
     report = update(minibatch, forward, optimizer, objective=objective, max_grad_norm=1e9, **more)
-    return torch.cat([g.flatten() for g in optimizer.kept]), report
+    return optimizer.gradient, report
 
 
 def tables(model, ids, prompt=2):

@@ -1,15 +1,12 @@
-"""The loop on one page is the algorithm: it ends with the weights of ``train``."""
-
 import importlib.util
 from pathlib import Path
 
 import pytest
 import torch
 
-from dph.recipe import resolve_recipe
-from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loop import Actors, train
 from letter_task import LetterVerifier
+from loop_parts import letters_recipe, stored_answer
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "minimal_loop.py"
 CONSTANTS = {
@@ -37,40 +34,39 @@ def example(monkeypatch):
 
 
 def recipe():
-    return resolve_recipe(
-        {
-            "method": "dph_f",
-            "seed": CONSTANTS["SEED"],
-            "model": {"path": "letters", "dtype": "float32"},
-            "data": {"train": "letters.jsonl"},
-            "sampling": {"max_tokens": CONSTANTS["MAX_TOKENS"]},
-            "objective": {"eta": CONSTANTS["ETA"]},
-            "train": {
-                "steps": CONSTANTS["STEPS"],
-                "problems_per_step": CONSTANTS["PROBLEMS"],
-                "samples_per_problem": CONSTANTS["SAMPLES"],
-                "rehearsal_per_step": CONSTANTS["REHEARSED"],
-                "learning_rate": CONSTANTS["LEARNING_RATE"],
-                "eps": CONSTANTS["EPS"],
-            },
-        }
+    names = {
+        "steps": "STEPS",
+        "problems_per_step": "PROBLEMS",
+        "samples_per_problem": "SAMPLES",
+        "rehearsal_per_step": "REHEARSED",
+        "learning_rate": "LEARNING_RATE",
+        "eps": "EPS",
+    }
+    return letters_recipe(
+        "dph_f",
+        seed=CONSTANTS["SEED"],
+        objective={"eta": CONSTANTS["ETA"]},
+        train={key: CONSTANTS[name] for key, name in names.items()},
     )
 
 
 def own_right_answers(draw, problems):
     rollout = draw(problems, samples=6, seed=9)
-    return [
-        RehearsalSample(
-            problem_id=graded.completion.problem_id,
-            sample_index=graded.completion.sample_index,
-            prompt_ids=prompt,
-            completion_ids=graded.completion.token_ids,
-            ref_logprobs=graded.completion.logprobs,
-            correct=1,
-        )
+    answers = [
+        (graded.completion, prompt)
         for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
         for graded in group
         if graded.verdict.reward
+    ]
+    return [
+        stored_answer(
+            one.token_ids,
+            one.logprobs,
+            prompt=prompt,
+            problem=one.problem_id,
+            index=one.sample_index,
+        )
+        for one, prompt in answers
     ]
 
 
@@ -80,14 +76,8 @@ def test_three_steps_end_with_the_weights_of_train(
     stored = own_right_answers(make_draw(make_model()), problems)
     assert len(stored) >= CONSTANTS["REHEARSED"]
     policy, alone, before = make_model(), make_model(), make_model()
-    train(
-        recipe(),
-        tmp_path,
-        Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy)),
-        problems,
-        {"rehearsal": stored},
-        digest="minimal",
-    )
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
+    train(recipe(), tmp_path, actors, problems, {"rehearsal": stored}, digest="minimal")
     rewards = list(example.train(alone, tokenizer, problems, stored, LetterVerifier()))
     assert len(rewards) == CONSTANTS["STEPS"]
     moved = 0.0
@@ -99,6 +89,7 @@ def test_three_steps_end_with_the_weights_of_train(
     assert moved > 1e-2
 
 
+@pytest.mark.slow
 def test_rehearsal_and_every_constant_count(
     example, make_model, make_draw, tokenizer, problems, monkeypatch
 ):

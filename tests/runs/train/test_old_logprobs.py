@@ -1,33 +1,17 @@
-"""Old log-probs by the setting ``train.old_logprobs``: who computes them, and when."""
-
 import pytest
 
 from dph.loss.objectives import make_objective
 from dph.model.forward.scorer import AnswerScorer
-from dph.recipe import resolve_recipe
-from dph.runs.train.loop import Actors, train
+from dph.runs.train.loop import Actors
 from dph.runs.train.preparation import scorers
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import update
+from loop_parts import letters_recipe
 
 
-def recipe_of(method="grpo", dtype="bfloat16", **settings):
-    return resolve_recipe(
-        {
-            "method": method,
-            "model": {"path": "letters", "dtype": dtype},
-            "data": {"train": "letters.jsonl"},
-            "sampling": {"max_tokens": 8},
-            "train": {
-                "steps": 2,
-                "problems_per_step": 4,
-                "samples_per_problem": 4,
-                "minibatches": 2,
-                "learning_rate": 1e-2,
-                **settings,
-            },
-        }
-    )
+def recipe_of(method="grpo", dtype="bfloat16", **train):
+    train = {"steps": 2, "minibatches": 2, **train}
+    return letters_recipe(method, model={"path": "letters", "dtype": dtype}, train=train)
 
 
 SAMPLERS, FIRST_OF_TWO, ALL = (False, 0), (True, 2), (True, 0)
@@ -56,18 +40,7 @@ def test_rows_are_scored_before_the_update_only_where_something_reads_it(setting
     assert (found.old is policy, found.first_of) == expected
 
 
-@pytest.fixture
-def start(tmp_path, make_model, make_draw, tokenizer, problems):
-    def run(name, recipe):
-        policy = make_model()
-        actors = Actors(policy=policy, tokenizer=tokenizer, reference=None, draw=make_draw(policy))
-        train(recipe, tmp_path / name, actors, problems, {}, digest="")
-        return read_metrics(tmp_path / name / "metrics.jsonl")
-
-    return run
-
-
-def test_one_optimizer_step_a_rollout_makes_no_second_pass(start, monkeypatch):
+def test_one_optimizer_step_a_rollout_makes_no_second_pass(start, tmp_path, monkeypatch):
     passes = []
     inner = AnswerScorer.logprobs
 
@@ -76,17 +49,19 @@ def test_one_optimizer_step_a_rollout_makes_no_second_pass(start, monkeypatch):
         return inner(self, model, prompts, *rest, **options)
 
     monkeypatch.setattr(AnswerScorer, "logprobs", counted)
-    lines = start("once", recipe_of(minibatches=1))
+    start(recipe_of(minibatches=1), tmp_path / "once")
     assert not passes
+    lines = read_metrics(tmp_path / "once" / "metrics.jsonl")
     for line in lines:
         assert line["clipped_low"] == line["clipped_high"] == 0
         assert 0 <= line["sampler_gap"] <= line["sampler_gap_max"]
-    again = start("again", recipe_of(minibatches=1, old_logprobs="recompute"))
+    start(recipe_of(minibatches=1, old_logprobs="recompute"), tmp_path / "again")
+    again = read_metrics(tmp_path / "again" / "metrics.jsonl")
     assert passes == [line["rows"] for line in again]
     assert lines[0]["grad_norm"] == pytest.approx(again[0]["grad_norm"], rel=0.02)
 
 
-def test_of_two_mini_batches_the_rows_of_the_second_alone_are_scored(start, monkeypatch):
+def test_of_two_mini_batches_the_rows_of_the_second_alone_are_scored(start, tmp_path, monkeypatch):
     seen, updates = [], []
 
     def noted(minibatch, *rest, on_policy, **options):
@@ -102,7 +77,7 @@ def test_of_two_mini_batches_the_rows_of_the_second_alone_are_scored(start, monk
 
     monkeypatch.setattr("dph.runs.train.loop.update", noted)
     monkeypatch.setattr(AnswerScorer, "logprobs", counted)
-    start("two", recipe_of())
+    start(recipe_of(), tmp_path)
     assert [on_policy for on_policy, _ in updates] == [True, False] * 2
     second = [[row for row in rows if row.advantage] for _, rows in updates[1::2]]
     for scored, rows in zip(seen, filter(None, second), strict=True):

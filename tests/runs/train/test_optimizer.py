@@ -17,18 +17,11 @@ def rates(train, model, *, done=0, steps=6):
     return found
 
 
-def test_warm_up_rises_in_equal_steps_and_stays(make_model):
+def test_warm_up_rises_in_equal_steps_and_a_restored_schedule_goes_on_where_it_was(make_model):
     train = TrainingSettings(learning_rate=1.0, warmup_steps=3)
     assert rates(train, make_model()) == pytest.approx([0.25, 0.5, 0.75, 1.0, 1.0, 1.0])
-
-
-def test_without_warm_up_the_rate_is_full_at_once(make_model):
-    assert rates(TrainingSettings(learning_rate=1.0), make_model(), steps=2) == [1.0, 1.0]
-
-
-def test_a_restored_schedule_goes_on_where_it_was(make_model):
-    train = TrainingSettings(learning_rate=1.0, warmup_steps=3)
     assert rates(train, make_model(), done=2, steps=3) == pytest.approx([0.75, 1.0, 1.0])
+    assert rates(TrainingSettings(learning_rate=1.0), make_model(), steps=2) == [1.0, 1.0]
 
 
 def test_vectors_are_not_decayed(make_model):

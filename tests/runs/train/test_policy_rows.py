@@ -1,18 +1,26 @@
+import logging
 from dataclasses import replace
 from math import exp
 
 import pytest
+import torch
 
-from dph.errors import DataError
-from dph.loss.objectives import boundary_gate, make_objective
-from dph.model.forward.logprobs import score_completions
+from dph.errors import DataError, PoolError
+from dph.loss.objectives import (
+    AlphaDPG,
+    BayesianBoundaryGate,
+    UniformCorrect,
+    boundary_gate,
+    make_objective,
+)
 from dph.recipe import ObjectiveSettings
-from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.records import Outcome
 from dph.runs.presample.pool import BaseCounts
-from dph.runs.train.collect import Group
-from dph.runs.train.policy_rows import Scorers, policy_rows
-from dph.runs.train.rows import split_minibatches
-from dph.runs.train.updating import TrainingForward
+from dph.runs.train.policy_rows import Scorers, group_samples, logprob_gap, policy_rows, warn_of_gap
+from dph.runs.train.rows import PolicyRow, split_minibatches
+from dph.runs.train.updating import LogprobGap
+from loop_parts import graded, group_of, score, training_forward
+from own_advantage import RELATIVE
 
 NOBODY = Scorers(old=None, reference=None)
 
@@ -20,58 +28,24 @@ NOBODY = Scorers(old=None, reference=None)
 def rows_of(groups, forward, scorers=NOBODY, *, base=None, **settings):
     settings = ObjectiveSettings(**settings)
     return policy_rows(
-        groups,
-        forward,
-        scorers,
-        objective=make_objective(settings),
-        settings=settings,
-        base=base,
+        groups, forward, scorers, objective=make_objective(settings), settings=settings, base=base
     )
 
 
-def graded(ids, reward, *, finished=True, logprobs=None, outcome=None):
-    completion = Completion(
-        problem_id="p",
-        sample_index=0,
-        token_ids=ids,
-        logprobs=logprobs or (-1.0,) * len(ids),
-        finished=finished,
-        text="",
-    )
-    outcome = outcome or (Outcome.CORRECT if reward else Outcome.WRONG)
-    return GradedCompletion(completion=completion, verdict=Verdict(outcome=outcome, reward=reward))
-
-
+RIGHT, WRONG = Outcome.CORRECT, Outcome.WRONG
 GROUPS = [
-    Group(prompt_ids=(3, 4), completions=(graded((5, 1), 1.0), graded((6, 6, 1), 0.0))),
-    Group(
-        prompt_ids=(3, 5), completions=(graded((5, 5, 5), 0.0, finished=False), graded((7,), 0.0))
-    ),
+    group_of(graded(RIGHT, (5, 1)), graded(WRONG, (6, 6, 1))),
+    group_of(graded(WRONG, (5, 5, 5), finished=False), graded(WRONG, (7,)), prompt=(3, 5)),
 ]
+
+
+def scores(model, row):
+    return score(model, row.prompt_ids, row.completion_ids)
 
 
 @pytest.fixture
 def forward(make_model):
-    return TrainingForward(
-        model=make_model(),
-        pad_id=0,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=99,
-        max_tokens=3,
-    )
-
-
-def scores(model, row):
-    return score_completions(
-        model,
-        [row.prompt_ids],
-        [row.completion_ids],
-        temperature=1.0,
-        pad_id=0,
-        token_budget=99,
-        dtype="float32",
-    )[0]
+    return training_forward(make_model(), max_tokens=3)
 
 
 def test_rows_come_group_by_group_with_the_samplers_log_probs(forward):
@@ -117,10 +91,8 @@ def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_
 
 
 def test_rows_of_the_first_of_several_mini_batches_need_not_be_scored_before_it(forward):
-    groups = [
-        Group(prompt_ids=(3, 4 + i), completions=(graded((5, 1), 1.0), graded((6, 1), 0.0)))
-        for i in range(5)
-    ]
+    pair = graded(RIGHT, (5, 1)), graded(WRONG, (6, 1))
+    groups = [group_of(*pair, prompt=(3, 4 + i)) for i in range(5)]
     for minibatches, kept in ((1, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (3, [0, 3]), (9, [0])):
         scorers = Scorers(old=forward.model, reference=None, first_of=minibatches)
         found = rows_of(groups, forward, scorers).groups
@@ -133,29 +105,17 @@ def test_rows_of_the_first_of_several_mini_batches_need_not_be_scored_before_it(
 
 
 def test_a_sample_that_could_not_be_graded_shapes_nothing_and_is_no_part_of_the_loss(forward):
-    group = Group(
-        prompt_ids=(3, 4),
-        completions=(
-            graded((5, 1), 1.0),
-            graded((6, 1), 0.0),
-            graded((7, 1), 0.0, outcome=Outcome.CRASHED),
-        ),
-    )
-    (rows,) = rows_of([group], forward).groups
-    (alone,) = rows_of([replace(group, completions=group.completions[:2])], forward).groups
+    pair = graded(RIGHT, (5, 1)), graded(WRONG, (6, 1))
+    crashed = graded(Outcome.CRASHED, (7, 1))
+    (rows,) = rows_of([group_of(*pair, crashed)], forward).groups
+    (alone,) = rows_of([group_of(*pair)], forward).groups
     assert [row.advantage for row in rows] == [*(row.advantage for row in alone), 0.0]
     assert [row.masked for row in rows] == [False, False, True]
 
 
 def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward):
-    outcomes = [Outcome.CORRECT, Outcome.CORRECT, Outcome.BAD_GOLD, Outcome.CRASHED]
-    group = Group(
-        prompt_ids=(3, 4),
-        completions=tuple(
-            graded((5 + i, 1), float(outcome is Outcome.CORRECT), outcome=outcome)
-            for i, outcome in enumerate(outcomes)
-        ),
-    )
+    outcomes = [RIGHT, RIGHT, Outcome.BAD_GOLD, Outcome.CRASHED]
+    group = group_of(*(graded(outcome, (5 + i, 1)) for i, outcome in enumerate(outcomes)))
     assert not group.gradable
     assert not group.has_signal
     (rows,) = rows_of([group], forward).groups
@@ -164,27 +124,28 @@ def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward)
 
 
 def test_crashes_beside_equal_rewards_are_no_signal():
-    crashed = graded((7, 1), 0.0, outcome=Outcome.CRASHED)
-    group = Group(prompt_ids=(3,), completions=(graded((5, 1), 1.0), graded((6, 1), 1.0), crashed))
+    group = group_of(graded(RIGHT, (5, 1)), graded(RIGHT, (6, 1)), graded(Outcome.CRASHED, (7, 1)))
     assert group.gradable
     assert not group.has_signal
 
 
 def test_an_advantage_may_read_the_log_probs_of_the_samples_that_were_graded(forward):
     drawn = [(-1.0, -2.0), (-0.5, -0.5), (-4.0, -5.0), (-9.0, -9.0)]
-    outcomes = [Outcome.CORRECT, Outcome.WRONG, Outcome.CORRECT, Outcome.CRASHED]
-    group = Group(
-        prompt_ids=(3, 4),
-        completions=tuple(
-            graded((5, 1), float(o is Outcome.CORRECT), logprobs=logprobs, outcome=o)
-            for logprobs, o in zip(drawn, outcomes, strict=True)
-        ),
-    )
+    outcomes = [RIGHT, WRONG, RIGHT, Outcome.CRASHED]
+    pairs = zip(outcomes, drawn, strict=True)
+    group = group_of(*(graded(outcome, (5, 1), logprobs=x) for outcome, x in pairs))
     advantage = {"kind": "differential_smoothing", "gamma_p": 0.1, "gamma_n": 1.0, "scale": "none"}
     (rows,) = rows_of([group], forward, advantage=advantage).groups
     # r - mean is 1/3 and -2/3; right: + 0.1 * 3 and + 0.1 * 9 nats, wrong: - 1 nat.
     expected = [1 / 3 + 0.3, -2 / 3 - 1.0, 1 / 3 + 0.9, 0.0]
     assert [row.advantage for row in rows] == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_advantage_that_is_not_in_the_package_is_named_by_its_import_path(forward):
+    # (r - mean) / mean: of 1, 0 and 0 the mean is 1/3; the fourth could not be graded.
+    answers = [graded(o, (5, 1)) for o in (RIGHT, WRONG, WRONG, Outcome.CRASHED)]
+    (rows,) = rows_of([group_of(*answers)], forward, advantage={"kind": RELATIVE}).groups
+    assert [row.advantage for row in rows] == pytest.approx([2, -1, -1, 0], abs=1e-6)
 
 
 def test_an_advantage_may_read_how_often_the_initial_policy_was_right(forward):
@@ -228,13 +189,89 @@ def test_both_log_probs_that_are_compared_come_from_the_forward_where_old_ones_d
     assert rows.gap is not None
 
 
-def test_an_initial_policy_that_nobody_loaded_is_missed_by_name(forward):
-    base = BaseCounts(correct={"p": 3}, samples=8)
-    with pytest.raises(DataError, match="reads 'ref_logprobs' of the samples, which is not given"):
-        rows_of(GROUPS, forward, base=base, **ALPHA_DPG)
-
-
 def test_a_partial_reward_stops_an_advantage_of_right_answers_at_the_first_batch(forward):
-    half = Group(prompt_ids=(3, 4), completions=(graded((5, 1), 0.5), graded((6, 6, 1), 0.0)))
+    half = group_of(graded(RIGHT, (5, 1), reward=0.5), graded(WRONG, (6, 6, 1)))
     with pytest.raises(DataError, match=r"'maxrl' needs rewards of 0 or 1, got 0\.5"):
         rows_of([half], forward, advantage={"kind": "maxrl"})
+
+
+def answers_to(problem, *logprobs):
+    answers = [graded(ids=(5,) * len(x), problem=problem, logprobs=x) for x in logprobs]
+    return group_of(*answers, prompt=(3,))
+
+
+def plain_rows(groups):
+    return [
+        PolicyRow(
+            prompt_ids=group.prompt_ids,
+            completion_ids=each.completion.token_ids,
+            advantage=0.0,
+            old_logprobs=each.completion.logprobs,
+        )
+        for group in groups
+        for each in group.completions
+    ]
+
+
+TWO = [answers_to("a", (-1.0, -0.5), (-2.0,)), answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0))]
+COUNTS = BaseCounts(correct={"a": 1, "b": 7, "c": 0}, samples=8)
+
+
+def test_log_probs_are_summed_over_an_answers_tokens():
+    samples = group_samples(TWO, plain_rows(TWO), UniformCorrect(), None)
+    assert samples.logprobs.tolist() == [[-1.5, -2.0], [-1.0, -5.0]]
+    assert samples.lengths.tolist() == [[2, 1], [4, 3]]
+    assert samples.base_correct is None
+
+
+def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
+    scored = [
+        replace(row, ref_logprobs=tuple(2 * x for x in row.old_logprobs)) for row in plain_rows(TWO)
+    ]
+    samples = group_samples(TWO, scored, AlphaDPG(), COUNTS)
+    assert samples.ref_logprobs.tolist() == [[-3.0, -4.0], [-2.0, -10.0]]
+    assert samples.base_correct.tolist() == [1, 7]
+    scored[1] = replace(scored[1], ref_logprobs=None)
+    assert not group_samples(TWO, scored, AlphaDPG(), COUNTS).has("ref_logprobs")
+    assert group_samples(TWO, scored, UniformCorrect(), None).ref_logprobs is None
+
+
+def test_counts_that_nobody_has_are_asked_for():
+    with pytest.raises(PoolError, match="right, which only a pool records: run `dph presample`"):
+        group_samples(TWO, plain_rows(TWO), BayesianBoundaryGate(), None)
+
+
+def test_an_answer_without_tokens_has_the_length_of_one():
+    groups = [answers_to("a", (), (-1.0,))]
+    samples = group_samples(groups, plain_rows(groups), UniformCorrect(), None)
+    assert samples.lengths.tolist() == [[1, 1]]
+    assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
+
+
+def test_the_gap_is_the_mean_and_largest_difference_over_all_tokens():
+    gap = logprob_gap([(-1.0, -2.0), (-3.0,)], [(-1.0, -2.5), (-2.0,)])
+    assert gap == LogprobGap(mean=0.5, largest=1.0)
+
+
+def test_without_tokens_there_is_no_gap_and_no_warning(caplog):
+    assert logprob_gap([(), ()], [(), ()]) is None
+    with caplog.at_level(logging.WARNING, logger="dph"):
+        warn_of_gap(None, dtype="float32")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("mean", "dtype", "warns"),
+    [
+        (0.0005, "float32", False),
+        (0.01, "float32", True),
+        (0.01, "bfloat16", False),
+        (float("nan"), "bfloat16", True),
+    ],
+)
+def test_more_than_rounding_is_warned_of(caplog, mean, dtype, warns):
+    with caplog.at_level(logging.WARNING, logger="dph"):
+        warn_of_gap(LogprobGap(mean=mean, largest=mean), dtype=dtype)
+    assert bool(caplog.records) == warns
+    if warns:
+        assert "log-probs of sampler and trainer differ" in caplog.text

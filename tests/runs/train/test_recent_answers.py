@@ -1,41 +1,23 @@
-"""What is in the buffer after given steps; the whole run against plain formulas is elsewhere."""
-
 import pytest
 
-from dph.engines.engine_objective import engine_objective
-from dph.errors import CheckpointError, SettingsError
-from dph.recipe import METHODS, ObjectiveSettings, resolve_recipe
+from dph.errors import CheckpointError
 from dph.recipe.objective import AnchorSettings
-from dph.records import Completion, GradedCompletion, Outcome, Verdict
-from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.collect import Group
-from dph.runs.train.recent_answers import RecentAnswer, RecentAnswers, correct_answers, newest
+from dph.records import Outcome
+from dph.runs.train.recent_answers import RecentAnswers, correct_answers
 from dph.runs.train.rows import PolicyRow
+from loop_parts import graded, group_of, stored_answer
 
 
 def anchor(**changes):
     return AnchorSettings(divergence="jensen_shannon", weight=0.2, **changes)
 
 
-def graded(problem, index, outcome, tokens=(5, 1)):
-    completion = Completion(
-        problem_id=problem,
-        sample_index=index,
-        token_ids=tokens,
-        logprobs=(-9.0,) * len(tokens),
-        finished=outcome is not Outcome.CUT_OFF,
-        text="",
-    )
-    reward = float(outcome is Outcome.CORRECT)
-    return GradedCompletion(completion=completion, verdict=Verdict(outcome=outcome, reward=reward))
-
-
 def group_with_rows(problem, outcomes):
     """A group, and its rows with old log-probs -0.1, -0.2 ... that are not the sampler's."""
-    group = Group(
-        prompt_ids=(7, 8),
-        completions=tuple(graded(problem, i, outcome) for i, outcome in enumerate(outcomes)),
-    )
+    answers = [
+        graded(outcome, (5, 1), problem=problem, index=i, finished=outcome is not Outcome.CUT_OFF)
+        for i, outcome in enumerate(outcomes)
+    ]
     rows = tuple(
         PolicyRow(
             prompt_ids=(7, 8),
@@ -45,7 +27,7 @@ def group_with_rows(problem, outcomes):
         )
         for i in range(len(outcomes))
     )
-    return group, rows
+    return group_of(*answers, prompt=(7, 8)), rows
 
 
 def step_of(*problems):
@@ -70,20 +52,10 @@ def test_only_correct_answers_enter_with_the_old_log_probs_of_their_rows():
     outcomes = [Outcome.WRONG, Outcome.CORRECT, Outcome.CRASHED, Outcome.CUT_OFF, Outcome.CORRECT]
     group, rows = group_with_rows("p", outcomes)
     assert correct_answers([group], [rows]) == [
-        RehearsalSample(
-            problem_id="p",
-            sample_index=index,
-            prompt_ids=(7, 8),
-            completion_ids=(5, 1),
-            ref_logprobs=(-(index + 1) / 10, -1.0),
-            correct=2,
-        )
-        for index in (1, 4)
+        stored_answer((5, 1), (-(i + 1) / 10, -1.0), prompt=(7, 8), index=i, correct=2)
+        for i in (1, 4)
     ]
-
-
-def test_a_group_without_a_wrong_answer_enters_as_well():
-    group, rows = group_with_rows("p", [Outcome.CORRECT] * 3)
+    group, rows = group_with_rows("p", [Outcome.CORRECT] * 3)  # without a wrong one, too
     assert len(correct_answers([group], [rows])) == 3
 
 
@@ -140,29 +112,21 @@ def test_without_such_an_anchor_nothing_is_kept_counted_or_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkpoint_brings_back_every_answer_with_its_age(tmp_path):
+@pytest.mark.parametrize("steps", [["ab", "c"], [""]])
+def test_a_checkpoint_brings_back_every_answer_with_its_age(tmp_path, steps):
     anchors = {"replay": anchor(samples="recent:2")}
-    recent = filled(["ab", "c"], **anchors)
+    recent, again = filled(steps, **anchors), RecentAnswers(anchors)
     recent.write(tmp_path)
-    again = RecentAnswers(anchors)
-    again.read(tmp_path, step=2)
+    again.read(tmp_path, step=len(steps))
     for buffer in (recent, again):
-        buffer.add(*step_of("d"), step=3)
-    assert held(again) == "cd"
+        buffer.add(*step_of("d"), step=len(steps) + 1)
+    assert held(again) == held(recent) == ("cd" if len(steps) == 2 else "d")
     as_stored = [
         (s.problem_id, s.completion_ids, s.correct, pytest.approx(s.ref_logprobs, rel=2**-24))
         for s in recent.samples()["replay"]
     ]
     found = again.samples()["replay"]
     assert [(s.problem_id, s.completion_ids, s.correct, s.ref_logprobs) for s in found] == as_stored
-
-
-def test_an_empty_buffer_is_written_too(tmp_path):
-    anchors = {"replay": anchor(samples="recent:2")}
-    filled([""], **anchors).write(tmp_path)
-    again = RecentAnswers(anchors)
-    again.read(tmp_path, step=1)
-    assert len(again) == 0
 
 
 @pytest.mark.parametrize("content", [None, b"no parquet"])
@@ -173,44 +137,8 @@ def test_a_checkpoint_without_its_answers_is_damaged(tmp_path, content):
         RecentAnswers({"replay": anchor(samples="recent:2")}).read(tmp_path, step=1)
 
 
-def test_newest_keeps_the_order():
-    sample = correct_answers(*([x] for x in group_with_rows("p", [Outcome.CORRECT])))[0]
-    answers = [RecentAnswer(step=step, sample=sample) for step in (1, 2, 2, 3)]
-    kept = newest(answers, step=3, steps=2, capacity=2)
-    assert kept == (answers[2], answers[3])
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"recent_capacity": 3}, "recent_capacity needs samples = 'recent:STEPS'"),
-        ({"samples": "recent:0"}, "'recent:STEPS', got 'recent:0'"),
-        ({"samples": "recent:few"}, "'recent:STEPS', got 'recent:few'"),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(changes, said):
-    with pytest.raises(ValueError, match=said):
-        anchor(**changes)
-
-
-def test_a_divergence_that_reads_the_initial_policy_cannot_rehearse_recent_answers():
+def test_settings_that_contradict_each_other_are_refused():
+    with pytest.raises(ValueError, match="recent_capacity needs samples = 'recent:STEPS'"):
+        anchor(recent_capacity=3)
     with pytest.raises(ValueError, match="choose another divergence"):
         AnchorSettings(divergence="jensen_shannon_definition", weight=1.0, samples="recent:2")
-
-
-def test_dyjr_is_a_jensen_shannon_divergence_to_recent_answers_and_needs_no_pool():
-    minimal = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
-    recipe = resolve_recipe({**minimal, "method": "dyjr"})
-    rehearsal = recipe.objective.anchors["rehearsal"]
-    assert (rehearsal.divergence, rehearsal.recent) == ("jensen_shannon", 4)
-    assert recipe.train.problems == "all"
-    assert recipe.objective.rehearses
-    assert not recipe.needs_pool
-    assert not recipe.objective.needs_reference_model
-
-
-def test_other_engines_refuse_it_by_name():
-    with pytest.raises(SettingsError, match=r"anchors.rehearsal.samples = 'recent:4': only"):
-        engine_objective(None, method="dyjr")
-    off = METHODS["dyjr"]["objective"] | {"anchors": {}}
-    assert engine_objective(off) == ObjectiveSettings.model_validate(off)

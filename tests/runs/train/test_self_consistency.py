@@ -1,18 +1,14 @@
-"""Rewards of agreement, redone by hand, and unlabelled groups beside labelled ones."""
-
 from dataclasses import replace
 
 import pytest
 
 from dph.errors import SettingsError
 from dph.model.sampler.base import SamplingParameters
-from dph.model.sampler.graded import GradedSampler, Rollout
-from dph.recipe import ObjectiveSettings, TrainingSettings
-from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.runs.train.collect import collect
-from dph.runs.train.rows import Position
+from dph.model.sampler.graded import GradedSampler
+from dph.records import Outcome, Problem
 from dph.runs.train.self_consistency import SelfConsistency
 from dph.runs.train.tracking import step_metrics
+from loop_parts import collected, completion, graded, rollout_of
 
 PROMPTS = tuple(Problem(problem_id=f"u{i}", prompt=f"{i}") for i in range(7))
 
@@ -67,85 +63,58 @@ def test_too_few_prompts_are_refused():
         consistency(per_step=8)
 
 
-def completion(problem_id, index, text):
-    return Completion(
-        problem_id=problem_id,
-        sample_index=index,
-        token_ids=(1,),
-        logprobs=(-1.0,),
-        finished=text is not None,
-        text=text or "",
-    )
-
-
 class Sampler:
     """Gives every unlabelled prompt the same texts."""
 
     def __init__(self, texts):
-        self.texts, self.seeds = texts, []
+        self.texts = texts
 
-    def sample(self, requests, parameters, *, seed, on_progress=None, on_completion=None):  # noqa: ARG002
-        self.seeds.append(seed)
+    def sample(self, requests, *_, **__):
         return [
-            [completion(r.problem_id, i, self.texts[i]) for i in range(r.samples)] for r in requests
+            [answer(r.problem_id, i, self.texts[i]) for i in range(r.samples)] for r in requests
         ]
+
+
+def answer(problem, index, text):
+    done = text is not None
+    return completion(problem=problem, index=index, finished=done, text=text or "")
 
 
 class Draw(GradedSampler):
     """Grades labelled problems as right and wrong in turn."""
 
     def __call__(self, problems, *, samples, seed):  # noqa: ARG002
-        right = Verdict(outcome=Outcome.CORRECT, reward=1.0)
-        wrong = Verdict(outcome=Outcome.WRONG, reward=0.0)
-        groups = tuple(
-            tuple(
-                GradedCompletion(
-                    completion=completion(p.problem_id, i, "x"), verdict=[right, wrong][i % 2]
-                )
-                for i in range(samples)
-            )
+        turns = (Outcome.CORRECT, Outcome.WRONG)
+        groups = [
+            tuple(graded(turns[i % 2], problem=p.problem_id, index=i) for i in range(samples))
             for p in problems
-        )
-        return Rollout(
-            problems=tuple(problems),
-            prompts=tuple((1,) for _ in problems),
-            groups=groups,
-            sampling_seconds=0.0,
-            grading_seconds=0.0,
-        )
+        ]
+        return rollout_of(problems, groups)
 
 
-def collected(texts, *, of=4, step=1, **objective):
+def drawn(texts, *, of=4, **objective):
+    """A step of ``of`` groups, of which two are of unlabelled prompts."""
     draw = Draw(
         sampler=Sampler(texts),
         verifier=None,
         encode=lambda _: (1,),
         parameters=SamplingParameters(max_tokens=4, stop_token_ids=(0,)),
     )
-    problems = [Problem(problem_id=f"p{i}", prompt="") for i in range(8)]
-    return collect(
-        problems,
-        draw,
-        Position(),
-        step=step,
-        seed=0,
-        train=TrainingSettings(problems_per_step=of, samples_per_problem=len(texts), minibatches=1),
-        objective=ObjectiveSettings(**objective),
-        unlabelled=consistency(),
-    )
+    sizes = {"names": "abcdefgh", "wanted": of, "samples": len(texts)}
+    return collected(draw, **sizes, unlabelled=consistency(), **objective)
 
 
 def test_a_step_has_as_many_groups_as_without_unlabelled_ones():
-    found = collected(["a", "a", "b", "?"])
+    found = drawn(["a", "a", "b", "?"])
     assert [group.labelled for group in found.groups] == [True, True, False, False]
     assert (found.position.offset, found.refills) == (2, 0)
-    everything = collected(["a", "a", "b", "?"], of=2)
+    everything = drawn(["a", "a", "b", "?"], of=2)
     assert [group.labelled for group in everything.groups] == [False, False]
     assert (everything.position.offset, everything.refills) == (0, 0)
 
 
 def test_dynamic_sampling_leaves_out_unlabelled_groups_in_which_all_agree():
-    kept = collected(["a", "a", "a", "a"], dynamic_sampling=True)
+    kept = drawn(["a", "a", "a", "a"], dynamic_sampling=True)
     assert [group.labelled for group in kept.groups] == [True, True]
     assert sum(not group.labelled for group in kept.drawn) == 2
 
@@ -159,7 +128,7 @@ def report():
 
 
 def test_rewards_of_labelled_and_unlabelled_groups_are_told_apart():
-    found = collected(["a", "a", "b", "?"])
+    found = drawn(["a", "a", "b", "?"])
     metrics = step_metrics(found, [report()], None, step=1, learning_rate=0.1)
     assert (metrics["reward"], metrics["correct"]) == (0.5, 0.5)
     assert metrics["unlabelled_reward"] == 0.5

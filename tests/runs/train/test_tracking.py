@@ -7,14 +7,9 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.recipe import TrackingSettings, resolve_recipe
+from dph.runs.directory import read_metrics
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
-from dph.runs.train.tracking import (
-    MetricsLog,
-    open_trackers,
-    peak_memory,
-    read_metrics,
-    shown_answers,
-)
+from dph.runs.train.tracking import MetricsLog, open_trackers, peak_memory, shown_answers
 
 
 @pytest.fixture
@@ -57,10 +52,6 @@ def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
     ]
 
 
-def test_no_metrics_yet_is_an_empty_list(tmp_path):
-    assert read_metrics(tmp_path / "metrics.jsonl") == []
-
-
 def test_without_trackers_nothing_is_written(tmp_path, recipe):
     trackers = open_trackers(TrackingSettings(), recipe, tmp_path)
     trackers.log({"step": 1, "reward": 0.5}, step=1)
@@ -69,14 +60,15 @@ def test_without_trackers_nothing_is_written(tmp_path, recipe):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_tensorboard_gets_the_metrics_and_the_settings(tmp_path, recipe):
+def test_tensorboard_gets_the_metrics_and_no_tables(tmp_path, recipe):
     pytest.importorskip("tensorboard")
     trackers = open_trackers(TrackingSettings(to=("tensorboard",)), recipe, tmp_path)
     trackers.log({"step": 1, "reward": 0.5, "effective_styles": None}, step=1)
+    trackers.log_tables([answers("a text that nobody looks for")], step=4)
     trackers.close()
-    files = list((tmp_path / "logs").rglob("events*"))
-    assert files
-    assert any(b"reward" in file.read_bytes() for file in files)
+    files = [path.read_bytes() for path in (tmp_path / "logs").rglob("events*")]
+    assert any(b"reward" in content for content in files)
+    assert not any(b"a text that nobody" in content for content in files)
 
 
 class FakeTracker:
@@ -192,32 +184,19 @@ def test_answers_are_asked_for_where_a_tracker_shows_them():
     assert shown_answers(TrackingSettings(to=("trackio",), answers=0)) == 0
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_tensorboard_shows_no_tables(tmp_path, recipe):
-    pytest.importorskip("tensorboard")
-    trackers = open_trackers(TrackingSettings(to=("tensorboard",)), recipe, tmp_path)
-    trackers.log_tables([answers("a text that nobody looks for")], step=4)
-    trackers.close()
-    files = (tmp_path / "logs").rglob("events*")
-    assert not any(b"a text that nobody" in file.read_bytes() for file in files)
-
-
-def test_missing_accelerate_names_the_extra(tmp_path, recipe, monkeypatch):
-    monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(SettingsError, match=r"install dph-rl\[wandb\]"):
-        open_trackers(TrackingSettings(to=("wandb",)), recipe, tmp_path)
-
-
-def test_a_missing_tracker_names_the_extra(tmp_path, recipe, monkeypatch):
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("accelerate", r"install dph-rl\[wandb\]"),
+        ("trackio", r"'trackio'.*install dph-rl\[trackio\]"),
+    ],
+)
+def test_a_missing_tracker_names_the_extra(tmp_path, recipe, monkeypatch, missing, message):
     pytest.importorskip("accelerate")
-    monkeypatch.setitem(sys.modules, "trackio", None)
-    with pytest.raises(SettingsError, match=r"'trackio'.*install dph-rl\[trackio\]"):
-        open_trackers(TrackingSettings(to=("trackio",)), recipe, tmp_path)
-
-
-def test_metrics_are_plain_json(tmp_path):
-    MetricsLog(tmp_path / "m.jsonl", step=0).write({"step": 1, "tokens": 3})
-    assert json.loads((tmp_path / "m.jsonl").read_text()) == {"step": 1, "tokens": 3}
+    monkeypatch.setitem(sys.modules, missing, None)
+    to = "trackio" if missing == "trackio" else "wandb"
+    with pytest.raises(SettingsError, match=message):
+        open_trackers(TrackingSettings(to=(to,)), recipe, tmp_path)
 
 
 @pytest.mark.parametrize("line", ["garbage", "[]", "{}", '{"step": null}'])
@@ -235,3 +214,10 @@ def test_peak_memory_counts_bytes_that_were_held_once():
     assert most >= 0.25
     # Linux counts pages in batches, so that a peak that is read later may be smaller by some.
     assert peak_memory()["peak_memory"] == pytest.approx(most, abs=2**-7)
+
+
+def test_lines_are_read_back_and_one_that_a_kill_cut_off_is_left_out(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
+    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
+    assert read_metrics(tmp_path / "none.jsonl") == []

@@ -1,8 +1,4 @@
-"""Trajectories in the loss: results of tools are read and are no part of anything else.
-
-The oracle of every term: a trajectory of several turns is as many rows of one turn, each with all
-that came before it as its prompt. Single-turn rows have oracles of their own.
-"""
+"""The oracle of a trajectory: a row for each turn, with all that came before as its prompt."""
 
 from dataclasses import replace
 from itertools import compress, product
@@ -18,15 +14,12 @@ from dph.model.forward.over_vocabulary import next_tokens
 from dph.model.forward.scorer import compared_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
-from dph.runs.presample.tables import (
-    RehearsalSample,
-    rehearsal_sample,
-    rehearsal_table,
-)
-from dph.runs.train.loss_batch import TrainingForward, scored_batch
+from dph.runs.presample.tables import RehearsalSample, rehearsal_sample, rehearsal_table
+from dph.runs.train.loss_batch import scored_batch
 from dph.runs.train.preparation import mean_reference_gap
 from dph.runs.train.rows import Minibatch, PolicyRow, WeightedRow, length_of
 from dph.runs.train.updating import plan_microbatches, update, weigh
+from loop_parts import FORWARD, Frozen, stored_answer, training_forward
 from tiny_models import VOCABULARY, build_model
 
 PROMPT = (5, 6, 7, 8)
@@ -66,6 +59,11 @@ def written_logprobs(model, turns):
     return by_transformers(model, (*PROMPT, *ids))[len(PROMPT) - 1 :][torch.tensor(written)]
 
 
+def scores_of(model, rows, written, **more):
+    more = {**FORWARD, "token_budget": 4000, **more}
+    return score_completions(model, [PROMPT] * len(rows), rows, written=written, **more)
+
+
 def gradient(model, value):
     parameters = list(model.parameters())
     found = torch.autograd.grad(value, parameters)
@@ -90,16 +88,7 @@ def test_scores_and_gradients_are_those_of_transformers_row_by_row(model, sharin
 
 def test_scores_without_gradient_and_whole_tables_leave_the_same_tokens_out(model):
     rows, written = zip(*map(joined, TURNS), strict=True)
-    scored = score_completions(
-        model,
-        [PROMPT] * 4,
-        rows,
-        temperature=1.0,
-        pad_id=0,
-        token_budget=40,
-        dtype="float32",
-        written=written,
-    )
+    scored = scores_of(model, rows, written)
     tables = next_tokens(model, [PROMPT] * 4, rows, temperature=1.0, pad_id=0, written=written)
     table = tables.logprobs(slice(0, 21))
     expected = torch.cat([written_logprobs(model, turns) for turns in TURNS])
@@ -109,10 +98,9 @@ def test_scores_without_gradient_and_whole_tables_leave_the_same_tokens_out(mode
 
 
 def test_two_models_are_compared_on_the_policys_tokens(model, reference):
-    forward = {"temperature": 1.0, "pad_id": 0, "token_budget": 64, "dtype": "float32"}
     rows, written = zip(*map(joined, TURNS), strict=True)
-    whole = compared_tokens(model, reference, [PROMPT] * len(rows), rows, **forward)
-    mine = compared_tokens(model, reference, [PROMPT] * len(rows), rows, written=written, **forward)
+    whole = compared_tokens(model, reference, [PROMPT] * len(rows), rows, **FORWARD)
+    mine = compared_tokens(model, reference, [PROMPT] * len(rows), rows, written=written, **FORWARD)
     for one, other, own in zip(whole, mine, written, strict=True):
         for name in ("logprobs", "ref_logprobs", "entropy", "reverse_kl", "forward_kl"):
             expected = list(compress(getattr(one, name), own))
@@ -121,26 +109,12 @@ def test_two_models_are_compared_on_the_policys_tokens(model, reference):
 
 @pytest.mark.parametrize("sharing", ["never", "always"])
 def test_trajectories_that_never_began_have_no_scores(model, sharing):
-    scored = score_completions(
-        model,
-        [PROMPT] * 2,
-        [(), ()],
-        temperature=1.0,
-        pad_id=0,
-        token_budget=100,
-        dtype="float32",
-        sharing=sharing,
-        written=[(), ()],
-    )
-    assert scored == [(), ()]
+    assert scores_of(model, [(), ()], [(), ()], sharing=sharing) == [(), ()]
 
 
 def test_a_row_that_does_not_say_of_every_token_who_wrote_it_is_refused(model):
     with pytest.raises(DataError, match="says it of every token"):
         completion_scores(model, [PROMPT], [(9, 1)], temperature=1.0, pad_id=0, written=[(True,)])
-
-
-# Every term of every method.
 
 
 def policy_row(model, reference, turns, advantage):
@@ -158,21 +132,11 @@ def policy_row(model, reference, turns, advantage):
 
 def stored_row(reference, turns):
     ids, written = joined(turns)
-    return RehearsalSample(
-        problem_id="p",
-        sample_index=0,
-        prompt_ids=PROMPT,
-        completion_ids=ids,
-        ref_logprobs=tuple(written_logprobs(reference, turns).tolist()),
-        correct=1,
-        written=written,
-    )
+    ref = tuple(written_logprobs(reference, turns).tolist())
+    return stored_answer(ids, ref, prompt=PROMPT, written=written)
 
 
-_OF_TOKENS = {
-    PolicyRow: ("old_logprobs", "ref_logprobs"),
-    RehearsalSample: ("ref_logprobs",),
-}
+_OF_TOKENS = {PolicyRow: ("old_logprobs", "ref_logprobs"), RehearsalSample: ("ref_logprobs",)}
 
 
 def apart(row):
@@ -204,24 +168,11 @@ def apart(row):
 
 def step_of(model, minibatch, objective, reference):
     """The gradient of a step and its report."""
-    kept = []
-
-    class Keeping(torch.optim.SGD):
-        def step(self):
-            kept.extend(p.grad.flatten() for p in model.parameters())
-
-    forward = TrainingForward(
-        model=model,
-        pad_id=0,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=60,
-        max_tokens=40,
-        reference=reference if objective.reads_reference_tables else None,
-    )
-    optimizer = Keeping(model.parameters(), lr=1.0)
+    reference = reference if objective.reads_reference_tables else None
+    forward = training_forward(model, token_budget=60, max_tokens=40, reference=reference)
+    optimizer = Frozen(model.parameters(), lr=1.0)
     report = update(minibatch, forward, optimizer, objective=objective, max_grad_norm=1e9)
-    return torch.cat(kept), report
+    return optimizer.gradient, report
 
 
 def of_tokens(name):
@@ -237,11 +188,6 @@ OTHERS = {
     "clip_cov": "it draws tokens at random, by their places in the batch",
 }
 TESTED = [name for name in METHODS if name not in OTHERS and of_tokens(name) is not None]
-
-
-def test_most_methods_are_tested():
-    assert {"grpo", "dapo", "rkl", "dph_f", "dph_js", "alpha"} <= set(TESTED)
-    assert len(TESTED) > 15
 
 
 @pytest.mark.parametrize("name", TESTED)
@@ -307,19 +253,10 @@ def enumerated(model):
     return turns, (first[:, None] + second).flatten()
 
 
-def old_logprobs(model, turns):
-    """Of the two words of every trajectory."""
+def rows_of(model, turns):
+    """Tokens of trajectories, which of them were written, and the log-probs of those."""
     rows, written = zip(*map(joined, turns), strict=True)
-    return score_completions(
-        model,
-        [PROMPT] * len(rows),
-        rows,
-        temperature=1.0,
-        pad_id=0,
-        token_budget=4000,
-        dtype="float32",
-        written=written,
-    )
+    return zip(rows, written, scores_of(model, rows, written), strict=True)
 
 
 def loss_of(model, rows, weights, objective, source):
@@ -327,9 +264,7 @@ def loss_of(model, rows, weights, objective, source):
         WeightedRow(row=row, weight=float(weight), source=source)
         for row, weight in zip(rows, weights, strict=True)
     ]
-    forward = TrainingForward(
-        model=model, pad_id=0, temperature=1.0, dtype="float32", token_budget=10**6, max_tokens=40
-    )
+    forward = training_forward(model, token_budget=10**6, max_tokens=40)
     (batch,) = plan_microbatches(
         model,
         [row.prompt_ids for row in rows],
@@ -351,12 +286,12 @@ def test_the_surrogate_is_the_gradient_of_the_expected_reward(model):
     rows = [
         PolicyRow(
             prompt_ids=PROMPT,
-            completion_ids=joined(each)[0],
+            completion_ids=ids,
             advantage=float(worth) - 0.5,
             old_logprobs=old,
-            written=joined(each)[1],
+            written=written,
         )
-        for each, worth, old in zip(turns, rewards, old_logprobs(model, turns), strict=True)
+        for (ids, written, old), worth in zip(rows_of(model, turns), rewards, strict=True)
     ]
     loss = loss_of(model, rows, likely.detach(), Objective(), 0)
     ours = gradient(model, loss.total)
@@ -370,16 +305,8 @@ def test_rehearsal_is_the_forward_divergence_of_the_trajectories(model, referenc
         _, of_reference = enumerated(reference)
     divergence = (of_reference.exp() * (of_reference - ours_log)).sum()
     rows = [
-        RehearsalSample(
-            problem_id="p",
-            sample_index=0,
-            prompt_ids=PROMPT,
-            completion_ids=joined(each)[0],
-            ref_logprobs=scores,
-            correct=1,
-            written=joined(each)[1],
-        )
-        for each, scores in zip(turns, old_logprobs(reference, turns), strict=True)
+        stored_answer(ids, ref, prompt=PROMPT, written=written)
+        for ids, written, ref in rows_of(reference, turns)
     ]
     objective = Objective(anchors={"rehearsal": Anchor(divergence=ForwardKL(), weight=1.0)})
     loss = loss_of(model, rows, of_reference.exp(), objective, 1)
@@ -389,13 +316,8 @@ def test_rehearsal_is_the_forward_divergence_of_the_trajectories(model, referenc
     torch.testing.assert_close(ours, expected, atol=1e-4 * float(expected.abs().max()), rtol=1e-3)
 
 
-# Stored trajectories.
-
-
 def test_the_check_at_step_0_is_of_the_policys_tokens(model, reference):
-    forward = TrainingForward(
-        model=model, pad_id=0, temperature=1.0, dtype="float32", token_budget=99, max_tokens=40
-    )
+    forward = training_forward(model, max_tokens=40)
     assert mean_reference_gap([stored_row(model, turns) for turns in TURNS], forward) < 1e-6
     assert mean_reference_gap([stored_row(reference, turns) for turns in TURNS], forward) > 0.1
 

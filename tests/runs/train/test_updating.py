@@ -1,5 +1,3 @@
-"""One optimizer step: the gradient that arrives, and what it must not depend on."""
-
 import math
 from dataclasses import replace
 
@@ -7,85 +5,41 @@ import pytest
 import torch
 
 from dph.model.forward import packing, prefix_tree, sharing
-from dph.model.forward import prefix_tree as microbatches
-from dph.model.forward.logprobs import score_completions
-from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import Minibatch, PolicyRow
-from dph.runs.train.updating import NonFiniteLossError, TrainingForward, update, weigh
+from dph.runs.train.updating import NonFiniteLossError, update, weigh
+from loop_parts import Frozen, score, stored_answer, training_forward
 from short_objective import from_settings
 
 
-class Frozen(torch.optim.SGD):
-    """Keeps the gradient of the step instead of taking it."""
-
-    def step(self):
-        self.kept = [p.grad.clone() for g in self.param_groups for p in g["params"]]
-
-
-def policy_row(model, ids, advantage, old=None, ref=None):
-    prompt, completion = ids[:2], ids[2:]
-    if old is None:
-        old = score(model, prompt, completion)
+def policy_row(model, prompt, ids, advantage, old=None, ref=None):
     return PolicyRow(
         prompt_ids=prompt,
-        completion_ids=completion,
+        completion_ids=ids,
         advantage=advantage,
-        old_logprobs=old,
+        old_logprobs=score(model, prompt, ids) if old is None else old,
         ref_logprobs=ref,
     )
 
 
-def score(model, prompt, completion):
-    return score_completions(
-        model, [prompt], [completion], temperature=1.0, pad_id=0, token_budget=99, dtype="float32"
-    )[0]
-
-
-def stored(model, ids):
-    return RehearsalSample(
-        problem_id="s",
-        sample_index=0,
-        prompt_ids=ids[:2],
-        completion_ids=ids[2:],
-        ref_logprobs=score(model, ids[:2], ids[2:]),
-        correct=8,
-    )
-
-
-def forward(model, budget=999):
-    return TrainingForward(
-        model=model,
-        pad_id=0,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=budget,
-        max_tokens=8,
-    )
-
-
-def gradient(model, minibatch, objective, budget=999, **more):
+def gradient(model, minibatch, objective, budget=999, *, sharing="auto", **more):
     model.zero_grad(set_to_none=True)
     optimizer = Frozen(model.parameters(), lr=1.0)
-    report = update(
-        minibatch, forward(model, budget), optimizer, objective=objective, max_grad_norm=1e9, **more
-    )
-    return torch.cat([g.flatten() for g in optimizer.kept]), report
+    forward = training_forward(model, token_budget=budget, sharing=sharing)
+    more = {"objective": objective, "max_grad_norm": 1e9, **more}
+    report = update(minibatch, forward, optimizer, **more)
+    return optimizer.gradient, report
 
 
 @pytest.fixture
 def minibatch(make_model):
     policy, reference = make_model(), make_model(seed=1)
-    groups = (
-        (
-            policy_row(policy, (3, 4, 5, 6, 1), 1.0),
-            policy_row(policy, (3, 4, 7, 1), -1.0),
-        ),
-        (
-            policy_row(policy, (3, 5, 5, 1), 0.0),
-            policy_row(policy, (3, 5, 8, 8, 8, 1), 0.0),
-        ),
+    asked = [(3, 4), (5, 6, 1), 1.0], [(3, 4), (7, 1), -1.0]
+    flat = [(3, 5), (5, 1), 0.0], [(3, 5), (8, 8, 8, 1), 0.0]
+    groups = tuple(tuple(policy_row(policy, *row) for row in group) for group in (asked, flat))
+    rehearsal = tuple(
+        stored_answer(ids, score(reference, prompt, ids), prompt=prompt)
+        for prompt, ids in (((3, 6), (4, 1)), ((3, 7), (4, 4, 1)))
     )
-    rehearsal = (stored(reference, (3, 6, 4, 1)), stored(reference, (3, 7, 4, 4, 1)))
     return policy, Minibatch(groups=groups, stored={"rehearsal": rehearsal})
 
 
@@ -128,15 +82,6 @@ def test_the_gradient_equals_plain_autograd_of_the_formula(minibatch, reduction)
     assert report.grad_norm == pytest.approx(float(expected.norm()), rel=1e-4)
 
 
-@pytest.mark.parametrize("budget", [1, 9, 14])
-def test_cutting_into_microbatches_changes_nothing(minibatch, budget):
-    model, batch = minibatch
-    whole, report = gradient(model, batch, DPH)
-    cut, cut_report = gradient(model, batch, DPH, budget)
-    assert torch.allclose(whole, cut, atol=1e-7, rtol=1e-4)
-    assert cut_report.anchors["rehearsal"] == pytest.approx(report.anchors["rehearsal"], rel=1e-5)
-
-
 def test_groups_without_signal_are_skipped_but_still_count_in_the_denominator(minibatch):
     model, batch = minibatch
     plain = from_settings()
@@ -145,23 +90,6 @@ def test_groups_without_signal_are_skipped_but_still_count_in_the_denominator(mi
     tokens = 3 + 2 + 2 + 4
     weighted = weigh(batch, objective=plain, max_tokens=8)
     assert [w.weight for w in weighted] == pytest.approx([1 / tokens] * 2)
-
-
-def test_a_penalty_on_policy_samples_keeps_groups_without_signal(make_model):
-    model = make_model()
-    row = policy_row(model, (3, 4, 5, 1), 0.0, ref=(-1.0, -2.0))
-    batch = Minibatch(groups=((row,),), stored={})
-    _, report = gradient(model, batch, from_settings(kl_coefficient=0.1))
-    assert report.rows == 1
-    assert report.penalties["kl"] > 0
-
-
-def test_with_nothing_to_learn_from_the_gradient_is_zero(make_model):
-    model = make_model()
-    batch = Minibatch(groups=((policy_row(model, (3, 4, 5, 1), 0.0),),), stored={})
-    found, report = gradient(model, batch, from_settings())
-    assert found.abs().max() == 0
-    assert report.grad_norm == 0
 
 
 def test_eta_zero_is_the_policy_loss_alone(minibatch):
@@ -174,9 +102,8 @@ def test_eta_zero_is_the_policy_loss_alone(minibatch):
 
 def test_the_clip_bounds_are_those_of_the_settings(make_model):
     model = make_model()
-    now = score(model, (3, 4), (5, 1))
-    row = policy_row(model, (3, 4, 5, 1), 1.0, old=tuple(x - math.log(1.25) for x in now))
-    batch = Minibatch(groups=((row,),), stored={})
+    old = tuple(x - math.log(1.25) for x in score(model, (3, 4), (5, 1)))
+    batch = Minibatch(groups=((policy_row(model, (3, 4), (5, 1), 1.0, old=old),),), stored={})
     _, tight = gradient(model, batch, from_settings(clip_high=0.2))
     _, wide = gradient(model, batch, from_settings(clip_high=0.28))
     assert tight.clipped_high == pytest.approx(1.0)
@@ -190,39 +117,20 @@ def on_one_schema(model):
     schema = tuple(3 + i % 5 for i in range(30))
     first, second, third = (*schema, *[8] * 18), (*schema, *[7] * 18), (*schema, 6)
     answers = (5, 6, 1), (7, 1), (5, 1)
-
-    def row(prompt, completion, advantage):
-        return PolicyRow(
-            prompt_ids=prompt,
-            completion_ids=completion,
-            advantage=advantage,
-            old_logprobs=score(model, prompt, completion),
-        )
-
     groups = tuple(
-        tuple(row(prompt, answer, i - 0.5) for i, answer in enumerate(answers))
+        tuple(policy_row(model, prompt, answer, i - 0.5) for i, answer in enumerate(answers))
         for prompt in (first, second)
     )
     reference = tuple(x - 0.2 for x in score(model, third, answers[0]))
-    sample = RehearsalSample(
-        problem_id="third",
-        sample_index=0,
-        prompt_ids=third,
-        completion_ids=answers[0],
-        ref_logprobs=reference,
-        correct=8,
-    )
+    sample = stored_answer(answers[0], reference, prompt=third)
     return Minibatch(groups=groups, stored={"rehearsal": (sample,)})
 
 
 def test_what_was_computed_is_counted(minibatch):
     model, _ = minibatch
-    batch = on_one_schema(model)
-    counts = {}
+    batch, counts = on_one_schema(model), {}
     for way in ("always", "never"):
-        optimizer = Frozen(model.parameters(), lr=1.0)
-        how = replace(forward(model), sharing=way)
-        report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+        _, report = gradient(model, batch, DPH, sharing=way)
         counts[way] = report.row_tokens, report.computed_tokens
     # the schema, two ends of prompts with their answers' but last tokens, the stored row's end
     packed = 30 + 2 * (18 + 2 + 1 + 1) + 1 + 2
@@ -234,19 +142,16 @@ def test_what_was_computed_is_counted(minibatch):
 def test_the_tree_of_an_update_is_built_once_and_once_for_each_micro_batch(minibatch, monkeypatch):
     model, _ = minibatch
     batch = on_one_schema(model)
-    how = replace(forward(model), sharing="always")
-    optimizer = Frozen(model.parameters(), lr=1.0)
-    update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)  # probes the model once
-    built = []
-    build = prefix_tree.prefix_forest
+    gradient(model, batch, DPH, sharing="always")  # probes the model once
+    built, build = [], prefix_tree.prefix_forest
 
     def counted(rows, **options):
         built.append(len(rows))
         return build(rows, **options)
 
-    for module in (sharing, microbatches, packing):
+    for module in (sharing, prefix_tree, packing):
         monkeypatch.setattr(module, "prefix_forest", counted)
-    update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
+    gradient(model, batch, DPH, sharing="always")
     assert built == [7, 7]
 
 
@@ -256,13 +161,8 @@ def test_sharing_prompts_changes_nothing(minibatch, budget, shape):
     model, batch = minibatch
     if shape == "on one schema":
         batch = on_one_schema(model)
-    results = []
-    for way in ("always", "never"):
-        optimizer = Frozen(model.parameters(), lr=1.0)
-        how = replace(forward(model, budget), sharing=way)
-        report = update(batch, how, optimizer, objective=DPH, max_grad_norm=1e9)
-        results.append((torch.cat([g.flatten() for g in optimizer.kept]), report))
-    (shared, packed), (plain, padded) = results
+    shared, packed = gradient(model, batch, DPH, budget, sharing="always")
+    plain, padded = gradient(model, batch, DPH, budget, sharing="never")
     assert (shared - plain).abs().max() <= 1e-5 * plain.abs().max()
     assert (packed.packed, padded.packed) == (packed.rows, 0)
     assert packed.anchors["rehearsal"] == pytest.approx(padded.anchors["rehearsal"], rel=1e-4)
@@ -280,10 +180,9 @@ def test_masked_rows_are_as_if_they_were_not_there(minibatch):
 
 def test_masked_rows_have_no_penalty_either(make_model):
     model = make_model()
-    row = replace(policy_row(model, (3, 4, 5, 1), 1.0, ref=(-1.0, -2.0)), masked=True)
-    found, report = gradient(
-        model, Minibatch(groups=((row,),), stored={}), from_settings(kl_coefficient=0.1)
-    )
+    row = replace(policy_row(model, (3, 4), (5, 1), 1.0, ref=(-1.0, -2.0)), masked=True)
+    batch = Minibatch(groups=((row,),), stored={})
+    found, report = gradient(model, batch, from_settings(kl_coefficient=0.1))
     assert not found.any()
     assert report.rows == 0
 
@@ -334,10 +233,16 @@ def test_the_gap_is_to_the_log_probs_of_the_rows_that_take_part(minibatch, budge
     assert report.gap.largest == pytest.approx(1.5, abs=1e-5)
 
 
-def test_without_new_samples_there_is_no_gap(minibatch):
-    model, batch = minibatch
-    _, report = gradient(model, replace(batch, groups=()), DPH)
-    assert report.gap is None
+def takes_no_step(model, batch, message, budget=999):
+    """An update that is refused and leaves the weights alone; the rows that the error names."""
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    forward = training_forward(model, token_budget=budget)
+    with pytest.raises(NonFiniteLossError, match=message) as caught:
+        update(batch, forward, optimizer, objective=DPH, max_grad_norm=1.0)
+    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
+    assert all(p.grad is None for p in model.parameters())
+    return [w.row.completion_ids for w in caught.value.rows]
 
 
 @pytest.mark.parametrize(("budget", "named"), [(1, [1]), (999, [0, 1])])
@@ -346,23 +251,11 @@ def test_a_loss_that_is_not_finite_names_its_rows_and_takes_no_step(minibatch, b
     rows = list(batch.groups[0])
     rows[1] = replace(rows[1], advantage=math.nan)
     bad = Minibatch(groups=(tuple(rows),), stored={"rehearsal": ()})
-    before = [p.detach().clone() for p in model.parameters()]
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    with pytest.raises(NonFiniteLossError, match="the loss is not finite") as caught:
-        update(bad, forward(model, budget), optimizer, objective=DPH, max_grad_norm=1.0)
-    named_ids = {rows[i].completion_ids for i in named}
-    assert {w.row.completion_ids for w in caught.value.rows} == named_ids
-    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
-    assert all(p.grad is None for p in model.parameters())
+    found = takes_no_step(model, bad, "the loss is not finite", budget)
+    assert set(found) == {rows[i].completion_ids for i in named}
 
 
 def test_a_gradient_that_is_not_finite_takes_no_step(minibatch):
     model, batch = minibatch
-    before = [p.detach().clone() for p in model.parameters()]
     model.get_output_embeddings().weight.register_hook(lambda grad: grad * math.inf)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    with pytest.raises(NonFiniteLossError, match="the gradient norm is not finite") as caught:
-        update(batch, forward(model), optimizer, objective=DPH, max_grad_norm=1.0)
-    assert len(caught.value.rows) == 4
-    assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True))
-    assert all(p.grad is None for p in model.parameters())
+    assert len(takes_no_step(model, batch, "the gradient norm is not finite")) == 4

@@ -14,11 +14,10 @@ import pytest
 import torch
 
 from dph._base.randomness import generator
-from dph.recipe import resolve_recipe
-from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import collect
 from dph.runs.train.loop import Actors, train
 from dph.runs.train.rows import rehearsal_of_step
+from loop_parts import letters_recipe, stored_answer
 
 TEMPERATURE, MAX_TOKENS = 0.7, 8
 F_OF = {
@@ -29,55 +28,54 @@ F_OF = {
     "reverse_kl": lambda u, _: u * u.log() - u + 1,
 }
 CASES = [
-    ("grpo", "token_mean", {}, {}),
     ("grpo", "fixed_length", {"advantage_scale": "none"}, {"epochs": 3}),
     ("dapo", "sequence_mean", {"overlong_buffer": 0.5}, {}),
-    ("rkl", "token_mean", {"kl_coefficient": 0.5}, {}),
     ("rkl", "sequence_mean", {"kl_coefficient": 0.5, "kl_estimator": "k2"}, {}),
     ("alpha", "token_mean", {"alpha": 0.3}, {}),
     ("dph_f", "token_mean", {"forward_kl_form": "nll"}, {}),
+    ("dph_js_definition", "token_mean", {}, {}),
+    ("f_grpo", "sequence_mean", {"advantage": {"gamma": 2.0}}, {}),
+    ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
+    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"samples": "recent:1"}}}, {"steps": 3}),
+]
+MORE = [
+    ("grpo", "token_mean", {}, {}),
+    ("rkl", "token_mean", {"kl_coefficient": 0.5}, {}),
     ("dph_f", "fixed_length", {}, {"minibatches": 3}),
     ("dph_f", "token_mean", {"divergence": "reverse_kl"}, {"old_logprobs": "recompute"}),
     ("dph_js", "sequence_mean", {}, {}),
-    ("dph_js_definition", "token_mean", {}, {}),
     ("dph_js_definition", "sequence_mean", {}, {"minibatches": 1, "epochs": 3}),
     ("maxrl", "token_mean", {}, {}),
-    ("f_grpo", "sequence_mean", {"advantage": {"gamma": 2.0}}, {}),
-    ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
     ("exact_rkl", "sequence_mean", {"penalties": {"exact_reverse_kl": {"weight": 0.6}}}, {}),
     ("exact_fkl", "token_mean", {"penalties": {"exact_forward_kl": {"weight": 0.6}}}, {}),
-    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"samples": "recent:1"}}}, {"steps": 3}),
     ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent_capacity": 7}}}, {"steps": 3}),
 ]
+ALL = [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)]
 
 
 def make_recipe(method, reduction, objective, settings):
     eta = {"eta": 0.7} if method.startswith(("alpha", "dph", "dyjr")) else {}
-    return resolve_recipe(
-        {
-            "method": method,
-            "seed": 3,
-            "model": {"path": "letters", "dtype": "float32"},
-            "data": {"train": "letters.jsonl"},
-            "sampling": {"max_tokens": MAX_TOKENS, "temperature": TEMPERATURE},
-            "objective": {"reduction": reduction, **eta, **objective},
-            "train": {
-                "steps": 2,
-                "problems_per_step": 6,
-                "samples_per_problem": 4,
-                "rehearsal_per_step": 5,
-                "learning_rate": 5e-2,
-                "eps": 1e-2,
-                "warmup_steps": 3,
-                "weight_decay": 0.1,
-                "max_grad_norm": 0.5,
-                "minibatches": 2,
-                "epochs": 2,
-                "microbatch_tokens": 40,
-                "checkpoint_every": 9,
-                **settings,
-            },
-        }
+    train = {
+        "steps": 2,
+        "problems_per_step": 6,
+        "rehearsal_per_step": 5,
+        "learning_rate": 5e-2,
+        "eps": 1e-2,
+        "warmup_steps": 3,
+        "weight_decay": 0.1,
+        "max_grad_norm": 0.5,
+        "minibatches": 2,
+        "epochs": 2,
+        "microbatch_tokens": 40,
+        "checkpoint_every": 9,
+        **settings,
+    }
+    return letters_recipe(
+        method,
+        seed=3,
+        sampling={"max_tokens": MAX_TOKENS, "temperature": TEMPERATURE},
+        objective={"reduction": reduction, **eta, **objective},
+        train=train,
     )
 
 
@@ -198,14 +196,7 @@ def recent_samples(recent, objective, step):
     anchor = objective.anchors["rehearsal"]
     young = [row for row in recent if step - anchor.recent <= row[0] < step]
     return [
-        RehearsalSample(
-            problem_id="",
-            sample_index=0,
-            prompt_ids=prompt,
-            completion_ids=ids,
-            ref_logprobs=tuple(old.tolist()),
-            correct=1,
-        )
+        stored_answer(ids, tuple(old.tolist()), prompt=prompt)
         for _, prompt, ids, old in young[-(anchor.recent_capacity or len(young) or 1) :]
     ]
 
@@ -266,39 +257,20 @@ def distance(a, b):
     return math.sqrt(sum(float((p.double() - q).detach().square().sum()) for p, q in pairs))
 
 
-@pytest.mark.parametrize(("method", "reduction", "objective", "settings"), CASES)
+@pytest.mark.parametrize("case", ALL, ids=lambda case: "-".join(case[:2]))
 def test_a_run_ends_with_the_weights_that_the_formulas_give(
-    make_model,
-    make_draw,
-    tokenizer,
-    problems,
-    tmp_path,
-    monkeypatch,
-    method,
-    reduction,
-    objective,
-    settings,
+    make_model, make_draw, tokenizer, problems, tmp_path, monkeypatch, case
 ):
-    recipe = make_recipe(method, reduction, objective, settings)
+    recipe = make_recipe(*case)
     policy, initial = make_model(), make_model().double()
     draw = make_draw(policy, temperature=TEMPERATURE, max_tokens=MAX_TOKENS)
     with torch.no_grad():
         first = draw(problems, samples=1, seed=99)
-        pool = [
-            RehearsalSample(
-                problem_id=problem.problem_id,
-                sample_index=0,
-                prompt_ids=prompt,
-                completion_ids=group[0].completion.token_ids,
-                ref_logprobs=tuple(
-                    logprobs(initial, prompt, group[0].completion.token_ids).tolist()
-                ),
-                correct=8,
-            )
-            for problem, prompt, group in zip(
-                first.problems, first.prompts, first.groups, strict=True
-            )
-        ]
+        pool = []
+        for problem, prompt, group in zip(first.problems, first.prompts, first.groups, strict=True):
+            ids = group[0].completion.token_ids
+            ref = tuple(logprobs(initial, prompt, ids).tolist())
+            pool.append(stored_answer(ids, ref, prompt=prompt, problem=problem.problem_id))
     rollouts, metrics = [], []
 
     def recorded(*args, **kwargs):
@@ -307,15 +279,9 @@ def test_a_run_ends_with_the_weights_that_the_formulas_give(
 
     monkeypatch.setattr("dph.runs.train.loop.collect", recorded)
     reference = make_model() if recipe.objective.needs_reference_model else None
-    train(
-        recipe,
-        tmp_path,
-        Actors(policy=policy, tokenizer=tokenizer, reference=reference, draw=draw),
-        problems,
-        {"rehearsal": pool},
-        digest="d",
-        on_step=metrics.append,
-    )
+    actors = Actors(policy=policy, tokenizer=tokenizer, reference=reference, draw=draw)
+    stored = {"rehearsal": pool}
+    train(recipe, tmp_path, actors, problems, stored, digest="d", on_step=metrics.append)
     expected = replay(recipe, initial, rollouts, pool)
     # float32 forwards and eight updates or more: measured 2e-6 at most.
     assert distance(policy, expected) < 2e-5 * distance(expected, initial)

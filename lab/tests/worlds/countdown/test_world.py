@@ -1,16 +1,14 @@
-"""A built Countdown world: the same bytes for the same seed, and no puzzle in two sets."""
-
 import json
 
 import pytest
 
-from dph._base.files import read_json, sha256
 from dph.errors import DataError, SettingsError
 from dph.tasks.problems import load_problems
-from lab.tests.worlds.countdown.conftest import SMALL
-from lab.worlds import PARTS, UNLABELLED, fingerprint, world_kind
+from lab.tests.worlds.conftest import FEW_PUZZLES as SMALL
+from lab.worlds import PARTS, UNLABELLED, fingerprint
 from lab.worlds.countdown.kind import CountdownSizes
 from lab.worlds.countdown.world import OTHERS, TRAINED, build_world, solutions
+from small_study import run_here
 
 SETS = ("train", "in_domain", "cross_domain", UNLABELLED)
 
@@ -23,28 +21,13 @@ def contents(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_the_same_seed_gives_byte_identical_files(countdown, tmp_path):
+def test_the_same_seed_gives_byte_identical_files_and_another_seed_others(countdown, tmp_path):
     build_world(tmp_path / "again", seed=0, sizes=SMALL)
     assert contents(tmp_path / "again") == contents(countdown.directory)
     assert set(contents(countdown.directory)) == {*(f"{n}.jsonl" for n in SETS), "world.json"}
-
-
-def test_another_seed_gives_another_world(countdown, tmp_path):
-    other = build_world(tmp_path, seed=1, sizes=SMALL)
+    other = build_world(tmp_path / "other", seed=1, sizes=SMALL)
     assert fingerprint(other) != fingerprint(countdown)
     assert rows(other, "train") != rows(countdown, "train")
-
-
-def test_a_world_has_the_sizes_asked_for_and_unique_problem_ids(countdown):
-    of_sets = {name: rows(countdown, name) for name in SETS}
-    assert {name: len(items) for name, items in of_sets.items()} == {
-        "train": 40,
-        "in_domain": 20,
-        "cross_domain": 20,
-        UNLABELLED: 30,
-    }
-    ids = [row["problem_id"] for items in of_sets.values() for row in items]
-    assert len(set(ids)) == len(ids)
 
 
 def test_the_usual_sizes_are_those_of_the_document(tmp_path):
@@ -53,8 +36,14 @@ def test_the_usual_sizes_are_those_of_the_document(tmp_path):
 
 
 def test_no_puzzle_occurs_in_two_sets_in_whatever_order_its_numbers_are(countdown):
+    of_sets = {name: rows(countdown, name) for name in SETS}
+    sizes = {"train": 40, "in_domain": 20, "cross_domain": 20, UNLABELLED: 30}
+    assert {name: len(items) for name, items in of_sets.items()} == sizes
     keys = [puzzle.key for name in SETS for puzzle in countdown.puzzles(name)]
     assert len(set(keys)) == len(keys) == 110
+    assert len({row["problem_id"] for items in of_sets.values() for row in items}) == 110
+    with pytest.raises(SettingsError, match="in_domain needs at least 1"):
+        CountdownSizes(in_domain=0)
 
 
 def test_every_puzzle_lies_in_its_domain_and_has_a_solution(countdown):
@@ -73,17 +62,6 @@ def test_unlabelled_prompts_come_in_two_parts_and_hold_nothing_but_the_prompt(co
         assert len(puzzle.numbers) == (4 if row["part"] == "trained" else 3)
         assert solutions(puzzle).derivations > 0
     assert len(load_problems(countdown.problems_path(UNLABELLED))) == 30
-
-
-def test_the_manifest_says_what_the_world_was_made_from(countdown):
-    manifest = read_json(countdown.directory / "world.json")
-    assert (manifest["task"], manifest["seed"]) == ("countdown", 0)
-    assert manifest["sizes"] == {
-        "train": 40, "in_domain": 20, "cross_domain": 20, "unlabelled": 15,
-    }  # fmt: skip
-    assert manifest["sha256"] == {
-        f"{name}.jsonl": sha256(countdown.problems_path(name)) for name in SETS
-    }
 
 
 def test_a_complete_world_is_kept_and_a_damaged_one_is_made_whole(tmp_path):
@@ -106,15 +84,10 @@ def test_a_directory_with_another_world_is_refused(countdown, world):
         build_world(world.directory, seed=0, sizes=SMALL)
 
 
-def test_impossible_sizes_are_refused_before_a_file_is_written(tmp_path):
-    with pytest.raises(SettingsError, match="in_domain needs at least 1"):
-        CountdownSizes(in_domain=0)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_table_of_worlds_has_it(tmp_path):
-    kind = world_kind("countdown")
-    world = kind.build(tmp_path / "world", seed=0, sizes=SMALL)
-    tables = kind.settings(world)
-    assert set(tables["data"]["sets"]) == {"in_domain", "cross_domain"}
-    assert tables["presample"] == {"samples": 8, "threshold": 3}
+@pytest.mark.slow
+def test_it_runs_from_the_world_to_the_scores(tmp_path):
+    sizes = {"train": 8, "in_domain": 3, "cross_domain": 3, "unlabelled": 1}
+    _, _, rows = run_here(tmp_path, "countdown", sizes)
+    assert {row.method for row in rows.values()} == {"base", "grpo"}
+    for row in rows.values():
+        assert {score.set for score in row.scores} == {"in_domain", "cross_domain"}

@@ -1,5 +1,3 @@
-"""The files of the real world, its base model, and a study on it with a random model."""
-
 import json
 import re
 from random import Random
@@ -13,6 +11,7 @@ from lab.study.plan import value_of
 from lab.worlds import world_kind
 from lab.worlds.real.kind import RealSizes
 from lab.worlds.real.world import KINDS
+from random_language_model import *  # noqa: F403
 from small_study import run_here
 from smollm2_model import smollm2  # noqa: F401
 
@@ -53,11 +52,6 @@ def test_unlabelled_prompts_are_of_the_two_kinds_that_rl_never_sees_without_answ
     ]
     signs = ["+" if "+" in str(problem.prompt) else "-" for problem in problems]
     assert signs == ["+"] * 7 + ["-"] * 7
-
-
-def test_near_duplicates_of_tests_are_counted(world):
-    # Sums have one form, that of a test; differences have another.
-    assert manifest(world)["near_duplicates"] == {"train": 20, "across": 7, "neither": 0}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_more_problems_leave_the_tests(world, tmp_path):
@@ -113,13 +107,6 @@ def test_the_base_model_is_linked_and_another_directory_refused(
     monkeypatch.setenv(VARIABLE, str(moved))
     with pytest.raises(ModelError, match="holds a model made from"):
         KIND.train_base_model(world, model, seed=3, steps=1)
-
-
-def test_a_recipe_asks_by_examples_and_ends_an_answer_at_its_line(world):
-    found = KIND.settings(world)
-    assert found["data"]["shots"]["file"] == str(world.problems_path("shots"))
-    assert found["data"]["shots"]["template"] == "{prompt} = {answer}\n"
-    assert found["sampling"]["stop"] == ["\n"]
 
 
 def test_worked_answers_are_right_and_no_difference_is_below_0():

@@ -1,5 +1,3 @@
-"""The Spider world: its files, its base model and a study, on an invented Spider."""
-
 import json
 import sqlite3
 from contextlib import closing
@@ -12,6 +10,7 @@ from dph.tasks.problems import load_problems
 from lab.worlds import world_kind
 from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
 from lab.worlds.spider.world import groups_of, single_table_problems
+from random_language_model import *  # noqa: F403
 from shared_data import shared_data
 from small_study import run_here
 
@@ -121,20 +120,6 @@ def test_no_gold_statement_is_in_two_sets_and_no_database_in_two_groups(world):
         assert problem.answer["database"].split("/")[0] in of_part[problem.answer["part"]]
 
 
-def test_near_duplicates_are_counted_by_gold_statements_without_constants(world):
-    # On every database eight of nine gold statements differ by a number alone.
-    found = problems(world)
-
-    def form(problem):
-        return problem.answer["db_id"], "count" in problem.answer["gold_sql"]
-
-    tests = {form(p) for name in ("in_domain", "cross_domain") for p in found[name]}
-    assert manifest(world)["near_duplicates"]["train"] == sum(
-        form(p) in tests for p in found["train"]
-    )
-    assert manifest(world)["near_duplicates"]["neither"] == 0
-
-
 def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
     again = KIND.build(tmp_path / "again", seed=3, sizes=SMALL)
     other = KIND.build(tmp_path / "other", seed=4, sizes=SMALL)
@@ -160,6 +145,7 @@ def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch)
     assert not (tmp_path / "world").exists()
 
 
+@pytest.mark.slow
 def test_a_study_fine_tunes_once_and_trains_on_it(tmp_path, language_model):
     pytest.importorskip("trl", reason="needs dph-rl[sft]")
     sizes = {"fine_tuning": 8, "train": 16, "in_domain": 4, "cross_domain": 4, "unlabelled": 4}

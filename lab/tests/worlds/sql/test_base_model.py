@@ -1,13 +1,10 @@
-"""The base model: deterministic, saved whole, and never trained on a test question."""
-
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
-from dph.errors import ModelError, SettingsError
 from lab.worlds.fused_llama import FusedLlama, lesson_batch
 from lab.worlds.small_model import new_model
 from lab.worlds.sql import base_model
@@ -25,44 +22,6 @@ from lab.worlds.sql.base_model import (
 @pytest.fixture(autouse=True)
 def small_pool(monkeypatch):
     monkeypatch.setattr(base_model, "POOL", 200)
-
-
-@pytest.fixture(scope="module")
-def trained(world, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("models") / "base"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base_model, "POOL", 200)
-        train_base_model(world, directory, seed=0, steps=3)
-    return directory
-
-
-def test_the_same_seed_gives_identical_weights(world, trained, tmp_path):
-    torch.manual_seed(123)  # the result must not depend on the global random state
-    before = torch.random.get_rng_state()
-    train_base_model(world, tmp_path / "again", seed=0, steps=3)
-    assert torch.equal(torch.random.get_rng_state(), before)
-    for name in ("model.safetensors", "tokenizer.json", "made_from.json"):
-        assert (tmp_path / "again" / name).read_bytes() == (trained / name).read_bytes()
-
-
-def test_another_seed_gives_other_weights(world, trained, tmp_path):
-    train_base_model(world, tmp_path / "other", seed=1, steps=3)
-    weights = (tmp_path / "other" / "model.safetensors").read_bytes()
-    assert weights != (trained / "model.safetensors").read_bytes()
-
-
-def test_the_model_loads_the_usual_way_and_fits_its_tokenizer(trained):
-    model = AutoModelForCausalLM.from_pretrained(trained)
-    tokenizer = AutoTokenizer.from_pretrained(trained)
-    assert model.config.vocab_size == len(tokenizer)
-    assert model.generation_config.eos_token_id == tokenizer.eos_token_id
-    assert 300_000 < model.num_parameters() < 450_000
-
-
-def test_no_test_question_is_in_the_pool(world):
-    pool = {question.prompt for question in draw_pool(world, seed=0)}
-    assert len(pool) == 200
-    assert pool.isdisjoint(world.prompts("in_domain") + world.prompts("cross_domain"))
 
 
 def test_training_lowers_the_distance_to_the_annotators(world, world_tokenizer, tmp_path):
@@ -116,27 +75,3 @@ def test_no_test_question_is_taught(asked, world, world_tokenizer):
     assert {prompt for _, prompt in asked}.isdisjoint(
         tuple(ids) for ids in world_tokenizer(tests)["input_ids"]
     )
-
-
-def test_progress_counts_every_step_and_a_finished_model_is_kept(world, tmp_path):
-    counted = []
-    train_base_model(world, tmp_path / "base", seed=0, steps=2, on_progress=counted.append)
-    assert counted == [1, 1]
-    stamp = (tmp_path / "base" / "model.safetensors").stat().st_mtime_ns
-    train_base_model(world, tmp_path / "base", seed=0, steps=2, on_progress=counted.append)
-    assert counted == [1, 1, 2]
-    assert (tmp_path / "base" / "model.safetensors").stat().st_mtime_ns == stamp
-    assert [path.name for path in tmp_path.iterdir()] == ["base"]
-
-
-def test_a_directory_with_something_else_is_refused(world, trained, tmp_path):
-    with pytest.raises(ModelError, match="choose another directory"):
-        train_base_model(world, trained, seed=0, steps=4)
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(ModelError, match="made from None"):
-        train_base_model(world, tmp_path / "mine", seed=0, steps=4)
-
-
-def test_no_steps_are_refused(world, tmp_path):
-    with pytest.raises(SettingsError, match="at least 1"):
-        train_base_model(world, tmp_path / "base", seed=0, steps=0)

@@ -1,20 +1,23 @@
-"""Questions say what they mean: text, terms and readings agree."""
-
 from random import Random
 
 import pytest
 
+from dph.tasks.styles import SQL_STYLES, sql_style
 from lab.worlds.sql.domains import DOMAINS
+from lab.worlds.sql.question_sets import draw_questions, gold_sql, is_telling
 from lab.worlds.sql.questions import (
     CONFUSED_OPERATORS,
     KINDS,
     OPERATORS,
-    Interpretation,
+    STYLES,
+    WRITERS,
     Question,
     WhereCondition,
     draw_question,
     read,
     read_correctly,
+    write_answer,
+    write_plain,
 )
 
 MUSIC = next(domain for domain in DOMAINS if domain.name == "music")
@@ -23,64 +26,6 @@ ABOVE = WhereCondition("seniority", "above", "20")
 
 def ask(kind, **slots):
     return Question(domain=MUSIC, kind=kind, table="singer", **slots)
-
-
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        (
-            ask("list", shown="fame", conditions=(ABOVE,)),
-            "show fame of singer with seniority above 20",
-        ),
-        (ask("count", conditions=(ABOVE,)), "how many singer with seniority above 20"),
-        (
-            ask("aggregate", shown="fame", aggregate="average", conditions=(ABOVE,)),
-            "average fame of singer with seniority above 20",
-        ),
-        (
-            ask("superlative", shown="fame", superlative=("lowest", "output")),
-            "show fame of singer with lowest output",
-        ),
-        (
-            ask(
-                "join",
-                shown="fame",
-                joined="concert",
-                conditions=(WhereCondition("room", "at most", "8"),),
-            ),
-            "show fame of singer whose concert has room at most 8",
-        ),
-        (
-            ask(
-                "two_conditions",
-                shown="fame",
-                conditions=(ABOVE, WhereCondition("homeland", "is", "'Peru'")),
-            ),
-            "show fame of singer with seniority above 20 and homeland is 'Peru'",
-        ),
-    ],
-    ids=KINDS,
-)
-def test_each_kind_of_question_reads_as_expected(question, text):
-    assert question.text == text
-    assert question.prompt == f"{MUSIC.schema} | {text} ->"
-
-
-def test_a_term_that_occurs_twice_is_listed_once():
-    question = ask("list", shown="seniority", conditions=(ABOVE,))
-    assert question.terms == ("seniority",)
-
-
-def test_the_correct_reading_uses_the_schemas_names_and_operators():
-    question = ask("aggregate", shown="fame", aggregate="average", conditions=(ABOVE,))
-    assert read_correctly(question) == Interpretation(
-        table="singer",
-        joined=None,
-        shown="fans",
-        aggregate="avg",
-        where=(("age", ">", "20"),),
-        order=None,
-    )
 
 
 def test_a_reading_follows_the_beliefs_it_is_given():
@@ -104,3 +49,65 @@ def test_drawn_questions_cover_every_kind_and_never_filter_on_what_they_show():
     )
     known = {column.term for column in MUSIC.columns}
     assert all(known.issuperset(question.terms) for question in drawn)
+
+
+def test_a_wrong_belief_about_any_term_changes_the_answer(questions, oracles, world):
+    for question in questions:
+        oracle = oracles[question.domain.name]
+        columns = {column.term: column.name for column in question.domain.columns}
+        operators = tuple(OPERATORS[phrase] for phrase in question.phrases)
+        for annotator in world.annotators:
+            for term in question.terms:
+                mistaken = {**columns, term: annotator.beliefs[term].mistaken}
+                wrong = write_plain(read(question, mistaken, operators))
+                assert oracle(wrong) != oracle(gold_sql(question))
+
+
+def ask_in(world, **slots):
+    database = world.in_domain[0]
+    table = database.domain.first
+    return Question(domain=database.domain, table=table.name, **slots), database
+
+
+def test_a_question_without_an_answer_is_refused(world):
+    table = world.in_domain[0].domain.first
+    nothing = WhereCondition(table.numeric[0].term, "above", "999")
+    for slots in (
+        {"kind": "list", "shown": table.numeric[1].term},
+        {"kind": "aggregate", "shown": table.numeric[1].term, "aggregate": "total"},
+    ):
+        question, database = ask_in(world, conditions=(nothing,), **slots)
+        assert not is_telling(question, database, world.annotators)
+
+
+def test_a_question_that_everybody_gets_right_by_chance_is_refused(world):
+    table = world.in_domain[0].domain.first
+    everything = WhereCondition(table.numeric[0].term, "at least", "0")
+    question, database = ask_in(world, kind="count", conditions=(everything,))
+    assert not is_telling(question, database, world.annotators)
+
+
+def test_drawing_avoids_taken_prompts_and_forbidden_terms(world, questions):
+    forbidden = {world.databases[0].domain.columns[0].term}
+    taken = [question.prompt for question in questions]
+    drawn = draw_questions(
+        world.databases, world.annotators, 100, Random(1), taken=taken, forbidden_terms=forbidden
+    )
+    prompts = [question.prompt for question in drawn]
+    assert len(set(prompts)) == 100
+    assert not set(prompts) & set(taken)
+    assert all(forbidden.isdisjoint(question.terms) for question in drawn)
+
+
+def test_the_styles_are_those_that_the_classifier_knows():
+    assert STYLES == SQL_STYLES == ("plain", "cte", "nested", "alias", "steps")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_classifier_recognises_every_answer_with_and_without_its_label(style, questions):
+    for question in questions:
+        reading = read_correctly(question)
+        answer = write_answer(reading, style)
+        assert answer.startswith(f"{style}: ")
+        assert sql_style(answer) == style
+        assert sql_style(WRITERS[style](reading)) == style

@@ -1,5 +1,3 @@
-"""What a lesson says of an answer is the expectation over everything that annotators may answer."""
-
 from collections import defaultdict
 from itertools import product
 from random import Random
