@@ -42,27 +42,3 @@ def test_weights_are_saved_in_the_precision_that_is_asked_for(dph, trained, tmp_
         sizes[weights] = (out / "model.safetensors").stat().st_size
         assert json.loads((out / "config.json").read_text())["dtype"] == weights
     assert sizes["bfloat16"] < 0.75 * sizes["float32"]  # half, and the same header
-
-
-def test_bad_input_is_one_line_and_nothing_is_written(dph, tmp_path):
-    (tmp_path / "there").mkdir()
-    out = tmp_path / "out"
-    for words, message in (
-        (("nowhere", "--out", out), "there is no checkpoint in nowhere"),
-        (("nowhere", "--out", out, "--weights", "int8"), '"float32" or "bfloat16", got \'int8\''),
-        (("nowhere", "--out", tmp_path / "there"), "already exists"),
-    ):
-        code, said, err = dph("export", *words)
-        assert (code, said, len(err.splitlines())) == (2, "", 1)
-        assert message in err
-    assert not out.exists()
-
-
-def test_a_run_that_was_not_trained_has_nothing_to_export(dph, trained, tmp_path):
-    run = trained()
-    for path in sorted((run / "checkpoints").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    code, _, err = dph("export", run, "--out", tmp_path / "out")
-    assert code == 2
-    assert "there is no checkpoint in" in err
-    assert not (tmp_path / "out").exists()

@@ -24,16 +24,6 @@ def test_a_run_is_pushed_and_its_address_printed(dph, hub, finished, monkeypatch
     assert "README.md" in hub.files("me/words")
 
 
-@pytest.mark.parametrize("verb", ["card", "push"])
-def test_what_is_no_run_is_refused_in_one_line(dph, hub, tmp_path, verb):
-    words = [verb, tmp_path / "none", *(["me/words"] if verb == "push" else [])]
-    code, out, err = dph(*words)
-    assert (code, out) == (2, "")
-    assert err.startswith("dph: error: there is no run directory")
-    assert len(err.splitlines()) == 1
-    assert hub.requests == []
-
-
 def test_the_card_of_a_quickstarts_run_has_the_base_beside_it(dph, finished):
     (finished / "base").rename(finished.parent / "base")
     code, _, err = dph("card", finished.parent)

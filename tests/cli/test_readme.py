@@ -127,9 +127,3 @@ def cells(text):
     """The rows of a text's first table."""
     table = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-
-
-def test_every_file_the_readme_points_to_is_there():
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text(encoding="utf-8"))
-    missing = [link for link in links if not (ROOT / link).exists()]
-    assert missing == []

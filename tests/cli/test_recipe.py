@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from dph.cli.display.recipe_plan import stages
+from dph.recipe import resolve_recipe
 from dph.recipe.keys import known_keys
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
@@ -92,3 +94,15 @@ def test_the_settings_of_another_kind_of_recipe_are_not_taken_for_those_of_a_run
     code, out, err = dph("recipe", "show", tmp_path / "base.toml")
     assert (code, out) == (2, "")
     assert 'base.toml has kind = "base": it is a recipe of dph-corpus' in err
+
+
+MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+
+
+def test_an_advantage_other_than_grpos_is_told_and_what_needs_a_pool_makes_one():
+    (training, *_) = stages(resolve_recipe({**MINIMAL, "method": "ucpo"}))
+    assert "x 8 samples, advantage ucpo (0.2, std), 2 mini-batches" in training
+    assert "advantage" not in stages(resolve_recipe({**MINIMAL, "method": "grpo"}))[0]
+    presampling, training, *_ = stages(resolve_recipe({**MINIMAL, "method": "bbg"}))
+    assert presampling.startswith("pre-sample")
+    assert "advantage bbg (16, 0.01, std)" in training

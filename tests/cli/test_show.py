@@ -198,18 +198,3 @@ def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
     code, _, err = dph("show", tmp_path / "trained")
     assert code == 2
     assert "run `dph evaluate`" in err
-
-
-def test_what_was_lost_is_told_against_the_base_that_runs_of_a_quickstart_share(
-    dph, tmp_path, long_run
-):
-    (long_run / "base").rename(tmp_path / "base")
-    assert ids(shown(dph, long_run, "--lost")) == ["q1"]
-
-
-def test_a_directory_of_several_runs_is_asked_for_one(dph, tmp_path, run, make_run):
-    for directory in (run, make_run("second", answers("q0", C))):
-        (directory / "evaluation.json").write_text("{}")
-    code, out, err = dph("show", tmp_path, "--lost")
-    assert (code, out) == (2, "")
-    assert f"{tmp_path} holds 2 runs, name one: {run}, {tmp_path / 'second'}" in err

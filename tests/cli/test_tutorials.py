@@ -98,6 +98,7 @@ def recipes(tmp_path, example):
     return place
 
 
+@pytest.mark.slow
 def test_own_data_are_trained_on(follow, tmp_path, example):
     for name in ("train", "dev"):
         shutil.copy(example.parent / "problems.jsonl", tmp_path / f"{name}.jsonl")
@@ -119,6 +120,7 @@ def test_a_method_is_one_file(follow, tmp_path, monkeypatch):
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
+@pytest.mark.slow
 def test_an_agent_comes_from_nothing(follow, tmp_path):
     tokenizer = byte_tokenizer("{% if enable_thinking %}{% endif %}" + TEMPLATE)
     tokenizer.pad_token = tokenizer.eos_token

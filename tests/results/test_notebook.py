@@ -71,9 +71,6 @@ def test_a_run_knows_what_it_began_with(runs, run):
     assert run.base.base is None
     assert run.cost.tokens == sum(stage.tokens for stage in run.cost.stages) > 0
     assert run.recipe["method"] == "grpo"
-
-
-def test_several_runs_are_not_one(runs):
     with pytest.raises(DataError, match="holds"):
         dph.load_run(runs)
 

@@ -1,7 +1,5 @@
 """A run in one sentence: only what differs by more than chance is claimed."""
 
-import pytest
-
 from dph.results.verdict import RunVerdict
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.evaluate.intervals import Difference
@@ -77,6 +75,5 @@ def test_a_baseline_has_nothing_to_be_compared_with():
     assert verdict(alone) == "GRPO: nothing to compare with base."
 
 
-@pytest.mark.parametrize("half", [0.0, 0.01])
-def test_an_interval_of_no_width_does_no_harm(half):
-    assert "+10.0" in verdict(row("greedy", 0.1, 0.1 - half, 0.1 + half))
+def test_an_interval_of_no_width_does_no_harm():
+    assert "+10.0" in verdict(row("greedy", 0.1, 0.1, 0.1))

@@ -1,9 +1,18 @@
+import io
 import json
 
 import pytest
 from rich.table import Table
 
-from dph.cli.display.output import json_text, table_text
+from dph.cli.display.output import (
+    SECONDS_BETWEEN_LINES,
+    Bars,
+    Lines,
+    Meter,
+    json_text,
+    open_progress,
+    table_text,
+)
 
 
 def test_json_is_one_document_without_nan():
@@ -36,3 +45,111 @@ def test_a_caption_is_not_wrapped_at_the_width_of_its_table():
     table = Table("a", caption="one line of several words")
     table.add_row("1")
     assert table_text(table).endswith("\n\none line of several words")
+
+
+def test_the_rate_is_units_over_seconds_and_the_rest_takes_the_rest(clock):
+    meter = Meter(total=10, clock=clock)
+    clock.now += 2.0
+    meter.advance(4)
+    assert meter.rate == 2.0
+    assert meter.seconds_left == 3.0
+    assert meter.seconds == 2.0
+
+
+def test_what_a_continued_run_has_already_is_no_speed(clock):
+    meter = Meter(total=10, clock=clock)
+    meter.advance(6)
+    assert meter.rate is None
+    assert meter.seconds_left is None
+    clock.now += 2.0
+    meter.advance(2)
+    assert meter.done == 8
+    assert meter.rate == 1.0
+    assert meter.seconds_left == 2.0
+
+
+def test_more_than_the_total_leaves_no_negative_time(clock):
+    meter = Meter(total=1, clock=clock)
+    clock.now += 1.0
+    meter.advance(2)
+    assert meter.seconds_left == 0.0
+
+
+def test_a_quick_task_is_one_line(clock):
+    stream = io.StringIO()
+    with Lines(stream, clock=clock).task("training grpo", 3, "steps") as advance:
+        for _ in range(3):
+            clock.now += 1
+            advance(1, "reward 0.50")
+    assert stream.getvalue() == "training grpo: 3/3 steps in 3.0 s (reward 0.50)\n"
+
+
+def test_a_long_task_is_heard_of_every_half_minute(clock):
+    stream = io.StringIO()
+    with Lines(stream, clock=clock).task("pre-sampling", 120, "samples") as advance:
+        for _ in range(120):
+            clock.now += 1
+            advance(1, "")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 120 / SECONDS_BETWEEN_LINES + 1
+    assert lines[0] == "pre-sampling: 30/120 samples, 1/s, 1 min 30 s left"
+
+
+def test_a_failed_task_does_not_claim_its_end(clock):
+    stream = io.StringIO()
+    with pytest.raises(ValueError, match="no"), Lines(stream, clock=clock).task("t", 3, "u"):
+        raise ValueError("no")
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_with_rate_and_time_left(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "dumb")
+    display = Bars()
+    with display.task("pre-sampling", 4, "samples") as advance:
+        advance(4, "reward [0.5]")
+    display.say("done [x]")
+    err = capsys.readouterr().err
+    assert "pre-sampling" in err
+    assert "4/4 samples in" in err
+    assert "reward [0.5]" in err
+    assert "done [x]" in err
+
+
+def test_tasks_that_are_open_at_a_time_share_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "dumb")
+    display = Bars()
+    with display.task("one", 4, "steps") as one, display.task("two", 5, "rows") as two:
+        one(4, "")
+        two(5, "")
+    with display.task("three", 1, "steps") as three:
+        three(1, "")
+    err = capsys.readouterr().err
+    for text in ("4/4 steps in", "5/5 rows in", "1/1 steps in"):
+        assert text in err
+
+
+def test_the_display_fits_stderr(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert isinstance(open_progress(), Lines)
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert isinstance(open_progress(), Bars)
+
+
+def test_a_step_with_its_metrics_fits_eighty_columns(clock, monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("dph.cli.display.output.SECONDS_BETWEEN_LINES", 1.0)
+    with Lines(stream, clock=clock).task("training dph_f", 120, "steps") as advance:
+        for _ in range(40):
+            clock.now += 12.5
+            advance(1, "reward 0.81, styles 4.3")
+    lines = stream.getvalue().splitlines()
+    assert lines[11] == (
+        "training dph_f: 12/120 steps, 0.08/s, 22 min 30 s left (reward 0.81, styles 4.3)"
+    )
+    assert max(map(len, lines)) <= 80

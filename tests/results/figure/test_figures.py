@@ -1,5 +1,7 @@
 import csv
 import json
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -18,21 +20,25 @@ from report_runs import answers, make_runs
 SMALL = {"in_domain": 12, "cross_domain": 5}
 
 
-@pytest.fixture
-def runs(tmp_path):
-    return make_runs(tmp_path / "runs", sets=SMALL)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("runs"), sets=SMALL)
 
 
 @pytest.fixture
-def strengths(tmp_path):
+def own_runs(runs, tmp_path):
+    """The runs, to be changed."""
+    return Path(shutil.copytree(runs, tmp_path / "runs"))
+
+
+@pytest.fixture
+def strengths(own_runs):
     """``dph_f`` at the strengths 0.1 and 1, each with the same base model."""
-    runs = make_runs(tmp_path / "runs", sets=SMALL)
+    runs = own_runs
+    shutil.copytree(runs / "dph_f", runs / "strong")
     (runs / "dph_f").rename(runs / "weak")
-    other = make_runs(tmp_path / "other", sets=SMALL)
-    (other / "dph_f").rename(runs / "strong")
     for name, weight in (("weak", 0.1), ("strong", 1.0)):
         table = load_recipe(runs / name / "recipe.toml").model_dump(mode="json")
-        table["model"]["path"] = str(runs / "base_model")
         table["objective"]["anchors"]["rehearsal"]["weight"] = weight
         save_recipe(resolve_recipe(table), runs / name / "recipe.toml")
     return runs
@@ -56,7 +62,7 @@ def drawn(kind, runs, **options):
         return KINDS[kind](FigureRequest(places=[runs], **options)).draw()
 
 
-@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
 def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(runs, tmp_path, suffix):
     paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
     for path in paths:
@@ -99,7 +105,7 @@ def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(runs):
     assert len(set.union(*colours.values())) == 3
 
 
-def test_kept_and_gained_need_two_draws_of_k_samples(runs):
+def test_kept_and_gained_need_two_draws_of_k_samples_in_figure_and_table(runs):
     figure = drawn("retention", runs, k=4)
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
         "Base model",
@@ -108,9 +114,15 @@ def test_kept_and_gained_need_two_draws_of_k_samples(runs):
     ]
     with pytest.raises(DataError, match="two draws of 8 samples"):
         drawn("retention", runs)
+    table = paper_table("retention", FigureRequest(places=[runs]), [4])
+    assert table.columns[1:3] == ("in domain: keep", "in domain: explore")
+    with pytest.raises(SettingsError, match="takes one k"):
+        paper_table("retention", FigureRequest(places=[runs]), [4, 8])
+    with pytest.raises(DataError, match="two draws of 8 samples"):
+        paper_table("retention", FigureRequest(places=[runs]))
 
 
-def test_strengths_of_a_method_are_a_line_over_them(strengths):
+def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(strengths, runs):
     figure = drawn("eta", strengths)
     first = figure.axes[0]
     assert first.get_xscale() == "log"
@@ -120,15 +132,14 @@ def test_strengths_of_a_method_are_a_line_over_them(strengths):
     wanted = [100 * of["greedy"] for of in found["dph_f"].values()]
     assert list(first.containers[0].lines[0].get_ydata()) == wanted
 
-
-def test_one_strength_is_no_ablation(runs):
     with pytest.raises(DataError, match="a method at two strengths or more"):
         drawn("eta", runs)
     with pytest.raises(DataError, match="two strengths or more"):
         paper_table("eta", FigureRequest(places=[runs]))
 
 
-def test_progress_is_pass_at_8_over_the_measured_steps(runs):
+def test_progress_is_pass_at_8_over_the_measured_steps(own_runs):
+    runs = own_runs
     measure(runs / "grpo", "grpo")
     found = read_progress([runs])
     assert list(found.runs) == ["grpo"]
@@ -196,7 +207,8 @@ def test_a_table_as_json_has_its_cells_by_column(strengths, capsys):
     ]
 
 
-def test_other_tasks_are_sets_with_a_grader_of_their_own(runs):
+def test_other_tasks_are_sets_with_a_grader_of_their_own(own_runs):
+    runs = own_runs
     with pytest.raises(DataError, match="no set has its own grader"):
         paper_table("elsewhere", FigureRequest(places=[runs]))
     for name in ("grpo", "dph_f"):
@@ -206,12 +218,3 @@ def test_other_tasks_are_sets_with_a_grader_of_their_own(runs):
     asked = FigureRequest(places=[runs])
     assert all("in domain" not in c for c in paper_table("elsewhere", asked).columns)
     assert all("cross domain" not in c for c in paper_table("scores", asked).columns)
-
-
-def test_kept_and_gained_are_a_table_too(runs):
-    table = paper_table("retention", FigureRequest(places=[runs]), [4])
-    assert table.columns[1:3] == ("in domain: keep", "in domain: explore")
-    with pytest.raises(SettingsError, match="takes one k"):
-        paper_table("retention", FigureRequest(places=[runs]), [4, 8])
-    with pytest.raises(DataError, match="two draws of 8 samples"):
-        paper_table("retention", FigureRequest(places=[runs]))

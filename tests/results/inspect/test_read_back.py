@@ -12,9 +12,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = {"in_domain": 4, "cross_domain": 2}
 
 
-@pytest.fixture
-def run(tmp_path):
-    return make_runs(tmp_path / "runs", sets=SMALL, hostile=True) / "grpo"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("runs"), sets=SMALL, hostile=True) / "grpo"
 
 
 def test_a_log_is_read_with_every_answer_and_its_verdict(run, tmp_path):

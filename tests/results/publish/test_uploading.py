@@ -34,6 +34,9 @@ def test_a_checkpoint_arrives_whole_without_what_is_only_for_training(logged_in,
     assert "# me/words" in card
     assert 'from_pretrained("me/words")' in card
     assert url.startswith(f"{logged_in.url}/me/words/commit/")
+    directory = model_snapshot("me/words", None, fetch=True)
+    assert (directory / "model.safetensors").read_bytes() == WEIGHTS
+    assert not logged_in.repositories["models", "me/words"].private
     commits = [path for method, path in logged_in.requests if "/commit/" in path]
     assert commits == ["/api/models/me/words/commit/main"]
 
@@ -85,13 +88,6 @@ def test_an_adapter_arrives_merged_as_a_model_that_anybody_loads(logged_in, adap
     assert [path.name for path in (adapted / "checkpoints").rglob("model.safetensors")] == []
 
 
-@pytest.mark.usefixtures("logged_in")
-def test_what_was_pushed_is_a_model_by_its_name(finished):
-    push(read_finished_run(finished), "me/words")
-    directory = model_snapshot("me/words", None, fetch=True)
-    assert (directory / "model.safetensors").read_bytes() == WEIGHTS
-
-
 def test_weights_under_other_names_do_not_stay_beside_the_new_ones(logged_in, finished):
     parts = {"model-00001-of-00002.safetensors": b"", "model.safetensors.index.json": b""}
     logged_in.push("me/words", {**parts, "a.txt": b"", "model.safetensors": b"old"})
@@ -99,14 +95,12 @@ def test_weights_under_other_names_do_not_stay_beside_the_new_ones(logged_in, fi
     assert logged_in.files("me/words").keys() == {*UPLOADED, "a.txt"}
 
 
-def test_a_card_of_ones_own_is_uploaded_as_it_is(logged_in, finished):
+def test_a_card_of_ones_own_is_uploaded_as_it_is_and_privately_where_that_is_asked(
+    logged_in, finished
+):
     (finished / "README.md").write_text("# Mine\n")
-    push(read_finished_run(finished), "me/words")
-    assert logged_in.files("me/words")["README.md"] == b"# Mine\n"
-
-
-def test_private_repositories_are_made_for_those_who_ask(logged_in, finished):
     push(read_finished_run(finished), "me/words", private=True)
+    assert logged_in.files("me/words")["README.md"] == b"# Mine\n"
     assert logged_in.repositories["models", "me/words"].private
 
 

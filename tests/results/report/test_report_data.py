@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.palette import Look, looks
+from dph.results.charts.palette import Look
 from dph.results.over_seeds import t_interval
 from dph.results.report import read_report
 from dph.results.report.charts import training_charts
@@ -43,25 +43,13 @@ def test_a_directory_of_runs_stands_for_them_and_their_base_comes_first_and_once
     assert report.notes == []
 
 
-def test_runs_may_be_named_by_text(place, monkeypatch):
+def test_runs_are_a_list_of_paths_or_texts(place, monkeypatch):
     monkeypatch.chdir(place)
-    assert [run.label for run in read_report(["base", "grpo"]).runs] == ["Base model", "GRPO"]
-
-
-def test_one_run_without_a_list_is_refused(place):
+    for runs in (["base", "grpo"], [place / "base", place / "grpo"]):
+        assert [run.label for run in read_report(runs).runs] == ["Base model", "GRPO"]
     for alone in (str(place), place):
         with pytest.raises(SettingsError, match="takes a list of runs"):
             read_report(alone)
-
-
-def test_methods_have_the_colours_of_every_picture(report):
-    known = looks(["base", "dph_f", "grpo"])
-    assert [run.look for run in report.runs] == [known[n] for n in ("base", "dph_f", "grpo")]
-
-
-def test_a_base_that_is_named_too_is_there_once(place):
-    named = read_report([place / "base", place / "grpo"])
-    assert [run.label for run in named.runs] == ["Base model", "GRPO"]
 
 
 def test_the_table_is_that_of_evaluation_json(report, place):
@@ -202,7 +190,7 @@ def test_a_long_log_is_shown_in_means_and_says_so():
     assert chart.columns["value"][0] == pytest.approx(2 / 3)
 
 
-def test_what_was_measured_while_training_has_bands():
+def test_what_was_measured_while_training_has_bands_and_memory_is_next_to_seconds():
     row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
     row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
     rows = [row | {"eval/dev/pass_at_8_hi": 0.6}]
@@ -210,8 +198,6 @@ def test_what_was_measured_while_training_has_bands():
     assert [one.title for one in chart] == ["Pass@8, dev"]
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
-
-def test_memory_is_a_chart_next_to_seconds():
     rows = [{"step": step, "seconds": 2.0, "peak_memory": 1.5} for step in (1, 2)]
     run = SimpleNamespace(key="r1", log=rows, look=LOOK)
     charts = [(one.part, one.title, one.caption) for one in training_charts([run])]
@@ -330,7 +316,6 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
 
 RENAMED = {
     "a key of another version": ("[train]\n", "[train]\nlearning_speed = 0.1\n"),
-    "a value that no longer exists": ('method = "grpo"', 'method = "grpo_2024"'),
     "no TOML at all": ("[train]", "[train"),
 }
 

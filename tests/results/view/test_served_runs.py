@@ -30,11 +30,6 @@ def test_a_state_is_another_as_soon_as_a_file_is_longer_newer_or_another(tmp_pat
     assert state_of([tmp_path / "elsewhere"], LOGS) not in seen
 
 
-def test_a_directory_without_a_run_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is not a run and contains none"):
-        ServedRuns([tmp_path])
-
-
 def test_a_new_step_is_in_the_charts_and_a_damaged_line_is_told(tmp_path):
     run = make_runs(tmp_path / "made", sets={"dev": 2}) / "grpo"
     for name in ("samples.parquet", "evaluation.json", "recipe.toml"):
