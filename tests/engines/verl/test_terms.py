@@ -44,10 +44,7 @@ PLAINLY = (0.2, 0.2, False, 0.001, "low_var_kl", "token-mean", "vanilla")
         (("dph.clip_high=0.28",), {1: 0.28}),
         (("+dph.objective.surrogate.clip_low=0.1",), {0: 0.1}),
         (("dph.kl_coefficient=0.02",), {2: True, 3: 0.02}),
-        (
-            ("dph.kl_coefficient=0.02", "dph.kl_estimator=k2"),
-            {2: True, 3: 0.02, 4: "k2"},
-        ),
+        (("dph.kl_coefficient=0.02", "dph.kl_estimator=k2"), {2: True, 3: 0.02, 4: "k2"}),
         (("dph.reduction=sequence_mean",), {5: "seq-mean-token-mean"}),
         ((f"+dph.objective.surrogate.kind={PLAIN}",), {6: OWN_SURROGATE}),
         (("dph.method=rkl",), {1: 0.28, 2: True, 3: 0.01}),
@@ -123,8 +120,6 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
             ("+dph.objective.advantage.kind=bbg",),
             "advantage.kind=bbg reads the number of the initial policy's.*`dph train` can",
         ),
-        (("dph.method=bbg",), "advantage.kind=bbg reads the number"),
-        (("dph.method=alpha_dpg",), "advantage.kind=alpha_dpg reads the number"),
         (("dph.method=flowrl",), "advantage.kind=flowrl reads the initial policy's log-probs of"),
         (
             (f"+dph.objective.advantage.kind={COMPARING}",),
