@@ -1,18 +1,15 @@
 import json
 import shutil
 
-import pytest
+SETTINGS = ("evaluate.samples=2", "evaluate.k=[1]", "evaluate.retention_k=1")
+FEW = [word for setting in SETTINGS for word in ("--set", setting)]
 
 
-@pytest.fixture
-def trained(dph, example, tmp_path):
-    run = tmp_path / "run"
-    assert dph("train", example, "--out", run, "--set", "method=grpo")[0] == 0
-    return run
-
-
-def test_the_newest_checkpoint_is_evaluated(dph, example, trained):
-    code, out, _ = dph("evaluate", example, "--out", trained, "--set", "method=grpo", "--json")
+def test_the_newest_checkpoint_is_evaluated(dph, example, tmp_path):
+    trained = tmp_path / "run"
+    assert dph("train", example, "--out", trained, "--set", "method=grpo", *FEW)[0] == 0
+    words = ("evaluate", example, "--out", trained, "--set", "method=grpo", *FEW, "--json")
+    code, out, _ = dph(*words)
     content = json.loads(out)
     assert code == 0
     assert content["schema"] == 2
@@ -23,10 +20,10 @@ def test_the_newest_checkpoint_is_evaluated(dph, example, trained):
 
 def test_the_initial_policy_is_measured_beside_the_run(dph, example, tmp_path):
     words = ("evaluate", example, "--model", example.parent / "model", "--out", tmp_path / "run")
-    code, out, _ = dph(*words)
+    code, out, _ = dph(*words, *FEW)
     assert code == 0
-    assert "pass@8" in out
-    code, out, err = dph("evaluate", example, "--out", tmp_path / "run", "--json")
+    assert "pass@1" in out
+    code, out, err = dph("evaluate", example, "--out", tmp_path / "run", *FEW, "--json")
     content = json.loads(out)
     assert code == 0, err
     assert "no checkpoint in" in err
@@ -44,7 +41,7 @@ def test_models_of_one_name_are_measured_side_by_side(dph, example, tmp_path):
     for name in ("first", "second", "first"):  # again: what is measured is kept
         model = tmp_path / name / "checkpoints" / "step_000004"
         words = ("evaluate", example, "--out", run, "--model", model, "--json")
-        code, out, err = dph(*words)
+        code, out, err = dph(*words, *FEW)
         assert code == 0, err
         documents[name] = json.loads(out)
     places = {p.name: json.loads((p / "evaluation.json").read_text()) for p in _measured(run)}
@@ -73,11 +70,11 @@ def test_what_is_refused_claims_no_place_and_measures_no_initial_policy(dph, exa
 
 def test_answers_that_were_all_cut_off_are_warned_of_once(dph, example, tmp_path):
     words = ("evaluate", example, "--out", tmp_path / "run", "--set", "evaluate.max_tokens=1")
-    code, _, err = dph(*words)
+    code, _, err = dph(*words, *FEW)
     assert code == 0
     assert err.count("were cut off at max_tokens = 1:") == 1
     assert "the set 'train'" in err
-    code, _, err = dph("evaluate", example, "--out", tmp_path / "other")
+    code, _, err = dph("evaluate", example, "--out", tmp_path / "other", *FEW)
     assert "cut off" not in err
 
 

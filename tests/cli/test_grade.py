@@ -131,12 +131,6 @@ def test_a_choice_of_mathematics_that_cannot_be_met_is_refused(place, capsys, wo
     assert "has no column 'gold', 'response'" in refused(capsys, *given)
 
 
-def test_help_shows_the_options_and_the_commands(capsys):
-    assert main(["grade", "--help"]) == 0
-    out = capsys.readouterr().out
-    assert all(word in out for word in ("--verifier", "--input", "sql", "math"))
-
-
 @needs_math
 @pytest.mark.parametrize(("verifier", "rewards"), [("math", [1, 0, 0]), ("math_qwen", [1, 1, 0])])
 def test_mathematical_answers_come_out_with_their_verdicts(place, capsys, verifier, rewards):

@@ -11,7 +11,6 @@ import pytest
 
 from dph._processes.workers import pool
 from dph.cli import main
-from dph.records import Outcome
 from hanging_sql import HANG
 
 GOLD = "SELECT count(*) FROM singer"
@@ -60,18 +59,6 @@ def test_rows_come_out_with_their_verdicts_and_a_summary_is_printed(tmp_path, da
     assert "grade: 4/4 rows" in output.err
     assert main(arguments(source, databases, target)) == 2
     assert "no column 'gold_sql', 'pred_sql'; it has db_id, answer" in capsys.readouterr().err
-
-
-def test_json_is_one_document(tmp_path, databases, capsys):
-    source = write(tmp_path / "in.jsonl", ["```sql\nSELECT 1\n```", "no idea"], "response")
-    target = tmp_path / "out.parquet"
-    assert main(arguments(source, databases, target, "--json", "--timeout", 3)) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["rows"] == document["graded_now"] == 2
-    assert document["mean_reward"] == 0.5
-    assert document["outcomes"]["CORRECT"] == document["outcomes"]["NO_ANSWER"] == 1
-    assert set(document["outcomes"]) == {outcome.value for outcome in Outcome}
-    assert document["rows_per_second"] > 0
 
 
 @pytest.mark.parametrize(

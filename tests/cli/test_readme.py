@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from dph.quickstart.archive import unpack
-
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 INDEX = ROOT / "docs" / "index.md"
@@ -84,17 +82,6 @@ def test_every_target_of_make_exists():
             ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-
-
-def test_the_recipe_of_the_repository_finishes_on_a_model_that_knows_its_words(
-    dph, example, tmp_path
-):
-    unpack("sql", tmp_path / "sql", seed=0)
-    code, out, err = dph("run", example, "--set", f"model.path={tmp_path}/sql/model", "--json")
-    assert code == 0, err
-    pool = json.loads(out)["pool"]
-    assert pool["rehearsal"] >= 1
-    assert pool["exploration"] >= 2
 
 
 def test_the_library_example_prints_what_it_says():

@@ -58,13 +58,6 @@ def test_show_marks_what_differs_from_the_default(dph, example):
     assert any(line.startswith("* data.sets.train.path = ") for line in lines)
 
 
-def test_show_as_json_holds_values(dph, example):
-    content = json.loads(dph("recipe", "show", example, "--json")[1])
-    assert content["train.steps"]["value"] == 4
-    assert content["train.steps"]["differs"]
-    assert not content["seed"]["differs"]
-
-
 def test_an_override_needs_a_recipe(dph):
     code, _, err = dph("recipe", "show", "--set", "train.steps=9")
     assert code == 2

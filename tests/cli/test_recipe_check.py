@@ -114,20 +114,6 @@ def test_every_error_is_told_at_once(errors, example):
     assert "train.problems_per_step = 13, but data.train holds only 12" in text
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "holds no problems"),
-        ("no json\n", "line 1: not valid JSON"),
-    ],
-)
-def test_data_that_cannot_be_used(errors, example, content, message):
-    (example.parent / "problems.jsonl").write_text(content)
-    found = errors(example)
-    assert len(found) == 2  # the file is both trained and evaluated on
-    assert all(message in error for error in found)
-
-
 def test_every_malformed_row_of_a_file_is_told_at_once(errors, example):
     nameless = {"prompt": "x", "answer": "1"}
     rows(example.parent / "bad.jsonl", row(1), row(1), nameless, row(2, prompt=""), *6 * [nameless])
@@ -173,19 +159,6 @@ def test_golds_that_cannot_be_graded(errors, passed, example):
     rows(numbers, row(1), row(2, answer="2"))
     [note] = passed(example, *overrides, *few)["notes"]
     assert note.startswith("1 of 2 rows cannot be graded: problem 'p1'")
-
-
-def test_programs_whose_tests_do_not_compile_are_told(errors, passed, example):
-    programs = example.parent / "programs.jsonl"
-    bad = [row(n, answer=None, entry_point="f", tests="assert f( == 1") for n in range(3)]
-    good = row(3, answer=None, entry_point="f", tests=["assert f(1) == 1"])
-    overrides = ("data.verifier=code", f"data.train={programs}", "data.sets={}")
-    rows(programs, *bad)
-    [message] = errors(example, *overrides)
-    assert "data.verifier: the first 3 problems cannot be graded" in message
-    assert "BAD_GOLD: the tests do not compile" in message
-    rows(programs, good, *bad)
-    passed(example, *overrides)
 
 
 def test_databases_of_problems_are_looked_at_each(errors, passed, example):
@@ -345,13 +318,6 @@ def test_the_memory_is_told_part_by_part_for_the_device_that_is_named(dph, examp
     assert memory["peak"] == max(memory["training"], memory["sampling"]) > memory["weights"]
     code, _, err = dph("recipe", "check", example, "--device-memory", 0)
     assert (code, "is above 0 GiB, got 0" in err) == (2, True)
-
-
-def test_problems_that_are_shown_as_examples_are_not_counted_as_asked(errors, example):
-    found = errors(
-        example, "train.problems_per_step=12", "data.shots={ count = 2 }", "data.sets={}"
-    )
-    assert "train.problems_per_step = 12, but data.train holds only 10 problems" in found
 
 
 @pytest.mark.parametrize(

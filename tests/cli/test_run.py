@@ -12,7 +12,9 @@ def test_someones_own_task_runs_from_pool_to_evaluation_and_what_is_done_is_kept
     dph, example, tmp_path
 ):
     run = tmp_path / "run"
-    code, out, err = dph("run", example, "--out", run, "--json")
+    few = ("evaluate.samples=4", "evaluate.k=[1, 4]", "evaluate.retention_k=2")
+    words = ("run", example, "--out", run, *(w for setting in few for w in ("--set", setting)))
+    code, out, err = dph(*words, "--json")
     content = json.loads(out)
     assert code == 0, err
     assert content["pool"] is not None
@@ -20,9 +22,9 @@ def test_someones_own_task_runs_from_pool_to_evaluation_and_what_is_done_is_kept
     assert content["training"]["step"] == 4
     assert content["evaluation"]["sets"]["train"]["problems"] == 12
     assert (run / "recipe.toml").is_file()
-    assert dph("run", example, "--out", run, "--json")[1] == out
-    code, out, err = dph("run", example, "--out", run)
-    assert (code, "pass@8" in out, "training" in err) == (0, True, False)
+    assert dph(*words, "--json")[1] == out
+    code, out, err = dph(*words)
+    assert (code, "pass@4" in out, "training" in err) == (0, True, False)
 
 
 def test_an_interrupted_run_is_not_evaluated(dph, example, tmp_path, monkeypatch):

@@ -77,19 +77,6 @@ def test_math_from_a_file_has_ids_from_its_name(dph, tmp_path):
     assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
 
 
-def test_columns_of_math_are_found_or_named(dph, tmp_path):
-    rows = [{"question": "p", "answer": "so\n#### 1,002"}, {"question": "q", "answer": "proof"}]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    words = ("tasks", "math", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
-    code, out, _ = dph(*words)
-    assert (code, "dropped 1: no answer (for example" in out) == (0, True)
-    assert load_problems(tmp_path / "p.jsonl")[0].answer == {"answer": "1002"}
-    assert dph(*words, "--question", "answer", "--answer", "question")[0] == 0
-    assert load_problems(tmp_path / "p.jsonl")[1].answer == {"answer": "q"}
-    code, _, error = dph(*words, "--answer", "gold")
-    assert (code, "no column 'gold'; there are question, answer" in error) == (2, True)
-
-
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
     out = tmp_path / "p.jsonl"
@@ -136,16 +123,6 @@ def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
     assert "solution" in (tmp_path / "own.jsonl").read_text()
 
 
-def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_path):
-    write_bird(tmp_path)
-    (tmp_path / "dev_databases").rename(tmp_path / "elsewhere")
-    code, out, _ = dph("tasks", "bird", "--data", tmp_path, "--out", tmp_path / "p.jsonl")
-    assert code == 0
-    assert "4 problems of 4 questions" in out
-    assert "databases are missing" in out
-    assert "CREATE TABLE animal" in load_problems(tmp_path / "p.jsonl")[0].prompt
-
-
 def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
     right = PROGRAM
     wrong = right | {"task_id": "Own/1", "canonical_solution": "    return x\n"}
@@ -177,18 +154,6 @@ def test_the_command_writes_problems_and_says_how_many(dph, tmp_path):
     assert [p.answer["gym_config"] for p in load_problems(out)] == [{"max_value": 9}] * 3
     code, said, _ = dph(*words, "--json")
     assert json.loads(said) == {"schema": 1, "out": str(out), "task": "lcm", "problems": 3}
-
-
-@needs_gym
-def test_a_task_without_stored_answers_is_graded_by_its_scorer(dph, tmp_path):
-    out = tmp_path / "p.jsonl"
-    assert dph("tasks", "reasoning-gym", "graph_color", "--count", 2, "--out", out)[0] == 0
-    rows = [{**json.loads(line), "response": "no"} for line in out.read_text().splitlines()]
-    assert [row["answer"] for row in rows] == [None, None]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ("--input", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--json")
-    code, said, _ = dph("grade", "--verifier", "reasoning_gym", *words)
-    assert (code, json.loads(said)["outcomes"]["WRONG"]) == (0, 2)
 
 
 @needs_gym

@@ -136,9 +136,7 @@ def test_a_part_says_what_is_missing_alone_and_how_it_comes():
     assert part.as_json()["missing"] == ["trl is missing"]
     whole = InstalledPart(name="own", needs=(requirement("torch>=2", "2.9"),))
     assert whole.line() == "own engine (own): ready: torch 2.9"
-
-
-def test_what_no_package_brings_is_told_without_a_command():
+    # What no package brings is told without a command.
     part = InstalledPart(
         name="vllm", needs=(requirement("vllm>=1", "1.2"),), lacks="there is no CUDA device"
     )
@@ -151,12 +149,8 @@ def test_what_is_asked_for_is_read_from_the_package_itself():
     own = {one.requirement.name: one.version for one in found["own"].needs}
     assert own["pluggy"] == version("pluggy")
     assert found["own"].ready
+    # An extra that the installed package is too old to have asks for nothing and is not ready.
     assert found["trl"].needs == ()
-
-
-def test_an_extra_that_the_installed_package_is_too_old_to_have_is_not_ready():
-    """Else it would be: nothing is asked for."""
-    found = {part.name: part for part in parts("pytest")}
     assert not found["trl"].ready
     assert "has no extra 'trl': reinstall it" in found["trl"].line()
 
@@ -172,12 +166,3 @@ def test_parts_for_cuda_alone_need_a_device(cuda):
 def test_every_extra_but_that_of_developers_is_a_part():
     extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     assert {"own", *extras} - {"dev"} == set(PARTS)
-
-
-def test_the_first_part_is_what_every_run_needs():
-    first, *extras = parts()
-    assert first.name == "own"
-    assert {"torch", "transformers"} <= {one.requirement.name for one in first.needs}
-    names = {part.name: {one.requirement.name for one in part.needs} for part in extras}
-    assert names["trl"] == {"trl"}
-    assert "verl" in names["verl"]

@@ -28,17 +28,12 @@ def test_a_table_is_never_cut_to_the_terminal(monkeypatch):
     assert table_text(table).count("0123456789") == 9
 
 
-def test_names_are_printed_as_they_are():
-    table = Table("run x[kl=0.1]", "[/data/x]")
-    table.add_row("p[/data/y]", ":fire:")
+def test_names_are_printed_as_they_are_and_lines_end_without_blanks():
+    table = Table("run x[kl=0.1]", "[/data/x]", "b", box=None)
+    table.add_row("p[/data/y]", ":fire:", "")
     shown = table_text(table)
     assert all(name in shown for name in ("run x[kl=0.1]", "[/data/x]", "p[/data/y]", ":fire:"))
-
-
-def test_lines_end_without_blanks():
-    table = Table("a", "b", box=None)
-    table.add_row("1", "")
-    assert not any(line.endswith(" ") for line in table_text(table).splitlines())
+    assert not any(line.endswith(" ") for line in shown.splitlines())
 
 
 def test_a_caption_is_not_wrapped_at_the_width_of_its_table():
@@ -47,31 +42,14 @@ def test_a_caption_is_not_wrapped_at_the_width_of_its_table():
     assert table_text(table).endswith("\n\none line of several words")
 
 
-def test_the_rate_is_units_over_seconds_and_the_rest_takes_the_rest(clock):
-    meter = Meter(total=10, clock=clock)
-    clock.now += 2.0
-    meter.advance(4)
-    assert meter.rate == 2.0
-    assert meter.seconds_left == 3.0
-    assert meter.seconds == 2.0
-
-
-def test_what_a_continued_run_has_already_is_no_speed(clock):
+def test_the_rate_is_units_over_seconds_without_what_a_continued_run_has_already(clock):
     meter = Meter(total=10, clock=clock)
     meter.advance(6)
-    assert meter.rate is None
-    assert meter.seconds_left is None
+    assert (meter.rate, meter.seconds_left) == (None, None)
     clock.now += 2.0
     meter.advance(2)
-    assert meter.done == 8
-    assert meter.rate == 1.0
-    assert meter.seconds_left == 2.0
-
-
-def test_more_than_the_total_leaves_no_negative_time(clock):
-    meter = Meter(total=1, clock=clock)
-    clock.now += 1.0
-    meter.advance(2)
+    assert (meter.done, meter.rate, meter.seconds_left, meter.seconds) == (8, 1.0, 2.0, 2.0)
+    meter.advance(4)  # more than the total
     assert meter.seconds_left == 0.0
 
 
@@ -102,31 +80,18 @@ def test_a_failed_task_does_not_claim_its_end(clock):
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_gets_a_bar_with_rate_and_time_left(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("TERM", "dumb")
-    display = Bars()
-    with display.task("pre-sampling", 4, "samples") as advance:
-        advance(4, "reward [0.5]")
-    display.say("done [x]")
-    err = capsys.readouterr().err
-    assert "pre-sampling" in err
-    assert "4/4 samples in" in err
-    assert "reward [0.5]" in err
-    assert "done [x]" in err
-
-
-def test_tasks_that_are_open_at_a_time_share_the_terminal(capsys, monkeypatch):
+def test_a_terminal_gets_bars_with_rate_and_time_left_side_by_side(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "dumb")
     display = Bars()
     with display.task("one", 4, "steps") as one, display.task("two", 5, "rows") as two:
-        one(4, "")
+        one(4, "reward [0.5]")
         two(5, "")
     with display.task("three", 1, "steps") as three:
         three(1, "")
+    display.say("done [x]")
     err = capsys.readouterr().err
-    for text in ("4/4 steps in", "5/5 rows in", "1/1 steps in"):
+    for text in ("one", "4/4 steps in", "5/5 rows in", "1/1 steps in", "reward [0.5]", "done [x]"):
         assert text in err
 
 
@@ -139,17 +104,3 @@ def test_the_display_fits_stderr(monkeypatch):
     assert isinstance(open_progress(), Lines)
     monkeypatch.setattr("sys.stderr", Terminal())
     assert isinstance(open_progress(), Bars)
-
-
-def test_a_step_with_its_metrics_fits_eighty_columns(clock, monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr("dph.cli.display.output.SECONDS_BETWEEN_LINES", 1.0)
-    with Lines(stream, clock=clock).task("training dph_f", 120, "steps") as advance:
-        for _ in range(40):
-            clock.now += 12.5
-            advance(1, "reward 0.81, styles 4.3")
-    lines = stream.getvalue().splitlines()
-    assert lines[11] == (
-        "training dph_f: 12/120 steps, 0.08/s, 22 min 30 s left (reward 0.81, styles 4.3)"
-    )
-    assert max(map(len, lines)) <= 80

@@ -157,16 +157,6 @@ def test_fixed_micro_batches_are_filled_with_rows_of_weight_0(queue, small_pool,
     assert sent.extra_info["dataloader_kwargs"] == {"shuffle": False}
 
 
-def test_dynamic_micro_batches_need_less_filling(queue, small_pool, batch):
-    actors, mixed = make(queue, small_pool, chosen=config(use_dynamic_bsz=True))
-    mixed.update_actor(batch)
-    assert sum(int(r["dph_stored"]) for r in actors.seen[0][1]) == 8
-    actors, mixed = make(queue, small_pool, chosen=config(use_dynamic_bsz=True))
-    mixed._settings = mixed._settings.model_copy(update={"rehearsal_per_step": 4})
-    mixed.update_actor(batch)
-    assert sum(int(r["dph_stored"]) for r in actors.seen[0][1]) == 4
-
-
 def test_verls_padding_rows_weigh_nothing(queue, small_pool, batch):
     batch.tags[0] = {"seq_len": 9, "is_padding": True}
     actors, mixed = make(queue, small_pool, normalisation="rows")

@@ -176,19 +176,6 @@ def test_a_killed_one_goes_on_after_its_last_chunk(trainer):
     assert load_pool(trainer.dph.pool).manifest.counts.prompts == 5
 
 
-def test_another_threshold_splits_the_pool_again_and_draws_nothing(trainer, tmp_path):
-    loop = trainer.agent_loop_manager
-    trainer.fit(loop)
-    drawn = list(loop.calls)
-    trainer.dph = trainer.dph.model_copy(update={"threshold": 1})
-    trainer.fit(loop)
-    assert loop.calls == drawn
-    again = {file.name: file.read_bytes() for file in trainer.dph.pool.iterdir()}
-    trainer.dph = trainer.dph.model_copy(update={"pool": tmp_path / "fresh"})
-    trainer.fit(loop)
-    assert {file.name: file.read_bytes() for file in trainer.dph.pool.iterdir()} == again
-
-
 def test_problems_whose_gold_cannot_be_graded_are_left_out(trainer):
     def without_gold(row):
         if row["prompts"].tolist()[0] == 5:  # of p2

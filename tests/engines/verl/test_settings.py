@@ -97,11 +97,6 @@ def test_a_wrong_setting_of_pre_sampling_is_named(changes, message):
         settings.presample_settings(config(**changes))
 
 
-def test_workers_of_either_command_find_what_they_share():
-    shared = settings.shared_settings(config(eta=0.1, samples=9, verifier="number"))
-    assert shared.make_verifier().name == "number"
-
-
 @pytest.mark.parametrize(
     ("engine", "expected"),
     [

@@ -71,16 +71,6 @@ def test_results_without_styles_or_intervals_can_be_drawn(tmp_path):
     assert titles(draw_quickstart(summary, metrics))[0] == "Styles of answering"
 
 
-def test_a_method_has_one_colour_in_all_panels():
-    names = NAMES[:3]
-    figure = draw_quickstart(make_summary(names), make_metrics(names))
-    lines = [
-        line for axes in figure.axes for line in axes.get_lines() if line.get_label() == "GRPO"
-    ]
-    assert len(lines) == 3
-    assert {line.get_color() for line in lines} == {"#D55E00"}
-
-
 def test_another_suffix_and_a_missing_set_are_refused(tmp_path):
     summary = make_summary(["grpo"])
     with pytest.raises(SettingsError, match=r"\.png, \.svg or \.pdf file, got 'picture.gif'"):

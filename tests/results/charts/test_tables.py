@@ -12,10 +12,8 @@ from dph.results.charts.tables import (
     evaluation_table,
     markdown_table,
 )
-from dph.runs.evaluate.comparison import ComparisonRow
-from dph.runs.evaluate.intervals import Difference
 from dph.runs.stage_costs import RunCost, StageCost
-from results.charts.synthetic import make_summary
+from results.charts.synthetic import comparison_row, make_summary
 
 
 def text_of(table):
@@ -87,9 +85,9 @@ def test_an_evaluation_shows_retention_beside_its_null(summary):
 
 def test_differences_are_in_points_with_a_sign():
     rows = [
-        ComparisonRow(set_name=s, metric=m, run=run, value=0.5, lo=0.4, hi=0.6, difference=apart)
-        for s, m in (("dev", "mean"), ("dev", "pass_at_8"))
-        for run, apart in (("base", None), ("grpo", Difference(mean=0.021, lo=-0.01, hi=0.05)))
+        comparison_row(metric, run, *apart)
+        for metric in ("mean", "pass_at_8")
+        for run, apart in (("base", ()), ("grpo", (0.021, -0.01, 0.05)))
     ]
     text = text_of(differences_table(rows))
     assert text.count("+2.1 [-1.0, +5.0]") == 2

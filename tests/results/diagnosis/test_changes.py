@@ -197,12 +197,6 @@ def test_wilsons_limits_are_the_shares_that_a_score_test_just_does_not_refuse(co
             assert abs(count / of - limit) == pytest.approx(z * np.sqrt(limit * (1 - limit) / of))
 
 
-def test_an_interval_stays_within_what_is_possible_and_holds_the_share():
-    for count in range(9):
-        lo, hi = wilson(count, 8)
-        assert 0 <= lo <= count / 8 <= hi <= 1
-
-
 def test_a_difference_and_its_reverse_mirror_each_other():
     one, other = newcombe(3, 16, 12, 20), newcombe(12, 20, 3, 16)
     assert (one.mean, one.lo, one.hi) == pytest.approx((-other.mean, -other.hi, -other.lo))

@@ -33,12 +33,6 @@ def test_values_that_several_problems_hold_are_features():
     assert held == {"db = a": [True] * 3 + [False] * 3, "db = b": [False] * 3 + [True] * 3}
 
 
-def test_a_column_that_tells_every_problem_apart_counts_by_its_length():
-    held, _ = features([{"gold": f"{'x' * (i // 4)}{i:02d}"} for i in range(16)])
-    assert held["gold: characters = 2"] == [True] * 4 + [False] * 12
-    assert held["gold: characters = 5"] == [False] * 12 + [True] * 4
-
-
 def test_many_numbers_are_bands_and_few_are_values():
     held, _ = features([{"hops": i} for i in range(16)])
     assert held["hops = 0 to 3"] == [True] * 4 + [False] * 12

@@ -108,18 +108,6 @@ def test_different_numbers_of_samples_are_compared_and_the_fewer_are_split(tmp_p
     assert list(found.pass_at_k) == [8]
 
 
-def test_answers_without_styles_are_compared_and_none_of_them_died(tmp_path):
-    model = a_model(30)
-    tables = [samples_of(*model.drawn(8, seed), names=(None,) * 4) for seed in (0, 1)]
-    run, base = (
-        save_evaluation(tmp_path / name, t) for name, t in zip(("run", "base"), tables, strict=True)
-    )
-    found = diagnose(run, base).sets["dev"]
-    assert found.styles == ()
-    one = found.pass_at_k[8].parts
-    assert one["certainty"] == one["total"]
-
-
 def with_recipe(run, problems):
     run.joinpath("recipe.toml").write_text(
         '[model]\npath = "m"\n[data]\ntrain = "p.jsonl"\nsets.dev = "p.jsonl"\n'

@@ -92,11 +92,6 @@ def test_two_draws_of_one_model_have_a_small_p_value_no_more_often_than_it_says(
         assert chance[p_values <= level].sum() <= level + 1e-12
 
 
-def test_all_lost_of_sixteen_is_one_deal_of_all():
-    (p_value,) = fall_p_values(np.array([16]), 16, np.array([0]), 16)
-    assert p_value == pytest.approx(1 / comb(32, 16), rel=1e-12)
-
-
 def test_equal_tails_are_equal_numbers_however_they_come_about():
     assert falls(16, 16, 16)[15] == 1 - second_draw(16, 16, 16)[16]
     assert second_draw(7, 64, 64)[3] == second_draw(7, 64, 64)[4]

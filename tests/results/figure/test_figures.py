@@ -20,15 +20,10 @@ from report_runs import answers, make_runs
 SMALL = {"in_domain": 12, "cross_domain": 5}
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("runs"), sets=SMALL)
-
-
 @pytest.fixture
-def own_runs(runs, tmp_path):
-    """The runs, to be changed."""
-    return Path(shutil.copytree(runs, tmp_path / "runs"))
+def own_runs(small_runs, tmp_path):
+    """The small runs, to be changed."""
+    return Path(shutil.copytree(small_runs, tmp_path / "runs"))
 
 
 @pytest.fixture
@@ -63,37 +58,39 @@ def drawn(kind, runs, **options):
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg"])
-def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(runs, tmp_path, suffix):
+def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(
+    small_runs, tmp_path, suffix
+):
     paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
     for path in paths:
-        assert main(["figure", "pass-at-k", str(runs), "--out", str(path)]) == 0
+        assert main(["figure", "pass-at-k", str(small_runs), "--out", str(path)]) == 0
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_there_is_a_panel_a_set_and_a_line_a_model_with_a_band(runs):
-    figure = drawn("pass-at-k", runs)
+def test_there_is_a_panel_a_set_and_a_line_a_model_with_a_band(small_runs):
+    figure = drawn("pass-at-k", small_runs)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["In domain", "Cross domain"]
     for axes in figure.axes:
         assert [line.get_label() for line in axes.get_lines()] == ["Base model", "DPH-F", "GRPO"]
         assert len(axes.collections) == 3
-    of_base = read_models([runs]).models[0].sets["in_domain"]["pass_at_k"]
+    of_base = read_models([small_runs]).models[0].sets["in_domain"]["pass_at_k"]
     line = figure.axes[0].get_lines()[0]
     assert list(line.get_xdata()) == [int(k) for k in of_base]
     assert list(line.get_ydata()) == [100 * value for value in of_base.values()]
 
 
-def test_k_cuts_the_curve_and_sets_are_chosen_by_name(runs):
-    figure = drawn("pass-at-k", runs, k=4, sets=("cross_domain",))
+def test_k_cuts_the_curve_and_sets_are_chosen_by_name(small_runs):
+    figure = drawn("pass-at-k", small_runs, k=4, sets=("cross_domain",))
     assert len(figure.axes) == 1
     assert list(figure.axes[0].get_lines()[0].get_xdata()) == [1, 2, 4]
     with pytest.raises(SettingsError, match="k=99, samples=8"):
-        drawn("pass-at-k", runs, k=99)
+        drawn("pass-at-k", small_runs, k=99)
     with pytest.raises(DataError, match="no Pass@3, only of k = 1, 2, 4, 8"):
-        drawn("pass-at-k", runs, k=3)
+        drawn("pass-at-k", small_runs, k=3)
 
 
-def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(runs):
-    figure = drawn("styles", runs)
+def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(small_runs):
+    figure = drawn("styles", small_runs)
     colours = {}
     for axes in figure.axes:
         for bars in axes.containers:
@@ -105,24 +102,24 @@ def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(runs):
     assert len(set.union(*colours.values())) == 3
 
 
-def test_kept_and_gained_need_two_draws_of_k_samples_in_figure_and_table(runs):
-    figure = drawn("retention", runs, k=4)
+def test_kept_and_gained_need_two_draws_of_k_samples_in_figure_and_table(small_runs):
+    figure = drawn("retention", small_runs, k=4)
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
         "Base model",
         "DPH-F",
         "GRPO",
     ]
     with pytest.raises(DataError, match="two draws of 8 samples"):
-        drawn("retention", runs)
-    table = paper_table("retention", FigureRequest(places=[runs]), [4])
+        drawn("retention", small_runs)
+    table = paper_table("retention", FigureRequest(places=[small_runs]), [4])
     assert table.columns[1:3] == ("in domain: keep", "in domain: explore")
     with pytest.raises(SettingsError, match="takes one k"):
-        paper_table("retention", FigureRequest(places=[runs]), [4, 8])
+        paper_table("retention", FigureRequest(places=[small_runs]), [4, 8])
     with pytest.raises(DataError, match="two draws of 8 samples"):
-        paper_table("retention", FigureRequest(places=[runs]))
+        paper_table("retention", FigureRequest(places=[small_runs]))
 
 
-def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(strengths, runs):
+def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(strengths, small_runs):
     figure = drawn("eta", strengths)
     first = figure.axes[0]
     assert first.get_xscale() == "log"
@@ -133,9 +130,9 @@ def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(stren
     assert list(first.containers[0].lines[0].get_ydata()) == wanted
 
     with pytest.raises(DataError, match="a method at two strengths or more"):
-        drawn("eta", runs)
+        drawn("eta", small_runs)
     with pytest.raises(DataError, match="two strengths or more"):
-        paper_table("eta", FigureRequest(places=[runs]))
+        paper_table("eta", FigureRequest(places=[small_runs]))
 
 
 def test_progress_is_pass_at_8_over_the_measured_steps(own_runs):
@@ -164,28 +161,28 @@ def test_progress_of_seeds_is_one_line(tmp_path):
         read_progress([runs / "grpo_0"], k=9)
 
 
-def test_what_was_not_measured_is_said(runs, capsys, tmp_path):
+def test_what_was_not_measured_is_said(small_runs, capsys, tmp_path):
     out = str(tmp_path / "f.png")
-    assert main(["figure", "progress", str(runs), "--out", out]) == 2
+    assert main(["figure", "progress", str(small_runs), "--out", out]) == 2
     assert "no run was measured while it trained" in capsys.readouterr().err
-    assert main(["figure", "styles", str(runs), "--out", out, "-k", "3"]) == 2
+    assert main(["figure", "styles", str(small_runs), "--out", out, "-k", "3"]) == 2
     assert "-k has no meaning for styles" in capsys.readouterr().err
-    assert main(["figure", "styles", str(runs), "--out", str(tmp_path / "f.gif")]) == 2
+    assert main(["figure", "styles", str(small_runs), "--out", str(tmp_path / "f.gif")]) == 2
     assert "got 'f.gif'" in capsys.readouterr().err
     assert not list(tmp_path.glob("f.*"))
 
 
-def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(runs, capsys, tmp_path):
-    assert main(["table", "scores", str(runs)]) == 0
+def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(small_runs, capsys, tmp_path):
+    assert main(["table", "scores", str(small_runs)]) == 0
     text = capsys.readouterr().out
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert [row.split("|")[1].strip() for row in rows[2:]] == ["Base model", "DPH-F", "GRPO"]
-    of_grpo = read_models([runs]).models[2].sets["in_domain"]
+    of_grpo = read_models([small_runs]).models[2].sets["in_domain"]
     low, high = of_grpo["ci95"]["greedy"]
     cell = f"{100 * of_grpo['greedy']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
     assert cell in rows[-1]
     out = tmp_path / "t.csv"
-    assert main(["table", "scores", str(runs), "--format", "csv", "--out", str(out)]) == 0
+    assert main(["table", "scores", str(small_runs), "--format", "csv", "--out", str(out)]) == 0
     with out.open(newline="") as file:
         found = list(csv.DictReader(file))[-1]
     ends = (found["in domain: greedy low"], found["in domain: greedy high"])
@@ -193,7 +190,7 @@ def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(runs, capsys,
     assert [*map(float, ends)] == pytest.approx([100 * low, 100 * high], rel=1e-9)
     for name, cell in found.items():
         assert name == "method" or float(cell) >= 0
-    table = paper_table("scores", FigureRequest(places=[runs]), [2])
+    table = paper_table("scores", FigureRequest(places=[small_runs]), [2])
     assert "in domain: pass@2" in table.columns
     assert r"\toprule" in latex(table)
 

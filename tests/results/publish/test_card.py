@@ -7,8 +7,11 @@ import yaml
 
 from dph._base.files import sha256
 from dph.errors import CheckpointError, DataError
+from dph.records import Problem
 from dph.results.publish import model_card, read_finished_run, shared_recipe, write_card
 from finished_runs import evaluation_of, make_run
+from small_pools import write_pool_of
+from tiny_models import build_model
 
 
 def test_a_card_says_what_was_measured_with_intervals(finished):
@@ -88,33 +91,11 @@ def test_a_run_says_its_newest_checkpoint_and_both_evaluations(finished):
 
 def test_the_pool_is_known_by_the_hash_of_its_manifest(tmp_path):
     run = make_run(tmp_path / "run", method="dph_f")
-    source = {
-        "model": "m",
-        "prompts": "train",
-        "dtype": "float32",
-        "system_prompt": "",
-        "chat": False,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "stop_token_ids": [1],
-        **{f"{name}_fingerprint": name for name in ("model", "tokenizer", "prompts")},
-        **dict.fromkeys(("answers", "max_tokens", "seed"), 4),
-    }
-    sizes = dict.fromkeys(("prompts", "answers", "tokens", "cut_off", "bytes_per_token"), 0)
-    manifest = {
-        "format": 3,
-        "kind": "pool",
-        "source": source,
-        "values": {"graded_by": "number", "graded_version": "1"},
-        "rule": {"threshold": 1, "wrong_final": "discard"},
-        "counts": {**sizes, "histogram": [0]},
-        "files": {},
-    }
-    (run / "pool").mkdir()
-    (run / "pool" / "manifest.json").write_text(json.dumps(manifest))
+    problem = Problem(problem_id="p", prompt="w3", answer={"answer": "w4"})
+    write_pool_of(build_model(), run / "pool", [], explored=[problem])
     found = read_finished_run(run)
     assert found.hashes == {"pool": sha256(run / "pool" / "manifest.json")}
-    assert found.pool.source.model_fingerprint == "model"
+    assert found.pool.source.model == "small"
 
 
 def test_a_run_without_a_checkpoint_is_refused(finished):

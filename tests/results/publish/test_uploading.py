@@ -47,22 +47,14 @@ def adapted(tmp_path, make_model, tokenizer, problems):
     make_model().save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     save_problems(tmp_path / "train.jsonl", problems)
+    adapter = {"kind": "lora", "rank": 2}
     table = {
         "name": "letters",
         "method": "grpo",
-        "model": {
-            "path": str(tmp_path / "model"),
-            "device": "cpu",
-            "adapter": {"kind": "lora", "rank": 2},
-        },
+        "model": {"path": str(tmp_path / "model"), "device": "cpu", "adapter": adapter},
         "data": {"train": str(tmp_path / "train.jsonl"), "verifier": "letter_grader:grade"},
         "sampling": {"max_tokens": 8},
-        "train": {
-            "steps": 2,
-            "problems_per_step": 6,
-            "samples_per_problem": 8,
-            "learning_rate": 0.05,
-        },
+        "train": {"steps": 2, "problems_per_step": 6, "learning_rate": 0.05},
     }
     recipe, run = resolve_recipe(table), tmp_path / "run"
     run.mkdir()

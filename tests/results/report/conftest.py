@@ -4,17 +4,11 @@ import pytest
 
 from browser import open_browser, opened
 from dph.results.report import read_report, write_report
-from report_runs import make_runs
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("runs"), hostile=True, details=True)
-
-
-@pytest.fixture(scope="session")
-def data(runs):
-    return read_report([runs])
+def data(hostile_runs):
+    return read_report([hostile_runs])
 
 
 @pytest.fixture(scope="session")

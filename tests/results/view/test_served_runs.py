@@ -70,14 +70,6 @@ def test_runs_that_cannot_be_compared_are_refused_and_later_ones_leave_the_page(
         ServedRuns([runs])
 
 
-def test_the_parts_are_those_of_the_report_file(server):
-    index = server.get_part("index")
-    assert [run["label"] for run in index["runs"]] == ["Base model", "DPH-F", "GRPO"]
-    (name, first), *_ = index["sets"][0]["pieces"]
-    piece = server.get_part(name)
-    assert (piece["first"], len(piece["problems"]) > 0) == (first, True)
-
-
 @pytest.mark.parametrize("name", ["answers-9-9", "..%2f..%2fetc%2fpasswd", "index%00", "style.css"])
 def test_a_part_that_does_not_exist_is_not_found(server, name):
     assert request(server.port, f"/data/{name}")[0] == 404
