@@ -64,23 +64,14 @@ def queue(monkeypatch):
 
 
 def config(**actor):
-    return OmegaConf.create(
-        {
-            "actor_rollout_ref": {
-                "actor": {
-                    "use_dynamic_bsz": False,
-                    "ppo_micro_batch_size_per_gpu": 2,
-                    **actor,
-                },
-                "rollout": {
-                    "response_length": 8,
-                    "temperature": 0.9,
-                    "log_prob_use_dynamic_bsz": False,
-                    "log_prob_micro_batch_size_per_gpu": 4,
-                },
-            }
-        }
-    )
+    actor = {"use_dynamic_bsz": False, "ppo_micro_batch_size_per_gpu": 2, **actor}
+    rollout = {
+        "response_length": 8,
+        "temperature": 0.9,
+        "log_prob_use_dynamic_bsz": False,
+        "log_prob_micro_batch_size_per_gpu": 4,
+    }
+    return OmegaConf.create({"actor_rollout_ref": {"actor": actor, "rollout": rollout}})
 
 
 @pytest.fixture

@@ -110,21 +110,13 @@ def trainer(tmp_path, monkeypatch):
     made.dph = PresampleSettings(
         pool=tmp_path / "pool", chat=False, samples=2, threshold=2, chunk_size=2
     )
-    made.config = OmegaConf.create(
-        {
-            "actor_rollout_ref": {
-                "model": {"path": str(tmp_path / "model")},
-                "actor": {"strategy": "fsdp2"},
-                "rollout": {
-                    "name": "vllm",
-                    "response_length": 4,
-                    "prompt_length": 8,
-                    "temperature": 1.0,
-                    "top_p": 1.0,
-                },
-            }
-        }
-    )
+    lengths = {"response_length": 4, "prompt_length": 8}
+    parts = {
+        "model": {"path": str(tmp_path / "model")},
+        "actor": {"strategy": "fsdp2"},
+        "rollout": {"name": "vllm", **lengths, "temperature": 1.0, "top_p": 1.0},
+    }
+    made.config = OmegaConf.create({"actor_rollout_ref": parts})
     made.train_dataset = Rows(verl_row(p, index=i) for i, p in enumerate(PROBLEMS))
     made.agent_loop_manager, made.replay_buffer = Loop(queue), Buffer(queue)
     made.actor_rollout_wg, made.global_steps = None, 1

@@ -29,6 +29,7 @@ def config(tmp_path):
     make_model().save_pretrained(tmp_path / "model")
     build_tokenizer().save_pretrained(tmp_path / "model")
     write_small_pool(tmp_path / "pool")
+    actor = {"strategy": "fsdp2", "fsdp_config": FLOAT32, "shuffle": False}
     return OmegaConf.create(
         {
             "dph": {"pool": str(tmp_path / "pool"), "chat": False},
@@ -39,13 +40,7 @@ def config(tmp_path):
             "data": {"train_files": "theirs.parquet"},
             "actor_rollout_ref": {
                 "model": {"path": str(tmp_path / "model")},
-                "actor": {
-                    "strategy": "fsdp2",
-                    "fsdp_config": FLOAT32,
-                    "shuffle": False,
-                    "use_kl_loss": False,
-                    "kl_loss_coef": 0.001,
-                },
+                "actor": {**actor, "use_kl_loss": False, "kl_loss_coef": 0.001},
                 "rollout": {"temperature": TEMPERATURE, "prompt_length": 8},
             },
         }

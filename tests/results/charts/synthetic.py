@@ -55,7 +55,10 @@ def make_summary(names, seed=0):
 
 def comparison_row(metric, run="grpo", *apart, set_name="dev"):
     """A row of 0.5 (0.4 to 0.6), this far ``apart`` from the baseline (mean, lo, hi), if at all."""
-    difference = Difference(*apart) if apart else None
+    difference = None
+    if apart:
+        mean, lo, hi = apart
+        difference = Difference(mean=mean, lo=lo, hi=hi)
     return ComparisonRow(
         set_name=set_name, metric=metric, run=run, value=0.5, lo=0.4, hi=0.6, difference=difference
     )
