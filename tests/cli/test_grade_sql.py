@@ -11,6 +11,9 @@ import pytest
 
 from dph._processes.workers import pool
 from dph.cli import main
+from dph.cli.grade import summary_text
+from dph.records import Outcome
+from dph.tasks.grading import GradeSummary
 from hanging_sql import HANG
 
 GOLD = "SELECT count(*) FROM singer"
@@ -163,3 +166,11 @@ def test_a_killed_command_goes_on_and_leaves_no_process(tmp_path, databases, cap
     assert document["graded_now"] <= 4001 - 2048
     outcomes = [row["outcome"] for row in read(target)]
     assert outcomes == ["CORRECT"] * 3000 + ["TIMED_OUT"] + ["WRONG"] * 1000
+
+
+def test_what_an_earlier_run_had_finished_is_said():
+    outcomes = dict.fromkeys(Outcome, 0) | {Outcome.CORRECT: 3, Outcome.WRONG: 1}
+    summary = GradeSummary(rows=4, outcomes=outcomes, mean_reward=0.75, graded=0, seconds=0.5)
+    text = summary_text(summary, Path("out.jsonl"))
+    assert "4 rows (4 of them by an earlier run), mean reward 0.7500, 0.5 s -> out.jsonl" in text
+    assert "TIMED_OUT" not in text

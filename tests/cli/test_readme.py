@@ -50,6 +50,7 @@ def own_task(tmp_path, example, monkeypatch):
     return directory
 
 
+@pytest.mark.slow
 def test_every_command_of_the_package_runs(dph, own_task, speller):
     found = commands("dph ")
     verbs = ["recipe", "run", "compare", "report", "presample", "run", "passk", "grade"]

@@ -44,14 +44,13 @@ def test_an_interrupted_run_is_not_evaluated(dph, example, tmp_path, monkeypatch
 
 def test_training_leaves_a_checkpoint_and_says_where(dph, example, tmp_path):
     run = tmp_path / "run"
-    assert dph("presample", example, "--out", run)[0] == 0
-    code, out, err = dph("train", example, "--out", run, "--json")
+    code, out, err = dph("train", example, "--set", "method=grpo", "--out", run, "--json")
     content = json.loads(out)
     assert code == 0
     assert content["step"] == 4
     assert not content["stopped"]
     assert (run / "checkpoints" / "step_000004" / "config.json").is_file()
-    assert "training dph_f: 4/4 steps" in err
+    assert "training grpo: 4/4 steps" in err
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 4
 
 
@@ -76,6 +75,7 @@ def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_pat
     assert "checkpoint after 4 steps" in out
 
 
+@pytest.mark.slow
 def test_a_changed_verifier_file_is_named_and_can_be_accepted(dph, example, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(example.parent)  # before those that other tests left on the path
     own_verifier = example.parent / "verifier.py"
@@ -150,8 +150,6 @@ def test_a_recipe_and_the_one_that_its_run_saves_find_their_modules_from_anywher
     assert (found["mean"], found["styles"]) == (1.0, {"mine": 1.0})
     assert (run / "samples.parquet").read_bytes() == before  # nothing was drawn or graded again
     assert dph("train", run / "recipe.toml", "--out", run)[0] == 0
-    assert dph("run", run / "recipe.toml", "--out", elsewhere / "again")[0] == 0
-
     # Without its verifier it takes no other.
     (example.parent / "verifier.py").unlink()
     code, out, err = dph("evaluate", run / "recipe.toml", "--out", run)

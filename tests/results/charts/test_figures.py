@@ -9,7 +9,7 @@ def titles(figure):
     return [axes.get_title(loc="left") for axes in figure.axes]
 
 
-@pytest.mark.parametrize("suffix", ["png", "pdf"])
+@pytest.mark.parametrize("suffix", ["png", pytest.param("pdf", marks=pytest.mark.slow)])
 def test_the_same_results_give_the_same_bytes(tmp_path, suffix):
     paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
     for path in paths:

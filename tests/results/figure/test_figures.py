@@ -57,7 +57,7 @@ def drawn(kind, runs, **options):
         return KINDS[kind](FigureRequest(places=[runs], **options)).draw()
 
 
-@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+@pytest.mark.parametrize("suffix", ["svg", pytest.param("pdf", marks=pytest.mark.slow)])
 def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(
     small_runs, tmp_path, suffix
 ):

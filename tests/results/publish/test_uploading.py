@@ -65,6 +65,7 @@ def adapted(tmp_path, make_model, tokenizer, problems):
     return run
 
 
+@pytest.mark.slow
 def test_an_adapter_arrives_merged_as_a_model_that_anybody_loads(logged_in, adapted, tmp_path):
     push(read_finished_run(adapted), "me/letters")
     files = logged_in.files("me/letters")

@@ -178,7 +178,7 @@ def test_lists_show_at_most_twelve_runs_and_turn_to_the_others(look):
 
 
 def test_words_of_an_address_that_name_nothing_are_told(look):
-    page = look("one", "#/nowhere?off=zz&seeds=no", 390)
+    page = look("one", "#/nowhere?off=zz&seeds=no", None)
     said = page.inner_text("#wrong")
     for word in ("no page nowhere", "run zz", "seeds=no"):
         assert word in said

@@ -108,6 +108,7 @@ def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, wid
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
 
 
+@pytest.mark.slow
 def test_hostile_answers_do_nothing_and_are_readable_to_the_last_letter(server, open_page):
     page = open_page(server, f"#/problem/in_domain/{quote(HOSTILE_ID, safe='')}")
     page.wait_for_selector("#problem .answer")
