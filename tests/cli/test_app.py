@@ -160,15 +160,6 @@ def test_the_process_ends_with_these_codes():
     )
 
 
-def test_a_failing_verifier_is_one_line_and_one(dph, example):
-    verifier = example.parent / "verifier.py"
-    verifier.write_text("def grade(response, problem):\n    return 'yes'\n")
-    code, out, err = dph("train", example, "--set", "method=grpo")
-    assert (code, out) == (1, "")
-    assert "it returned 'yes'" in err
-    assert "Traceback" not in err
-
-
 @pytest.mark.parametrize("place", [None, "/full/file"])
 def test_what_the_system_refuses_is_one_line_without_a_traceback(place, capsys):
     error = OSError(errno.ENOSPC, "some words", place)

@@ -35,18 +35,10 @@ def test_versions_devices_and_what_is_missing_are_printed(dph):
     assert "; torch " in own
     told = [line for line in out.splitlines() if "ready: " in line]
     assert len(told) == len(installed.PARTS)
-
-
-def test_machines_read_the_same(dph):
-    code, out, _ = dph("doctor", "--json")
-    content = json.loads(out)
-    assert code == 0
-    assert content["parts"]["own"]["ready"]
-    assert content["parts"]["own"]["missing"] == []
+    content = json.loads(dph("doctor", "--json")[1])
     assert list(content["parts"]) == [*installed.PARTS]
-    assert content["devices"]
+    assert content["parts"]["own"]["ready"]
     assert content["memory"] > 2**28
-    assert content["sqlite"].startswith("3.")
 
 
 def test_what_is_missing_is_a_failure_of_all_or_of_the_parts_that_are_named(dph, without):

@@ -20,17 +20,6 @@ def line(step, **data):
     return json.dumps({"step": step, "data": data}) + "\n"
 
 
-def test_half_a_line_waits_for_its_end(tmp_path):
-    reader = LogReader(tmp_path / "log.jsonl")
-    assert reader.new_lines() == []
-    whole = line(1, loss=2.0)
-    append(reader.path, whole + whole[:9])
-    assert reader.new_lines() == [(1, {"loss": 2.0})]
-    assert reader.new_lines() == []
-    append(reader.path, whole[9:])
-    assert reader.new_lines() == [(1, {"loss": 2.0})]
-
-
 def test_a_step_is_written_once_its_line_is_there(tmp_path):
     told = []
     log = StepLog(

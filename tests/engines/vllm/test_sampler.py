@@ -104,11 +104,6 @@ def test_completions_are_told_one_by_one_and_what_is_given_up_leaves_the_engine(
         assert same.token_ids == completion.token_ids
 
 
-def test_no_requests_and_no_samples_are_fine(sampler):
-    assert sampler.sample([], PLAIN, seed=0) == []
-    assert sampler.sample(requests(0), PLAIN, seed=0) == [[]] * len(PROMPTS)
-
-
 def test_the_context_is_the_models_own(sampler):
     fits = SamplingParameters(max_tokens=64 - 40, stop_token_ids=())
     [drawn] = sampler.sample(requests(1)[3:], fits, seed=0)

@@ -12,7 +12,6 @@ from dph.results.diagnosis.changes import (
     could_be_lost,
     fallen,
     list_level,
-    newcombe,
     problem_changes,
     question_level,
     smallest_rates,
@@ -195,12 +194,6 @@ def test_wilsons_limits_are_the_shares_that_a_score_test_just_does_not_refuse(co
     for limit in wilson(count, of):
         if 0 < limit < 1:
             assert abs(count / of - limit) == pytest.approx(z * np.sqrt(limit * (1 - limit) / of))
-
-
-def test_a_difference_and_its_reverse_mirror_each_other():
-    one, other = newcombe(3, 16, 12, 20), newcombe(12, 20, 3, 16)
-    assert (one.mean, one.lo, one.hi) == pytest.approx((-other.mean, -other.hi, -other.lo))
-    assert -1 <= one.lo < one.mean < one.hi < 0
 
 
 def test_a_share_of_nothing_is_refused():

@@ -37,17 +37,6 @@ def test_of_two_draws_of_one_model_only_the_numbers_are_told():
     assert "none was lost or gained" in found["problems"].text
 
 
-def test_dead_styles_are_told_with_their_shares():
-    found = diagnosed(changed(shares=[0.985, 0.005, 0.005, 0.005]), BASE)
-    told = sentences(found)
-    assert told["styles_died"].text.startswith("On dev 3 of 4 styles died: b (")
-    assert set(told["styles_died"].values) == {"b", "c", "d"}
-    values = told["pass_at_k"].values
-    assert values["total"] == pytest.approx(
-        values["styles_died"] + values["certainty"] + values["moved"], abs=1e-12
-    )
-
-
 def test_totals_are_told_where_they_are_named():
     worse = changed(chances=BASE.chances * (np.arange(100) >= 30)[:, None])
     told = sentences(diagnosed(worse, BASE))

@@ -15,7 +15,7 @@ from dph.results.figure import FigureRequest, paper_table, read_progress
 from dph.results.figure.figures import KINDS, strengths_on
 from dph.results.figure.models import read_models
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
-from report_runs import answers, make_runs
+from report_runs import answers
 
 SMALL = {"in_domain": 12, "cross_domain": 5}
 
@@ -148,17 +148,6 @@ def test_progress_is_pass_at_8_over_the_measured_steps(own_runs):
     wanted = [100 * (1 - wrong / 28) for wrong in (15, 6, 1, 0)]
     assert list(line.get_xdata()) == [0, 10, 20, 30]
     assert list(line.get_ydata()) == pytest.approx(wanted)
-
-
-def test_progress_of_seeds_is_one_line(tmp_path):
-    runs = make_runs(tmp_path / "runs", sets=SMALL, seeds=(0, 1))
-    for seed in (0, 1):
-        measure(runs / f"grpo_{seed}", "grpo", seed)
-    found = read_progress([runs / "grpo_0", runs / "grpo_1"], k=2)
-    assert list(found.runs) == ["grpo"]
-    assert found.several
-    with pytest.raises(SettingsError, match="k=9, samples=8"):
-        read_progress([runs / "grpo_0"], k=9)
 
 
 def test_what_was_not_measured_is_said(small_runs, capsys, tmp_path):
