@@ -92,7 +92,7 @@ def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):
 
 
 def test_seeds_that_are_not_evaluated_yet_are_left_out_and_told(tmp_path):
-    place = make_runs(tmp_path, seeds=(0, 1, 2))
+    place = make_runs(tmp_path, sets={"in_domain": 8}, seeds=(0, 1, 2))
     (own,) = verdict_texts(read_report([place / "grpo_0"])).values()
 
     def without(seed):
