@@ -17,9 +17,11 @@ REFUSED = {
     "figure styles RUN --out nowhere/x.png": "there is no directory",
     "table scores RUN --out THERE": "names a directory",
     "interpolate RUN --weights 1.5": "between 0 (the initial policy) and 1",
+    "interpolate RUN --weights=-0.1": "between 0 (the initial policy) and 1",
+    "interpolate RUN --weights=": "at least one weight",
     "interpolate RUN --weights 0.5,half": "takes numbers separated by commas",
     "interpolate RUN --weights 0.5,0.50": "named twice",
-    "interpolate RUN --weights nan": "finite number",
+    "interpolate RUN --weights nan": "finite number, got nan",
     "interpolate RUN": "there is no checkpoint in",
     "interpolate RUN --set data.sets={}": "nothing to evaluate on",
     "interpolate nowhere": "cannot read the recipe",
@@ -78,26 +80,17 @@ def test_it_is_refused_in_one_line_before_torch(done, command, message):
     assert len(said.splitlines()) == 1
 
 
+MODULES = (
+    *("dph.cli", "dph.tasks.agreement", "dph.tasks.verifiers.function"),
+    *("dph.tasks.verifiers.code.handler", "dph.tasks.verifiers.sql.handler"),
+)
 SLOW = (*HEAVY, "huggingface_hub", "numpy", "pyarrow", "pydantic", "sympy")
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "dph.cli",
-        "dph.tasks.agreement",
-        "dph.tasks.verifiers.function",
-        "dph.tasks.verifiers.code.handler",
-        "dph.tasks.verifiers.sql.handler",
-    ],
-)
-def test_the_command_line_and_what_runs_in_workers_load_nothing_slow(module):
-    code = f"import sys, {module}; print([name for name in {SLOW} if name in sys.modules])"
+def test_the_command_line_and_what_runs_in_workers_load_nothing_slow():
+    """Nor is the Hub's own package loaded where no recipe names something there."""
+    code = f"import sys, {', '.join(MODULES)}; print([n for n in {SLOW} if n in sys.modules])"
+    code += "; import dph.model.hub; print('huggingface_hub' in sys.modules)"
+    code += "; import dph.results.charts.figures; print('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_the_hubs_own_package_is_loaded_where_a_recipe_names_something_there():
-    code = "import sys, dph.model.hub; print('huggingface_hub' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.split() == ["[]", "False", "False"]

@@ -44,21 +44,13 @@ def test_problems_go_to_verl_and_come_back(dph, problems, tmp_path):
         (("--to", "verl", "--ground-truth", "gold"), "its fields are answer, solution"),
         (("--to", "dph"), "there is no reward_model.ground_truth"),
         (("--to", "trl"), "'trl'"),
+        (("--to", "verl", "--input", "none.jsonl"), "none.jsonl"),
+        (("--to", "verl", "--input", "none.txt"), "must end in one of .parquet, .jsonl"),
     ],
 )
 def test_what_cannot_be_converted_is_bad_input(dph, problems, tmp_path, words, message):
     suffix = "parquet" if "verl" in words else "jsonl"
-    code, _, err = dph("convert", *words, "--input", problems, "--out", tmp_path / f"q.{suffix}")
+    code, _, err = dph("convert", "--input", problems, "--out", tmp_path / f"q.{suffix}", *words)
     assert code == 2
     assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["p.jsonl"]
-
-
-def test_a_missing_file_is_bad_input(dph, tmp_path):
-    words = ("convert", "--to", "verl", "--out", tmp_path / "v.parquet", "--input")
-    code, _, err = dph(*words, tmp_path / "none.jsonl")
-    assert code == 2
-    assert "none.jsonl" in err
-    code, _, err = dph(*words, tmp_path / "none.txt")
-    assert code == 2
-    assert "must end in one of .parquet, .jsonl" in err

@@ -5,14 +5,13 @@ import pytest
 import torch
 
 from dph import __version__
-from dph.cli.display import machine
 from dph.cli.display import machine as installed
 
 
 @pytest.fixture(autouse=True)
 def _confined(monkeypatch):
     """Programs are confined in their own tests; here it would only take a second."""
-    monkeypatch.setattr(machine, "_confinement", lambda: "fully confined")
+    monkeypatch.setattr(installed, "_confinement", lambda: "fully confined")
 
 
 @pytest.fixture
@@ -36,29 +35,17 @@ def test_versions_devices_and_what_is_missing_are_printed(dph):
     assert "; torch " in own
     told = [line for line in out.splitlines() if "ready: " in line]
     assert len(told) == len(installed.PARTS)
-
-
-def test_machines_read_the_same(dph):
-    code, out, _ = dph("doctor", "--json")
-    content = json.loads(out)
-    assert code == 0
-    assert content["parts"]["own"]["ready"]
-    assert content["parts"]["own"]["missing"] == []
+    content = json.loads(dph("doctor", "--json")[1])
     assert list(content["parts"]) == [*installed.PARTS]
-    assert content["devices"]
+    assert content["parts"]["own"]["ready"]
     assert content["memory"] > 2**28
-    assert content["sqlite"].startswith("3.")
 
 
-def test_what_every_run_needs_and_is_not_there_is_a_failure(dph, without):
-    without("torch")
+def test_what_is_missing_is_a_failure_of_all_or_of_the_parts_that_are_named(dph, without):
+    without("torch", "trl")
     code, out, _ = dph("doctor")
     assert code == 1
     assert "own engine (own): not ready: torch is missing (pip install 'dph-rl')" in out
-
-
-def test_the_parts_that_are_named_alone_are_shown_and_decide(dph, without):
-    without("torch", "trl")
     code, out, _ = dph("doctor", "trl", "--json")
     assert code == 1
     [(name, trl)] = json.loads(out)["parts"].items()
@@ -102,7 +89,7 @@ def gpu(monkeypatch):
         known = installed._version
         versions = {"liger-kernel": "0.8.5", "bitsandbytes": None, "cut-cross-entropy": None}
         monkeypatch.setattr(
-            machine, "_version", lambda n: versions[n] if n in versions else known(n)
+            installed, "_version", lambda n: versions[n] if n in versions else known(n)
         )
 
     return choose

@@ -19,12 +19,6 @@ def test_an_option_of_an_engine_that_does_not_run_is_refused(dph, example, tmp_p
     require_engine_of_options("verl", nodes=2, gpus=None)
 
 
-def test_our_own_engine_has_no_commands_to_print(dph, example, tmp_path):
-    code, _, err = dph("run", example, "--dry-run", "--out", tmp_path / "run")
-    assert code == 2
-    assert "--dry-run prints the commands of verl" in err
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -1,18 +1,15 @@
 import json
 import shutil
 
-import pytest
+SETTINGS = ("evaluate.samples=2", "evaluate.k=[1]", "evaluate.retention_k=1")
+FEW = [word for setting in SETTINGS for word in ("--set", setting)]
 
 
-@pytest.fixture
-def trained(dph, example, tmp_path):
-    run = tmp_path / "run"
-    assert dph("train", example, "--out", run, "--set", "method=grpo")[0] == 0
-    return run
-
-
-def test_the_newest_checkpoint_is_evaluated(dph, example, trained):
-    code, out, _ = dph("evaluate", example, "--out", trained, "--set", "method=grpo", "--json")
+def test_the_newest_checkpoint_is_evaluated(dph, example, tmp_path):
+    trained = tmp_path / "run"
+    assert dph("train", example, "--out", trained, "--set", "method=grpo", *FEW)[0] == 0
+    words = ("evaluate", example, "--out", trained, "--set", "method=grpo", *FEW, "--json")
+    code, out, _ = dph(*words)
     content = json.loads(out)
     assert code == 0
     assert content["schema"] == 2
@@ -23,39 +20,16 @@ def test_the_newest_checkpoint_is_evaluated(dph, example, trained):
 
 def test_the_initial_policy_is_measured_beside_the_run(dph, example, tmp_path):
     words = ("evaluate", example, "--model", example.parent / "model", "--out", tmp_path / "run")
-    code, out, _ = dph(*words)
+    code, out, _ = dph(*words, *FEW)
     assert code == 0
-    assert "pass@8" in out
-    assert (tmp_path / "run" / "base" / "evaluation.json").is_file()
-    assert not (tmp_path / "run" / "evaluation.json").exists()
-
-
-def test_without_a_checkpoint_the_recipes_own_model_is_measured(dph, example, tmp_path):
-    code, out, err = dph("evaluate", example, "--out", tmp_path / "run", "--json")
+    assert "pass@1" in out
+    code, out, err = dph("evaluate", example, "--out", tmp_path / "run", *FEW, "--json")
     content = json.loads(out)
     assert code == 0, err
     assert "no checkpoint in" in err
     assert content == json.loads((tmp_path / "run" / "base" / "evaluation.json").read_text())
     assert content["model"] == str(example.parent / "model")
     assert not (tmp_path / "run" / "evaluation.json").exists()
-
-
-def test_any_other_model_gets_a_place_of_its_own(dph, example, tmp_path):
-    shutil.copytree(example.parent / "model", tmp_path / "other")
-    words = ("evaluate", example, "--model", "other", "--out", tmp_path / "run", "--json")
-    code, out, _ = dph(*words)
-    place = tmp_path / "run" / "models" / "other"
-    assert code == 0
-    assert json.loads((place / "evaluation.json").read_text()) == json.loads(out)
-
-
-def test_the_newest_checkpoint_is_the_one_with_the_largest_number(dph, example, trained):
-    checkpoints = trained / "checkpoints"
-    shutil.copytree(checkpoints / "step_000004", checkpoints / "step_1000000")
-    shutil.copytree(checkpoints / "step_000004", checkpoints / "step_999999")
-    (checkpoints / "step_9999999_of_somebody").mkdir()
-    assert dph("evaluate", example, "--out", trained)[0] == 0
-    assert json.loads((trained / "evaluation.json").read_text())["model"].endswith("step_1000000")
 
 
 def test_models_of_one_name_are_measured_side_by_side(dph, example, tmp_path):
@@ -67,7 +41,7 @@ def test_models_of_one_name_are_measured_side_by_side(dph, example, tmp_path):
     for name in ("first", "second", "first"):  # again: what is measured is kept
         model = tmp_path / name / "checkpoints" / "step_000004"
         words = ("evaluate", example, "--out", run, "--model", model, "--json")
-        code, out, err = dph(*words)
+        code, out, err = dph(*words, *FEW)
         assert code == 0, err
         documents[name] = json.loads(out)
     places = {p.name: json.loads((p / "evaluation.json").read_text()) for p in _measured(run)}
@@ -79,26 +53,12 @@ def test_models_of_one_name_are_measured_side_by_side(dph, example, tmp_path):
     assert made_from["path"] == str(tmp_path / "second" / "checkpoints" / "step_000004")
 
 
-def test_a_place_that_an_older_version_left_is_not_written_over(dph, example, tmp_path):
-    place = tmp_path / "run" / "models" / "other"
-    place.mkdir(parents=True)
-    (place / "evaluation.json").write_text('{"model": "elsewhere/other"}')
-    shutil.copytree(example.parent / "model", tmp_path / "mine" / "other")
-    words = ("evaluate", example, "--out", tmp_path / "run", "--model", tmp_path / "mine" / "other")
-    assert dph(*words)[0] == 0
-    assert (place / "evaluation.json").read_text() == '{"model": "elsewhere/other"}'
-    assert (place.parent / "mine-other" / "evaluation.json").is_file()
-
-
-def test_an_evaluation_that_is_refused_claims_no_place(dph, example, tmp_path):
+def test_what_is_refused_claims_no_place_and_measures_no_initial_policy(dph, example, tmp_path):
     shutil.copytree(example.parent / "model", tmp_path / "other")
     words = ("evaluate", example, "--out", tmp_path / "run", "--model", tmp_path / "other")
     code, _, err = dph(*words, "--set", "evaluate.max_tokens=30")
     assert code == 2, err
     assert not (tmp_path / "run" / "models").exists()
-
-
-def test_a_broken_model_is_refused_before_the_initial_policy_is_measured(dph, example, tmp_path):
     broken = shutil.copytree(example.parent / "model", tmp_path / "broken")
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
@@ -110,11 +70,11 @@ def test_a_broken_model_is_refused_before_the_initial_policy_is_measured(dph, ex
 
 def test_answers_that_were_all_cut_off_are_warned_of_once(dph, example, tmp_path):
     words = ("evaluate", example, "--out", tmp_path / "run", "--set", "evaluate.max_tokens=1")
-    code, _, err = dph(*words)
+    code, _, err = dph(*words, *FEW)
     assert code == 0
     assert err.count("were cut off at max_tokens = 1:") == 1
     assert "the set 'train'" in err
-    code, _, err = dph("evaluate", example, "--out", tmp_path / "other")
+    code, _, err = dph("evaluate", example, "--out", tmp_path / "other", *FEW)
     assert "cut off" not in err
 
 

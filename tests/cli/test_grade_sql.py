@@ -11,10 +11,9 @@ import pytest
 
 from dph._processes.workers import pool
 from dph.cli import main
-from dph.cli.grade import default_workers, summary_text
+from dph.cli.grade import summary_text
 from dph.records import Outcome
 from dph.tasks.grading import GradeSummary
-from dph.tasks.verifiers.sql.rules import RULES
 from hanging_sql import HANG
 
 GOLD = "SELECT count(*) FROM singer"
@@ -55,23 +54,14 @@ def test_rows_come_out_with_their_verdicts_and_a_summary_is_printed(tmp_path, da
     assert [row["outcome"] for row in rows] == ["CORRECT", "WRONG", "INVALID", "NO_ANSWER"]
     assert [row["reward"] for row in rows] == [1.0, 0.0, 0.0, 0.0]
     assert rows[2]["reason"] == "no such column: nope"
+    source.write_text('{"db_id": "singers", "answer": "SELECT 1"}\n')
     output = capsys.readouterr()
     assert "CORRECT             1    25.0%" in output.out
     assert "4 rows, mean reward 0.2500" in output.out
     assert "rows/s" in output.out
     assert "grade: 4/4 rows" in output.err
-
-
-def test_json_is_one_document(tmp_path, databases, capsys):
-    source = write(tmp_path / "in.jsonl", ["```sql\nSELECT 1\n```", "no idea"], "response")
-    target = tmp_path / "out.parquet"
-    assert main(arguments(source, databases, target, "--json", "--timeout", 3)) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["rows"] == document["graded_now"] == 2
-    assert document["mean_reward"] == 0.5
-    assert document["outcomes"]["CORRECT"] == document["outcomes"]["NO_ANSWER"] == 1
-    assert set(document["outcomes"]) == {outcome.value for outcome in Outcome}
-    assert document["rows_per_second"] > 0
+    assert main(arguments(source, databases, target)) == 2
+    assert "no column 'gold_sql', 'pred_sql'; it has db_id, answer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -94,13 +84,6 @@ def test_bad_input_is_named_in_one_line(tmp_path, databases, capsys, monkeypatch
     assert len(error) == 1
     assert words in error[0]
     assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_a_column_that_is_missing_is_named(tmp_path, databases, capsys):
-    source = tmp_path / "in.jsonl"
-    source.write_text('{"db_id": "singers", "answer": "SELECT 1"}\n')
-    assert main(arguments(source, databases, tmp_path / "out.jsonl")) == 2
-    assert "no column 'gold_sql', 'pred_sql'; it has db_id, answer" in capsys.readouterr().err
 
 
 def test_a_graded_file_is_graded_again_by_another_rule(tmp_path, databases, capsys):
@@ -148,6 +131,7 @@ def _descendants(pid):
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on_and_leaves_no_process(tmp_path, databases, capsys):
     predictions = ["SELECT 1"] * 3000 + [SLOW] + ["SELECT 2"] * 1000
     source, target = write(tmp_path / "in.jsonl", predictions), tmp_path / "out.jsonl"
@@ -184,26 +168,9 @@ def test_a_killed_command_goes_on_and_leaves_no_process(tmp_path, databases, cap
     assert outcomes == ["CORRECT"] * 3000 + ["TIMED_OUT"] + ["WRONG"] * 1000
 
 
-def test_there_is_a_worker_a_core():
-    assert 1 <= default_workers() <= (os.cpu_count() or 1)
-
-
 def test_what_an_earlier_run_had_finished_is_said():
     outcomes = dict.fromkeys(Outcome, 0) | {Outcome.CORRECT: 3, Outcome.WRONG: 1}
     summary = GradeSummary(rows=4, outcomes=outcomes, mean_reward=0.75, graded=0, seconds=0.5)
     text = summary_text(summary, Path("out.jsonl"))
     assert "4 rows (4 of them by an earlier run), mean reward 0.7500, 0.5 s -> out.jsonl" in text
     assert "TIMED_OUT" not in text
-
-
-def test_the_help_names_every_rule(capsys):
-    main(["grade", "sql", "--help"])
-    words = capsys.readouterr().out.replace(",", " ").split()
-    assert set(RULES) <= set(words)
-
-
-def test_the_summary_counts_what_could_not_be_graded_beside_the_mean():
-    outcomes = dict.fromkeys(Outcome, 0) | {Outcome.CORRECT: 1, Outcome.CRASHED: 2}
-    summary = GradeSummary(rows=3, outcomes=outcomes, mean_reward=1.0, graded=3, seconds=1.0)
-    text = summary_text(summary, Path("out.jsonl"))
-    assert "3 rows, mean reward 1.0000 over 1 (2 CRASHED: could not be graded" in text

@@ -62,18 +62,6 @@ def test_nothing_half_written_and_one_line(dph, example, tmp_path):
     assert [p for p in sorted(tmp_path.rglob("*")) if "__pycache__" not in p.parts] == before
 
 
-def test_no_network_and_an_empty_cache_are_one_line(dph, example, unreachable, offline):
-    unreachable()
-    code, _, err = dph("run", example, *SHORT, *from_hub())
-    assert code == 2
-    assert "the model org/tiny: it is not in the cache" in err
-    assert "cannot be reached" in err
-    offline()
-    code, _, err = dph("run", example, *SHORT, *from_hub())
-    assert code == 2
-    assert "HF_HUB_OFFLINE is set" in err
-
-
 @pytest.mark.usefixtures("published")
 def test_recipe_check_fetches_nothing_and_says_what_a_run_would(dph, hub, example):
     code, out, err = dph("recipe", "check", example, *from_hub())
@@ -134,15 +122,3 @@ def test_names_on_the_hub_online_and_then_offline_give_the_weights_of_local_file
     assert weights(tmp_path / "offline") == weights(tmp_path / "local")
     for name in ("local", "online", "offline"):  # models of the Hub lie in a cache
         assert RunResults(tmp_path / name).initial.results.path == tmp_path / name / "base"
-
-
-def test_a_directory_called_as_a_model_is_told_where_it_is_taken(dph, example, tmp_path):
-    (example.parent / "org").mkdir()
-    (example.parent / "model").rename(example.parent / "org" / "tiny")
-    text = example.read_text().replace('path = "model"', 'path = "org/tiny"')
-    example.write_text(text)
-    code, _, err = dph("presample", example, "--out", tmp_path / "run")
-    assert code == 0, err
-    directory = example.parent / "org/tiny"
-    taken = f"dph: model.path: the directory {directory} is used, not org/tiny of the Hub"
-    assert taken in err.splitlines()

@@ -30,6 +30,7 @@ def run_notebook(name, directory):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_is_looked_at(tmp_path):
     make_runs(tmp_path / "quickstart")
     shown = run_notebook("look_at_a_run", tmp_path)
@@ -38,6 +39,7 @@ def test_a_run_is_looked_at(tmp_path):
     assert (tmp_path / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own_is_trained_and_compared(tmp_path, example):
     recipes = tmp_path / "quickstart/recipes"
     shutil.copytree(example.parent, recipes)

@@ -4,13 +4,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-
-def test_presampling_writes_a_pool_and_prints_what_it_found(dph, example, tmp_path):
-    code, out, _ = dph("presample", example, "--out", tmp_path / "run")
-    assert code == 0
-    assert "correct of 8: problems" in out
-    assert "12 problems:" in out
-    assert (tmp_path / "run" / "pool" / "manifest.json").is_file()
+from dph.cli.display.pool import BAR_WIDTH, bar_chart
 
 
 def test_the_json_output_is_one_document(dph, example, tmp_path):
@@ -21,15 +15,6 @@ def test_the_json_output_is_one_document(dph, example, tmp_path):
     assert content["exploration"] + content["rehearsal"] + content["discarded"] == 12
     assert sum(content["histogram"]) == 12
     assert "pre-sampling: 108/108 samples" in err
-
-
-def test_a_finished_pool_is_kept(dph, example, tmp_path):
-    dph("presample", example, "--out", tmp_path / "run")
-    before = (tmp_path / "run" / "pool" / "manifest.json").stat().st_mtime_ns
-    code, _, err = dph("presample", example, "--out", tmp_path / "run")
-    assert code == 0
-    assert (tmp_path / "run" / "pool" / "manifest.json").stat().st_mtime_ns == before
-    assert "pre-sampling" not in err
 
 
 def test_the_default_directory_is_runs_and_the_name(dph, example, tmp_path):
@@ -65,22 +50,6 @@ def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, example, tmp_pa
     assert "raise it" in out
 
 
-def test_training_on_a_failed_split_is_refused_with_its_cause(dph, example, tmp_path):
-    code, _, err = dph("run", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
-    assert code == 2
-    assert "holds no rehearsal sample; problems by correct samples: 0 of 8: 12;" in err
-    assert "outcomes of all answers: CUT_OFF " in err
-    assert "sampling.max_tokens = 1: raise it" in err
-    assert "lower presample.threshold" not in err
-
-
-def test_a_verifier_that_is_always_true_is_named(dph, example, tmp_path):
-    (example.parent / "verifier.py").write_text("def grade(response, problem):\n    return True\n")
-    out = dph("presample", example, "--out", tmp_path / "run")[1]
-    assert "there is no problem to explore" in out
-    assert "called every answer correct: either it accepts everything" in out
-
-
 def test_ungradable_problems_have_a_line_and_a_listing(dph, example, tmp_path):
     (example.parent / "verifier.py").write_text(
         "from dph import Outcome, Verdict\n\n\n"
@@ -94,17 +63,6 @@ def test_ungradable_problems_have_a_line_and_a_listing(dph, example, tmp_path):
     assert "\n1 ungradable (the gold answer cannot be graded" in out
     rows = pq.read_table(tmp_path / "run" / "pool" / "ungradable.parquet").to_pylist()
     assert rows == [{"problem_id": "sum-01", "outcome": "BAD_GOLD", "reason": "no such word"}]
-
-
-def test_a_seed_of_its_own_is_shown_and_lets_seeds_share_a_pool(dph, example, tmp_path):
-    shared = ("--set", f"presample.pool={tmp_path / 'pool'}", "--set", "presample.seed=4")
-    assert "presample.seed = 4" in dph("recipe", "show", example, *shared)[1]
-    drawn = [
-        "pre-sampling"
-        in dph("presample", example, "--seed", seed, "--out", tmp_path / f"r{seed}", *shared)[2]
-        for seed in range(3)
-    ]
-    assert drawn == [True, False, False]
 
 
 def test_problems_that_are_solved_sometimes_are_written_with_their_rate(dph, example, tmp_path):
@@ -151,3 +109,12 @@ def test_a_data_set_directory_is_written(dph, example, tmp_path):
     (tmp_path / "mine").mkdir()
     code, _, err = dph(*words[:-1], tmp_path / "mine")
     assert (code, "already exists and is not a data set" in err) == (2, True)
+
+
+def test_the_longest_bar_has_the_full_width_and_no_count_disappears():
+    lines = bar_chart(["0", "1", "2"], [1000, 0, 1]).splitlines()
+    assert [line.count("#") for line in lines] == [BAR_WIDTH, 0, 1]
+
+
+def test_small_counts_are_one_mark_each():
+    assert [line.count("#") for line in bar_chart(["0", "1"], [3, 5]).splitlines()] == [3, 5]

@@ -3,7 +3,6 @@ import json
 import pytest
 
 from finished_runs import *  # noqa: F403
-from finished_runs import make_run
 from hub_fixtures import *  # noqa: F403
 
 
@@ -24,23 +23,6 @@ def test_a_run_is_pushed_and_its_address_printed(dph, hub, finished, monkeypatch
     assert "README.md" in hub.files("me/words")
 
 
-@pytest.mark.parametrize("verb", ["card", "push"])
-def test_what_is_no_run_is_refused_in_one_line(dph, hub, tmp_path, verb):
-    words = [verb, tmp_path / "none", *(["me/words"] if verb == "push" else [])]
-    code, out, err = dph(*words)
-    assert (code, out) == (2, "")
-    assert err.startswith("dph: error: there is no run directory")
-    assert len(err.splitlines()) == 1
-    assert hub.requests == []
-
-
-def test_the_card_of_a_quickstarts_run_has_the_base_beside_it(dph, finished):
-    (finished / "base").rename(finished.parent / "base")
-    code, _, err = dph("card", finished.parent)
-    assert (code, err) == (0, "")
-    assert "| Base model | 30.0" in (finished / "README.md").read_text()
-
-
 def test_a_card_without_a_base_shows_the_run_alone_and_says_so(dph, finished):
     (finished / "base" / "evaluation.json").unlink()
     code, _, err = dph("card", finished)
@@ -51,8 +33,21 @@ def test_a_card_without_a_base_shows_the_run_alone_and_says_so(dph, finished):
     assert "Base model" not in card
 
 
-def test_a_directory_of_several_runs_is_asked_for_one(dph, finished):
-    other = make_run(finished.parent / "second")
-    code, out, err = dph("card", finished.parent)
-    assert (code, out) == (2, "")
-    assert f"holds 2 runs, name one: {finished}, {other}" in err
+def test_an_adapter_is_merged_and_the_model_evaluated_as_any_other(dph, example, tmp_path):
+    run = tmp_path / "run"
+    settings = ("method=grpo", "train.steps=1", "model.adapter={kind='lora', rank=2}")
+    words = [word for setting in settings for word in ("--set", setting)]
+    code, _, err = dph("train", example, *words, "--out", run)
+    assert code == 0, err
+    out = tmp_path / "models" / "merged"
+    code, said, err = dph("export", run, "--out", out)
+    assert (code, said, err) == (0, f"model: {out}\n", "")
+    names = {path.name for path in out.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+    assert not names & {"adapter_config.json", "optimizer.safetensors", "trainer.json"}
+    found = dph("recipe", "check", example, "--set", f"model.path={out}", "--json")[1]
+    assert json.loads(found)["errors"] == []
+    half = ("--out", tmp_path / "half", "--weights", "bfloat16", "--json")
+    code, said, _ = dph("export", run, *half)
+    assert (code, json.loads(said)["weights"]) == (0, "bfloat16")
+    assert json.loads((tmp_path / "half" / "config.json").read_text())["dtype"] == "bfloat16"

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from dph.quickstart.archive import unpack
-
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 INDEX = ROOT / "docs" / "index.md"
@@ -52,6 +50,7 @@ def own_task(tmp_path, example, monkeypatch):
     return directory
 
 
+@pytest.mark.slow
 def test_every_command_of_the_package_runs(dph, own_task, speller):
     found = commands("dph ")
     verbs = ["recipe", "run", "compare", "report", "presample", "run", "passk", "grade"]
@@ -86,17 +85,6 @@ def test_every_target_of_make_exists():
         assert done.returncode == 0, done.stderr
 
 
-def test_the_recipe_of_the_repository_finishes_on_a_model_that_knows_its_words(
-    dph, example, tmp_path
-):
-    unpack("sql", tmp_path / "sql", seed=0)
-    code, out, err = dph("run", example, "--set", f"model.path={tmp_path}/sql/model", "--json")
-    assert code == 0, err
-    pool = json.loads(out)["pool"]
-    assert pool["rehearsal"] >= 1
-    assert pool["exploration"] >= 2
-
-
 def test_the_library_example_prints_what_it_says():
     (block,) = [each for each in blocks("python", INDEX) if ">>>" in each]
     example = doctest.DocTestParser().get_doctest(block, {}, "index", str(INDEX), 0)
@@ -127,9 +115,3 @@ def cells(text):
     """The rows of a text's first table."""
     table = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-
-
-def test_every_file_the_readme_points_to_is_there():
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", README.read_text(encoding="utf-8"))
-    missing = [link for link in links if not (ROOT / link).exists()]
-    assert missing == []

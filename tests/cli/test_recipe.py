@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from dph.cli.display.recipe_plan import stages
+from dph.recipe import resolve_recipe
 from dph.recipe.keys import known_keys
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
@@ -56,13 +58,6 @@ def test_show_marks_what_differs_from_the_default(dph, example):
     assert any(line.startswith("* data.sets.train.path = ") for line in lines)
 
 
-def test_show_as_json_holds_values(dph, example):
-    content = json.loads(dph("recipe", "show", example, "--json")[1])
-    assert content["train.steps"]["value"] == 4
-    assert content["train.steps"]["differs"]
-    assert not content["seed"]["differs"]
-
-
 def test_an_override_needs_a_recipe(dph):
     code, _, err = dph("recipe", "show", "--set", "train.steps=9")
     assert code == 2
@@ -92,3 +87,15 @@ def test_the_settings_of_another_kind_of_recipe_are_not_taken_for_those_of_a_run
     code, out, err = dph("recipe", "show", tmp_path / "base.toml")
     assert (code, out) == (2, "")
     assert 'base.toml has kind = "base": it is a recipe of dph-corpus' in err
+
+
+MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
+
+
+def test_an_advantage_other_than_grpos_is_told_and_what_needs_a_pool_makes_one():
+    (training, *_) = stages(resolve_recipe({**MINIMAL, "method": "ucpo"}))
+    assert "x 8 samples, advantage ucpo (0.2, std), 2 mini-batches" in training
+    assert "advantage" not in stages(resolve_recipe({**MINIMAL, "method": "grpo"}))[0]
+    presampling, training, *_ = stages(resolve_recipe({**MINIMAL, "method": "bbg"}))
+    assert presampling.startswith("pre-sample")
+    assert "advantage bbg (16, 0.01, std)" in training

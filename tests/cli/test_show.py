@@ -25,52 +25,52 @@ def graded(problem_id, index, text, outcome, reason=""):
     )
 
 
-C, W, CRASHED = Outcome.CORRECT, Outcome.WRONG, Outcome.CRASHED
 PROBLEMS = [
     Problem(problem_id=f"q{i}", prompt=f"what is {i}?", answer={"answer": str(i)}) for i in range(4)
 ]
+SAID = {
+    "C": ("right", Outcome.CORRECT, ""),
+    "W": ("wrong", Outcome.WRONG, "was WRONG"),
+    "X": (HOSTILE, Outcome.CRASHED, "was CRASHED"),
+}
 
 
-def answers(problem_id, *outcomes):
-    texts = {C: "right", W: "wrong", CRASHED: HOSTILE}
-    return [
-        graded(problem_id, i, texts[o], o, reason="" if o is C else f"was {o.value}")
-        for i, o in enumerate(outcomes)
-    ]
+def answers(problem_id, letters):
+    return [graded(problem_id, i, *SAID[letter]) for i, letter in enumerate(letters)]
 
 
 @pytest.fixture
 def make_run(tmp_path):
-    def make(name, *groups, problems=PROBLEMS):
+    def make(name, *groups):
         directory = tmp_path / name
         directory.mkdir(parents=True)
         write_samples(directory / "samples.parquet", samples_table("dev", groups), digest="d")
-        if problems:
-            keep_problems(directory / "problems.parquet", {"dev": problems})
+        keep_problems(directory / "problems.parquet", {"dev": PROBLEMS})
         return directory
 
     return make
 
 
 @pytest.fixture
-def run(make_run):
+def make_pair(make_run):
+    """A run with its base, of which every problem has letters for its answers."""
+
+    def make(name, **letters):
+        made = make_run(name, *(answers(q, after) for q, (after, _) in letters.items()))
+        make_run(f"{name}/base", *(answers(q, before) for q, (_, before) in letters.items()))
+        document = '{"model": "base", "samples": 4, "sets": {}}'
+        (made / "base" / "evaluation.json").write_text(document)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def run(make_pair):
     """q0: kept, q1: lost, q2: gained, q3: lost with fewer of the base's samples right."""
-    made = make_run(
-        "run",
-        answers("q0", C, C, W),
-        answers("q1", W, W, CRASHED),
-        answers("q2", C, W, W),
-        answers("q3", W, W, W),
+    return make_pair(
+        "run", q0=("CCW", "CWW"), q1=("WWX", "CCW"), q2=("CWW", "WWW"), q3=("WWW", "WCW")
     )
-    make_run(
-        "run/base",
-        answers("q0", C, W, W),
-        answers("q1", C, C, W),
-        answers("q2", W, W, W),
-        answers("q3", W, C, W),
-    )
-    (made / "base" / "evaluation.json").write_text('{"model": "base", "samples": 4, "sets": {}}')
-    return made
 
 
 def shown(dph, *arguments):
@@ -83,28 +83,16 @@ def ids(content):
     return [problem["problem_id"] for problem in content["problems"]]
 
 
-@pytest.fixture
-def long_run(make_run):
-    """Of twelve samples: q1 lost all, q2 gained all, q3 lost the only one, q0 changed nothing."""
-    made = make_run(
+def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(dph, make_pair):
+    """q1 lost all, q2 gained all, q3 lost the only one, q0 changed nothing."""
+    never, always = "W" * 12, "C" * 12
+    long_run = make_pair(
         "long",
-        answers("q0", *[C] * 12),
-        answers("q1", *[W] * 12),
-        answers("q2", *[C] * 12),
-        answers("q3", *[W] * 12),
+        q0=(always, always),
+        q1=(never, always),
+        q2=(always, never),
+        q3=(never, "C" + never[1:]),
     )
-    make_run(
-        "long/base",
-        answers("q0", *[C] * 12),
-        answers("q1", *[C] * 12),
-        answers("q2", *[W] * 12),
-        answers("q3", C, *[W] * 11),
-    )
-    (made / "base" / "evaluation.json").write_text('{"model": "base", "samples": 4, "sets": {}}')
-    return made
-
-
-def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(dph, long_run):
     found = diagnose(long_run, long_run / "base", resamples=1).sets["dev"]
     lost = shown(dph, long_run, "--lost")
     assert ids(lost) == [one.problem_id for one in found.of(Change.LOST)] == ["q1"]
@@ -152,21 +140,13 @@ def test_people_see_prompt_gold_counts_and_no_control_characters(dph, run):
 
 
 def test_long_texts_are_cut_with_what_is_left_in_numbers_unless_all_is_asked_for(dph, make_run):
-    long = [graded("q0", 0, "z" * 5000, W)]
+    long = [graded("q0", 0, "z" * 5000, Outcome.WRONG, "")]
     directory = make_run("long", long)
     _, out, _ = dph("show", directory)
     assert "(4400 more characters)" in out
     assert out.count("z") == 600
     _, out, _ = dph("show", directory, "--full")
     assert out.count("z") == 5000
-
-
-def test_an_evaluation_without_kept_problems_is_shown_all_the_same(dph, make_run):
-    directory = make_run("old", answers("q0", C, W), problems=())
-    content = shown(dph, directory)
-    assert (content["problems"][0]["prompt"], content["problems"][0]["base"]) == (None, None)
-    _, out, _ = dph("show", directory)
-    assert "prompt and gold are unknown" in out
 
 
 @pytest.mark.parametrize(
@@ -189,7 +169,7 @@ def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
     code, _, err = dph("show", tmp_path / "nothing")
     assert code == 2
     assert "there is no run directory" in err
-    alone = make_run("alone", answers("q0", C))
+    alone = make_run("alone", answers("q0", "C"))
     code, _, err = dph("show", alone, "--lost")
     assert code == 2
     assert f"no evaluation of the initial policy in {alone / 'base'} or {tmp_path / 'base'}" in err
@@ -198,18 +178,3 @@ def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
     code, _, err = dph("show", tmp_path / "trained")
     assert code == 2
     assert "run `dph evaluate`" in err
-
-
-def test_what_was_lost_is_told_against_the_base_that_runs_of_a_quickstart_share(
-    dph, tmp_path, long_run
-):
-    (long_run / "base").rename(tmp_path / "base")
-    assert ids(shown(dph, long_run, "--lost")) == ["q1"]
-
-
-def test_a_directory_of_several_runs_is_asked_for_one(dph, tmp_path, run, make_run):
-    for directory in (run, make_run("second", answers("q0", C))):
-        (directory / "evaluation.json").write_text("{}")
-    code, out, err = dph("show", tmp_path, "--lost")
-    assert (code, out) == (2, "")
-    assert f"{tmp_path} holds 2 runs, name one: {run}, {tmp_path / 'second'}" in err

@@ -1,10 +1,12 @@
 import json
+from importlib.util import find_spec
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dph.tasks import load_problems
+from dph.tasks.gym import gym_tasks
 from zoo import write_bird, write_spider
 
 PROGRAM = {
@@ -49,35 +51,22 @@ def test_bird_as_json_names_every_dropped_question(dph, tmp_path):
     assert "lions are kind = 'lion'\nHow many lions?" in problem.prompt
 
 
-def test_keep_all_drops_nothing_and_says_so(dph, tmp_path):
+def test_all_may_be_kept_and_databases_and_schemas_lie_elsewhere(dph, tmp_path):
     write_spider(tmp_path)
-    words = ("tasks", "spider", "--data", tmp_path, "--out", tmp_path / "p.jsonl", "--keep-all")
-    code, out, _ = dph(*words)
+    words = ("tasks", "spider", "--data", tmp_path, "--out", tmp_path / "p.jsonl")
+    code, out, _ = dph(*words, "--keep-all")
     assert code == 0
     assert "4 problems of 4 questions" in out
     assert "no gold query was run" in out
-
-
-def test_databases_and_schemas_may_lie_elsewhere(dph, tmp_path):
-    write_spider(tmp_path)
     (tmp_path / "database").rename(tmp_path / "db")
     (tmp_path / "tables.json").rename(tmp_path / "t.json")
-    words = (
-        "tasks",
-        "spider",
-        "--data",
-        tmp_path,
-        "--split",
-        "train",
-        "--out",
-        tmp_path / "p.jsonl",
-    )
-    code, out, _ = dph(*words, "--databases", tmp_path / "db", "--tables", tmp_path / "t.json")
+    words += ("--databases", tmp_path / "db", "--tables", tmp_path / "t.json", "--split", "train")
+    code, out, _ = dph(*words)
     assert code == 0
     assert "1 problems of 4 questions" in out
 
 
-def test_math_from_a_file(dph, tmp_path):
+def test_math_from_a_file_has_ids_from_its_name(dph, tmp_path):
     rows = [{"problem": "p", "answer": "1"}, {"problem": "q", "answer": "x"}, {"problem": "r"}]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
     words = ("tasks", "math", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
@@ -86,27 +75,6 @@ def test_math_from_a_file(dph, tmp_path):
     assert "1 problems of 3 rows" in out
     assert "dropped 1: the answer is not a whole number" in out
     assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
-
-
-def test_a_file_without_ids_has_them_from_its_name(dph, tmp_path):
-    (tmp_path / "own.csv").write_text("problem,answer\n1+1?,2\n")
-    out = tmp_path / "p.jsonl"
-    assert dph("tasks", "math", "--data", tmp_path / "own.csv", "--out", out)[0] == 0
-    (problem,) = load_problems(out)
-    assert (problem.problem_id, problem.answer["answer"]) == ("own-0", "2")
-
-
-def test_columns_of_math_are_found_or_named(dph, tmp_path):
-    rows = [{"question": "p", "answer": "so\n#### 1,002"}, {"question": "q", "answer": "proof"}]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    words = ("tasks", "math", "--data", tmp_path / "own.jsonl", "--out", tmp_path / "p.jsonl")
-    code, out, _ = dph(*words)
-    assert (code, "dropped 1: no answer (for example" in out) == (0, True)
-    assert load_problems(tmp_path / "p.jsonl")[0].answer == {"answer": "1002"}
-    assert dph(*words, "--question", "answer", "--answer", "question")[0] == 0
-    assert load_problems(tmp_path / "p.jsonl")[1].answer == {"answer": "q"}
-    code, _, error = dph(*words, "--answer", "gold")
-    assert (code, "no column 'gold'; there are question, answer" in error) == (2, True)
 
 
 def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
@@ -132,6 +100,10 @@ def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
         (["math", "--data", "zoo", "--name", "x", "--out", "p.jsonl"], "got 'x'"),
         (["math", "--data", "own.jsonl", "--out", "own.jsonl"], "own.jsonl is the input"),
         (["humaneval", "--data", "wrong.jsonl", "--out", "p.jsonl"], "its own solution is WRONG"),
+        *(
+            ([name, "--data", "h.jsonl", "--out", "p.jsonl"], "h.jsonl")
+            for name in ("humaneval", "mbpp", "livecodebench")
+        ),
         (["math", "--data", "gone.jsonl", "--out", "p.jsonl"], "there is no file gone.jsonl"),
     ],
 )
@@ -139,6 +111,7 @@ def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
     (tmp_path / "zoo").mkdir()
     write_spider(tmp_path / "zoo")
     (tmp_path / "own.jsonl").write_text('{"problem": "p", "answer": "1", "solution": "?"}\n')
+    (tmp_path / "h.jsonl").write_text('{"task_id": 1}\n')
     wrong = {**PROGRAM, "canonical_solution": "    return x\n"}
     (tmp_path / "wrong.jsonl").write_text(json.dumps(wrong) + "\n")
     monkeypatch.chdir(tmp_path)
@@ -148,16 +121,6 @@ def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
     assert message in err
     assert not (tmp_path / "p.jsonl").exists()
     assert "solution" in (tmp_path / "own.jsonl").read_text()
-
-
-def test_without_databases_nothing_is_checked_and_the_report_says_so(dph, tmp_path):
-    write_bird(tmp_path)
-    (tmp_path / "dev_databases").rename(tmp_path / "elsewhere")
-    code, out, _ = dph("tasks", "bird", "--data", tmp_path, "--out", tmp_path / "p.jsonl")
-    assert code == 0
-    assert "4 problems of 4 questions" in out
-    assert "databases are missing" in out
-    assert "CREATE TABLE animal" in load_problems(tmp_path / "p.jsonl")[0].prompt
 
 
 def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
@@ -178,11 +141,25 @@ def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
     assert json.loads(out)["checked"] is False
 
 
-def test_a_file_of_another_shape_is_bad_input(dph, tmp_path):
-    data = tmp_path / "h.jsonl"
-    data.write_text('{"task_id": 1}\n')
-    for name in ("humaneval", "mbpp", "livecodebench"):
-        code, _, err = dph("tasks", name, "--data", data, "--out", tmp_path / "p.jsonl")
-        assert code == 2
-        assert "h.jsonl" in err
-    assert not (tmp_path / "p.jsonl").exists()
+needs_gym = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="needs reasoning-gym")
+
+
+@needs_gym
+def test_the_command_writes_problems_and_says_how_many(dph, tmp_path):
+    out = tmp_path / "p.jsonl"
+    words = ("tasks", "reasoning-gym", "lcm", "--count", 3, "--config", "max_value=9", "--out", out)
+    code, said, _ = dph(*words)
+    assert code == 0
+    assert f"{out}: 3 problems of lcm" in said
+    assert [p.answer["gym_config"] for p in load_problems(out)] == [{"max_value": 9}] * 3
+    code, said, _ = dph(*words, "--json")
+    assert json.loads(said) == {"schema": 1, "out": str(out), "task": "lcm", "problems": 3}
+
+
+@needs_gym
+def test_the_command_names_all_tasks_and_asks_for_what_is_missing(dph):
+    code, said, _ = dph("tasks", "reasoning-gym", "--list")
+    assert (code, said.split()) == (0, list(gym_tasks()))
+    code, _, error = dph("tasks", "reasoning-gym", "lcm")
+    assert code == 2
+    assert "--out FILE" in error

@@ -98,6 +98,7 @@ def recipes(tmp_path, example):
     return place
 
 
+@pytest.mark.slow
 def test_own_data_are_trained_on(follow, tmp_path, example):
     for name in ("train", "dev"):
         shutil.copy(example.parent / "problems.jsonl", tmp_path / f"{name}.jsonl")
@@ -119,6 +120,7 @@ def test_a_method_is_one_file(follow, tmp_path, monkeypatch):
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
+@pytest.mark.slow
 def test_an_agent_comes_from_nothing(follow, tmp_path):
     tokenizer = byte_tokenizer("{% if enable_thinking %}{% endif %}" + TEMPLATE)
     tokenizer.pad_token = tokenizer.eos_token
@@ -191,6 +193,7 @@ def test_every_message_of_the_questions_is_one_of_the_package():
     messages = [message for message, _ in headings if message != "torch.OutOfMemoryError"]
     assert len(messages) >= 15
     for message in messages:
-        pieces = [re.escape(piece) for piece in message.split("...")]
-        pattern = re.compile("[^\0]*\0[^\0]*".join(pieces))
-        assert any(pattern.search(text) for text in texts), message
+        pieces = message.split("...")
+        near = [text for text in texts if all(piece in text for piece in pieces)]
+        pattern = re.compile("[^\0]*\0[^\0]*".join(map(re.escape, pieces)))
+        assert any(pattern.search(text) for text in near), message

@@ -1,5 +1,7 @@
 """What docs/guides/cluster.md says that each engine can, held to what recipes say."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -13,3 +15,10 @@ def test_the_matrix_names_the_kinds_of_adapters_that_a_recipe_can_have():
     (line,) = [line for line in lines if line.startswith("| adapters (PEFT)")]
     kinds = get_args(AdapterSettings.model_fields["kind"].annotation)
     assert line.split("|")[2].strip().casefold() == f"yes ({', '.join(kinds)})"
+
+
+def test_without_trl_the_error_says_what_to_install():
+    code = "import sys; sys.modules['trl'] = None; import dph.engines.trl"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'pip install "dph-rl[trl]" (trl>=1.16,<2)' in done.stderr

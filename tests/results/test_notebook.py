@@ -18,20 +18,13 @@ from report_runs import make_runs
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    place = tmp_path_factory.mktemp("runs")
-    make_runs(place)
-    return place
+def run(plain_runs):
+    return dph.load_run(str(plain_runs / "grpo"))
 
 
-@pytest.fixture(scope="module")
-def run(runs):
-    return dph.load_run(str(runs / "grpo"))
-
-
-def test_scores_are_the_numbers_of_the_evaluation(runs, run):
+def test_scores_are_the_numbers_of_the_evaluation(plain_runs, run):
     table = run.scores()
-    said = json.loads((runs / "grpo" / "evaluation.json").read_text())
+    said = json.loads((plain_runs / "grpo" / "evaluation.json").read_text())
     assert {*table["set"]} == {*said["sets"]}
     for row in table.itertuples():
         of = said["sets"][row.set]
@@ -43,9 +36,9 @@ def test_scores_are_the_numbers_of_the_evaluation(runs, run):
     assert table["value"].dtype == np.float64
 
 
-def test_samples_and_metrics_are_the_files(runs, run):
-    assert run.samples(arrow=True).equals(pq.read_table(runs / "grpo" / "samples.parquet"))
-    lines = (runs / "grpo" / "metrics.jsonl").read_text().splitlines()
+def test_samples_and_metrics_are_the_files(plain_runs, run):
+    assert run.samples(arrow=True).equals(pq.read_table(plain_runs / "grpo" / "samples.parquet"))
+    lines = (plain_runs / "grpo" / "metrics.jsonl").read_text().splitlines()
     metrics = run.metrics()
     assert isinstance(metrics, pd.DataFrame)
     assert list(metrics["step"]) == [json.loads(line)["step"] for line in lines]
@@ -66,16 +59,13 @@ def test_problems_count_the_answers_that_were_right(run):
     assert set(zip(told["set"], told["problem_id"], strict=True)) == lost
 
 
-def test_a_run_knows_what_it_began_with(runs, run):
-    assert run.base.path == runs / "base"
+def test_a_run_knows_what_it_began_with(plain_runs, run):
+    assert run.base.path == plain_runs / "base"
     assert run.base.base is None
     assert run.cost.tokens == sum(stage.tokens for stage in run.cost.stages) > 0
     assert run.recipe["method"] == "grpo"
-
-
-def test_several_runs_are_not_one(runs):
     with pytest.raises(DataError, match="holds"):
-        dph.load_run(runs)
+        dph.load_run(plain_runs)
 
 
 def test_without_pandas_a_message_names_arrow(run, monkeypatch):
@@ -107,8 +97,8 @@ def test_a_notebook_shows_a_verdict_and_escapes_names(run, tmp_path):
         assert "<p>" in one or "<table>" in one
 
 
-def test_a_comparison_is_a_sequence_and_a_table(runs):
-    found = dph.compare(runs / "base", runs / "grpo")
+def test_a_comparison_is_a_sequence_and_a_table(plain_runs):
+    found = dph.compare(plain_runs / "base", plain_runs / "grpo")
     table = found.table()
     assert len(found) == len(table) == len(list(found))
     assert found[0].value == table["value"][0]
@@ -119,7 +109,7 @@ def test_a_comparison_is_a_sequence_and_a_table(runs):
 
 
 def test_a_comparison_and_the_scores_of_a_run_call_a_number_by_the_same_words(tmp_path):
-    place = make_runs(tmp_path / "runs", sets={"dev": 4}, samples=16)
+    place = make_runs(tmp_path / "plain_runs", sets={"dev": 4}, samples=16)
     table = dph.compare(place / "base", place / "grpo").table()
     of_grpo = table[table["run"].str.endswith("grpo")]
     assert list(of_grpo["k"].dropna()) == [8, 16]
@@ -133,8 +123,8 @@ def test_a_comparison_and_the_scores_of_a_run_call_a_number_by_the_same_words(tm
     ("draw", "more"),
     [(dph.plot.pass_at_k, {"k": 4}), (dph.plot.styles, {}), (dph.plot.retention, {"k": 4})],
 )
-def test_figures_are_returned(runs, draw, more):
-    figure = draw(str(runs), sets=["in_domain"], **more)
+def test_figures_are_returned(plain_runs, draw, more):
+    figure = draw(str(plain_runs), sets=["in_domain"], **more)
     assert isinstance(figure, Figure)
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 1
     assert figure._repr_png_().startswith(b"\x89PNG")  # a notebook without pyplot shows it too
@@ -155,18 +145,18 @@ def test_pass_at_k_takes_columns():
         dph.pass_at_k(8, [9], 4)
 
 
-def test_a_report_is_written_and_its_place_returned(runs, tmp_path):
-    path = dph.report(str(runs), out=str(tmp_path / "page.html"), title="Mine")
+def test_a_report_is_written_and_its_place_returned(plain_runs, tmp_path):
+    path = dph.report(str(plain_runs), out=str(tmp_path / "page.html"), title="Mine")
     assert path == tmp_path / "page.html"
     assert "<title>Mine</title>" in path.read_text("utf-8")
     with pytest.raises(DataError, match="at least one run"):
         dph.report()
 
 
-def test_the_howto_runs_word_by_word(runs, tmp_path, monkeypatch):
+def test_the_howto_runs_word_by_word(plain_runs, tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs/tutorials/notebook.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "quickstart").symlink_to(runs)
+    (tmp_path / "quickstart").symlink_to(plain_runs)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(block, "docs/tutorials/notebook.md", "exec"), names)

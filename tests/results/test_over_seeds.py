@@ -1,4 +1,3 @@
-import math
 from math import sqrt
 from random import Random
 from statistics import fmean, stdev
@@ -26,8 +25,11 @@ def seeds():
 
 
 def test_three_seeds_give_their_mean_and_t_interval(seeds):
+    for seed, share in zip(seeds, (0.1, 0.2, 0.6), strict=True):
+        seed["base"]["sets"]["in_domain"]["cut_off"] = share
     whole = aggregate_summaries(seeds)
     assert whole["seeds"] == 3
+    assert whole["base"]["sets"]["in_domain"]["cut_off"] == pytest.approx(0.3)
     grpo = whole["methods"]["grpo"]["sets"]["in_domain"]
     values = [s["methods"]["grpo"]["sets"]["in_domain"]["pass_at_k"]["8"] for s in seeds]
     half = 4.302653 * stdev(values) / sqrt(3)
@@ -44,13 +46,6 @@ def test_the_result_has_the_form_of_one_seed(seeds):
     assert set(one["ci95"]) <= set(many["ci95"])
     assert sum(many["styles"].values()) == pytest.approx(1)
     assert comparison_table(whole).row_count == 9
-
-
-def test_the_share_of_answers_that_were_cut_off_is_a_mean_too(seeds):
-    for seed, share in zip(seeds, (0.1, 0.2, 0.6), strict=True):
-        seed["base"]["sets"]["in_domain"]["cut_off"] = share
-    whole = aggregate_summaries(seeds)["base"]["sets"]["in_domain"]
-    assert whole["cut_off"] == pytest.approx(0.3)
 
 
 def test_what_a_seed_does_not_know_stays_unknown(seeds):
@@ -110,19 +105,11 @@ def test_too_few_values_and_unlike_seeds_are_refused(seeds):
         aggregate_summaries([*seeds, make_summary(["grpo"])])
 
 
-# Student's t.
-
-
 @pytest.mark.parametrize(
     ("degrees", "expected"),
     [  # Abramowitz and Stegun 1964, table 26.10, 97.5%
         (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
         (5, 2.571),
-        (9, 2.262),
-        (10, 2.228),
         (30, 2.042),
         (120, 1.980),
     ],
@@ -132,7 +119,7 @@ def test_quantiles_are_those_of_the_printed_table(degrees, expected):
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.975, 0.9995])
-@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 40, 999, 1000])
+@pytest.mark.parametrize("degrees", [1, 2, 4, 40, 999, 1000, 5000])
 def test_the_distribution_function_of_a_quantile_is_its_probability(probability, degrees):
     # P(T <= t) = 1 - I_x(n/2, 1/2) / 2 at x = n / (n + t^2), for t >= 0.
     mpmath = pytest.importorskip("mpmath")
@@ -140,10 +127,6 @@ def test_the_distribution_function_of_a_quantile_is_its_probability(probability,
     x = degrees / (degrees + mpmath.mpf(t) ** 2)
     below = 1 - mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, x, regularized=True) / 2
     assert float(below) == pytest.approx(probability, abs=1e-11)
-
-
-def test_many_degrees_approach_the_normal_quantile():
-    assert t_quantile(0.975, 5000) == pytest.approx(1.959964, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +138,8 @@ def test_arguments_out_of_range_are_refused(probability, degrees, message):
         t_quantile(probability, degrees)
 
 
-# Paired differences.
-
-
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@pytest.mark.parametrize("count", [2, 3, 4, 10])
+@pytest.mark.parametrize("count", [2, 3, 10])
 def test_the_paired_test_is_scipys(alternative, count):
     rng = np.random.default_rng(count)
     a, b = rng.normal(0.7, 0.1, count).tolist(), rng.normal(0.6, 0.1, count).tolist()
@@ -167,20 +147,6 @@ def test_the_paired_test_is_scipys(alternative, count):
     assert ours.p_value == pytest.approx(theirs.pvalue, rel=1e-9)
     interval = ttest_rel(a, b).confidence_interval()
     assert (ours.lo, ours.hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
-
-
-def test_a_paired_test_by_hand():
-    # Differences 1, 3: mean 2, s = sqrt(2), error 1, t = 2; of one degree 1/2 - atan(2)/pi.
-    found = paired_t([2.0, 4.0], [1.0, 1.0], "greater")
-    assert found.mean == 2.0
-    assert found.standard_error == pytest.approx(1.0)
-    assert found.p_value == pytest.approx(0.5 - math.atan(2) / math.pi)
-
-
-def test_a_against_b_is_the_mirror_of_b_against_a():
-    a, b = [0.5, 0.7, 0.6], [0.4, 0.5, 0.65]
-    assert paired_t(a, b, "greater").p_value == pytest.approx(paired_t(b, a, "less").p_value)
-    assert paired_t(a, b).mean == pytest.approx(-paired_t(b, a).mean)
 
 
 def test_equal_differences_are_certain_and_none_says_nothing():
@@ -202,24 +168,9 @@ def test_values_that_do_not_belong_together_are_refused(a, b):
         paired_t(a, b)
 
 
-# Holm's correction.
-
-
 def test_holms_correction_by_hand():
     # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
     assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
-
-
-def test_a_larger_p_value_never_gets_a_smaller_adjusted_one():
-    # 0.02 * 2 = 0.04, and 0.03 * 1 = 0.03 is lifted to it.
-    assert holm([0.02, 0.03]) == pytest.approx([0.04, 0.04])
-
-
-def test_the_example_of_the_encyclopedia():
-    """Wikipedia, "Holm-Bonferroni method": of 0.01, 0.04, 0.03, 0.005 the first and last fall."""
-    adjusted = holm([0.01, 0.04, 0.03, 0.005])
-    assert adjusted == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert [p <= 0.05 for p in adjusted] == [True, False, False, True]
 
 
 def test_the_correction_stops_at_one_and_leaves_a_single_p_value_alone():

@@ -46,28 +46,21 @@ def test_a_text_longer_than_the_screen_goes_through_less(paged, tmp_path):
     assert (tmp_path / "words").read_text() == "-FRX\n"
 
 
-def test_what_fits_the_screen_is_printed(paged):
+@pytest.mark.parametrize("without", ENDS)
+def test_without_a_terminal_on_both_ends_nothing_waits(paged, without):
+    assert paged(LONG, without=without) == (None, LONG)
+
+
+def test_what_fits_the_screen_needs_no_pager_or_cannot_have_one_is_printed(
+    paged, monkeypatch, tmp_path
+):
     assert paged(SHORT) == (None, SHORT)
-
-
-def test_no_pager_prints(paged):
     assert paged(LONG, wanted=False) == (None, LONG)
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_without_a_terminal_on_both_ends_nothing_waits(paged, end):
-    assert paged(LONG, without=end) == (None, LONG)
-
-
-def test_a_terminal_that_cannot_move_its_cursor_has_no_pager(paged, monkeypatch):
-    monkeypatch.setenv("TERM", "dumb")
-    assert paged(LONG) == (None, LONG)
-
-
-def test_a_pager_that_cannot_be_started_is_left_out(paged, monkeypatch, tmp_path):
-    monkeypatch.setenv("PAGER", "no-such-pager -x")
-    assert paged(LONG) == (None, LONG)
-    monkeypatch.setenv("PAGER", str(tmp_path))
+    for pager in ("no-such-pager -x", str(tmp_path)):
+        monkeypatch.setenv("PAGER", pager)
+        assert paged(LONG) == (None, LONG)
+    monkeypatch.delenv("PAGER")
+    monkeypatch.setenv("TERM", "dumb")  # which cannot move its cursor
     assert paged(LONG) == (None, LONG)
 
 
@@ -90,10 +83,6 @@ def test_the_pager_is_that_of_the_environment(monkeypatch, pager, command):
     else:
         monkeypatch.setenv("PAGER", pager)
     assert pager_command() == command
-
-
-def test_show_goes_through_it_and_says_so_in_its_help(dph):
-    assert "--no-pager" in dph("show", "--help")[1]
 
 
 def test_a_pager_that_is_left_early_is_no_error(paged, tmp_path):

@@ -48,8 +48,16 @@ class CPUPlatform(PlatformBase):
     def is_available(self):
         return True
 
-    def is_platform_available(self, use_smi_check=False):  # noqa: ARG002
+    def no(self, *_, **__):
         return False
+
+    is_platform_available = is_ipc_supported = no
+
+    def nothing(self, *_, **__):
+        pass
+
+    set_device = synchronize = set_allocator_settings = empty_cache = cudart = nothing
+    profiler_start = profiler_stop = nothing
 
     def current_device(self):
         return torch.device("cpu")
@@ -57,24 +65,12 @@ class CPUPlatform(PlatformBase):
     def device_count(self):
         return 1
 
-    def set_device(self, device_index):
-        pass
-
-    def synchronize(self, device_index=None):
-        pass
-
     def manual_seed(self, seed):
         torch.manual_seed(seed)
 
     manual_seed_all = manual_seed
 
-    def set_allocator_settings(self, settings):
-        pass
-
-    def empty_cache(self):
-        pass
-
-    def get_device_capability(self, device_index=0):  # noqa: ARG002
+    def get_device_capability(self, *_, **__):
         return None, None
 
     def communication_backend_name(self):
@@ -83,26 +79,14 @@ class CPUPlatform(PlatformBase):
     def visible_devices_envvar(self):
         return "CUDA_VISIBLE_DEVICES"
 
-    def nvtx_range(self, msg):  # noqa: ARG002
+    def nvtx_range(self, *_, **__):
         return contextlib.nullcontext()
-
-    def profiler_start(self):
-        pass
-
-    def profiler_stop(self):
-        pass
 
     def ray_resource_name(self):
         return "GPU"
 
     def ray_noset_envvars(self):
         return []
-
-    def is_ipc_supported(self):
-        return False
-
-    def cudart(self):
-        return None
 
 
 def _accept_the_same_device_twice():

@@ -126,11 +126,9 @@ def test_both_modes_and_pre_sampling_are_registered():
 
 
 def test_the_trainer_counts_steps_as_we_read_them():
-    names = set(inspect.getsource(PPOTrainer.__init__).split("self."))
     source = inspect.getsource(PPOTrainer)
     for name in ("parameter_sync_step", "local_trigger_step", "global_steps", "actor_rollout_wg"):
         assert f"self.{name} = " in source, f"verl's PPOTrainer sets no {name} any more"
-    assert names
 
 
 def test_rays_actor_class_gives_back_verls_task_runner():
@@ -138,37 +136,31 @@ def test_rays_actor_class_gives_back_verls_task_runner():
     assert list(inspect.signature(runner.run).parameters)[:2] == ["self", "config"]
 
 
+KEYS = {
+    "": "data.train_files data.val_files reward.reward_manager.module.path distillation.enabled",
+    "trainer.": "v1.trainer_mode use_v1 default_local_dir resume_mode",
+    "algorithm.": (
+        "adv_estimator norm_adv_by_std_in_grpo filter_groups.metric filter_groups.enable "
+        "use_kl_in_reward"
+    ),
+    "actor_rollout_ref.model.": "use_fused_kernels",
+    "actor_rollout_ref.actor.": (
+        "shuffle use_kl_loss kl_loss_coef clip_ratio_low clip_ratio_high kl_loss_type "
+        "loss_agg_mode loss_scale_factor policy_loss use_dynamic_bsz strategy "
+        "ppo_micro_batch_size_per_gpu ulysses_sequence_parallel_size fsdp_config.mixed_precision "
+        "fsdp_config.ulysses_sequence_parallel_size fsdp_config.pad_to_length"
+    ),
+    "actor_rollout_ref.rollout.": (
+        "agent.default_agent_loop agent.num_workers agent.agent_loop_config_path temperature top_p "
+        "calculate_log_probs prompt_length response_length log_prob_micro_batch_size_per_gpu "
+        "log_prob_use_dynamic_bsz"
+    ),
+}
+
+
 def test_the_configuration_has_the_keys_that_we_set(composed):
     config = composed("dph_train")
-    for key in (
-        *("trainer.v1.trainer_mode", "trainer.use_v1", "trainer.default_local_dir"),
-        *("algorithm.adv_estimator", "algorithm.norm_adv_by_std_in_grpo"),
-        *("algorithm.filter_groups.metric", "algorithm.use_kl_in_reward"),
-        *("trainer.resume_mode", "algorithm.filter_groups.enable", "data.train_files"),
-        *("data.val_files", "reward.reward_manager.module.path"),
-        *(f"actor_rollout_ref.actor.{k}" for k in ("shuffle", "use_kl_loss", "kl_loss_coef")),
-        *(f"actor_rollout_ref.actor.{k}" for k in ("clip_ratio_low", "clip_ratio_high")),
-        *(f"actor_rollout_ref.actor.{k}" for k in ("kl_loss_type", "loss_agg_mode")),
-        *(f"actor_rollout_ref.actor.{k}" for k in ("loss_scale_factor", "policy_loss")),
-        *(f"actor_rollout_ref.actor.{k}" for k in ("use_dynamic_bsz", "strategy")),
-        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
-        "actor_rollout_ref.actor.fsdp_config.mixed_precision",
-        "actor_rollout_ref.actor.ulysses_sequence_parallel_size",
-        *(
-            f"actor_rollout_ref.actor.fsdp_config.{k}"
-            for k in ("ulysses_sequence_parallel_size", "pad_to_length")
-        ),
-        *("actor_rollout_ref.model.use_fused_kernels", "distillation.enabled"),
-        *(f"actor_rollout_ref.rollout.agent.{k}" for k in ("default_agent_loop", "num_workers")),
-        "actor_rollout_ref.rollout.agent.agent_loop_config_path",
-        *(
-            f"actor_rollout_ref.rollout.{k}"
-            for k in ("temperature", "top_p", "calculate_log_probs")
-        ),
-        *(f"actor_rollout_ref.rollout.{k}" for k in ("prompt_length", "response_length")),
-        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
-        "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz",
-    ):
+    for key in (start + name for start, names in KEYS.items() for name in names.split()):
         section = config
         *parents, name = key.split(".")
         for parent in parents:

@@ -15,7 +15,7 @@ from own_terms import CONFIDENT, PLAIN
 
 ETA = 0.3
 POLICY, STORED = 8, 6
-BASE = {"policy": POLICY, "stored": STORED, "eta": ETA}
+BASE = {"policy": POLICY, "stored": STORED, "eta": ETA, "divergence": "forward_kl"}
 SHAPES = {
     "one_row_each": {"micro": 1},
     "padded": {},
@@ -27,66 +27,46 @@ SHAPES = {
 FIRST_STEPS = {"answers": False, "trajectories": True}
 """Rows of a first step; those of trajectories have tokens that no policy wrote."""
 DIVERGENCES = ("forward_kl", "jensen_shannon", "alpha", "reverse_kl", "definition")
-CASES = (
-    {
-        f"{divergence}-{shape}": {**BASE, "divergence": divergence, **changes}
-        for divergence in DIVERGENCES
-        for shape, changes in SHAPES.items()
-    }
-    | {
-        f"eta0-{mode}": {**BASE, "divergence": "forward_kl", "eta": 0.0, "aggregation": mode}
-        for mode in ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum")
-    }
-    | {
-        f"verl-{mode}": {**BASE, "divergence": "verl", "stored": 0, "aggregation": mode}
-        for mode in ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum")
-    }
-    | {
-        "minibatches": {**BASE, "divergence": "forward_kl", "minibatches": 2},
-        "rows": {**BASE, "divergence": "forward_kl", "normalisation": "rows"},
-        "sequence_mean": {**BASE, "divergence": "forward_kl", "reduction": "sequence_mean"},
-    }
-    | {
-        f"own-{shape}": {
-            **BASE,
-            "divergence": "forward_kl",
-            "objective": {
-                "surrogate": {"kind": PLAIN},
-                "penalties": {"mine": {"kind": CONFIDENT, "weight": 0.4, "power": 2.0}},
-            },
-            **changes,
+MODES = ("token-mean", "seq-mean-token-mean", "seq-mean-token-sum")
+IN_EVERY_SHAPE = {
+    **{name: {"divergence": name} for name in DIVERGENCES},
+    "own": {
+        "objective": {
+            "surrogate": {"kind": PLAIN},
+            "penalties": {"mine": {"kind": CONFIDENT, "weight": 0.4, "power": 2.0}},
         }
-        for shape, changes in SHAPES.items()
-    }
-    | {
-        f"two-{shape}": {
-            **BASE,
-            "divergence": "forward_kl",
-            "far": 3,
-            "objective": {
-                "anchors": {
-                    "near": {"divergence": "forward_kl", "weight": ETA},
-                    "far": {"divergence": "alpha", "weight": 0.7},
-                }
-            },
-            **changes,
+    },
+    "two": {
+        "far": 3,
+        "objective": {
+            "anchors": {
+                "near": {"divergence": "forward_kl", "weight": ETA},
+                "far": {"divergence": "alpha", "weight": 0.7},
+            }
+        },
+    },
+    **{
+        kind: {
+            "stored": 0,
+            "eta": first_step.ETA,
+            "first_step": kind,
+            "objective": first_step.OBJECTIVE,
         }
-        for shape, changes in SHAPES.items()
-    }
-)
-
-CASES |= {
-    f"{rows}-{shape}": {
-        **BASE,
-        "stored": 0,
-        "divergence": "forward_kl",
-        "eta": first_step.ETA,
-        "first_step": rows,
-        "objective": first_step.OBJECTIVE,
-        **changes,
-    }
-    for rows in FIRST_STEPS
+        for kind in FIRST_STEPS
+    },
+}
+CASES = {
+    f"{name}-{shape}": {**BASE, **case, **changes}
+    for name, case in IN_EVERY_SHAPE.items()
     for shape, changes in SHAPES.items()
+}
+for mode in MODES:
+    CASES[f"eta0-{mode}"] = {**BASE, "eta": 0.0, "aggregation": mode}
+    CASES[f"verl-{mode}"] = {**BASE, "divergence": "verl", "stored": 0, "aggregation": mode}
+CASES |= {
+    "minibatches": {**BASE, "minibatches": 2},
+    "rows": {**BASE, "normalisation": "rows"},
+    "sequence_mean": {**BASE, "reduction": "sequence_mean"},
 }
 
 
@@ -118,10 +98,14 @@ def found(request, tmp_path_factory):
     return run_ranks(request.param, tmp_path_factory.mktemp("engine"))
 
 
-def by_hand(divergence, *, eta=ETA, policy=None, samples=None, scales=(1.0, 1.0)):
-    model = rows.make_model()
-    policy = rows.policy_rows(POLICY) if policy is None else policy
-    samples = rows.stored_samples(STORED) if samples is None else samples
+def require(result, loss, norm, *, rel=1e-5):
+    assert result["loss"] == pytest.approx([loss], rel=rel)
+    assert result["grad_norm"] == pytest.approx([norm], rel=rel)
+
+
+def by_hand(divergence, *, eta=ETA, scales=(1.0, 1.0)):
+    model, policy = rows.make_model(), rows.policy_rows(POLICY)
+    samples = rows.stored_samples(STORED)
     loss = scales[0] * rows.policy_loss(model, policy)
     loss = loss + scales[1] * eta * rows.stored_loss(model, samples, divergence)
     if divergence == "definition":
@@ -132,10 +116,7 @@ def by_hand(divergence, *, eta=ETA, policy=None, samples=None, scales=(1.0, 1.0)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 def test_loss_and_gradient_norm_are_those_of_plain_autograd(found, divergence, shape):
-    loss, norm = by_hand(divergence)
-    result = found[f"{divergence}-{shape}"]
-    assert result["loss"] == pytest.approx([loss], rel=1e-5)
-    assert result["grad_norm"] == pytest.approx([norm], rel=1e-5)
+    require(found[f"{divergence}-{shape}"], *by_hand(divergence))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -143,10 +124,7 @@ def test_loss_and_gradient_norm_are_those_of_plain_autograd(found, divergence, s
 def test_the_first_step_has_the_loss_and_the_gradient_norm_of_our_own_engine(
     found, kind, acts, shape
 ):
-    loss, norm = first_step.own_step(acts=acts)
-    result = found[f"{kind}-{shape}"]
-    assert result["loss"] == pytest.approx([loss], rel=first_step.AGREE)
-    assert result["grad_norm"] == pytest.approx([norm], rel=first_step.AGREE)
+    require(found[f"{kind}-{shape}"], *first_step.own_step(acts=acts), rel=first_step.AGREE)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -154,9 +132,7 @@ def test_a_surrogate_and_a_penalty_of_ones_own_are_those_of_plain_autograd(found
     model = rows.make_model()
     loss = rows.own_policy_loss(model, rows.policy_rows(POLICY), 0.4)
     loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
-    expected, norm = rows.loss_and_norm(loss, model)
-    assert found[f"own-{shape}"]["loss"] == pytest.approx([expected], rel=1e-5)
-    assert found[f"own-{shape}"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+    require(found[f"own-{shape}"], *rows.loss_and_norm(loss, model))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -166,16 +142,13 @@ def test_every_anchor_has_a_mean_over_its_own_rows(found, shape):
     loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
     far = rows.stored_samples(3, seed=rows.FAR)
     loss = loss + 0.7 * rows.stored_loss(model, far, "alpha")
-    expected, norm = rows.loss_and_norm(loss, model)
-    assert found[f"two-{shape}"]["loss"] == pytest.approx([expected], rel=1e-5)
-    assert found[f"two-{shape}"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+    require(found[f"two-{shape}"], *rows.loss_and_norm(loss, model))
 
 
-@pytest.mark.parametrize("mode", ["token-mean", "seq-mean-token-mean", "seq-mean-token-sum"])
+@pytest.mark.parametrize("mode", MODES)
 def test_with_eta_0_it_is_the_loss_of_verl_on_the_policy_rows_alone(found, mode):
     ours, theirs = found[f"eta0-{mode}"], found[f"verl-{mode}"]
-    assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-6)
-    assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-6)
+    require(ours, *theirs["loss"], *theirs["grad_norm"], rel=1e-6)
 
 
 def test_every_mini_batch_gets_its_share_of_stored_rows(found):
@@ -185,10 +158,9 @@ def test_every_mini_batch_gets_its_share_of_stored_rows(found):
 def test_the_rows_normalisation_is_eta_times_stored_rows_by_policy_rows_up_to_a_factor(found):
     share = POLICY / (POLICY + STORED)
     loss, norm = by_hand("forward_kl", eta=ETA, scales=(share, 1 - share))
-    assert found["rows"]["loss"] == pytest.approx([loss], rel=1e-5)
+    require(found["rows"], loss, norm)
     separate, _ = by_hand("forward_kl", eta=ETA * STORED / POLICY)
     assert loss == pytest.approx(share * separate, rel=1e-6)
-    assert found["rows"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
 
 
 def test_the_largest_log_ratio_is_that_of_the_stored_answers(found):
@@ -203,6 +175,4 @@ def test_a_sequence_mean_weighs_stored_answers_alike_whatever_their_length(found
     model = rows.make_model()
     values = [(x.exp() - 1 - x).mean() for x in rows.log_ratios(model, rows.stored_samples(STORED))]
     loss = rows.policy_loss(model, rows.policy_rows(POLICY)) + ETA * sum(values) / len(values)
-    expected, norm = rows.loss_and_norm(loss, model)
-    assert found["sequence_mean"]["loss"] == pytest.approx([expected], rel=1e-5)
-    assert found["sequence_mean"]["grad_norm"] == pytest.approx([norm], rel=1e-5)
+    require(found["sequence_mean"], *rows.loss_and_norm(loss, model))

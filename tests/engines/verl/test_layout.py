@@ -31,14 +31,8 @@ def test_the_parts_that_verl_cuts_hold_equal_numbers_of_both_kinds(batch):
         part = layout.order[cell * size : (cell + 1) * size]
         assert sum(row >= policy for row in part) == len(lengths) // cells.count
         assert set(part) <= set(layout.minibatches[cell % cells.minibatches])
-
-
-@FEW
-@given(batches())
-def test_policy_rows_stay_where_verl_put_them(batch):
-    cells, policy, lengths = batch
-    order = lay_out(policy, lengths, cells).order
-    assert [row for row in order if row < policy] == list(range(policy))
+    # Policy rows stay where verl put them.
+    assert [row for row in layout.order if row < policy] == list(range(policy))
 
 
 @FEW
@@ -47,15 +41,8 @@ def test_the_weights_of_a_mini_batch_make_a_mean_of_each_kind(batch, reduction):
     cells, policy, lengths = batch
     layout = lay_out(policy, lengths, cells)
     tokens = [3] * policy + lengths
-    scales = row_scales(
-        layout,
-        tokens,
-        policy=policy,
-        used=[True] * len(tokens),
-        reduction=reduction,
-        max_tokens=50,
-        normalisation="separate",
-    )
+    whole = {"policy": policy, "used": [True] * len(tokens), "normalisation": "separate"}
+    scales = scales_of(layout, tokens, **whole, reduction=reduction)
     for rows in layout.minibatches:
         for side in ([r for r in rows if r < policy], [r for r in rows if r >= policy]):
             total = sum(scales.weight[r] * tokens[r] for r in side)
@@ -64,34 +51,29 @@ def test_the_weights_of_a_mini_batch_make_a_mean_of_each_kind(batch, reduction):
         assert {scales.policy_scale[r] for r in rows} == {1.0}
 
 
-def test_over_all_rows_each_kind_counts_by_its_number():
-    cells = Cells(ranks=1, minibatches=1)
-    layout = lay_out(6, [5, 5], cells)
-    scales = row_scales(
+def scales_of(layout, tokens, *, policy, used, normalisation, reduction="token_mean"):
+    return row_scales(
         layout,
-        [5] * 8,
-        policy=6,
-        used=[True] * 8,
-        reduction="token_mean",
-        max_tokens=5,
-        normalisation="rows",
+        tokens,
+        policy=policy,
+        used=used,
+        reduction=reduction,
+        max_tokens=50,
+        normalisation=normalisation,
     )
+
+
+def test_over_all_rows_each_kind_counts_by_its_number():
+    layout = lay_out(6, [5, 5], Cells(ranks=1, minibatches=1))
+    scales = scales_of(layout, [5] * 8, policy=6, used=[True] * 8, normalisation="rows")
     assert scales.policy_scale == (0.75,) * 8
     assert scales.weight[6:] == pytest.approx([0.25 / 10] * 2)
 
 
 def test_rows_that_only_fill_a_cell_weigh_nothing():
-    cells = Cells(ranks=2, minibatches=1)
-    layout = lay_out(2, [4, 4], cells, filling=1)
-    scales = row_scales(
-        layout,
-        [3, 3, 4, 4],
-        policy=2,
-        used=[True, True, True, False],
-        reduction="token_mean",
-        max_tokens=5,
-        normalisation="separate",
-    )
+    layout = lay_out(2, [4, 4], Cells(ranks=2, minibatches=1), filling=1)
+    used = [True, True, True, False]
+    scales = scales_of(layout, [3, 3, 4, 4], policy=2, used=used, normalisation="separate")
     assert scales.weight[2:] == (0.25, 0.0)
 
 

@@ -14,6 +14,8 @@ from dph.engines.verl.fitting import open_stored
 from dph.engines.verl.mixing import MixingActors, stored_digest
 from dph.engines.verl.rows import answer_rows
 from dph.engines.verl.settings import TrainSettings
+from dph.errors import PoolError
+from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.verl import rows
 from engines.verl.fake_queue import FakeQueue
@@ -62,23 +64,14 @@ def queue(monkeypatch):
 
 
 def config(**actor):
-    return OmegaConf.create(
-        {
-            "actor_rollout_ref": {
-                "actor": {
-                    "use_dynamic_bsz": False,
-                    "ppo_micro_batch_size_per_gpu": 2,
-                    **actor,
-                },
-                "rollout": {
-                    "response_length": 8,
-                    "temperature": 0.9,
-                    "log_prob_use_dynamic_bsz": False,
-                    "log_prob_micro_batch_size_per_gpu": 4,
-                },
-            }
-        }
-    )
+    actor = {"use_dynamic_bsz": False, "ppo_micro_batch_size_per_gpu": 2, **actor}
+    rollout = {
+        "response_length": 8,
+        "temperature": 0.9,
+        "log_prob_use_dynamic_bsz": False,
+        "log_prob_micro_batch_size_per_gpu": 4,
+    }
+    return OmegaConf.create({"actor_rollout_ref": {"actor": actor, "rollout": rollout}})
 
 
 @pytest.fixture
@@ -105,11 +98,6 @@ def make(queue, small_pool, *, step=1, chosen=None, **changes):
     return actors, MixingActors(
         actors, chosen or config(), settings, {"rehearsal": stored}, lambda: step
     )
-
-
-def test_everything_but_the_update_passes_through(queue, small_pool):
-    _, mixed = make(queue, small_pool)
-    assert mixed.colour == "blue"
 
 
 def test_each_update_takes_the_answers_of_its_step(queue, small_pool, batch):
@@ -160,16 +148,6 @@ def test_fixed_micro_batches_are_filled_with_rows_of_weight_0(queue, small_pool,
     assert sent.extra_info["dataloader_kwargs"] == {"shuffle": False}
 
 
-def test_dynamic_micro_batches_need_less_filling(queue, small_pool, batch):
-    actors, mixed = make(queue, small_pool, chosen=config(use_dynamic_bsz=True))
-    mixed.update_actor(batch)
-    assert sum(int(r["dph_stored"]) for r in actors.seen[0][1]) == 8
-    actors, mixed = make(queue, small_pool, chosen=config(use_dynamic_bsz=True))
-    mixed._settings = mixed._settings.model_copy(update={"rehearsal_per_step": 4})
-    mixed.update_actor(batch)
-    assert sum(int(r["dph_stored"]) for r in actors.seen[0][1]) == 4
-
-
 def test_verls_padding_rows_weigh_nothing(queue, small_pool, batch):
     batch.tags[0] = {"seq_len": 9, "is_padding": True}
     actors, mixed = make(queue, small_pool, normalisation="rows")
@@ -180,16 +158,12 @@ def test_verls_padding_rows_weigh_nothing(queue, small_pool, batch):
     assert {round(float(r["dph_policy_scale"]), 6) for r in data} == {0.5, round(4 / 7, 6)}
 
 
-def test_nothing_grows_in_the_queue(queue, small_pool, batch):
-    _, mixed = make(queue, small_pool)
+def test_stored_rows_leave_the_queue_also_when_an_update_fails(queue, small_pool, batch):
+    actors, mixed = make(queue, small_pool)
     for _ in range(3):
         mixed.update_actor(batch)
         assert len(queue.rows) == POLICY
     assert queue.most == POLICY + 8
-
-
-def test_stored_rows_leave_the_queue_also_when_an_update_fails(queue, small_pool, batch):
-    actors, mixed = make(queue, small_pool)
     actors.update_actor = lambda _: 1 / 0
     with pytest.raises(ZeroDivisionError):
         mixed.update_actor(batch)
@@ -198,6 +172,7 @@ def test_stored_rows_leave_the_queue_also_when_an_update_fails(queue, small_pool
 
 def test_the_distance_before_the_first_mini_batch_is_told_apart(queue, small_pool, batch):
     _, mixed = make(queue, small_pool)
+    assert mixed.colour == "blue"  # everything but the update passes through
     metrics = mixed.update_actor(batch)["metrics"]
     assert metrics["dph/log_ratio_first"] == [0.5]
     assert metrics["dph/stored_rows_min"] == [2.0, 3.0]
@@ -230,6 +205,8 @@ def test_the_engines_log_probs_belong_to_the_answers_tokens(queue):
     scores = forward(prompts, completions, temperature=0.9)
     assert scores == [(-8.0, -9.0, -10.0), (-11.0,)]
     assert not queue.rows
+    with pytest.raises(ValueError, match=r"temperature=0\.9, got 1\.0"):
+        forward(prompts, completions, temperature=1.0)
 
 
 def test_many_answers_are_scored_in_parts(queue, monkeypatch):
@@ -240,7 +217,21 @@ def test_many_answers_are_scored_in_parts(queue, monkeypatch):
     assert queue.most == RANKS * 4
 
 
-def test_another_temperature_than_the_engines_is_refused(queue):
-    forward = scoring.EngineForward(FakeActors(queue), config())
-    with pytest.raises(ValueError, match=r"temperature=0\.9, got 1\.0"):
-        forward([(5,)], [(6,)], temperature=1.0)
+def test_they_are_the_samples_of_the_pool(small_pool):
+    manifest, stored = open_stored(small_pool)
+    pool = load_pool(small_pool)
+    assert manifest == pool.manifest
+    assert list(stored) == list(pool.rehearsal)
+    assert stored[2:5] == list(pool.rehearsal[2:5])
+    assert stored[-1] == pool.rehearsal[-1]
+    for step in (1, 2, 40):  # a step draws the same ones as ``dph train``
+        ours = rehearsal_of_step(stored, 5, step, seed=3)
+        assert ours == rehearsal_of_step(pool.rehearsal, 5, step, seed=3)
+    with pytest.raises(IndexError, match="there are 11"):
+        stored[11]
+
+
+def test_a_changed_file_is_refused(small_pool):
+    (small_pool / "rehearsal.parquet").write_bytes(b"else")
+    with pytest.raises(PoolError, match="SHA-256 differs"):
+        open_stored(small_pool)

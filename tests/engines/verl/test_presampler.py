@@ -10,7 +10,6 @@ from dph.engines.verl.presampler import ClusterDraw, DPHPresampler
 from dph.engines.verl.settings import PresampleSettings
 from dph.errors import DataError, PoolError, TrainingError
 from dph.records import Outcome, Problem
-from dph.runs.presample.making import only_maker
 from dph.runs.presample.pool import load_pool
 from dph.tasks.verl import verl_row
 from engines.verl.rows import make_model
@@ -111,21 +110,13 @@ def trainer(tmp_path, monkeypatch):
     made.dph = PresampleSettings(
         pool=tmp_path / "pool", chat=False, samples=2, threshold=2, chunk_size=2
     )
-    made.config = OmegaConf.create(
-        {
-            "actor_rollout_ref": {
-                "model": {"path": str(tmp_path / "model")},
-                "actor": {"strategy": "fsdp2"},
-                "rollout": {
-                    "name": "vllm",
-                    "response_length": 4,
-                    "prompt_length": 8,
-                    "temperature": 1.0,
-                    "top_p": 1.0,
-                },
-            }
-        }
-    )
+    lengths = {"response_length": 4, "prompt_length": 8}
+    parts = {
+        "model": {"path": str(tmp_path / "model")},
+        "actor": {"strategy": "fsdp2"},
+        "rollout": {"name": "vllm", **lengths, "temperature": 1.0, "top_p": 1.0},
+    }
+    made.config = OmegaConf.create({"actor_rollout_ref": parts})
     made.train_dataset = Rows(verl_row(p, index=i) for i, p in enumerate(PROBLEMS))
     made.agent_loop_manager, made.replay_buffer = Loop(queue), Buffer(queue)
     made.actor_rollout_wg, made.global_steps = None, 1
@@ -141,21 +132,13 @@ def test_answers_come_in_the_order_of_problems_and_samples(trainer):
     found = [[g.completion.problem_id for g in group] for group in rollout.groups]
     assert found == [[p.problem_id] * SAMPLES for p in PROBLEMS]
     assert [g.completion.sample_index for g in rollout.groups[1]] == [0, 1, 2]
+    assert not trainer.replay_buffer.queue  # nothing stays there
     assert rollout.prompts[1] == (4, 9)
     first = rollout.groups[1][0]
     assert first.completion.text == "w21"
     assert first.completion.logprobs == (-0.5, -0.25)
     assert first.completion.finished
-    assert [g.verdict.outcome for g in rollout.groups[1]] == [
-        Outcome.CORRECT,
-        Outcome.WRONG,
-        Outcome.WRONG,
-    ]
-
-
-def test_nothing_stays_in_the_queue(trainer):
-    draw(trainer)
-    assert not trainer.replay_buffer.queue
+    assert [g.verdict.outcome for g in rollout.groups[1]] == [Outcome.CORRECT, *[Outcome.WRONG] * 2]
 
 
 def test_the_pool_is_made_in_chunks_and_kept_when_it_is_there(trainer):
@@ -185,26 +168,6 @@ def test_a_killed_one_goes_on_after_its_last_chunk(trainer):
     assert load_pool(trainer.dph.pool).manifest.counts.prompts == 5
 
 
-def test_a_pool_of_other_settings_is_not_replaced(trainer):
-    trainer.fit(trainer.agent_loop_manager)
-    trainer.dph = trainer.dph.model_copy(update={"seed": 1})
-    with pytest.raises(PoolError, match="seed was 0"):
-        trainer.fit(trainer.agent_loop_manager)
-
-
-def test_another_threshold_splits_the_pool_again_and_draws_nothing(trainer, tmp_path):
-    loop = trainer.agent_loop_manager
-    trainer.fit(loop)
-    drawn = list(loop.calls)
-    trainer.dph = trainer.dph.model_copy(update={"threshold": 1})
-    trainer.fit(loop)
-    assert loop.calls == drawn
-    again = {file.name: file.read_bytes() for file in trainer.dph.pool.iterdir()}
-    trainer.dph = trainer.dph.model_copy(update={"pool": tmp_path / "fresh"})
-    trainer.fit(loop)
-    assert {file.name: file.read_bytes() for file in trainer.dph.pool.iterdir()} == again
-
-
 def test_problems_whose_gold_cannot_be_graded_are_left_out(trainer):
     def without_gold(row):
         if row["prompts"].tolist()[0] == 5:  # of p2
@@ -220,37 +183,36 @@ def test_problems_whose_gold_cannot_be_graded_are_left_out(trainer):
     assert pool.manifest.counts.ungradable == 1
 
 
-def test_a_pool_beside_another_that_is_being_written_is_made(trainer):
-    with only_maker(trainer.dph.pool.with_name("another")):
-        trainer.fit(trainer.agent_loop_manager)
-    assert load_pool(trainer.dph.pool).manifest.counts.prompts == 5
-
-
-def test_a_pool_graded_with_another_rule_is_of_another_source(trainer):
+def test_a_pool_of_other_settings_or_graded_in_another_way_is_not_replaced(trainer):
     trainer.dph = trainer.dph.model_copy(update={"verifier": "sql", "sql_rule": "bird"})
     trainer.fit(trainer.agent_loop_manager)
-    trainer.dph = trainer.dph.model_copy(update={"verifier_timeout": 1.0})
-    with pytest.raises(PoolError, match=r"verifier timeout was 5.0, this run has 1.0"):
-        trainer.fit(trainer.agent_loop_manager)
+    made = trainer.dph
+    for change, message in (({"seed": 1}, "seed was 0"), ({"verifier_timeout": 1.0}, "was 5.0")):
+        trainer.dph = made.model_copy(update=change)
+        with pytest.raises(PoolError, match=message):
+            trainer.fit(trainer.agent_loop_manager)
 
 
-def test_an_answer_that_is_missing_is_an_error(trainer):
-    trainer.agent_loop_manager.spoil = lambda row: None if int(row["responses"][0]) == 5 else row
-    with pytest.raises(TrainingError, match="'p1': 2 of 3 answers could not be drawn"):
-        draw(trainer)
+def by_another_manager(row):
+    row["extra_fields"].update(reward_extra_info={"acc": 1.0})
+    return row
 
 
-def test_prompts_of_another_agent_loop_are_refused(trainer):
-    trainer.agent_loop_manager.spoil = lambda row: row["prompts"].add_(1)
-    with pytest.raises(TrainingError, match="default_agent_loop=dph_single_turn"):
-        draw(trainer)
-
-
-def test_another_reward_manager_is_refused(trainer):
-    trainer.agent_loop_manager.spoil = lambda row: (
-        row["extra_fields"].update(reward_extra_info={"acc": 1.0}) or row
-    )
-    with pytest.raises(TrainingError, match="needs DPHRewardManager"):
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            lambda row: None if int(row["responses"][0]) == 5 else row,
+            "'p1': 2 of 3 answers could not be drawn",
+        ),
+        (lambda row: row["prompts"].add_(1), "default_agent_loop=dph_single_turn"),
+        (by_another_manager, "needs DPHRewardManager"),
+    ],
+    ids=["missing answers", "another agent loop", "another reward manager"],
+)
+def test_what_did_not_come_as_asked_is_refused(trainer, spoil, message):
+    trainer.agent_loop_manager.spoil = spoil
+    with pytest.raises(TrainingError, match=message):
         draw(trainer)
 
 

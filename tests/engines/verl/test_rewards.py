@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from omegaconf import OmegaConf
+from verl.trainer.ppo.reward import get_custom_reward_fn
 
 from dph._base.randomness import derived_seed
 from dph.engines.verl import reward_manager as reward_function
@@ -17,8 +18,11 @@ from dph.engines.verl.reward_manager import DPHRewardManager
 from dph.engines.verl.settings import SharedSettings
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
+from dph.tasks.problems import load_problems
 from dph.tasks.verl import verl_row
 from engines.verl.rows import make_model
+from lab.worlds.sql.kind import SQLWorldSizes
+from lab.worlds.sql.world import build_world
 from tiny_models import build_tokenizer
 
 LIMIT = 6
@@ -81,19 +85,14 @@ WANTED = Problem(problem_id="a", prompt="w5 w6", answer={"answer": "w7 w8"})
 RIGHT, WRONG = (7, 8, 1), (7, 9, 1)
 
 
-def test_a_right_answer_gets_1_and_a_wrong_one_0(model):
-    assert graded(config(model), WANTED, RIGHT)["reward_score"] == 1.0
+def test_a_right_answer_gets_1_and_a_wrong_one_or_one_that_was_cut_off_0(model):
+    for padding in (0, 3):  # behind an answer is no part of it
+        assert graded(config(model), WANTED, RIGHT, padding=padding)["reward_score"] == 1.0
     found = graded(config(model), WANTED, WRONG)
     assert found["reward_score"] == 0.0
     assert found["reward_extra_info"]["outcome"] == "WRONG"
     assert found["reward_extra_info"]["reason"]
 
-
-def test_padding_behind_an_answer_is_not_part_of_it(model):
-    assert graded(config(model), WANTED, RIGHT, padding=3)["reward_score"] == 1.0
-
-
-def test_an_answer_that_was_cut_off_is_not_graded(model):
     found = graded(config(model), WANTED, (7, 8))
     assert found["reward_extra_info"]["outcome"] == "CUT_OFF"
     assert found["reward_score"] == 0.0
@@ -178,19 +177,6 @@ def test_the_reward_function_grades_one_at_a_time_with_one_verifier(monkeypatch)
     assert verifier.most == 1
 
 
-def test_the_math_grader_reads_latex_beside_hydras_antlr():
-    problem = Problem(problem_id="half", prompt="?", answer={"answer": r"\frac{1}{2}"})
-    verifier = SharedSettings(pool="pool", verifier="math").make_verifier()
-    right, wrong = verifier.grade([problem] * 2, [r"so \boxed{0.5}", r"\boxed{\frac{1}{3}}"])
-    verifier.close()
-    assert (right.reward, wrong.reward) == (1.0, 0.0)
-
-
-def test_a_row_gives_back_its_problem():
-    settings = SharedSettings(pool="pool")
-    assert problem_of_fields(fields(WANTED), settings) == WANTED
-
-
 def test_a_row_of_verls_own_data_gets_its_ground_truth_under_the_name_asked_for():
     row = {
         "data_source": "spider",
@@ -202,6 +188,7 @@ def test_a_row_of_verls_own_data_gets_its_ground_truth_under_the_name_asked_for(
     assert problem.problem_id == "spider/train/3"
     assert problem.answer["gold_sql"] == "SELECT 1"
     assert problem.prompt == ({"role": "user", "content": "How many?"},)
+    assert problem_of_fields(fields(WANTED), SharedSettings(pool="pool")) == WANTED
 
 
 def test_an_answer_ends_at_the_tokenizers_and_the_models_stop_tokens(model, tmp_path):
@@ -244,36 +231,86 @@ def test_the_prompt_is_tokenised_as_in_the_package_and_the_answer_cut_at_its_lim
     assert len(output.response_logprobs) == LIMIT
 
 
-def test_an_answers_seed_depends_on_problem_step_and_sample(model):
+def test_an_answers_seed_depends_on_problem_step_and_sample_where_a_rollout_takes_one(model):
     agent, seen = loop(model, seed=4)
     asyncio.run(agent.run({}, **fields(WANTED, global_steps=2, session_id=3)))
     assert seen["sampling_params"]["seed"] == derived_seed(4, "verl", "a", 2, 3)
-
-
-def test_a_rollout_that_takes_no_seed_gets_none(model):
     agent, seen = loop(model, seed_requests=False)
     asyncio.run(agent.run({"top_p": 1.0}, **fields(WANTED)))
     assert seen["sampling_params"] == {"top_p": 1.0}
 
 
-LONG = Problem(problem_id="long", prompt="w5 w6 w7 w8 w9", answer={"answer": "w7"})
-
-
-def test_a_prompt_that_is_too_long_is_refused_before_anything_starts(model):
+def test_prompts_that_are_too_long_or_empty_are_refused_before_anything_starts(model):
+    long, empty = (
+        Problem(problem_id=name, prompt=prompt, answer={"answer": "w7"})
+        for name, prompt in (("long", "w5 w6 w7 w8 w9"), ("empty", "  "))
+    )
     settings, tokenizer = SharedSettings(pool="pool", chat=False), build_tokenizer()
     require_prompts_fit([WANTED], settings, config(model), tokenizer)
     with pytest.raises(SettingsError, match="'long' has 5 tokens, above"):
-        require_prompts_fit([WANTED, LONG], settings, config(model), tokenizer)
-
-
-def test_a_prompt_that_is_too_long_is_refused_by_the_agent_loop_too(model):
-    agent, _ = loop(model)
-    with pytest.raises(DataError, match="has 5 tokens"):
-        asyncio.run(agent.run({}, **fields(LONG)))
-
-
-def test_an_empty_prompt_is_refused(model):
-    empty = Problem(problem_id="empty", prompt="  ", answer={"answer": "w7"})
-    settings = SharedSettings(pool="pool", chat=False)
+        require_prompts_fit([WANTED, long], settings, config(model), tokenizer)
     with pytest.raises(DataError, match="'empty' is empty"):
-        require_prompts_fit([empty], settings, config(model), build_tokenizer())
+        require_prompts_fit([empty], settings, config(model), tokenizer)
+    agent, _ = loop(model)  # and by the agent loop too
+    with pytest.raises(DataError, match="has 5 tokens"):
+        asyncio.run(agent.run({}, **fields(long)))
+
+
+def reward(**settings):
+    """The function that verl's reward manager would call."""
+    function = {
+        "path": "pkg://dph.engines.verl.reward_manager",
+        "name": "compute_score",
+        "reward_kwargs": settings,
+    }
+    return get_custom_reward_fn(OmegaConf.create({"reward": {"custom_reward_function": function}}))
+
+
+def score(function, row, answer):
+    return function(
+        data_source=row["data_source"],
+        solution_str=answer,
+        ground_truth=row["reward_model"]["ground_truth"],
+        extra_info={**row["extra_info"], "num_turns": 2},
+        reward_router_address=None,
+    )
+
+
+def test_sql_of_converted_problems_is_run_against_their_database(tmp_path):
+    sizes = SQLWorldSizes(train=4, in_domain=1, cross_domain=1, arithmetic=1)
+    world = build_world(tmp_path, seed=0, sizes=sizes)
+    problem = load_problems(world.problems_path("train"))[0]
+    function = reward(verifier="sql", databases=str(world.databases_directory))
+    row = verl_row(problem, index=0)
+    right = score(function, row, problem.answer["gold_sql"])
+    assert (right["score"], right["outcome"]) == (1.0, "CORRECT")
+    broken = score(function, row, "SELECT nothing FROM nowhere")
+    assert (broken["score"], broken["outcome"]) == (0.0, "INVALID")
+    assert broken["reason"]
+
+
+def test_rows_of_verls_own_data_need_a_ground_truth_only():
+    row = {
+        "data_source": "openai/gsm8k",
+        "reward_model": {"style": "rule", "ground_truth": "72"},
+        "extra_info": {"index": 0, "split": "train"},
+    }
+    function = reward(verifier="math")
+    assert score(function, row, r"so \boxed{72}")["acc"] == 1.0
+    assert score(function, row, r"so \boxed{73}")["acc"] == 0.0
+
+
+def test_a_row_that_was_damaged_is_an_error():
+    row = verl_row(Problem(problem_id="a", prompt="?", answer={"answer": "1"}), index=0)
+    row["extra_info"]["answer_json"] = "{"
+    with pytest.raises(DataError, match="answer_json is not JSON"):
+        score(reward(verifier="exact"), row, "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("maths", "there is no verifier 'maths'"), ("math_qwen", "antlr4")]
+)
+def test_a_verifier_that_is_not_there_or_would_grade_wrong_is_refused(name, message):
+    row = verl_row(Problem(problem_id="a", prompt="?", answer={"answer": "1"}), index=0)
+    with pytest.raises(SettingsError, match=message):
+        score(reward(verifier=name), row, "1")

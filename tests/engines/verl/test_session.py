@@ -4,6 +4,7 @@ import shutil
 import tempfile
 import time
 
+import pyarrow.parquet as pq
 import pytest
 
 from dph.cli import main
@@ -16,36 +17,13 @@ from dph.runs.presample.tables import graded_rows
 from dph.runs.train.rows import rehearsal_of_step
 from engines.verl.session import Session
 from engines.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small_world
+from engines.verl.test_run_recipe import RECIPE
 from own_advantage import RELATIVE
 
 pytestmark = pytest.mark.slow
 
 SAMPLES, THRESHOLD, STORED = 4, 4, 6
-
-RECIPE = """
-name = "small"
-method = "dph_f"
-[model]
-path = "model"
-device = "cpu"
-[data]
-train = "problems.jsonl"
-verifier = "sql"
-databases = "world/databases"
-[sampling]
-max_tokens = {max_tokens}
-[presample]
-samples = {samples}
-threshold = {threshold}
-[objective]
-eta = 0.2
-[train]
-steps = 1
-problems_per_step = 4
-samples_per_problem = 4
-rehearsal_per_step = 8
-learning_rate = 1e-4
-"""
+"""The first two as in the recipe."""
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +31,7 @@ def world(tmp_path_factory):
     """The small world, with a recipe of it."""
     directory = tmp_path_factory.mktemp("world")
     build_small_world(directory)
-    recipe = RECIPE.format(max_tokens=MAX_TOKENS, samples=SAMPLES, threshold=THRESHOLD)
-    (directory / "recipe.toml").write_text(recipe)
+    (directory / "recipe.toml").write_text(RECIPE)
     return directory
 
 
@@ -119,8 +96,6 @@ def test_the_pool_says_of_itself_what_dph_presample_would(pool, own_pool):
 
 
 def test_every_sample_has_the_verdict_of_the_sql_verifier(pool, world):
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only here
-
     samples = list(graded_rows(pq.read_table(world / "pool" / "samples.parquet")))
     assert pool.manifest.counts.prompts * (SAMPLES + 1) == len(samples)
     outcomes = [sample.verdict.outcome for sample in samples]
@@ -146,7 +121,8 @@ def test_reference_log_probs_are_those_of_the_training_forward(pool, world):
 
 def test_dph_train_continues_from_the_pool(pool, world):
     assert pool.rehearsal
-    dph(world, "train", "--out", str(world / "run"), "--set", f"presample.pool={world}/pool")
+    settings = ("--set", f"presample.pool={world}/pool", "--set", "train.steps=1")
+    dph(world, "train", "--out", str(world / "run"), *settings)
     assert (world / "run" / "checkpoints" / "step_000001").is_dir()
 
 

@@ -8,6 +8,8 @@ from dph.engines.verl.presample import presample
 from dph.engines.verl.train import train
 from dph.errors import PoolError, SettingsError
 
+FP32 = {"param_dtype": "fp32"}
+
 
 def config(**group):
     return OmegaConf.create(
@@ -18,18 +20,16 @@ def config(**group):
     )
 
 
-def test_the_configuration_of_training_names_every_setting(composed):
-    group = OmegaConf.to_container(composed("dph_train").dph)
-    assert set(group) == set(settings.TrainSettings.model_fields)
-    defaults = settings.TrainSettings(pool="pool").model_dump(mode="json", exclude={"objective"})
-    assert group.pop("objective") == {}
+@pytest.mark.parametrize(
+    ("command", "made"),
+    [("dph_train", settings.TrainSettings), ("dph_presample", settings.PresampleSettings)],
+)
+def test_the_configuration_of_a_command_names_every_setting(composed, command, made):
+    group = OmegaConf.to_container(composed(command).dph)
+    assert set(group) == set(made.model_fields)
+    defaults = made(pool="pool").model_dump(mode="json", exclude={"objective"})
+    assert group.pop("objective", {}) == {}
     assert {**group, "pool": "pool"} == defaults
-
-
-def test_with_no_word_on_it_the_objective_is_the_forward_kl(composed):
-    composed_ones = composed("dph_train", "dph.pool=pool")
-    (anchor,) = settings.train_settings(composed_ones).objective.anchors.values()
-    assert (anchor.divergence, anchor.weight) == ("forward_kl", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -52,39 +52,20 @@ def test_the_objective_is_written_as_in_a_recipe_or_in_short(composed, overrides
     assert anchor.parameters == {"alpha": 0.2}
 
 
-def test_a_recipe_is_named_by_its_path(composed, tmp_path):
-    path = tmp_path / "recipe.toml"
-    head = 'method = "dph_js"\nmodel.path = "m"\ndata.train = "t"\n'
-    path.write_text(head + "[objective.advantage]\nscale = 'none'\n")
-    chosen = composed("dph_train", "dph.pool=pool", f"dph.objective={path}")
-    objective = settings.train_settings(chosen).objective
-    assert objective.anchors["rehearsal"].divergence == "jensen_shannon"
-    assert objective.advantage.parameters == {"scale": "none"}
-    assert objective.surrogate.parameters == {"clip_low": 0.2, "clip_high": 0.28}
-
-
-def test_the_weight_of_the_rehearsal_alone_is_that_of_the_forward_kl(composed):
-    one = composed("dph_train", "dph.pool=pool", "+dph.objective.anchors.rehearsal.weight=0.3")
+@pytest.mark.parametrize(
+    ("said", "weight"), [([], 0.01), (["+dph.objective.anchors.rehearsal.weight=0.3"], 0.3)]
+)
+def test_with_no_other_word_on_it_the_objective_is_the_forward_kl(composed, said, weight):
+    one = composed("dph_train", "dph.pool=pool", *said)
     (anchor,) = settings.train_settings(one).objective.anchors.values()
-    assert (anchor.divergence, anchor.weight) == ("forward_kl", 0.3)
-
-
-def test_the_configuration_of_pre_sampling_names_every_setting(composed):
-    group = OmegaConf.to_container(composed("dph_presample").dph)
-    assert set(group) == set(settings.PresampleSettings.model_fields)
-    defaults = settings.PresampleSettings(pool="pool").model_dump(mode="json")
-    assert {**group, "pool": "pool"} == defaults
+    assert (anchor.divergence, anchor.weight) == ("forward_kl", weight)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"eta": -1.0}, "eta"),
-        ({"divergence": "none"}, "needs a divergence"),
         ({"divergence": "jensen"}, "there is no 'jensen'"),
         ({"objective": {"eta": 0.1}, "eta": 0.2}, "is 0.1, and also 0.2: set it only once"),
-        ({"objective": {"etha": 0.1}}, "etha"),
-        ({"method": "dhp_f"}, "method must be one of grpo"),
         ({"overlong_buffer": 1.5}, "overlong_buffer"),
         ({"js_definition": True}, "needs divergence='jensen_shannon'"),
         ({"rehearsal_per_step": 0}, "rehearsal_per_step"),
@@ -116,31 +97,20 @@ def test_a_wrong_setting_of_pre_sampling_is_named(changes, message):
         settings.presample_settings(config(**changes))
 
 
-def test_workers_of_either_command_find_what_they_share():
-    shared = settings.shared_settings(config(eta=0.1, samples=9, verifier="number"))
-    assert shared.make_verifier().name == "number"
-
-
 @pytest.mark.parametrize(
     ("engine", "expected"),
     [
         ({"strategy": "fsdp2", "fsdp_config": {}}, "bfloat16"),
-        (
-            {"strategy": "fsdp", "fsdp_config": {"mixed_precision": {"param_dtype": "fp32"}}},
-            "float32",
-        ),
+        ({"strategy": "fsdp", "fsdp_config": {"mixed_precision": FP32}}, "float32"),
         ({"strategy": "megatron", "megatron": {"dtype": "bfloat16"}}, "bfloat16"),
     ],
 )
-def test_the_precision_is_named_as_in_a_manifest(engine, expected):
+def test_the_precision_is_named_as_in_a_manifest_and_half_is_refused(engine, expected):
     chosen = OmegaConf.create({"actor_rollout_ref": {"actor": engine}})
     assert settings.precision(chosen) == expected
-
-
-def test_half_precision_is_refused():
-    engine = {"strategy": "fsdp2", "fsdp_config": {"mixed_precision": {"param_dtype": "fp16"}}}
+    half = {"strategy": "fsdp2", "fsdp_config": {"mixed_precision": {"param_dtype": "fp16"}}}
     with pytest.raises(SettingsError, match="param_dtype must be one of"):
-        settings.precision(OmegaConf.create({"actor_rollout_ref": {"actor": engine}}))
+        settings.precision(OmegaConf.create({"actor_rollout_ref": {"actor": half}}))
 
 
 def test_training_without_a_pool_ends_before_ray_starts(tmp_path):
@@ -148,17 +118,17 @@ def test_training_without_a_pool_ends_before_ray_starts(tmp_path):
         train(config(pool=str(tmp_path / "none")))
 
 
-def test_a_mode_without_rehearsal_is_refused(small_pool):
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("trainer.v1.trainer_mode", "separate_async", "must be sync or colocate_async"),
+        ("trainer.use_v1", False, "V1"),
+    ],
+)
+def test_a_mode_without_rehearsal_and_the_old_trainers_are_refused(small_pool, key, value, message):
     chosen = config(pool=str(small_pool))
-    chosen.trainer.v1.trainer_mode = "separate_async"
-    with pytest.raises(SettingsError, match="must be sync or colocate_async"):
-        train(chosen)
-
-
-def test_the_old_trainers_are_refused(small_pool):
-    chosen = config(pool=str(small_pool))
-    chosen.trainer.use_v1 = False
-    with pytest.raises(SettingsError, match="V1"):
+    OmegaConf.update(chosen, key, value)
+    with pytest.raises(SettingsError, match=message):
         train(chosen)
 
 

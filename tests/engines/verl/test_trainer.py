@@ -29,6 +29,7 @@ def config(tmp_path):
     make_model().save_pretrained(tmp_path / "model")
     build_tokenizer().save_pretrained(tmp_path / "model")
     write_small_pool(tmp_path / "pool")
+    actor = {"strategy": "fsdp2", "fsdp_config": FLOAT32, "shuffle": False}
     return OmegaConf.create(
         {
             "dph": {"pool": str(tmp_path / "pool"), "chat": False},
@@ -39,13 +40,7 @@ def config(tmp_path):
             "data": {"train_files": "theirs.parquet"},
             "actor_rollout_ref": {
                 "model": {"path": str(tmp_path / "model")},
-                "actor": {
-                    "strategy": "fsdp2",
-                    "fsdp_config": FLOAT32,
-                    "shuffle": False,
-                    "use_kl_loss": False,
-                    "kl_loss_coef": 0.001,
-                },
+                "actor": {**actor, "use_kl_loss": False, "kl_loss_coef": 0.001},
                 "rollout": {"temperature": TEMPERATURE, "prompt_length": 8},
             },
         }
@@ -96,12 +91,10 @@ def begun(config, monkeypatch, *, off=0.0, steps=0):
     return trainer
 
 
-def test_verl_sees_its_own_name_of_the_mode(config):
-    assert Trainer(config).config.trainer.v1.trainer_mode == "sync"
-
-
-def test_verl_reads_the_problems_that_pre_sampling_left_open(config):
-    (path,) = Trainer(config).config.data.train_files
+def test_verl_sees_its_own_mode_and_reads_the_problems_that_pre_sampling_left_open(config):
+    ours = Trainer(config).config
+    assert ours.trainer.v1.trainer_mode == "sync"
+    (path,) = ours.data.train_files
     rows = [row for _, row in read_rows(module.Path(path))]
     assert [row["extra_info"]["problem_id"] for row in rows] == ["p0", "p1"]
     assert rows[0]["reward_model"]["ground_truth"] == "w0"
@@ -123,9 +116,12 @@ def test_problems_to_explore_are_asked_as_in_the_files_of_the_command(config, tm
     assert rows[0]["extra_info"]["problem_id"] == "p0"
 
 
-def test_all_problems_are_those_that_the_user_names(config):
+def test_all_problems_are_those_that_the_user_names_and_mini_batches_are_not_shuffled(config):
     config.dph.problems = "all"
     assert Trainer(config).config.data.train_files == "theirs.parquet"
+    config.actor_rollout_ref.actor.shuffle = True
+    with pytest.raises(SettingsError, match="shuffle=true"):
+        Trainer(config)
 
 
 def test_the_actors_mix_and_know_the_loss(config, monkeypatch):
@@ -176,10 +172,11 @@ def test_the_definition_form_adds_a_reference_and_no_penalty_of_its_own(config, 
     assert actor.kl_loss_coef == expected
 
 
-def test_shuffled_mini_batches_are_refused(config):
-    config.actor_rollout_ref.actor.shuffle = True
-    with pytest.raises(SettingsError, match="shuffle=true"):
-        Trainer(config)
+def require_fitting(config, tokenizer=None, **counts):
+    settings = train_settings(config)
+    manifest, _ = open_stored(settings.pool)
+    changed = manifest.model_copy(update={"counts": manifest.counts.model_copy(update=counts)})
+    require_fitting_pool(settings, config, changed, tokenizer or build_tokenizer())
 
 
 @pytest.mark.parametrize(
@@ -192,26 +189,14 @@ def test_shuffled_mini_batches_are_refused(config):
 )
 def test_a_pool_of_other_settings_is_refused(config, key, value, message):
     OmegaConf.update(config, key, value)
-    settings = train_settings(config)
-    manifest, _ = open_stored(settings.pool)
     with pytest.raises(PoolError, match=message):
-        require_fitting_pool(settings, config, manifest, build_tokenizer())
+        require_fitting(config)
 
 
-def test_a_pool_of_another_tokenizer_is_refused(config):
-    settings = train_settings(config)
-    manifest, _ = open_stored(settings.pool)
+def test_a_pool_of_another_tokenizer_or_without_problems_to_explore_is_refused(config):
     other = build_tokenizer()
     other.add_tokens(["new"])
     with pytest.raises(PoolError, match="tokenizer fingerprint was"):
-        require_fitting_pool(settings, config, manifest, other)
-
-
-def test_a_pool_without_problems_cannot_be_explored(config):
-    settings = train_settings(config)
-    manifest, _ = open_stored(settings.pool)
-    counts = manifest.counts.model_copy(update={"exploration": 0})
+        require_fitting(config, other)
     with pytest.raises(PoolError, match="no problem to explore"):
-        require_fitting_pool(
-            settings, config, manifest.model_copy(update={"counts": counts}), build_tokenizer()
-        )
+        require_fitting(config, exploration=0)

@@ -55,21 +55,14 @@ def test_a_run_draws_its_pool_and_its_evaluations_with_vllm_and_tells_nobody(
         for i in range(6)
     ]
     save_problems(tmp_path / "train.jsonl", problems)
+    train = str(tmp_path / "train.jsonl")
+    grading = {"verifier": "letter_grader:grade", "styles": "letter_grader:style_of"}
+    stop = [f"w{i}" for i in range(3, 24)]
     recipe = {
         "method": "dph_f",
         "model": {"path": str(directory), "device": "cpu"},
-        "data": {
-            "train": str(tmp_path / "train.jsonl"),
-            "sets": {"dev": str(tmp_path / "train.jsonl")},
-            "verifier": "letter_grader:grade",
-            "styles": "letter_grader:style_of",
-        },
-        "sampling": {
-            "engine": "vllm",
-            "max_tokens": 16,
-            "temperature": 0.8,
-            "stop": [f"w{i}" for i in range(3, 24)],
-        },
+        "data": {"train": train, "sets": {"dev": train}, **grading},
+        "sampling": {"engine": "vllm", "max_tokens": 16, "temperature": 0.8, "stop": stop},
         "vllm": {"memory": 0.15, "eager": True},
         "presample": {"samples": 4, "threshold": 1},
         "train": {"steps": 2, "problems_per_step": 2, "samples_per_problem": 4},

@@ -3,6 +3,8 @@
 import math
 import random
 
+from dph.runs.evaluate.comparison import ComparisonRow
+from dph.runs.evaluate.intervals import Difference
 from dph.runs.evaluate.metrics import effective_styles
 
 STYLES = ("plain", "cte", "nested", "alias", "steps")
@@ -49,6 +51,17 @@ def make_summary(names, seed=0):
         name: {"sets": {s: set_summary(name, s, seed) for s in SETS}} for name in ("base", *names)
     }
     return {"base": models.pop("base"), "methods": models}
+
+
+def comparison_row(metric, run="grpo", *apart, set_name="dev"):
+    """A row of 0.5 (0.4 to 0.6), this far ``apart`` from the baseline (mean, lo, hi), if at all."""
+    difference = None
+    if apart:
+        mean, lo, hi = apart
+        difference = Difference(mean=mean, lo=lo, hi=hi)
+    return ComparisonRow(
+        set_name=set_name, metric=metric, run=run, value=0.5, lo=0.4, hi=0.6, difference=difference
+    )
 
 
 def make_metrics(names, steps=40):

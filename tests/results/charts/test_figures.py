@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from dph.errors import DataError, SettingsError
@@ -12,24 +9,16 @@ def titles(figure):
     return [axes.get_title(loc="left") for axes in figure.axes]
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("suffix", ["png", pytest.param("pdf", marks=pytest.mark.slow)])
 def test_the_same_results_give_the_same_bytes(tmp_path, suffix):
     paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
     for path in paths:
-        quickstart_figure(make_summary(NAMES[:3]), make_metrics(NAMES[:3]), path)
+        quickstart_figure(make_summary(NAMES[:2]), make_metrics(NAMES[:2]), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert sorted(tmp_path.iterdir()) == paths
 
 
-def test_a_png_is_wide_enough_for_print(tmp_path):
-    path = tmp_path / "picture.png"
-    quickstart_figure(make_summary(NAMES[:2]), make_metrics(NAMES[:2]), path)
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    assert int.from_bytes(data[16:20], "big") == round(10.4 * 160)
-
-
-@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("count", [2, 8])
 def test_four_panels_with_titles_that_fit_beside_each_other(count):
     names = NAMES[:count]
     figure = draw_quickstart(make_summary(names), make_metrics(names))
@@ -45,7 +34,10 @@ def test_four_panels_with_titles_that_fit_beside_each_other(count):
 
 def test_titles_say_what_is_seen():
     summary = make_summary(["grpo", "dph_f"])
-    first, second, third, _ = titles(draw_quickstart(summary, {}))
+    figure = draw_quickstart(summary, {})
+    assert figure.axes[2].get_xscale() == "log"
+    assert list(figure.axes[2].get_xticks()) == [1, 2, 4, 8, 16, 32]
+    first, second, third, _ = titles(figure)
     number = summary["methods"]["grpo"]["sets"]["in_domain"]["effective_styles"]
     assert first.startswith(f"GRPO is left with {number:.1f} of 4.")
     assert second == "DPH-F keeps most styles"
@@ -69,13 +61,6 @@ def test_the_title_of_training_counts_who_keeps_styles(names, title):
     assert titles(draw_quickstart(make_summary(names), make_metrics(names)))[1] == title
 
 
-def test_one_method_or_none_can_be_drawn():
-    one = titles(draw_quickstart(make_summary(["grpo"]), {}))
-    assert one[2].startswith("In domain: Pass@32 ")
-    assert "to" not in one[2]
-    assert ", base" not in titles(draw_quickstart(make_summary([]), {}))[2]
-
-
 def test_results_without_styles_or_intervals_can_be_drawn(tmp_path):
     summary = make_summary(["grpo"])
     for model in (summary["base"], summary["methods"]["grpo"]):
@@ -86,22 +71,6 @@ def test_results_without_styles_or_intervals_can_be_drawn(tmp_path):
     assert titles(draw_quickstart(summary, metrics))[0] == "Styles of answering"
 
 
-def test_a_method_has_one_colour_in_all_panels():
-    names = NAMES[:3]
-    figure = draw_quickstart(make_summary(names), make_metrics(names))
-    lines = [
-        line for axes in figure.axes for line in axes.get_lines() if line.get_label() == "GRPO"
-    ]
-    assert len(lines) == 3
-    assert {line.get_color() for line in lines} == {"#D55E00"}
-
-
-def test_the_k_axis_is_logarithmic_with_a_tick_at_every_k():
-    axes = draw_quickstart(make_summary(["grpo"]), {}).axes[2]
-    assert axes.get_xscale() == "log"
-    assert list(axes.get_xticks()) == [1, 2, 4, 8, 16, 32]
-
-
 def test_another_suffix_and_a_missing_set_are_refused(tmp_path):
     summary = make_summary(["grpo"])
     with pytest.raises(SettingsError, match=r"\.png, \.svg or \.pdf file, got 'picture.gif'"):
@@ -110,15 +79,6 @@ def test_another_suffix_and_a_missing_set_are_refused(tmp_path):
     with pytest.raises(DataError, match="'grpo' was not evaluated on set 'cross_domain'"):
         quickstart_figure(summary, {}, tmp_path / "picture.png")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_reporting_needs_neither_torch_nor_pyplot():
-    code = (
-        "import sys, dph.results.charts.figures, dph.results.charts.tables;"
-        "import dph.results.over_seeds;"
-        "sys.exit('torch' in sys.modules or 'matplotlib.pyplot' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_more_styles_than_fills_are_drawn_as_other_and_the_bars_stay_whole():

@@ -6,13 +6,14 @@ from rich.console import Console
 from dph.errors import DataError
 from dph.results.charts.tables import (
     comparison_table,
+    cost_document,
+    cost_words,
     differences_table,
     evaluation_table,
     markdown_table,
 )
-from dph.runs.evaluate.comparison import ComparisonRow
-from dph.runs.evaluate.intervals import Difference
-from results.charts.synthetic import make_summary
+from dph.runs.stage_costs import RunCost, StageCost
+from results.charts.synthetic import comparison_row, make_summary
 
 
 def text_of(table):
@@ -47,6 +48,12 @@ def test_a_markdown_table_is_what_a_readme_takes(summary):
         "| Base model | 52.0 [50.0, 54.0] | 44.4 [40.0, 48.0] | 86.0 [80.0, 90.0] | 93.0 | 1.0 |\n"
         "| DPH-F | - | 44.4 | 86.0 | 93.0 | - |\n"
     )
+    lines = markdown_table(summary, set_name="dev", ks=[1], intervals=False).splitlines()
+    assert lines[0] == "| dev | greedy | mean | pass@1 | styles |"
+    assert lines[2] == "| Base model | 52.0 | 44.4 | 44.4 | 1.0 |"
+    text = text_of(comparison_table(summary))
+    assert "86.0 [80.0, 90.0]" in text
+    assert "95% intervals" in text
 
 
 def test_the_share_of_answers_that_were_cut_off_stands_in_every_table(summary):
@@ -60,23 +67,11 @@ def test_the_share_of_answers_that_were_cut_off_stands_in_every_table(summary):
     assert line.split() == ["cut", "off", "12.5"]
 
 
-def test_a_markdown_table_without_intervals_and_with_other_ks(summary):
-    lines = markdown_table(summary, set_name="dev", ks=[1], intervals=False).splitlines()
-    assert lines[0] == "| dev | greedy | mean | pass@1 | styles |"
-    assert lines[2] == "| Base model | 52.0 | 44.4 | 44.4 | 1.0 |"
-
-
 def test_a_comparison_has_a_row_for_every_model_on_every_set():
     text = text_of(comparison_table(make_summary(["grpo", "dph_js"]), intervals=False))
     for expected in ("in domain", "cross domain", "arithmetic", "pass@8", "pass@16"):
         assert text.count(expected) == 1
     assert text.count("DPH-JS") == text.count("GRPO") == text.count("Base model") == 3
-
-
-def test_a_comparison_shows_intervals_where_they_are_given(summary):
-    text = text_of(comparison_table(summary))
-    assert "86.0 [80.0, 90.0]" in text
-    assert "95% intervals" in text
 
 
 def test_an_evaluation_shows_retention_beside_its_null(summary):
@@ -90,9 +85,9 @@ def test_an_evaluation_shows_retention_beside_its_null(summary):
 
 def test_differences_are_in_points_with_a_sign():
     rows = [
-        ComparisonRow(set_name=s, metric=m, run=run, value=0.5, lo=0.4, hi=0.6, difference=apart)
-        for s, m in (("dev", "mean"), ("dev", "pass_at_8"))
-        for run, apart in (("base", None), ("grpo", Difference(mean=0.021, lo=-0.01, hi=0.05)))
+        comparison_row(metric, run, *apart)
+        for metric in ("mean", "pass_at_8")
+        for run, apart in (("base", ()), ("grpo", (0.021, -0.01, 0.05)))
     ]
     text = text_of(differences_table(rows))
     assert text.count("+2.1 [-1.0, +5.0]") == 2
@@ -107,3 +102,14 @@ def test_a_model_without_the_set_is_refused(summary):
     del summary["methods"]["dph_f"]["sets"]["dev"]
     with pytest.raises(DataError, match="'dph_f' was not evaluated on set 'dev'"):
         comparison_table(summary)
+
+
+def test_the_stages_that_the_time_lacks_are_named():
+    drawn = StageCost(stage="pre-sampling", answers=100, tokens=900, seconds=None)
+    training = StageCost(stage="training", answers=20, tokens=300, seconds=61.0)
+    words = cost_words(cost_document(RunCost([drawn, training])))
+    assert words == "120 answers, 1,200 tokens, 1 min 1 s (without the time of pre-sampling)"
+
+
+def test_of_nothing_nothing_is_said():
+    assert cost_words(cost_document(RunCost([]))) == ""

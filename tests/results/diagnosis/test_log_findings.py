@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from dph.results.diagnosis.log_findings import log_findings
+from dph.results.diagnosis.log_findings import log_findings, log_series
 
 STEPS = 20
 
@@ -18,35 +19,79 @@ def findings(**columns):
     return {finding.about: finding for finding in log_findings(rows)}
 
 
-def test_an_empty_log_says_nothing():
-    assert log_findings([]) == []
-
-
 def test_what_a_log_lacks_is_not_spoken_of():
+    assert log_findings([]) == []
     assert set(findings()) == {"steps"}
 
 
 @pytest.mark.parametrize(
-    ("end", "words"),
+    ("about", "columns", "words"),
     [
-        (0.9, "rose from 0.50 to 0.90, half of it by step 10"),
-        (0.1, "fell from 0.50 to 0.10"),
-        (0.52, "stayed within a tenth"),
+        ("reward", {"reward": line(0.5, 0.9)}, "rose from 0.50 to 0.90, half of it by step 10"),
+        ("reward", {"reward": line(0.5, 0.1)}, "fell from 0.50 to 0.10"),
+        ("reward", {"reward": line(0.5, 0.52)}, "stayed within a tenth"),
+        (
+            "reward_peak",
+            {"reward": [0.2] * 6 + [0.9] * 8 + [0.3] * 6},
+            "highest around step 8 (0.90) and ended lower (0.30)",
+        ),
+        (
+            "groups_without_signal",
+            {"zero_variance": line(0.1, 0.5, at=11)},
+            "Of the groups 30.0% had equal rewards, 10.0% at the beginning and 50.0% at the end.",
+        ),
+        ("length", {"completion_tokens": line(100, 50)}, "fell from 100.00 to 50.00"),
+        ("cut_off", {"unfinished": line(0, 0.5)}, "rose from 0.0% to 50.0%"),
+        ("kl", {"kl_penalty": line(0.01, 0.2)}, "rose from 0.01 to 0.2"),
+        ("anchor", {"divergence": line(0.001, 0.001)}, "stayed within a tenth"),
+        (
+            "clipping",
+            {"clipped_low": line(0, 0.2, at=20), "clipped_high": line(0.1, 0.1)},
+            "Of the policy's tokens the ratio was clipped for 1.0% below (at most 20.0%, step 20) "
+            "and 10.0% above (at most 10.0%, step 1).",
+        ),
+        (
+            "clipping",
+            {"clipped_low": line(0, 0), "clipped_high": line(0, 0)},
+            "No ratio of a token was clipped.",
+        ),
+        ("crashed", {"outcome_crashed": line(0, 0.1, at=11)}, "CRASHED for 5.0% of the answers"),
     ],
 )
-def test_the_course_of_the_reward_is_told(end, words):
-    found = findings(reward=line(0.5, end))["reward"]
-    assert words in found.text
-    assert (found.values["begin"], found.values["end"]) == (0.5, pytest.approx(end))
+def test_what_a_log_shows_is_told_with_its_numbers(about, columns, words):
+    assert words in findings(**columns)[about].text
 
 
-def test_a_reward_that_fell_from_its_peak_is_told_and_one_that_did_not_is_not():
-    peak = [0.2] * 6 + [0.9] * 8 + [0.3] * 6
-    assert (
-        "highest around step 8 (0.90) and ended lower (0.30)"
-        in findings(reward=peak)["reward_peak"].text
+@pytest.mark.parametrize(
+    ("about", "columns"),
+    [
+        ("reward_peak", {"reward": line(0.2, 0.9)}),
+        ("cut_off", {"unfinished": line(0, 0)}),
+        ("kl", {"kl_penalty": line(0, 0)}),
+        ("anchor", {"divergence": line(0, 0)}),
+        ("no_distance", {"kl_penalty": line(0.01, 0.2), "divergence": line(0.001, 0.001)}),
+        ("timed_out", {"outcome_crashed": line(0, 0.1)}),
+        ("not_finite", {"grad_norm": line(1, 1)}),
+        ("ungradable", {"zero_variance": line(0, 0), "ungradable": line(0, 0)}),
+    ],
+)
+def test_what_did_not_happen_is_not_told(about, columns):
+    assert about not in findings(**columns)
+
+
+def test_findings_hold_their_values():
+    found = findings(
+        reward=line(0.5, 0.9),
+        grad_norm=line(1, None, at=19),
+        zero_variance=line(0, 0),
+        ungradable=line(0, 2, at=20),
+        kl_penalty=line(0, 0),
+        divergence=line(0, 0),
     )
-    assert "reward_peak" not in findings(reward=line(0.2, 0.9))
+    assert (found["reward"].values["begin"], found["reward"].values["end"]) == (0.5, 0.9)
+    assert found["not_finite"].values == {"steps": 2, "first": 19}
+    assert found["ungradable"].values == {"groups": 2}
+    assert "no_distance" in found
 
 
 @pytest.mark.parametrize(
@@ -76,64 +121,39 @@ def test_no_order_is_told_where_one_of_the_two_did_not_fall(end):
     )
 
 
-def test_groups_without_signal_are_told_over_all_steps_and_at_both_ends():
-    found = findings(zero_variance=line(0.1, 0.5, at=11))["groups_without_signal"]
-    assert found.text == (
-        "Of the groups 30.0% had equal rewards, 10.0% at the beginning and 50.0% at the end."
-    )
+def series(values):
+    return log_series([{"step": i + 1, "x": v} for i, v in enumerate(values)], "x")
 
 
-@pytest.mark.parametrize(("groups", "told"), [(0, False), (2, True)])
-def test_ungradable_groups_are_told_if_there_are_some(groups, told):
-    found = findings(zero_variance=line(0, 0), ungradable=line(0, groups, at=20))
-    assert ("ungradable" in found) == told
-    assert not told or found["ungradable"].values == {"groups": 2}
+def test_begin_and_end_are_means_over_a_tenth_of_the_steps():
+    found = series([1, 3, *[0] * 16, 5, 7])
+    assert (found.window, found.begin, found.end) == (2, 2, 6)
+    assert series([4.0, 5.0]).begin == 4
 
 
-def test_distances_are_told_where_they_were_measured():
-    nothing = findings(kl_penalty=line(0, 0), divergence=line(0, 0))
-    assert "no_distance" in nothing
-    assert not {"kl", "anchor"} & set(nothing)
-    both = findings(kl_penalty=line(0.01, 0.2), divergence=line(0.001, 0.0010))
-    assert "rose from 0.01 to 0.2" in both["kl"].text
-    assert "stayed within a tenth" in both["anchor"].text
-    assert "no_distance" not in both
-    assert not {"kl", "anchor", "no_distance"} & set(findings())
+@pytest.mark.parametrize(
+    ("end", "fell", "rose"), [(0.85, True, False), (0.95, False, False), (1.2, False, True)]
+)
+def test_a_change_is_noticed_from_a_tenth_on(end, fell, rose):
+    found = series([1.0] * 10 + [end] * 10)
+    assert (found.fell, found.rose) == (fell, rose)
 
 
-def test_clipping_is_told_with_its_mean_and_its_largest_step():
-    found = findings(clipped_low=line(0, 0.2, at=20), clipped_high=line(0.1, 0.1))["clipping"]
-    assert found.text == (
-        "Of the policy's tokens the ratio was clipped for 1.0% below (at most 20.0%, step 20) and "
-        "10.0% above (at most 10.0%, step 1)."
-    )
-    nothing = findings(clipped_low=line(0, 0), clipped_high=line(0, 0))["clipping"]
-    assert nothing.text == "No ratio of a token was clipped."
+def test_half_way_is_the_step_after_which_it_stays_nearer_to_its_end():
+    assert series([1.0] * 5 + [0.0] * 5).half_way() == 6
+    assert series([1.0, 0.0, 1.0, 1.0, 0.0, 0.0]).half_way() == 5
+    assert series([1.0]).half_way() == 1
 
 
-def test_lengths_are_told_and_cut_off_answers_if_there_are_some():
-    assert "fell from 100.00 to 50.00" in findings(completion_tokens=line(100, 50))["length"].text
-    assert "cut_off" not in findings(unfinished=line(0, 0))
-    assert "rose from 0.0% to 50.0%" in findings(unfinished=line(0, 0.5))["cut_off"].text
+def test_smoothed_values_are_means_of_what_is_near():
+    found = series(range(40))  # a window of 4 reaches 2 to each side
+    smoothed = found.smoothed()
+    np.testing.assert_allclose(smoothed[2:-2], np.arange(2, 38))
+    assert smoothed[0] == 1  # 0, 1, 2
+    assert found.highest() == (40, 38)
 
 
-def test_a_broken_verifier_and_broken_gradients_are_told():
-    found = findings(outcome_crashed=line(0, 0.1, at=11), grad_norm=line(1, None, at=19))
-    assert "CRASHED for 5.0% of the answers" in found["crashed"].text
-    assert found["not_finite"].values == {"steps": 2, "first": 19}
-    assert "timed_out" not in found
-    assert "not_finite" not in findings(grad_norm=line(1, 1))
-
-
-def test_no_sentence_gives_advice():
-    everything = findings(
-        reward=line(0.2, 0.9),
-        entropy=line(1, 0.1),
-        effective_styles=line(5, 1),
-        zero_variance=line(0.1, 0.9),
-        kl_penalty=line(0, 0),
-        clipped_low=line(0, 0.2),
-        completion_tokens=line(10, 20),
-    )
-    advice = ("should", "try ", "raise ", "lower the", "consider", "because of")
-    assert not [f.text for f in everything.values() if any(word in f.text for word in advice)]
+def test_steps_without_the_number_are_left_out():
+    found = log_series([{"step": 1, "x": None}, {"step": 2}, {"step": 3, "x": 5}], "x")
+    assert found.steps.tolist() == [3]
+    assert log_series([{"step": 1, "x": None}], "x") is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.records import Problem
-from dph.results.diagnosis.changes import Levels
+from dph.results.diagnosis.changes import Change, Levels
 from dph.results.diagnosis.sentences import set_sentences
 from dph.results.diagnosis.set_diagnosis import SetQuestions, diagnose_set, name_features
 from results.diagnosis.models import Model, a_model, samples_of, scores_of
@@ -35,17 +35,6 @@ def test_of_two_draws_of_one_model_only_the_numbers_are_told():
     found = sentences(diagnosed(BASE, BASE))
     assert set(found) == {"problems", "pass_at_k"}
     assert "none was lost or gained" in found["problems"].text
-
-
-def test_dead_styles_are_told_with_their_shares():
-    found = diagnosed(changed(shares=[0.985, 0.005, 0.005, 0.005]), BASE)
-    told = sentences(found)
-    assert told["styles_died"].text.startswith("On dev 3 of 4 styles died: b (")
-    assert set(told["styles_died"].values) == {"b", "c", "d"}
-    values = told["pass_at_k"].values
-    assert values["total"] == pytest.approx(
-        values["styles_died"] + values["certainty"] + values["moved"], abs=1e-12
-    )
 
 
 def test_totals_are_told_where_they_are_named():
@@ -79,3 +68,30 @@ def test_without_styles_nothing_is_said_of_them():
     found = diagnosed(BASE, BASE, names=(None,) * 4)
     assert set(sentences(found)) == {"problems"}
     assert set(sentences(replace(found, pass_at_k={}))) == {"problems"}
+
+
+def test_what_is_told_of_the_lost_is_of_the_lost_alone():
+    style, right = a_model(40).drawn(16, 0)
+    before, after = right.copy(), right.copy()
+    before[:5], after[:5] = True, False
+    found = diagnose_set(
+        "dev",
+        (samples_of(style, after), scores_of(after)),
+        (samples_of(style, before), scores_of(before)),
+        None,
+        SetQuestions(ks=[1, 8], levels=LEVELS, resamples=20),
+    )
+    assert [one.problem_id for one in found.of(Change.LOST)] == [f"p{i:04d}" for i in range(5)]
+    assert found.pass_at_k[8].of_lost["total"] == pytest.approx(-1)
+    assert found.pass_at_k[8].of_lost["certainty"] == pytest.approx(-1)
+    assert found.pass_at_k[1].parts["total"].mean == pytest.approx(-5 / 40)
+    assert found.outcomes["baseline_lost"] == {"CORRECT": 1}
+    assert found.outcomes["run_lost"] == {"WRONG": 1}
+    assert found.outcomes["run"]["CORRECT"] == pytest.approx(after.mean())
+    assert found.candidates >= 5
+    assert not any(row.named for row in found.features)
+    assert all(row.named for row in name_features(found, 1.0).features)
+    assert found.features
+    assert np.isclose(
+        found.pass_at_k[8].by_problem.total.mean(), found.pass_at_k[8].parts["total"].mean
+    )

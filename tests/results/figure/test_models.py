@@ -1,4 +1,6 @@
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,33 +16,25 @@ from report_runs import make_runs
 SMALL = {"in_domain": 12, "cross_domain": 5}
 
 
-@pytest.fixture
-def runs(tmp_path):
-    return make_runs(tmp_path / "runs", sets=SMALL)
-
-
-def test_what_runs_began_with_comes_by_itself_and_first(runs):
-    found = read_models([runs])
+def test_what_runs_began_with_comes_by_itself_and_first(small_runs):
+    found = read_models([small_runs])
     assert [model.name for model in found.models] == ["base", "dph_f", "grpo"]
     assert [model.is_base for model in found.models] == [True, False, False]
     assert found.sets == list(SMALL)
-    again = read_models([runs / "grpo", runs / "base"])
+    again = read_models([small_runs / "grpo", small_runs / "base"])
     assert [model.name for model in again.models] == ["base", "grpo"]
 
 
-def test_values_are_those_of_evaluation_json(runs):
-    found = {model.name: model for model in read_models([runs], retention_k=4).models}
+def test_values_are_those_of_evaluation_json_with_intervals_around_them(small_runs):
+    found = {model.name: model for model in read_models([small_runs], retention_k=4).models}
     for name in ("base", "grpo"):
-        for of, wanted in read_json(runs / name / "evaluation.json")["sets"].items():
+        for of, wanted in read_json(small_runs / name / "evaluation.json")["sets"].items():
             mine = found[name].sets[of]
             for key in ("greedy", "mean", "keep", "explore", "effective_styles", "styles"):
                 assert mine[key] == wanted[key], key
             for k, value in wanted["pass_at_k"].items():
                 assert mine["pass_at_k"][k] == value
-
-
-def test_every_number_has_an_interval_around_it(runs):
-    for model in read_models([runs], retention_k=4).models:
+    for model in found.values():
         for summary in model.sets.values():
             for metric, (low, high) in summary["ci95"].items():
                 value = (
@@ -53,9 +47,9 @@ def test_every_number_has_an_interval_around_it(runs):
             assert {"greedy", "mean", "keep", "effective_styles"} <= set(summary["ci95"])
 
 
-def test_intervals_of_styles_are_percentiles_of_resampled_problems(runs):
-    scores = read_scores(runs / "dph_f" / "samples.parquet")["in_domain"]
-    table = read_samples(runs / "dph_f" / "samples.parquet")
+def test_intervals_of_styles_are_percentiles_of_resampled_problems(small_runs):
+    scores = read_scores(small_runs / "dph_f" / "samples.parquet")["in_domain"]
+    table = read_samples(small_runs / "dph_f" / "samples.parquet")
     made = full_summary(table, "in_domain", scores, None, retention_k=4, seed=3)
     by_problem = {}
     for row in table.to_pylist():
@@ -107,10 +101,11 @@ def test_two_runs_of_one_seed_are_never_seeds_of_one_thing(tmp_path):
     assert names == ["base", "a/dph_f", "b/dph_f", "a/grpo", "b/grpo"]
 
 
-def test_an_unknown_set_and_runs_that_were_not_evaluated_are_named(runs):
+def test_an_unknown_set_and_runs_that_were_not_evaluated_are_named(small_runs, tmp_path):
     with pytest.raises(DataError, match="evaluated on 'mine', only on in_domain, cross_domain"):
-        read_models([runs], sets=["mine"])
-    assert read_models([runs], sets=["cross_domain"]).sets == ["cross_domain"]
+        read_models([small_runs], sets=["mine"])
+    assert read_models([small_runs], sets=["cross_domain"]).sets == ["cross_domain"]
+    runs = Path(shutil.copytree(small_runs, tmp_path / "runs"))
     (runs / "grpo" / "samples.parquet").unlink()
     with pytest.raises(DataError, match=r"no run was evaluated: .*grpo: not evaluated"):
         read_models([runs / "grpo"])

@@ -11,14 +11,14 @@ from dph.errors import DataError
 from dph.records import Problem
 from dph.results.inspect import LogHead, is_scored, log_sample, target_of, write_inspect_logs
 from dph.runs.evaluate.samples_file import read_samples
-from report_runs import HOSTILE, HOSTILE_ID, make_runs
+from report_runs import HOSTILE, make_runs
 
 SMALL = {"in_domain": 3, "cross_domain": 2}
 
 
-@pytest.fixture
-def run(tmp_path):
-    return make_runs(tmp_path / "runs", sets=SMALL, hostile=True) / "grpo"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("runs"), sets=SMALL, hostile=True) / "grpo"
 
 
 def entries(path):
@@ -44,6 +44,7 @@ def test_every_answer_is_a_sample_with_prompt_gold_and_verdict(run, tmp_path):
     found = entries(tmp_path / "in_domain.eval")
     table = read_samples(run / "samples.parquet").to_pylist()
     rows = [r for r in table if r["set"] == "in_domain" and r["sample_index"] >= 0]
+    assert set(HOSTILE) <= {row["text"] for row in rows}
     for row in rows:
         sample = found[f"samples/{row['problem_id']}_epoch_{row['sample_index'] + 1}.json"]
         assert sample["output"]["completion"] == row["text"]
@@ -67,13 +68,6 @@ def test_scores_of_a_log_are_those_of_the_evaluation(run, tmp_path):
     assert score["metadata"]["ci95"]["pass_at_8"] == wanted["ci95"]["pass_at_8"]
     greedy = entries(tmp_path / "in_domain-greedy.eval")["header.json"]["results"]["scores"][0]
     assert greedy["metrics"]["accuracy"]["value"] == wanted["greedy"]
-
-
-def test_what_a_model_wrote_stays_what_it_wrote(run, tmp_path):
-    write_inspect_logs(run, tmp_path)
-    found = entries(tmp_path / "in_domain.eval")
-    for i, text in enumerate(HOSTILE):
-        assert found[f"samples/{HOSTILE_ID}_epoch_{i + 1}.json"]["output"]["completion"] == text
 
 
 def test_the_same_run_gives_the_same_bytes(run, tmp_path):

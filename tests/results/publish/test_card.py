@@ -1,11 +1,17 @@
 import json
+import shutil
+import tomllib
 
 import pytest
 import yaml
 
-from dph.errors import DataError
-from dph.results.publish import model_card, read_finished_run, write_card
-from finished_runs import make_run
+from dph._base.files import sha256
+from dph.errors import CheckpointError, DataError
+from dph.records import Problem
+from dph.results.publish import model_card, read_finished_run, shared_recipe, write_card
+from finished_runs import evaluation_of, make_run
+from small_pools import write_pool_of
+from tiny_models import build_model
 
 
 def test_a_card_says_what_was_measured_with_intervals(finished):
@@ -63,3 +69,49 @@ def test_a_card_is_written_again_unless_somebody_made_it_their_own(finished):
     with pytest.raises(DataError, match="was not written by `dph card`, or has been changed"):
         write_card(run)
     assert path.read_text() == "# My model\n"
+
+
+def test_paths_lose_their_directories_and_names_on_the_hub_stay(finished):
+    text = shared_recipe(read_finished_run(finished).recipe)
+    table = tomllib.loads(text)
+    assert table["data"]["train"] == "hf://datasets/org/words@v1/train.parquet"
+    assert table["data"]["sets"]["dev"]["path"] == "dev.jsonl"
+    assert table["data"]["modules"] == ["secret"]
+    assert table["model"] == table["model"] | {"path": "org/base", "revision": "a" * 40}
+    assert "/home/me" not in text
+
+
+def test_a_run_says_its_newest_checkpoint_and_both_evaluations(finished):
+    run = read_finished_run(finished)
+    assert run.checkpoint.name == "step_000002"
+    assert (run.base["model"], run.results.evaluation["model"]) == ("base", str(run.checkpoint))
+    assert run.pool is None
+    assert run.hashes == {}
+
+
+def test_the_pool_is_known_by_the_hash_of_its_manifest(tmp_path):
+    run = make_run(tmp_path / "run", method="dph_f")
+    problem = Problem(problem_id="p", prompt="w3", answer={"answer": "w4"})
+    write_pool_of(build_model(), run / "pool", [], explored=[problem])
+    found = read_finished_run(run)
+    assert found.hashes == {"pool": sha256(run / "pool" / "manifest.json")}
+    assert found.pool.source.model == "small"
+
+
+def test_a_run_without_a_checkpoint_is_refused(finished):
+    shutil.rmtree(finished / "checkpoints" / "step_000002")
+    with pytest.raises(CheckpointError, match="there is no checkpoint in"):
+        read_finished_run(finished)
+
+
+def test_an_evaluation_of_an_earlier_checkpoint_is_not_told_as_the_newest(finished):
+    old = evaluation_of("checkpoints/step_000001", 0.2)
+    (finished / "evaluation.json").write_text(json.dumps(old))
+    with pytest.raises(DataError, match=r"is of step_000001, but the run ended with step_000002"):
+        read_finished_run(finished)
+
+
+def test_a_damaged_evaluation_is_refused(finished):
+    (finished / "base" / "evaluation.json").write_text("[]")
+    with pytest.raises(DataError, match="is not an evaluation"):
+        read_finished_run(finished)

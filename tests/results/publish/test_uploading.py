@@ -34,6 +34,9 @@ def test_a_checkpoint_arrives_whole_without_what_is_only_for_training(logged_in,
     assert "# me/words" in card
     assert 'from_pretrained("me/words")' in card
     assert url.startswith(f"{logged_in.url}/me/words/commit/")
+    directory = model_snapshot("me/words", None, fetch=True)
+    assert (directory / "model.safetensors").read_bytes() == WEIGHTS
+    assert not logged_in.repositories["models", "me/words"].private
     commits = [path for method, path in logged_in.requests if "/commit/" in path]
     assert commits == ["/api/models/me/words/commit/main"]
 
@@ -44,22 +47,14 @@ def adapted(tmp_path, make_model, tokenizer, problems):
     make_model().save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     save_problems(tmp_path / "train.jsonl", problems)
+    adapter = {"kind": "lora", "rank": 2}
     table = {
         "name": "letters",
         "method": "grpo",
-        "model": {
-            "path": str(tmp_path / "model"),
-            "device": "cpu",
-            "adapter": {"kind": "lora", "rank": 2},
-        },
+        "model": {"path": str(tmp_path / "model"), "device": "cpu", "adapter": adapter},
         "data": {"train": str(tmp_path / "train.jsonl"), "verifier": "letter_grader:grade"},
         "sampling": {"max_tokens": 8},
-        "train": {
-            "steps": 2,
-            "problems_per_step": 6,
-            "samples_per_problem": 8,
-            "learning_rate": 0.05,
-        },
+        "train": {"steps": 2, "problems_per_step": 6, "learning_rate": 0.05},
     }
     recipe, run = resolve_recipe(table), tmp_path / "run"
     run.mkdir()
@@ -70,6 +65,7 @@ def adapted(tmp_path, make_model, tokenizer, problems):
     return run
 
 
+@pytest.mark.slow
 def test_an_adapter_arrives_merged_as_a_model_that_anybody_loads(logged_in, adapted, tmp_path):
     push(read_finished_run(adapted), "me/letters")
     files = logged_in.files("me/letters")
@@ -85,13 +81,6 @@ def test_an_adapter_arrives_merged_as_a_model_that_anybody_loads(logged_in, adap
     assert [path.name for path in (adapted / "checkpoints").rglob("model.safetensors")] == []
 
 
-@pytest.mark.usefixtures("logged_in")
-def test_what_was_pushed_is_a_model_by_its_name(finished):
-    push(read_finished_run(finished), "me/words")
-    directory = model_snapshot("me/words", None, fetch=True)
-    assert (directory / "model.safetensors").read_bytes() == WEIGHTS
-
-
 def test_weights_under_other_names_do_not_stay_beside_the_new_ones(logged_in, finished):
     parts = {"model-00001-of-00002.safetensors": b"", "model.safetensors.index.json": b""}
     logged_in.push("me/words", {**parts, "a.txt": b"", "model.safetensors": b"old"})
@@ -99,14 +88,12 @@ def test_weights_under_other_names_do_not_stay_beside_the_new_ones(logged_in, fi
     assert logged_in.files("me/words").keys() == {*UPLOADED, "a.txt"}
 
 
-def test_a_card_of_ones_own_is_uploaded_as_it_is(logged_in, finished):
+def test_a_card_of_ones_own_is_uploaded_as_it_is_and_privately_where_that_is_asked(
+    logged_in, finished
+):
     (finished / "README.md").write_text("# Mine\n")
-    push(read_finished_run(finished), "me/words")
-    assert logged_in.files("me/words")["README.md"] == b"# Mine\n"
-
-
-def test_private_repositories_are_made_for_those_who_ask(logged_in, finished):
     push(read_finished_run(finished), "me/words", private=True)
+    assert logged_in.files("me/words")["README.md"] == b"# Mine\n"
     assert logged_in.repositories["models", "me/words"].private
 
 

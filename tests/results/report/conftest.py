@@ -4,17 +4,11 @@ import pytest
 
 from browser import open_browser, opened
 from dph.results.report import read_report, write_report
-from report_runs import make_runs
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("runs"), hostile=True, details=True)
-
-
-@pytest.fixture(scope="session")
-def data(runs):
-    return read_report([runs])
+def data(hostile_runs):
+    return read_report([hostile_runs])
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +24,18 @@ def browser():
 
 
 @pytest.fixture
-def open_report(browser, written):
-    """Open the report at an address; what the console said has to be nothing at the end."""
+def open_report(browser, request):
+    """Open a report at an address; what the console said has to be nothing at the end."""
     pages = []
 
-    def open_at(address="#/"):
-        page, said = opened(browser, written.path, address)
+    def open_at(address="#/", *, path=None, width=None):
+        path = path or request.getfixturevalue("written").path
+        page, said = opened(browser, path, address)
         pages.append((page, said))
+        if width:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.reload()
+            page.wait_for_selector("html[data-ready=yes]")
         return page
 
     yield open_at

@@ -2,7 +2,7 @@ import pytest
 
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem
-from dph.results.report.answers import Limits, PackedSet, Words
+from dph.results.report.answers import Limits, PackedSet, Words, excerpts, packed, unpacked
 
 
 def row(index, text, outcome="CORRECT", **more):
@@ -89,3 +89,31 @@ def test_tokens_are_those_of_the_first_answer_that_has_them():
 def test_limits_that_keep_nothing_are_refused(settings):
     with pytest.raises(SettingsError, match=r"at least 1|must be kept"):
         Limits(**settings)
+
+
+def test_what_is_packed_comes_back_and_the_letters_mean_nothing_to_html():
+    value = {"text": "</script><b>&\u202e\x00", "lone": "\ud800", "numbers": [1, None, 0.5]}
+    letters = packed(value)
+    assert unpacked(letters) == value
+    assert set(letters) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
+
+
+def asked(prompt):
+    return Problem(problem_id="p", prompt=prompt)
+
+
+def test_what_all_prompts_end_with_is_left_out():
+    problems = [asked(f"{x} apples\nand pears\nAnswer:") for x in ("two", "ten")]
+    assert excerpts([*problems, None]) == ["two", "ten", ""]
+
+
+def test_of_a_long_prompt_the_end_is_shown_from_a_word_on():
+    line = excerpts([asked("schema " * 100 + "how many hotels?")])[0]
+    assert line.startswith("… schema ")
+    assert line.endswith("how many hotels?")
+    assert len(line) <= 98
+
+
+def test_a_chat_is_excerpted_by_its_last_message():
+    chat = asked(({"role": "system", "content": "be brief"}, {"role": "user", "content": "2 + 2?"}))
+    assert excerpts([chat]) == ["2 + 2?"]

@@ -7,29 +7,24 @@ from types import SimpleNamespace
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.palette import Look, looks
+from dph.results.charts.palette import Look
 from dph.results.over_seeds import t_interval
 from dph.results.report import read_report
 from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html
 from dph.results.report.page_tables import of_seeds, verdict_lines
-from dph.results.report.report_data import SeedGroup, changes_of
+from dph.results.report.report_data import SeedGroup
 from dph.results.report.run_table import differing_settings, run_table
 from dph.results.report.set_charts import report_charts
 from dph.runs.evaluate.samples_file import read_samples, write_samples
-from report_runs import LOST, SAMPLES, SETS, make_runs
+from report_runs import SAMPLES, SETS, make_runs
 
 LOOK = Look("#0072B2", "o")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture(scope="module")
-def report(place):
-    return read_report([place])
+def report(plain_runs):
+    return read_report([plain_runs])
 
 
 def test_a_directory_of_runs_stands_for_them_and_their_base_comes_first_and_once(report):
@@ -43,29 +38,17 @@ def test_a_directory_of_runs_stands_for_them_and_their_base_comes_first_and_once
     assert report.notes == []
 
 
-def test_runs_may_be_named_by_text(place, monkeypatch):
-    monkeypatch.chdir(place)
-    assert [run.label for run in read_report(["base", "grpo"]).runs] == ["Base model", "GRPO"]
-
-
-def test_one_run_without_a_list_is_refused(place):
-    for alone in (str(place), place):
+def test_runs_are_a_list_of_paths_or_texts(plain_runs, monkeypatch):
+    monkeypatch.chdir(plain_runs)
+    for runs in (["base", "grpo"], [plain_runs / "base", plain_runs / "grpo"]):
+        assert [run.label for run in read_report(runs).runs] == ["Base model", "GRPO"]
+    for alone in (str(plain_runs), plain_runs):
         with pytest.raises(SettingsError, match="takes a list of runs"):
             read_report(alone)
 
 
-def test_methods_have_the_colours_of_every_picture(report):
-    known = looks(["base", "dph_f", "grpo"])
-    assert [run.look for run in report.runs] == [known[n] for n in ("base", "dph_f", "grpo")]
-
-
-def test_a_base_that_is_named_too_is_there_once(place):
-    named = read_report([place / "base", place / "grpo"])
-    assert [run.label for run in named.runs] == ["Base model", "GRPO"]
-
-
-def test_the_table_is_that_of_evaluation_json(report, place):
-    wanted = json.loads((place / "grpo" / "evaluation.json").read_text())["sets"]["in_domain"]
+def test_the_table_is_that_of_evaluation_json(report, plain_runs):
+    wanted = json.loads((plain_runs / "grpo" / "evaluation.json").read_text())["sets"]["in_domain"]
     table = run_table(report)
 
     def value(key, line="r2"):
@@ -109,7 +92,7 @@ def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):
 
 
 def test_seeds_that_are_not_evaluated_yet_are_left_out_and_told(tmp_path):
-    place = make_runs(tmp_path, seeds=(0, 1, 2))
+    place = make_runs(tmp_path, sets={"in_domain": 8}, seeds=(0, 1, 2))
     (own,) = verdict_texts(read_report([place / "grpo_0"])).values()
 
     def without(seed):
@@ -144,11 +127,6 @@ def test_seeds_of_several_base_models_are_compared_each_with_its_own(tmp_path):
 
 def verdict_texts(report):
     return {line.label: [part.text for part in line.parts] for line in verdict_lines(report)}
-
-
-def test_the_planted_loss_is_found_and_shown(report):
-    assert changes_of(report.diagnoses["r2"], "in_domain")[LOST] == "lost"
-    assert changes_of(report.diagnoses["r1"], "in_domain")[LOST] == "kept"
 
 
 def test_a_chart_draws_no_metric_that_is_always_zero_or_not_there(report):
@@ -202,7 +180,7 @@ def test_a_long_log_is_shown_in_means_and_says_so():
     assert chart.columns["value"][0] == pytest.approx(2 / 3)
 
 
-def test_what_was_measured_while_training_has_bands():
+def test_what_was_measured_while_training_has_bands_and_memory_is_next_to_seconds():
     row = {"step": 5, "eval/dev/pass_at_8": 0.5, "eval/dev/pass_at_8_lo": 0.4}
     row |= {"eval/seconds_sampling": 1.5}  # of the evaluation, and of no set
     rows = [row | {"eval/dev/pass_at_8_hi": 0.6}]
@@ -210,8 +188,6 @@ def test_what_was_measured_while_training_has_bands():
     assert [one.title for one in chart] == ["Pass@8, dev"]
     assert (chart[0].columns["lo"], chart[0].columns["hi"]) == ([0.4], [0.6])
 
-
-def test_memory_is_a_chart_next_to_seconds():
     rows = [{"step": step, "seconds": 2.0, "peak_memory": 1.5} for step in (1, 2)]
     run = SimpleNamespace(key="r1", log=rows, look=LOOK)
     charts = [(one.part, one.title, one.caption) for one in training_charts([run])]
@@ -259,8 +235,8 @@ def page_html_of(report):
     )
 
 
-def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):
-    shutil.copytree(place / "grpo", tmp_path / "grpo")
+def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, plain_runs):
+    shutil.copytree(plain_runs / "grpo", tmp_path / "grpo")
     rows = [
         {"first_step": 1, "dph": "0.1.0", "torch": "2.8.0"},
         {"first_step": 21, "dph": "0.2.0", "torch": "2.8.0"},
@@ -270,14 +246,14 @@ def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, place):
     assert facts["run/trained_by"] == (
         "dph 0.1.0, torch 2.8.0; from step 21 on dph 0.2.0, torch 2.8.0"
     )
-    untold = facts_of(read_report([place / "grpo"])).values()
+    untold = facts_of(read_report([plain_runs / "grpo"])).values()
     assert all("run/trained_by" not in facts for facts in untold)
 
 
-def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, place):
+def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, plain_runs):
     run = tmp_path / "half"
     run.mkdir()
-    (run / "metrics.jsonl").write_bytes((place / "grpo" / "metrics.jsonl").read_bytes())
+    (run / "metrics.jsonl").write_bytes((plain_runs / "grpo" / "metrics.jsonl").read_bytes())
     found = read_report([run])
     assert found.sets == []
     assert found.notes == [f"{run}: not evaluated"]
@@ -287,23 +263,23 @@ def test_a_run_that_was_only_trained_is_shown_and_told(tmp_path, place):
     assert parts == ["Outcome", "Diversity", "Optimiser", "System"]
 
 
-def test_runs_on_other_problems_are_refused(tmp_path, place):
+def test_runs_on_other_problems_are_refused(tmp_path, plain_runs):
     other = make_runs(tmp_path / "other", sets={"in_domain": 24})
     path = other / "in_domain.jsonl"
     path.write_text(path.read_text().replace("stars > 3", "stars > 33"))
     with pytest.raises(
         DataError, match=r"other problems in their sets 'in_domain'.*in_domain-0003"
     ):
-        read_report([place / "grpo", other / "grpo"])
+        read_report([plain_runs / "grpo", other / "grpo"])
 
 
-def test_a_place_without_runs_and_a_run_named_twice_are_refused(tmp_path, place):
+def test_a_place_without_runs_and_a_run_named_twice_are_refused(tmp_path, plain_runs):
     with pytest.raises(DataError, match="is not a run and contains none"):
         read_report([tmp_path])
     with pytest.raises(DataError, match="there is no run directory"):
         read_report([tmp_path / "nobody"])
     with pytest.raises(DataError, match="is named twice"):
-        read_report([place, place / "grpo"])
+        read_report([plain_runs, plain_runs / "grpo"])
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
@@ -330,7 +306,6 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
 
 RENAMED = {
     "a key of another version": ("[train]\n", "[train]\nlearning_speed = 0.1\n"),
-    "a value that no longer exists": ('method = "grpo"', 'method = "grpo_2024"'),
     "no TOML at all": ("[train]", "[train"),
 }
 

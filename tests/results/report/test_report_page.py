@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
-from browser import MISSING, needs_browser, opened, wait_until
-from dph.results.report import read_report, write_report
+from browser import MISSING, needs_browser, wait_until
+from dph.results.report import write_report
 from dph.results.report.answers import Limits
-from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs
+from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
@@ -24,16 +24,12 @@ def listed_ids(page):
     return texts(page, "#list .rows .id")
 
 
-def test_the_overview_has_the_table_and_draws_its_charts(open_report):
+def test_the_overview_begins_with_verdicts_that_lead_to_what_was_lost(open_report):
     page = open_report()
     assert page.inner_text("h1") == "dph report"
     assert texts(page, "#overview tbody th .run")[:3] == ["Base model", "DPH-F", "GRPO"]
     wait_until(page, "document.querySelectorAll('#overview .chart svg.marks').length >= 2")
     assert texts(page, "#run-rows .group")[0].startswith("in domain")
-
-
-def test_the_overview_begins_with_verdicts_that_lead_to_what_was_lost(open_report):
-    page = open_report()
     said = texts(page, ".verdicts li")
     assert " ".join(said[0].split()).startswith("GRPO ")
     assert "cannot be told from Base model" in said[1]
@@ -48,6 +44,7 @@ def test_the_table_of_runs_is_sorted_searched_and_its_columns_chosen_in_the_addr
     page.click("[data-sort='in_domain/lost']")
     assert texts(page, runs)[0] == "GRPO"
     page.click("summary:has-text('Columns')")
+    assert "objective." in page.inner_text("fieldset:has-text('settings that differ')")
     page.uncheck("input[value='in_domain/greedy']")
     page.check("input[value='run/seed']")
     page.fill("#run-table [name=find]", "objective.name=nothing")
@@ -101,6 +98,7 @@ def test_pointing_at_a_chart_shows_every_runs_value(open_report):
 
 def test_charts_of_training_are_grouped_smoothed_and_zoomed_together(open_report):
     page = open_report("#/training")
+    assert "step 40 of" in page.inner_text("#progress")
     assert texts(page, "#training > .charts > h3")[:2] == ["Outcome", "Diversity"]
     wait_until(page, "document.querySelectorAll('#training .chart svg.marks').length > 3")
     page.select_option("[name=smooth]", "5")
@@ -113,11 +111,6 @@ def test_charts_of_training_are_grouped_smoothed_and_zoomed_together(open_report
     first = again.locator("#training .chart svg").first.bounding_box()
     again.mouse.move(first["x"] + first["width"] / 2, first["y"] + 50)
     wait_until(again, "document.querySelectorAll('.cross:not([hidden])').length > 3")
-
-
-def test_the_progress_of_runs_is_told(open_report):
-    page = open_report("#/training")
-    assert "step 40 of" in page.inner_text("#progress")
 
 
 def test_lost_problems_are_found_by_the_filter_and_the_address_tells_it(open_report):
@@ -159,14 +152,6 @@ def test_a_click_on_a_title_sorts_by_that_run(open_report):
     assert shares == sorted(shares)
 
 
-def test_correct_of_n_can_be_bounded(open_report):
-    page = open_report("#/problems")
-    page.select_option("#by-run", "r2")
-    page.fill("#by-to", "0")
-    assert LOST in listed_ids(page)
-    assert all(c.startswith("0/") for c in texts(page, "#list .rows .of-r2 .count"))
-
-
 def test_outcomes_and_styles_filter_by_what_some_answer_has(open_report):
     page = open_report("#/problems?set=cross_domain")
     page.select_option("#by-run", "r2")
@@ -179,8 +164,13 @@ def test_outcomes_and_styles_filter_by_what_some_answer_has(open_report):
     assert counts
     assert "8/8" not in counts
     assert len(counts) == len(listed_ids(page)) < SETS["cross_domain"]
+    page.click("#filters button[type=reset]")
     page.select_option("#by-set", "in_domain")
     assert page.inner_text("#counted").endswith("of 25 problems")
+    page.select_option("#by-run", "r2")
+    page.fill("#by-to", "0")
+    assert LOST in listed_ids(page)
+    assert all(c.startswith("0/") for c in texts(page, "#list .rows .of-r2 .count"))
 
 
 def test_keys_walk_the_list_open_a_problem_and_come_back(open_report):
@@ -206,6 +196,8 @@ def test_a_deep_link_shows_prompt_gold_and_grouped_answers_of_the_runs(open_repo
     page.wait_for_selector("#problem .column")
     assert "show rooms above 0 of in_domain" in page.inner_text("#problem .question")
     assert "SELECT rooms FROM hotel WHERE stars > 0" in page.inner_text("#problem .fields")
+    assert texts(page, "#problem .fields .sql-word") == ["SELECT", "FROM", "WHERE"]
+    assert texts(page, "#problem .fields .sql-number") == ["0"]
     assert texts(page, "#problem .score b") == [f"{n} of 8 correct" for n in (8, 8, 0)]
     grpo = "#problem .column.of-r2"
     assert texts(page, f"{grpo} .answer .times") == ["8" + TIMES]
@@ -297,23 +289,6 @@ def test_formulas_and_boxed_answers_are_marked_and_nothing_is_left_out(open_repo
     assert texts(page, f"{column} .boxed") == ["\\boxed{\\frac{4}{2}}"]
 
 
-def test_sql_is_told_apart_by_words_numbers_and_texts(open_report):
-    page = open_report(f"#/problem/in_domain/{LOST}")
-    page.wait_for_selector("#problem .fields .sql-word")
-    assert texts(page, "#problem .fields .sql-word") == ["SELECT", "FROM", "WHERE"]
-    assert texts(page, "#problem .fields .sql-number") == ["0"]
-
-
-def test_what_was_run_and_the_settings_that_differ_are_there_to_open(open_report):
-    page = open_report()
-    facts = page.inner_text("#run-rows")
-    assert "GRPO" in facts
-    assert "160,000" in facts  # 40 steps of 4,000 tokens
-    page.click("summary:has-text('Columns')")
-    settings = page.inner_text("fieldset:has-text('settings that differ')")
-    assert "objective." in settings
-
-
 def test_a_problem_is_copied_as_json(open_report, browser):
     browser.grant_permissions(["clipboard-read", "clipboard-write"])
     page = open_report(f"#/problem/in_domain/{LOST}")
@@ -344,14 +319,6 @@ def test_hostile_answers_do_nothing_and_are_readable(open_report):
     assert "A" * 50_000 in texts(page, "#problem .column.of-r0 pre")
 
 
-def test_the_diagnosis_names_what_was_lost_and_leads_to_it(open_report):
-    page = open_report("#/diagnosis")
-    assert page.is_visible("article.of-r2")
-    page.click(f"article.of-r2 a:has-text('{LOST}')")
-    page.wait_for_selector("#problem h2")
-    assert page.inner_text("#problem h2") == LOST
-
-
 def test_an_index_ranks_the_runs_and_sets_without_a_change_are_folded(open_report):
     page = open_report("#/diagnosis")
     rows = texts(page, "#diagnosis > .scroll tbody th .run")
@@ -364,6 +331,9 @@ def test_an_index_ranks_the_runs_and_sets_without_a_change_are_folded(open_repor
     page.click("#diagnosis .scroll a:has-text('DPH-F')")
     wait_until(page, "location.hash.startsWith('#/diagnosis?run=r1')")
     assert page.locator("article.of-r2 svg.draws").count() > 0
+    page.click(f"article.of-r2 a:has-text('{LOST}')")
+    page.wait_for_selector("#problem h2")
+    assert page.inner_text("#problem h2") == LOST
 
 
 def test_the_numbers_of_the_diagnosis_lead_to_their_problems(open_report):
@@ -379,24 +349,13 @@ def test_the_numbers_of_the_diagnosis_lead_to_their_problems(open_report):
     assert page.inner_text("#counted") == f"{count} of 25 problems"
 
 
-def test_runs_of_several_seeds_have_means_over_seeds(tmp_path, browser):
-    place = make_runs(tmp_path / "runs", sets={"dev": 6}, seeds=(0, 1, 2))
-    path = write_report(read_report([place]), tmp_path / "seeds.html")
-    page, said = opened(browser, path.path)
-    lines = texts(page, "#run-rows tbody th .run")
-    assert lines == ["Base model", "DPH-F (3 seeds)", "GRPO (3 seeds)"]
-    assert said == []
-    page.close()
-
-
-def test_a_limit_on_answers_says_how_many_of_how_many(data, tmp_path, browser):
+def test_a_limit_on_answers_says_how_many_of_how_many(data, tmp_path, open_report):
     few = write_report(data, tmp_path / "few.html", limits=Limits(most=1))
-    page, _ = opened(browser, few.path, "#/problem/in_domain/in_domain-0002")
+    page = open_report("#/problem/in_domain/in_domain-0002", path=few.path)
     page.wait_for_selector("#problem .kept")
     assert page.locator("#problem .column.of-r0 .answer").count() == 1
     kept = page.inner_text("#problem .column.of-r0 .kept")
     assert kept.startswith("the 1 most frequent of ")
-    page.close()
 
 
 def test_an_address_that_is_not_there_says_so(open_report):
@@ -423,15 +382,12 @@ def test_what_is_switched_off_stands_in_the_address_of_every_page(open_report):
     assert "off=" not in again.url
 
 
-def test_a_list_without_problems_says_why_and_how_to_have_them_back(open_report):
+def test_a_list_without_problems_says_why_and_what_names_nothing_is_not_used(open_report):
     page = open_report("#/problems?q=nothinghasthis")
     assert "No problem matches these filters." in page.inner_text("#none")
     page.click("#none button")
     assert page.inner_text("#counted").startswith("25 of")
     assert page.inner_text("#none") == ""
-
-
-def test_a_word_of_the_address_that_names_nothing_is_told_and_not_used(open_report):
     page = open_report("#/problems?change=banana")
     said = page.inner_text("#none")
     assert "change=banana" in said
@@ -439,34 +395,33 @@ def test_a_word_of_the_address_that_names_nothing_is_told_and_not_used(open_repo
     assert page.inner_text("#counted").startswith("25 of")
 
 
-def test_light_and_dark_and_a_phone_and_paper(browser, written):
-    page, said = opened(browser, written.path)
+def test_light_and_dark_and_a_phone_and_paper(open_report):
+    page = open_report()
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     page.click("#theme")  # light, whatever the system says
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == light
     page.set_viewport_size({"width": 390, "height": 844})
-    for address in ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}"):
-        page.evaluate("address => { location.hash = address }", address)
-        page.wait_for_selector(f"html[data-shown='{address}']")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
-        if address == "#/problems":
-            sign = (
-                "getComputedStyle(document.querySelector('#list .change.lost'), '::after').content"
-            )
-            assert "▼" in page.evaluate(sign)
+    page.click("nav >> text=Problems")
+    page.wait_for_selector("html[data-shown='#/problems']")
+    sign = "getComputedStyle(document.querySelector('#list .change.lost'), '::after').content"
+    assert "▼" in page.evaluate(sign)
     page.emulate_media(media="print")
     assert page.is_hidden("nav")
-    assert said == []
-    page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-def test_axe_finds_nothing_that_keeps_anybody_out(open_report, scheme):
+PAGES = ("#/", f"#/problem/in_domain/{LOST}", "#/training", "#/diagnosis", "#/problems")
+
+
+ALL = [pytest.param(scheme, PAGES, marks=pytest.mark.slow) for scheme in ("light", "dark")]
+
+
+@pytest.mark.parametrize(("scheme", "pages"), [("light", PAGES[:2]), *ALL])
+def test_axe_finds_nothing_that_keeps_anybody_out(open_report, scheme, pages):
     page = open_report()
     page.emulate_media(color_scheme=scheme)
-    for address in ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}"):
+    for address in pages:
         page.evaluate("address => { location.hash = address }", address)
         page.wait_for_selector(f"html[data-shown='{address}']")
         found = axe_sync.Axe().run(page).response["violations"]

@@ -11,8 +11,7 @@ from dph.results.report.set_charts import (
     reach_finding,
     traded_finding,
 )
-from dph.runs.evaluate.comparison import ComparisonRow
-from dph.runs.evaluate.intervals import Difference
+from results.charts.synthetic import comparison_row
 
 
 def test_no_name_lies_on_another_or_on_a_point():
@@ -37,13 +36,7 @@ def overlap(one, other):
 
 def test_runs_are_told_apart_by_the_palettes_markers():
     names = ["base", "dph_js", "dph_f", "grpo"]
-    rows = [
-        ComparisonRow(
-            set_name="dev", metric=metric, run=name, value=0.5, lo=0.4, hi=0.6, difference=None
-        )
-        for name in names
-        for metric in ("greedy", "pass_at_8")
-    ]
+    rows = [comparison_row(of, name) for name in names for of in ("greedy", "pass_at_8")]
     chart = front_chart("dev", rows, 8, {name: name for name in names}, looks(names), names)
     shapes = next(
         layer["encoding"]["shape"]["scale"]
@@ -62,18 +55,8 @@ def rows_of(**moved):
     found = []
     for run in ("r0", *moved):
         for metric, middle in zip(("greedy", "pass_at_8"), moved.get(run, (0, 0)), strict=True):
-            difference = Difference(mean=middle, lo=middle - 0.1, hi=middle + 0.1)
-            found.append(
-                ComparisonRow(
-                    set_name="dev",
-                    metric=metric,
-                    run=run,
-                    value=0.5,
-                    lo=0.4,
-                    hi=0.6,
-                    difference=None if run == "r0" else difference,
-                )
-            )
+            apart = () if run == "r0" else (middle, middle - 0.1, middle + 0.1)
+            found.append(comparison_row(metric, run, *apart))
     return found
 
 

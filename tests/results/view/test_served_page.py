@@ -54,15 +54,11 @@ def counted(page, text):
     wait_until(page, f"document.getElementById('counted').textContent === {text!r}")
 
 
-def test_the_overview_has_tables_and_draws_its_charts(server, open_page):
+def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server, open_page):
     page = open_page(server)
     assert page.inner_text("#run-rows .group").startswith("in domain")
     assert page.locator(".verdicts li").count() == 2
     wait_until(page, "document.querySelectorAll('#overview .chart svg.marks').length >= 2")
-
-
-def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server, open_page):
-    page = open_page(server)
     page.click("nav >> text=Problems")
     counted(page, f"{SETS['in_domain'] + 1} of 25 problems")
     page.select_option("#by-change", "lost")
@@ -97,62 +93,13 @@ def test_search_in_answers_finds_what_no_question_has(server, open_page):
     counted(page, "1 of 25 problems")
 
 
-def test_outcomes_styles_and_counts_filter_and_the_address_holds_them(server, open_page):
-    page = open_page(server, "#/problems")
-    page.select_option("#by-set", "cross_domain")
-    page.select_option("#by-run", "r2")
-    page.select_option("#by-style", "nested")
-    counted(page, "0 of 9 problems")
-    page.select_option("#by-style", "cte")
-    counted(page, "9 of 9 problems")
-    page.fill("#by-from", "8")
-    counts = "[...document.querySelectorAll('#list .rows .of-r2 .count')]"
-    wait_until(page, f"{counts}.every(count => count.textContent === '8/8')")
-    found = shown_ids(page)
-    assert 0 < len(found) < 9
-    again = open_page(server, "#" + page.url.partition("#")[2])
-    counted(again, f"{len(found)} of 9 problems")
-
-
-def test_tokens_are_coloured_and_a_problem_is_copied(server, open_page, browser):
-    browser.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = open_page(server, f"#/problem/in_domain/{LOST}")
-    tokens = "#problem .column.of-r2 pre.tokens .token"
-    page.wait_for_selector(tokens)
-    page.select_option("#colouring", "entropy")
-    assert page.get_attribute(f"{tokens} >> nth=1", "title").startswith("log-prob -1, entropy 0.25")
-    page.keyboard.press("c")
-    wait_until(page, "document.getElementById('said').textContent === 'copied as JSON'")
-    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
-    assert copied["problem_id"] == LOST
-
-
-def test_a_run_is_switched_off_and_the_colours_of_the_page_change(server, open_page):
-    page = open_page(server, "#/problems")
-    wait_until(page, "document.getElementById('list').dataset.runs === '3'")
-    page.click("label:has-text('GRPO')")
-    wait_until(page, "document.getElementById('list').dataset.runs === '2'")
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.click("#theme")
-    page.click("#theme")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-    page.keyboard.press("g")
-    wait_until(page, "document.documentElement.dataset.shown === '#/'")
-    page.keyboard.press("?")
-    assert page.is_visible("#help")
-
-
-PAGES = ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}")
-
-
-@pytest.mark.parametrize(
-    ("scheme", "width"), [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, width):
     page = open_page(server)
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 844})
-    for address in PAGES:
+    for address in ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}"):
         page.evaluate("address => { location.hash = address }", address)
         page.wait_for_selector(f"html[data-shown='{address}']")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, address
@@ -161,6 +108,7 @@ def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, wid
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
 
 
+@pytest.mark.slow
 def test_hostile_answers_do_nothing_and_are_readable_to_the_last_letter(server, open_page):
     page = open_page(server, f"#/problem/in_domain/{quote(HOSTILE_ID, safe='')}")
     page.wait_for_selector("#problem .answer")

@@ -30,11 +30,6 @@ def test_a_state_is_another_as_soon_as_a_file_is_longer_newer_or_another(tmp_pat
     assert state_of([tmp_path / "elsewhere"], LOGS) not in seen
 
 
-def test_a_directory_without_a_run_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is not a run and contains none"):
-        ServedRuns([tmp_path])
-
-
 def test_a_new_step_is_in_the_charts_and_a_damaged_line_is_told(tmp_path):
     run = make_runs(tmp_path / "made", sets={"dev": 2}) / "grpo"
     for name in ("samples.parquet", "evaluation.json", "recipe.toml"):
@@ -73,14 +68,6 @@ def test_runs_that_cannot_be_compared_are_refused_and_later_ones_leave_the_page(
         assert found.get("state")["answers"] == page
     with pytest.raises(DataError, match="cannot be compared"):
         ServedRuns([runs])
-
-
-def test_the_parts_are_those_of_the_report_file(server):
-    index = server.get_part("index")
-    assert [run["label"] for run in index["runs"]] == ["Base model", "DPH-F", "GRPO"]
-    (name, first), *_ = index["sets"][0]["pieces"]
-    piece = server.get_part(name)
-    assert (piece["first"], len(piece["problems"]) > 0) == (first, True)
 
 
 @pytest.mark.parametrize("name", ["answers-9-9", "..%2f..%2fetc%2fpasswd", "index%00", "style.css"])
