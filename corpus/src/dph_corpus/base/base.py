@@ -74,7 +74,10 @@ def train_base(
             return directory / MODEL
         if recipe.device.threads:
             torch.set_num_threads(recipe.device.threads)
-        tokenizer = _tokenizer(recipe, corpora, directory)
+        if recipe.continued is not None:
+            tokenizer = load_tokenizer(recipe.continued)
+        else:
+            tokenizer = tokenizer_for(recipe.tokenizer, corpora, directory / "tokenizer")
         kept = tokens or directory / "tokens"
         curriculum = _curriculum(recipe, corpora, tokenizer, kept, progress)
         model = _initial(recipe, tokenizer)
@@ -170,14 +173,6 @@ def _initial(recipe: BaseRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrain
     config.eos_token_id = tokenizer.eos_token_id
     config._attn_implementation = recipe.device.attention
     return LlamaForCausalLM(config)
-
-
-def _tokenizer(
-    recipe: BaseRecipe, corpora: list[Corpus], directory: Path
-) -> PreTrainedTokenizerBase:
-    if recipe.continued is not None:
-        return load_tokenizer(recipe.continued)
-    return tokenizer_for(recipe.tokenizer, corpora, directory / "tokenizer")
 
 
 def _curriculum(
