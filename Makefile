@@ -93,12 +93,12 @@ test-trl: $(TRL_STAMP)
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
-# verl and Ray is not measured. Ray comes with verl, so stages of a corpus on Ray are tested here.
+# verl and Ray is not measured. Ray comes with verl, so runs of a study on Ray are tested here.
 test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest corpus/tests/test_step_jobs.py lab/tests/study/test_ray_jobs.py
+	.venv-verl/bin/python -m pytest lab/tests/study/test_ray_jobs.py
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.

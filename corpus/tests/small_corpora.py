@@ -7,11 +7,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dph._base.files import make_directory, sha256
+from dph._base.files import make_directory, sha256, write_json
 from dph_corpus.documents import ContentDigest, Document, position
-from dph_corpus.shards import KEPT, CorpusManifest, Flow, Shard, open_corpus, shard_name, shard_of
+from dph_corpus.shards import (
+    KEPT,
+    MANIFEST,
+    CorpusManifest,
+    Flow,
+    Shard,
+    open_corpus,
+    shard_name,
+    shard_of,
+)
 from dph_corpus.stage import DocumentOutcome, Drop
-from dph_corpus.stage_run import write_manifest
 from dph_corpus.steps import Step
 from dph_corpus.tables import DocumentWriter
 
@@ -30,8 +38,8 @@ def small_corpus(directory, documents, *, shards=1):
                     writer.write(document)
                     content.add(document)
         made.append(Shard(name, writer.rows, writer.bytes, sha256(path)))
-    history = [{"stage": "test"}]
-    write_manifest(directory, CorpusManifest("test", made, content.hex(), history, Flow()))
+    manifest = CorpusManifest("test", made, content.hex(), [{"stage": "test"}], Flow())
+    write_json(directory / MANIFEST, manifest.json())
     return open_corpus(directory)
 
 

@@ -8,13 +8,12 @@ from dph.errors import SettingsError
 from dph_corpus.documents import Document
 from dph_corpus.licences import (
     ALIASES,
-    _keys,
+    LicenceStage,
     _parsed,
     is_allowed,
     kinds,
     known_licences,
     licence_spec,
-    make_licences,
 )
 
 PERMISSIVE = frozenset({"permissive"})
@@ -23,7 +22,7 @@ PERMISSIVE = frozenset({"permissive"})
 def licences_of(text):
     """The SPDX identifiers of an expression; none if it is not one."""
     expression = _parsed(text)
-    return [] if expression is None else _keys(expression)
+    return [] if expression is None else [symbol.key for symbol in expression.get_symbols()]
 
 
 def test_an_expression_names_its_licences_in_order():
@@ -32,7 +31,7 @@ def test_an_expression_names_its_licences_in_order():
 
 
 def stage(*allow, aliases=(), **more):
-    return make_licences(licence_spec(allow, dict(aliases), **more).settings)
+    return LicenceStage(licence_spec(allow, dict(aliases), **more).settings)
 
 
 def outcome(licence, *allow, **more):

@@ -16,15 +16,21 @@ import time
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models
 
-from corpus.tests.test_step_jobs import files, stages
+from dph._base.files import make_directory
 from dph.errors import DataError, SettingsError
 from dph_corpus import remote
+from dph_corpus.dedup.run import dedup
+from dph_corpus.ingest.run import ingest
+from dph_corpus.ingest.sources import plan
 from dph_corpus.mix import Mixture, mix
 from dph_corpus.running import help_with
+from dph_corpus.settings import PRESETS
 from dph_corpus.shards import open_corpus
 from dph_corpus.stage import StageSpec
 from dph_corpus.stage_run import run_stage
+from dph_corpus.token_shards import tokenize
 from small_corpora import numbered, small_corpus
 
 HAS_S3 = all(importlib.util.find_spec(name) for name in ("s3fs", "moto", "flask"))
@@ -106,6 +112,29 @@ def downloaded(url, target):
         system, inside = remote._file_system(url.partition("://")[0], str(remote.url_of(place)))
         system.get(inside, str(target), recursive=True)
     return target
+
+
+def stages(directory, source, workers):
+    """Every way in which stages are cut into steps, without the packages of the extra."""
+    raw = ingest(plan([f"input={source}"]), directory / "raw", shards=3, workers=workers)
+    unique = dedup(raw, directory / "unique", nearness=PRESETS["exact"], shards=2, workers=workers)
+    spec = StageSpec(name="shout", entry="small_corpora:Lengths", settings={"longest": 6})
+    loud = run_stage(spec, unique, directory / "loud", workers=workers)
+    mixture = Mixture(budget=120, shares={"a": 2.0, "b": 1.0})
+    mix({"a": loud, "b": raw}, directory / "mixed", mixture=mixture, shards=2, workers=workers)
+    place = make_directory(source.parent / "words")
+    words = Tokenizer(models.WordLevel({"text": 0, "end": 1}, unk_token="text"))
+    words.save(str(place / "tokenizer.json"))
+    given = {"tokenizer": place, "form": "datatrove", "end": "end"}
+    tokenize(raw, directory / "tokens", workers=workers, **given)
+
+
+def files(directory):
+    return {
+        path.relative_to(directory): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and not {".done", ".lock"} & {path.name, path.parent.name}
+    }
 
 
 def result(directory):

@@ -1,9 +1,18 @@
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from corpus.tests.cookbook.small_world import make
 from dph.errors import SettingsError
-from dph_corpus.cookbook.settings import load_cookbook
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
+from dph.runs.progress import Silent
+from dph_corpus.cookbook.settings import Cookbook, load_cookbook
+from dph_corpus.cookbook.stages import STAGES, Pipeline
+from dph_corpus.cookbook.writers import ModelWriter, open_generator
+from dph_corpus.settings import SynthSettings
+from tiny_models import build_model, build_tokenizer
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SMALL = """
@@ -123,3 +132,76 @@ def test_the_shipped_cookbook_is_valid():
     cookbook = load_cookbook(RECIPES / "cookbook" / "cookbook.toml")
     assert set(cookbook.corpora) == {"code", "sql"}
     assert cookbook.rl.methods == ("grpo", "dph_f")
+
+
+def test_every_row_names_a_function_that_is_there():
+    for stage in STAGES:
+        module, _, function = stage.entry.partition(":")
+        found = import_module(f"dph_corpus.cookbook.{module}")
+        assert callable(getattr(found, function)), stage.name
+
+
+def test_the_corpus_is_made_in_opencoders_order():
+    names = [stage.name for stage in STAGES]
+    corpus = ["ingest", "recall", "dedup", "transform", "filter", "synth", "decontaminate"]
+    order = [*corpus, "mix", "base", "sft", "rl"]
+    assert [name for name in names if name in order] == order
+    assert len(set(names)) == len(names)
+
+
+def test_a_name_that_the_world_does_not_make_is_told_with_those_that_it_makes(tmp_path):
+    cookbook = Cookbook(corpora={"own": {"inputs": ["a"]}})
+    pipeline = Pipeline(cookbook=cookbook, directory=tmp_path, progress=Silent(), workers=1)
+    pipeline.world = make({"files": 1}, tmp_path, seed=0, workers=1)
+    assert Path(pipeline.place("world:sql")) == tmp_path / "sql"
+    with pytest.raises(SettingsError, match="makes world:sql, world:annotators"):
+        pipeline.place("world:else")
+
+
+SERVER = {"kind": "functions", "model": "m", "server": "http://127.0.0.1:1", "key_env": "THE_KEY"}
+
+
+def test_a_function_or_a_server_writes_as_it_is_named(monkeypatch):
+    monkeypatch.setenv("THE_KEY", "secret")
+    function = open_generator(
+        SynthSettings(kind="functions", generator="corpus.tests.synth.small_generators:averages")
+    )
+    assert function.identity == {"function": "corpus.tests.synth.small_generators:averages"}
+    server = open_generator(SynthSettings(**SERVER, max_tokens=9))
+    assert server.identity == {"server": "m", "max_tokens": 9, "temperature": 1.0}
+
+
+def test_a_key_that_is_not_set_is_told(monkeypatch):
+    monkeypatch.delenv("THE_KEY", raising=False)
+    with pytest.raises(SettingsError, match="set THE_KEY to"):
+        open_generator(SynthSettings(**SERVER))
+
+
+PARAMETERS = SamplingParameters(max_tokens=12, stop_token_ids=(1,))
+PROMPTS = ["abc", "hello", "abc", "x y z"]
+SEEDS = [11, 12, 13, 14]
+
+
+def writer():
+    tokenizer = build_tokenizer()
+    sampler = TorchSampler(build_model(), tokenizer)
+    return ModelWriter(
+        sampler, lambda text: tuple(tokenizer.encode(text)), PARAMETERS, {"model": "tiny"}
+    )
+
+
+def test_an_answer_hangs_on_its_prompt_and_its_seed_alone():
+    write = writer()
+    together = write(PROMPTS, SEEDS)
+    alone = [write([prompt], [seed])[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
+    assert together == alone
+    assert together[0] != together[2]  # the same prompt with another seed
+
+
+def test_what_answers_depend_on_is_told():
+    assert writer().identity == {
+        "model": "tiny",
+        "max_tokens": 12,
+        "temperature": 1.0,
+        "top_p": 1.0,
+    }

@@ -1,9 +1,11 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dph.errors import DataError, SettingsError
-from dph_corpus.decontaminate import CHECKS, decontaminate
+from dph_corpus.decontaminate import CHECKS, decontaminate, normalised_queries
 from dph_corpus.documents import Document
 from dph_corpus.shards import MOST_COUNTED
 from dph_corpus.tables import read_table
@@ -141,3 +143,37 @@ def test_what_is_counted_has_an_end(tmp_path):
     assert len(counts) == MOST_COUNTED + 1
     assert counts["(60 others)"] == 60
     assert found.manifest.flow.reasons["words:t"].documents == 100
+
+
+QUERY = "SELECT name FROM singer AS s WHERE s.age <> 20"
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        "select NAME from singer s where s.AGE != 20",
+        "SELECT `name`\nFROM [singer] s -- a comment\nWHERE s.age<>20;",
+        '/* c */ SELECT "name" FROM singer AS s WHERE s . age != 20 ;;',
+    ],
+)
+def test_spelling_does_not_count(spelt):
+    assert list(normalised_queries(spelt)) == list(normalised_queries(QUERY))
+
+
+@pytest.mark.parametrize(
+    "other", [QUERY.replace("20", "21"), QUERY.replace("name", "id"), QUERY.replace("<>", "=")]
+)
+def test_what_is_asked_counts(other):
+    assert list(normalised_queries(other)) != list(normalised_queries(QUERY))
+
+
+def test_a_script_is_cut_into_its_statements_and_short_ones_are_anybodys():
+    script = f"{QUERY}; SELECT count(*); SELECT 'a;b', c, d FROM t WHERE e = 1"
+    first, second = normalised_queries(script)
+    assert first == next(normalised_queries(QUERY))
+    assert second.startswith("select 'a;b' , c")
+
+
+@given(st.text())
+def test_any_text_has_an_answer(text):
+    assert all(isinstance(query, str) for query in normalised_queries(text))
