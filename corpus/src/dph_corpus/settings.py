@@ -64,7 +64,7 @@ class RecallSettings:
     domain_share: float = option(
         0.1, "A domain is related if more than this share of its pages is recalled.", "S"
     )
-    classifier: str = field(default="fasttext", init=False)
+    classifier: str = "fasttext"
     """Told in manifests."""
     vocabulary: int = option(32_000, "Vocabulary size of the BPE to train.", "N")
     characters: int = 10_000
@@ -81,6 +81,8 @@ class RecallSettings:
             raise SettingsError(f"the threshold must lie in (0, 1), got {self.threshold}")
         if not 0 <= self.domain_share < 1:
             raise SettingsError(f"domain_share must lie in [0, 1), got {self.domain_share}")
+        if self.classifier != "fasttext":
+            refuse_removed(["classifier"])
 
     def json(self) -> Mapping[str, Any]:
         """The settings as JSON."""

@@ -50,7 +50,7 @@ REFERENCES = """
 """
 
 
-@pytest.mark.parametrize("value", map(str.strip, REFERENCES.split("|")))
+@pytest.mark.parametrize("value", [value.strip() for value in REFERENCES.split("|")])
 def test_references_types_and_stand_ins_stay(value):
     for language, form in (("yaml", "password: {}\n"), ("ini", "password={}\n")):
         text = form.replace("{}", value)
