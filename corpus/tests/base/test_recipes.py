@@ -86,11 +86,6 @@ def test_opencoders_rates_fall_from_3e_4_to_1e_5_by_the_same_factor_each_step():
     assert rates(rates.steps + 7) == rates(rates.steps - 1)
 
 
-def test_without_annealing_the_rate_stays():
-    rates = WarmupStableDecay(warmup=0, stable=3, decay=0, final=0.5)
-    assert [rates(step) for step in range(5)] == [1.0] * 5
-
-
 @pytest.mark.parametrize(
     ("change", "said"), [({"warmup": -1}, "warmup=-1"), ({"final": 0.0}, r"\(0, 1\], got 0.0")]
 )

@@ -87,14 +87,6 @@ def test_explain_follows_a_document_through_the_stages(rows, tmp_path, capsys):
     assert any(row["rule"] == "python_parses" for row in told[2]["rows"]["verdicts"])
 
 
-def test_bad_input_is_told_and_exits_with_2(rows, tmp_path, capsys):
-    words = ["filter", "--input", str(rows), "--out", str(tmp_path / "out")]
-    assert main([*words, "--preset", "paper"]) == 2
-    assert "'paper' is not one of opencoder, fixed, sql" in capsys.readouterr().err
-    assert main(["explain", "x", str(tmp_path / "nowhere")]) == 2
-    assert "has no finished stage on documents" in capsys.readouterr().err
-
-
 def test_rules_are_listed_with_those_that_never_fire(capsys):
     assert main(["rules", "--preset", "opencoder"]) == 0
     assert capsys.readouterr().out.count("never fires: ") == 3

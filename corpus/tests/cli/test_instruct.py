@@ -23,23 +23,6 @@ def test_it_says_what_was_taken_and_left_out(part, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["taken"] == {"a": 4}
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--rows", "a=4", "--stage", "stage1"], "not both"),
-        ([], "give --rows NAME=COUNT for each part, or --stage"),
-        (["--stage", "stage3"], "--stage is one of stage1, stage2, got 'stage3'"),
-        (["--rows", "a=few"], "--rows a must be a whole number, got 'few'"),
-        (["--stage", "stage1"], "rows diverse, infinity, realuser"),
-    ],
-)
-def test_what_does_not_fit_ends_with_code_2(part, tmp_path, capsys, options, said):
-    out = tmp_path / "out"
-    assert main(["instruct", "--part", f"a={part}", "--out", str(out), *options]) == 2
-    assert said in capsys.readouterr().err
-    assert not out.exists()
-
-
 def test_an_input_is_never_written_over(part, tmp_path, capsys):
     before = part.read_bytes()
     asked = ["instruct", "--part", f"a={part}", "--rows", "a=4", "--out", str(tmp_path)]

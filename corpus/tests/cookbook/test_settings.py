@@ -88,6 +88,7 @@ def test_a_seed_of_models_is_that_of_their_recipes_and_leaves_the_data(tmp_path)
         ("rl.settings.train.stepz=1", "unknown setting train.stepz; did you mean train.steps"),
         ("sft.stages=[{name='other'}]", "the stage 'other' of .sft. needs .instruct.other."),
         ("corpora.sql.recall={seeds='sql'}", "recall.seeds names 'sql'; there is none"),
+        ("corpora.sql.recall={seeds='x',classifier='sklearn'}", "classifier no longer exists"),
         ("corpora.sql.recall={seeds='x',threshold=2.0}", "threshold must lie in .0, 1., got 2.0"),
         ("synth.q={kind='sql',generator='a:b'}", "kind sql takes only databases"),
         ("synth.q={kind='sql',databases='d'}", "name a writer: generator, model, or server with"),
@@ -139,14 +140,6 @@ def test_every_row_names_a_function_that_is_there():
         module, _, function = stage.entry.partition(":")
         found = import_module(f"dph_corpus.cookbook.{module}")
         assert callable(getattr(found, function)), stage.name
-
-
-def test_the_corpus_is_made_in_opencoders_order():
-    names = [stage.name for stage in STAGES]
-    corpus = ["ingest", "recall", "dedup", "transform", "filter", "synth", "decontaminate"]
-    order = [*corpus, "mix", "base", "sft", "rl"]
-    assert [name for name in names if name in order] == order
-    assert len(set(names)) == len(names)
 
 
 def test_a_name_that_the_world_does_not_make_is_told_with_those_that_it_makes(tmp_path):

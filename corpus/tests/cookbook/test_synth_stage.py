@@ -19,7 +19,7 @@ name = "small"
 inputs = ["known.jsonl"]
 [corpora.web]
 inputs = ["web.jsonl"]
-recall = { seeds = "known", classifier = "sklearn", vocabulary = 400 }
+recall = { seeds = "known", vocabulary = 400 }
 [synth.queries]
 kind = "sql"
 databases = "databases"
@@ -39,8 +39,8 @@ def lines(path, documents):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.mark.slow
 def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path):
-    pytest.importorskip("sklearn", reason="needs dph-corpus")
     found, _ = pages(each=12)
     lines(tmp_path / "known.jsonl", seeds(30))
     lines(tmp_path / "web.jsonl", found)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("trl", reason="needs dph-corpus[sft]")
+pytestmark = pytest.mark.slow
 
 TOML = """
 name = "tiny"
@@ -122,7 +123,6 @@ def test_it_goes_from_files_to_pass_at_k_after_rl(begin, whole):
     assert shows_pass_at_k(begin.place / "whole")
 
 
-@pytest.mark.slow
 def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(begin, whole):
     for place in AFTER:
         with begin("killed") as killed:

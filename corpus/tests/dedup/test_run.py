@@ -11,7 +11,7 @@ from dph_corpus.documents import Document
 from dph_corpus.settings import PRESETS, preset
 from dph_corpus.shards import shard_name, shard_of
 from dph_corpus.tables import read_table
-from killed_corpora import ONCE_AND_OFTEN, kill
+from killed_corpora import kill
 from planted_pairs import pair
 from small_corpora import numbered, small_corpus
 
@@ -125,14 +125,13 @@ def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
 def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):
     documents = planted_documents(6)
     made = []
-    for shards in (1, 4, 64):
+    for shards in (1, 5):
         random.Random(shards).shuffle(documents)
         source = small_corpus(tmp_path / f"in{shards}", documents, shards=shards)
-        for name in ("opencoder", "loose"):
-            out = tmp_path / f"{name}{shards}"
-            dedup(source, out, nearness=PRESETS[name], workers=1 + shards % 2)
-            made.append((name, tuple(bytes_of(out).items())))
-    assert len(set(made)) == 2
+        out = tmp_path / f"out{shards}"
+        dedup(source, out, nearness=PRESETS["loose"], workers=1 + shards // 5)
+        made.append(bytes_of(out))
+    assert made[0] == made[1]
     cut = dedup(source, tmp_path / "cut", nearness=OPENCODER, shards=3)
     whole = small_corpus(tmp_path / "again", list(cut.documents()))
     assert whole.manifest.content == cut.manifest.content
@@ -166,8 +165,8 @@ def test_done_again_it_does_nothing_and_another_setting_does_it_anew(tmp_path):
         dedup(source, tmp_path / "in", nearness=OPENCODER)
 
 
-@ONCE_AND_OFTEN
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     source = small_corpus(tmp_path / "in", planted_documents(), shards=6)
     dedup(source, tmp_path / "whole", nearness=PRESETS["loose"], workers=2)
     script = (
@@ -176,5 +175,5 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
         "from dph_corpus.shards import open_corpus\n"
         "dedup(open_corpus(Path(sys.argv[1])), Path(sys.argv[2]), nearness=PRESETS['loose'])\n"
     )
-    kill(script, [tmp_path / "in", tmp_path / "out"], tmp_path / "out", often=often)
+    kill(script, [tmp_path / "in", tmp_path / "out"], tmp_path / "out", often=True)
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")

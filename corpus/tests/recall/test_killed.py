@@ -1,7 +1,9 @@
+import pytest
+
 from corpus.tests.recall.planted_pages import pages, seeds
 from dph_corpus.recall.run import recall
 from dph_corpus.settings import RecallSettings
-from killed_corpora import ONCE_AND_OFTEN, kill
+from killed_corpora import kill
 from small_corpora import small_corpus
 
 CHILD = """
@@ -16,10 +18,10 @@ recall(open_corpus(here / "pages"), open_corpus(here / "seeds"), here / "killed"
 """
 
 
-@ONCE_AND_OFTEN
-def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, often):
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path):
     (tmp_path / "reviewed.csv").write_text("pattern,accept\n%/questions/%,yes\n")
-    source = small_corpus(tmp_path / "pages", pages(each=40 if often else 12)[0], shards=3)
+    source = small_corpus(tmp_path / "pages", pages(each=40)[0], shards=3)
     known = small_corpus(tmp_path / "seeds", seeds())
     recall(
         source,
@@ -28,7 +30,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, often):
         settings=RecallSettings(vocabulary=600),
         patterns=tmp_path / "reviewed.csv",
     )
-    kill(CHILD, [tmp_path], tmp_path / "killed", often=often)
+    kill(CHILD, [tmp_path], tmp_path / "killed", often=True)
     names = {path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.*")}
     for name in sorted(names):
         if (tmp_path / "whole" / name).is_file() and ".done" not in name.parts:
