@@ -23,6 +23,25 @@ from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.steps import Step
 from dph_corpus.tables import DocumentWriter
 
+GOOD = """\
+def largest_prime_factor(number):
+    factor, largest = 2, 1
+    while factor * factor <= number:
+        if number % factor == 0:
+            largest = factor
+            number //= factor
+        else:
+            factor += 1
+    if number > largest:
+        return number
+    return largest
+
+
+for line in open_input("numbers"):
+    show(largest_prime_factor(int(line.strip())))
+"""
+"""A file of Python that every preset keeps."""
+
 
 def small_corpus(directory, documents, *, shards=1):
     """A corpus of ``documents``, in any order, cut into ``shards``."""

@@ -1,29 +1,12 @@
+from pathlib import Path
+
 import pytest
 
 from dph.errors import SettingsError
 from dph_corpus.base.recipes import WarmupStableDecay, load_lm_recipe, recipe_kind
 
-BASE = """
-kind = "base"
-model = { width = 32, inner = 64, layers = 1, heads = 2 }
-[data]
-corpus = "docs"
-[train]
-steps = 10
-warmup_steps = 2
-context = 16
-sequences_per_step = 4
-"""
-SFT = """
-kind = "sft"
-model = "base/model"
-[[stages]]
-name = "one"
-rows = ["rows.jsonl"]
-max_tokens = 64
-sequences_per_step = 4
-learning_rate = 1e-3
-"""
+RECIPES = Path(__file__).parent / "recipes"
+BASE, SFT = ((RECIPES / f"{kind}.toml").read_text() for kind in ("base", "sft"))
 
 
 def read(tmp_path, text, overrides=()):

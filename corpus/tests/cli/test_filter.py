@@ -7,27 +7,11 @@ import pytest
 
 from dph_corpus.cli import main
 from dph_corpus.rules.presets import rules_document
+from small_corpora import GOOD
 
-GOOD = """\
-# Copyright 2020 A. Person
-def largest_prime_factor(number):
-    factor, largest = 2, 1
-    while factor * factor <= number:
-        if number % factor == 0:
-            largest = factor
-            number //= factor
-        else:
-            factor += 1
-    if number > largest:
-        return number
-    return largest
-
-
-for line in open_input("numbers of ida@mail.org"):
-    show(largest_prime_factor(int(line.strip())))
-"""
+MARKED = "# Copyright 2020 A. Person\n" + GOOD.replace('numbers"', 'numbers of ida@mail.org"')
 ROWS = [
-    {"id": "good", "text": GOOD, "path": "src/good.py", "bytes": len(GOOD), "lang": "en"},
+    {"id": "good", "text": MARKED, "path": "src/good.py", "lang": "en"},
     {"id": "bad", "text": "print 'x'\n", "path": "src/bad.py", "bytes": 10, "lang": "en"},
     {"id": "drawing", "text": "<svg/>", "path": "a.svg", "bytes": 6, "lang": "en"},
 ]

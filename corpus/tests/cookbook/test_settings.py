@@ -189,12 +189,3 @@ def test_an_answer_hangs_on_its_prompt_and_its_seed_alone():
     alone = [write([prompt], [seed])[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
     assert together == alone
     assert together[0] != together[2]  # the same prompt with another seed
-
-
-def test_what_answers_depend_on_is_told():
-    assert writer().identity == {
-        "model": "tiny",
-        "max_tokens": 12,
-        "temperature": 1.0,
-        "top_p": 1.0,
-    }

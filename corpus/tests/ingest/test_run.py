@@ -186,13 +186,6 @@ def test_done_again_it_reads_nothing_and_a_changed_input_is_read(tmp_path):
     assert not (tmp_path / "out" / ".spills").exists()
 
 
-def test_a_stage_may_be_given_a_file_instead_of_a_corpus(tmp_path):
-    path = rows_file(tmp_path / "a.jsonl", made(3))
-    corpus = open_input(path, tmp_path / "out")
-    assert corpus.manifest.documents == 3
-    assert open_input(corpus.directory, tmp_path / "other").manifest == corpus.manifest
-
-
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_stage_that_was_killed_is_no_input(tmp_path, board):
     corpus = open_input(rows_file(tmp_path / "a.jsonl", made(3)), tmp_path / "out")
@@ -236,6 +229,7 @@ def test_a_directory_of_files_of_rows_is_rows_however_many_there_are(tmp_path):
         corpus = open_input(home, tmp_path / f"out{shards}")
         made_of.append(corpus.path(corpus.shards[0]).read_bytes())
     assert corpus.manifest.documents == 30
+    assert open_input(corpus.directory, tmp_path / "other").manifest == corpus.manifest
     assert made_of[0] == made_of[1]
     (home / "README").write_text("not a row")
     assert {unit.kind for unit in plan([str(home)])} == {"directory"}

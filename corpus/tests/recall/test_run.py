@@ -121,9 +121,3 @@ def test_nothing_to_learn_from_is_said(web, tmp_path):
     nothing = {key: web[key] for key in ("seeds",)} | {"pages": empty}
     with pytest.raises(DataError, match="has no page that is not recalled already to learn from"):
         recall(**nothing, out=tmp_path / "out2", settings=small())
-
-
-def test_the_output_is_no_input(web):
-    for name in ("pages", "seeds"):
-        with pytest.raises(DataError, match="must be a different directory"):
-            recall(**web, out=web[name].directory, settings=small())

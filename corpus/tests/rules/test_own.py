@@ -72,11 +72,6 @@ def test_a_row_of_the_bases_name_changes_what_it_says_of_the_rule_and_no_more(tm
         read_preset(tmp_path / rules_file(tmp_path, text + text.removeprefix('base = "fixed"\n')))
 
 
-def test_an_option_wins_over_the_file(tmp_path):
-    path = rules_file(tmp_path, RULES)
-    assert open_preset(path, {"tabs": "> 0.9"}).rules["tabs"].conditions["go"].text == "> 0.9"
-
-
 def test_the_manifest_names_content_and_code_and_no_path(tmp_path):
     path = rules_file(tmp_path, RULES)
     spec = filter_spec(path)

@@ -7,25 +7,7 @@ from dph_corpus.rules.stage import FilterStage, filter_spec
 from dph_corpus.stage_run import run_stage
 from opencoder_files import opencoder_files
 from shared_data import SOME_AND_ALL, shared_data
-from small_corpora import small_corpus
-
-GOOD = """\
-def largest_prime_factor(number):
-    factor, largest = 2, 1
-    while factor * factor <= number:
-        if number % factor == 0:
-            largest = factor
-            number //= factor
-        else:
-            factor += 1
-    if number > largest:
-        return number
-    return largest
-
-
-for line in open_input("numbers"):
-    show(largest_prime_factor(int(line.strip())))
-"""
+from small_corpora import GOOD, small_corpus
 
 
 def document(text, **facts):

@@ -71,15 +71,6 @@ def test_other_thresholds_drop_from_disk_what_the_filter_would_drop(
         assert outcome.drops[row["rule"]][place] == row["drops"]
 
 
-def test_a_document_is_alone_with_the_only_rule_that_drops_it(filtered):
-    columns = read_signals(filtered)
-    outcome = outcome_of(load_preset("fixed"), columns)
-    for name in outcome.drops:
-        others = [drops for other, drops in outcome.drops.items() if other != name]
-        expected = outcome.drops[name] & ~np.any(others, axis=0)
-        assert (outcome.alone(name) == expected).all()
-
-
 def test_a_histogram_counts_every_document_once_and_has_the_cut_inside(filtered):
     columns = read_signals(filtered)
     found = histogram(load_preset("fixed").rules[LINES], columns)

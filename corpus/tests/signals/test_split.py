@@ -18,6 +18,7 @@ from dph_corpus.signals.split import (
     quoted_in_lines,
     split_text,
 )
+from tables import each, table
 
 
 def test_preprocessor_lines_are_code_and_comments_are_not():
@@ -86,26 +87,10 @@ def lexed(text):
     return code, [value for kind, value in tokens if kind in COMMENTS]
 
 
-SPLITS = {
-    "a hashbang and a comment": "#!/usr/bin/python\nx = 1  # one\n",
-    "a doc string": 'def f():\n    """Says \'it\'."""\n    return "# no comment"\n',
-    "a triple-quoted argument at the beginning of a line": "f(\n\"\"\"text # x\"\"\"\n, '''y''')\n",
-    "raw and byte strings": "a = r'\\\\' + rb\"\\\"#\" + b'''#'''  # c\n",
-    "an escaped quote": "a = 'it\\'s # no'  # yes\n",
-    "keywords beside quotes": "x = 1 if'#'in'a#'or\"#\"else None  # c\n",
-    "a field with brackets in a string": "a = '{x[' + y + ']}'  # c\nb = \"# d\"\n",
-    "two brackets before a field": "a = '{{x[\"#\"]}'  # c\n",
-    "an empty string": "a = ''  # c\nb = \"\" # d\n",
-    "a continued line": "a = 1 + \\\n'''# doc'''\n",
-    "an f-string": "a = f'{b!r:>{w}} {c[\"#\"]}'  # c\n",
-    "a multi-line f-string": "a = f'''{b\n} # no '''  # c\n",
-    "raw strings in triple quotes": "a = r'''\\d '#' \\ '''  # c\nb = rb\"\"\"\\{#}\"\"\"  # d\n",
-    "a match": "match x:\n    case _:\n        pass  # c\n",
-    "form feeds and unicode": "\x0cé = 'ü'  # ß\n",
-}
+CASES = table("signals/python.toml")
 
 
-@pytest.mark.parametrize("text", SPLITS.values(), ids=SPLITS)
+@each("text", CASES["split"])
 def test_the_split_is_the_lexers(text):
     text = as_lexed(text)
     assert split_python(text) == lexed(text)
@@ -129,15 +114,7 @@ def test_the_split_of_any_python_is_the_lexers_or_is_left_to_it(pieces):
         assert found is None or found == lexed(text)
 
 
-UNSURE = {
-    "an escaped quote before the end of a doc string": '"""a \\""" b"""\n',
-    "a nested f-string": "a = f\"{f'{b}'}\"\n",
-    "quotes beside a soft keyword": "match x:\n    case '#', _:\n        pass\n",
-    "a raw string with a backslash in triple quotes": "a = r'''\\''' '''\n",
-}
-
-
-@pytest.mark.parametrize("text", UNSURE.values(), ids=UNSURE)
+@each("text", CASES["unsure"])
 def test_what_depends_on_more_is_left_to_the_lexer(text):
     assert split_python(as_lexed(text)) is None
 

@@ -21,7 +21,6 @@ from dph_corpus.synth.seeds import (
     document_seeds,
     impurity,
     prompt_of,
-    seeds_digest,
     signature_seeds,
 )
 from small_corpora import numbered, small_corpus
@@ -64,12 +63,9 @@ def test_what_is_no_draft_says_what_is_missing(answer, reason):
         read_draft(answer)
 
 
-def test_an_honest_program_spells_out_nothing():
-    assert not spells_out_its_tests(read_draft(HONEST))
-
-
 def test_a_table_of_inputs_and_values_is_seen():
     assert spells_out_its_tests(read_draft(HOSTILE["table"][0]))
+    assert not spells_out_its_tests(read_draft(HONEST))
 
 
 def test_the_values_that_tests_want_are_counted():
@@ -88,11 +84,7 @@ def test_a_probe_asks_beside_the_tests():
     program = probe(read_draft(HONEST))
     assert "lambda: sum_even_squares([" in program
     compile(program, "probe", "exec")
-
-
-@pytest.mark.parametrize("name", ["lazy tests"])
-def test_where_all_tests_want_the_same_there_is_no_probe(name):
-    assert probe(read_draft(HOSTILE[name][0])) is None
+    assert probe(read_draft(HOSTILE["lazy tests"][0])) is None, "all want the same"
 
 
 PROGRAM = '''\
@@ -216,8 +208,3 @@ def test_every_kind_has_a_prompt_that_shows_its_seed():
     assert all(seed.text in prompt_of(kind, seed) for kind in KINDS)
     assert seed.uses in prompt_of("documentation", seed).partition(seed.text)[2]
     assert "at least five assertions" in prompt_of("functions", seed)
-
-
-def test_another_seed_makes_another_digest():
-    first, second = signature_seeds(["math"])[:2]
-    assert seeds_digest([first]) != seeds_digest([second]) != seeds_digest([second, first])

@@ -25,17 +25,7 @@ def test_a_password_in_a_connection_goes_in_any_language(language, text):
     assert clean(once.text, language).text == once.text
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("yaml", "api_key: {}\n"),
-        ("shell", "export API_TOKEN={}\n"),
-        ("ini", "aws_secret_access_key = {}\n"),
-        ("dotenv", "SECRET_KEY_BASE={}\n"),
-        ("shell", "deploy --auth-token {}\n"),
-        ("text", "https://a.org/x?access_token={}&y=1\n"),
-    ],
-)
+@pytest.mark.parametrize(("language", "text"), CASES["keys"]["rows"])
 def test_keys_by_name_go_if_they_look_drawn_by_chance(language, text):
     assert clean(text.replace("{}", "9f8e7d6c5b4a" + "3f2e1d0c"), language).counts["password"] == 1
     for name in ("my-app-2", "gpt-4o-mini", "registry.example.org/x2", "see RFC7519 for it"):
@@ -57,19 +47,6 @@ def test_references_types_and_stand_ins_stay(value):
         assert clean(text, language).text == text
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("ruby", "password = input1x\n"),
-        ("javascript", "host = a1; user = b1; password = c1d2e3;\n"),
-        ("r", "connect(host = h1, user = u1, password = pw1234)\n"),
-        ("python", "login(user=a, password=config1)\n"),
-        ("java properties", "error.password=Mindestens8 Zeichen\n"),
-        ("yaml", "password_file: secret1x\nmax_tokens: 4k4096\ntokenizer: gpt2-xl1\n"),
-        ("shell", 'if [ "$password" = foo1bar ]; then\n'),
-        ("markdown", "Use --password PASSWORD to log in.\n"),
-        ("csharp", 'var c = "Server=x;Password={0};";\n'),
-    ],
-)
+@pytest.mark.parametrize(("language", "text"), CASES["code"]["rows"])
 def test_code_and_other_names_stay(language, text):
     assert clean(text, language).text == text
