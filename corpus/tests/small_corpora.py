@@ -1,5 +1,6 @@
 """Small corpora, and stages for them that tests can name by import path."""
 
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import pyarrow as pa
 from dph._base.files import make_directory, sha256, write_json
 from dph_corpus.documents import ContentDigest, Document, position
 from dph_corpus.shards import (
+    DROPPED,
     KEPT,
     MANIFEST,
     CorpusManifest,
@@ -21,7 +23,7 @@ from dph_corpus.shards import (
 )
 from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.steps import Step
-from dph_corpus.tables import DocumentWriter
+from dph_corpus.tables import DocumentWriter, read_table
 
 GOOD = """\
 def largest_prime_factor(number):
@@ -60,6 +62,27 @@ def small_corpus(directory, documents, *, shards=1):
     manifest = CorpusManifest("test", made, content.hex(), [{"stage": "test"}], Flow())
     write_json(directory / MANIFEST, manifest.json())
     return open_corpus(directory)
+
+
+def rows_file(path, rows):
+    """``path`` with a line of JSON for each row."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def bytes_of(directory):
+    """The SHA-256 of each file that a stage leaves for others."""
+    return {
+        str(path.relative_to(directory)): sha256(path)
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and not str(path.relative_to(directory)).startswith(".")
+    }
+
+
+def dropped(corpus):
+    """The rows of what a stage dropped, by id."""
+    files = [corpus.directory / DROPPED / shard.name for shard in corpus.shards]
+    return {row["id"]: row for path in files for row in read_table(path)}
 
 
 def numbered(count, text="text {}\n"):

@@ -29,7 +29,7 @@ from dph_corpus.shards import (
     shard_of,
     shards_for,
 )
-from dph_corpus.stage import DocumentOutcome, Drop, StageSpec, require
+from dph_corpus.stage import DocumentOutcome, Drop, StageSpec
 from dph_corpus.tables import DocumentWriter, read_documents
 from shared_data import shared_data
 from small_corpora import numbered, small_corpus
@@ -42,9 +42,6 @@ def test_size_and_digest_are_those_of_the_text_in_utf_8():
     other = document.with_text("x")
     assert (other.bytes, other.id) == (1, "a")
     assert other.sha256 == hashlib.sha256(b"x").hexdigest()
-
-
-def test_a_size_that_is_given_stays():
     assert Document.of("x", id="a", path="a", bytes=9).bytes == 9
 
 
@@ -228,13 +225,6 @@ def test_a_file_of_other_columns_is_no_shard(tmp_path):
     join_parts([], dropped, DROPS)
     with pytest.raises(DataError, match="has no column text"):
         list(read_documents(dropped))
-
-
-def test_a_package_that_is_missing_is_named_with_the_extra_that_has_it():
-    with pytest.raises(
-        SettingsError, match=r"ingest needs no-such: pip install 'dph-corpus\[web\]'"
-    ):
-        require({"json": "json", "no_such_module": "no-such"}, "ingest", extra="web")
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,6 @@ def licences_of(text):
     return [] if expression is None else [symbol.key for symbol in expression.get_symbols()]
 
 
-def test_an_expression_names_its_licences_in_order():
-    assert licences_of("MIT OR (Apache-2.0 AND Classpath)") == []
-    assert licences_of("mit or apache-2.0") == ["MIT", "Apache-2.0"]
-
-
 def stage(*allow, aliases=(), **more):
     return LicenceStage(licence_spec(allow, dict(aliases), **more).settings)
 

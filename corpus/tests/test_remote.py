@@ -5,7 +5,6 @@ is also a bucket of a server for S3, which answers 503 for a while.
 """
 
 import importlib.util
-import json
 import os
 import shutil
 import signal
@@ -31,7 +30,7 @@ from dph_corpus.shards import open_corpus
 from dph_corpus.stage import StageSpec
 from dph_corpus.stage_run import run_stage
 from dph_corpus.token_shards import tokenize
-from small_corpora import numbered, small_corpus
+from small_corpora import numbered, rows_file, small_corpus
 
 HAS_S3 = all(importlib.util.find_spec(name) for name in ("s3fs", "moto", "flask"))
 DRIVER = """
@@ -254,8 +253,7 @@ def test_a_claim_of_a_machine_that_is_gone_is_taken(tmp_path):
 def test_every_stage_writes_the_same_bytes_to_a_store(tmp_path, store):
     url, _ = store
     rows = [{"path": f"{n}.txt", "text": f"text {n % 30}"} for n in range(40)]
-    source = tmp_path / "rows.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = rows_file(tmp_path / "rows.jsonl", rows)
     stages(tmp_path / "here", source, 1)
     stages(remote.placed(url), source, 1)
     there = result(downloaded(url, tmp_path / "there"))

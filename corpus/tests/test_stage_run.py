@@ -1,4 +1,3 @@
-import hashlib
 import json
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from dph_corpus.stage import StageSpec
 from dph_corpus.stage_run import run_stage
 from dph_corpus.tables import read_table
 from killed_corpora import ONCE_AND_OFTEN, kill
-from small_corpora import numbered, small_corpus
+from small_corpora import bytes_of, dropped, numbered, small_corpus
 
 
 def lengths(longest=6, **changes):
@@ -19,15 +18,6 @@ def lengths(longest=6, **changes):
     return StageSpec(
         name="lengths", entry="small_corpora:Lengths", settings=settings, **{"seconds": 5} | changes
     )
-
-
-def contents(directory):
-    """The bytes of each file that a stage leaves for others."""
-    return {
-        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and not str(path.relative_to(directory)).startswith(".")
-    }
 
 
 def test_documents_are_kept_or_dropped_with_their_reason_and_both_are_counted(tmp_path):
@@ -39,13 +29,9 @@ def test_documents_are_kept_or_dropped_with_their_reason_and_both_are_counted(tm
     made = run_stage(lengths(7), source, tmp_path / "out", workers=2)
     kept = {document.id: document.text for document in made.documents()}
     assert kept == {f"d{n}": f"TEXT {n}\n" for n in range(10)}
-    dropped = [
-        row
-        for shard in made.shards
-        for row in read_table(tmp_path / "out" / "dropped" / shard.name)
-    ]
-    assert sorted(row["id"] for row in dropped) == ["d10", "d11"]
-    assert {(r["stage"], r["reason"], r["value"], r["threshold"]) for r in dropped} == {
+    gone = dropped(made)
+    assert sorted(gone) == ["d10", "d11"]
+    assert {(r["stage"], r["reason"], r["value"], r["threshold"]) for r in gone.values()} == {
         ("lengths", "long", 8.0, "> 7")
     }
     flow = made.manifest.flow
@@ -76,11 +62,11 @@ def test_finished_shards_are_skipped_and_changed_ones_done_again(tmp_path):
     done = []
     run_stage(lengths(), source, tmp_path / "out", on_progress=lambda _, note: done.append(note))
     assert sorted(filter(None, done)) == [shard.name for shard in source.shards]
-    before = contents(tmp_path / "out")
+    before = bytes_of(tmp_path / "out")
     done.clear()
     run_stage(lengths(), source, tmp_path / "out", on_progress=lambda _, note: done.append(note))
     assert [*filter(None, done)] == []
-    assert contents(tmp_path / "out") == before
+    assert bytes_of(tmp_path / "out") == before
     changed = [d.with_text("x") if d.id == "d7" else d for d in documents]
     source = small_corpus(tmp_path / "in2", changed, shards=4)
     run_stage(lengths(), source, tmp_path / "out", on_progress=lambda _, note: done.append(note))
@@ -130,5 +116,5 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     )
     words = [Path(__file__).parent, tmp_path / "in", tmp_path / "out"]
     kill(script, words, tmp_path / "out", often=often)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
     json.loads((tmp_path / "out" / "manifest.json").read_text())

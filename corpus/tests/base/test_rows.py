@@ -1,11 +1,10 @@
-import json
-
 import pytest
 
 from dph.errors import DataError, ModelError
 from dph.model.prompts import encode_prompt
 from dph_corpus.base.sft import IGNORED, encode_row, read_sft_rows
 from dph_corpus.base.tokens import BEGIN, END, train_tokenizer
+from small_corpora import rows_file
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
@@ -69,9 +68,8 @@ def test_a_malformed_row_is_told_with_its_place(tokenizer, row, said):
 
 
 def test_rows_that_do_not_fit_are_left_out_and_counted(tokenizer, tmp_path):
-    path = tmp_path / "rows.jsonl"
     rows = [{"prompt": "two", "response": "four"}, {"prompt": "two", "response": "five " * 40}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = rows_file(tmp_path / "rows.jsonl", rows)
     found = read_sft_rows([path], tokenizer, chat=False, max_tokens=20)
     assert len(found.rows) == 1
     assert found.left_out == {"too_long": 1}

@@ -11,6 +11,7 @@ from dph.runs.progress import Silent
 from dph_corpus.base.base import train_base
 from dph_corpus.base.checkpointed import METRICS, MODEL
 from dph_corpus.base.sft import IGNORED, make_trainer, read_sft_rows, train_sft
+from small_corpora import rows_file
 from small_lm import base_recipe, code_corpus, sft_recipe
 
 pytest.importorskip("trl", reason="needs dph-corpus[sft]")
@@ -23,10 +24,8 @@ def start(tmp_path_factory):
     directory = tmp_path_factory.mktemp("start")
     code_corpus(directory / "corpus")
     model = train_base(base_recipe(directory / "corpus"), directory / "base", Silent())
-    rows = directory / "rows.jsonl"
     lines = [{"prompt": f"def f{n}", "response": "(x): return x" * (n % 3 + 1)} for n in range(18)]
-    rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return model, rows
+    return model, rows_file(directory / "rows.jsonl", lines)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dph_corpus.cli import main
+from small_corpora import rows_file
 from small_lm import code_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
@@ -15,7 +16,7 @@ RECIPES = Path(__file__).parents[1] / "base" / "recipes"
 def recipes(tmp_path):
     code_corpus(tmp_path / "docs", count=20)
     rows = [{"prompt": f"def f{n}", "response": "(x): return x"} for n in range(6)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows_file(tmp_path / "rows.jsonl", rows)
     shutil.copytree(RECIPES, tmp_path, dirs_exist_ok=True)
     return tmp_path
 

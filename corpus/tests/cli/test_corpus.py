@@ -3,6 +3,7 @@ import json
 import pytest
 
 from dph_corpus.cli import main
+from small_corpora import rows_file
 
 
 @pytest.fixture
@@ -13,9 +14,7 @@ def rows(tmp_path):
         {"id": name, "text": text, "path": f"{name}.py", "stars": n} for n, name in enumerate("ab")
     ]
     found += [{"id": "c", "text": "other\n", "path": "[bold]c.sql"}, {"id": "d"}]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in found))
-    return path
+    return rows_file(tmp_path / "rows.jsonl", found)
 
 
 def test_from_a_file_of_rows_to_a_corpus_without_copies(rows, tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 from dph_corpus.cli import main
 from dph_corpus.rules.presets import rules_document
-from small_corpora import GOOD
+from small_corpora import GOOD, rows_file
 
 MARKED = "# Copyright 2020 A. Person\n" + GOOD.replace('numbers"', 'numbers of ida@mail.org"')
 ROWS = [
@@ -19,9 +19,7 @@ ROWS = [
 
 @pytest.fixture
 def rows(tmp_path):
-    path = tmp_path / "files.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return path
+    return rows_file(tmp_path / "files.jsonl", ROWS)
 
 
 def ids(directory):

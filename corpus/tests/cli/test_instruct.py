@@ -3,14 +3,13 @@ import json
 import pytest
 
 from dph_corpus.cli import main
+from small_corpora import rows_file
 
 
 @pytest.fixture
 def part(tmp_path):
     rows = [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(6)]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return rows_file(tmp_path / "rows.jsonl", rows)
 
 
 def test_it_says_what_was_taken_and_left_out(part, tmp_path, capsys):

@@ -1,6 +1,5 @@
 """A cookbook without models: its corpora from files to mixtures and rows, again after a kill."""
 
-import json
 import shutil
 
 import pytest
@@ -10,6 +9,7 @@ from dph.errors import DataError
 from dph.runs.progress import Silent
 from dph_corpus.cookbook.run import run_cookbook
 from dph_corpus.cookbook.settings import load_cookbook
+from small_corpora import rows_file
 
 TOML = """
 name = "small"
@@ -45,10 +45,6 @@ def function(n):
     return text
 
 
-def lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     return tmp_path_factory.mktemp("cookbook")
@@ -62,9 +58,9 @@ def cookbook(home):
         {"path": "copy.py", "text": function(0)},
         {"path": "tiny.py", "text": "x = 1\n"},
     ]
-    lines(home / "files" / "code.jsonl", rows)
-    lines(home / "tests.jsonl", [{"prompt": function(7)}])
-    lines(home / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
+    rows_file(home / "files" / "code.jsonl", rows)
+    rows_file(home / "tests.jsonl", [{"prompt": function(7)}])
+    rows_file(home / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
     (home / "cookbook.toml").write_text(TOML)
     return load_cookbook(home / "cookbook.toml")
 

@@ -1,6 +1,5 @@
 """Recall and synthesis as stages of a cookbook: pages that are like a corpus, rows that hold."""
 
-import json
 import sqlite3
 
 import pytest
@@ -12,6 +11,7 @@ from dph._base.files.rows import read_rows
 from dph.runs.progress import Silent
 from dph_corpus.cookbook.run import run_cookbook
 from dph_corpus.cookbook.settings import load_cookbook
+from small_corpora import rows_file
 
 TOML = """
 name = "small"
@@ -36,7 +36,7 @@ rows = { written = 5 }
 
 def lines(path, documents):
     rows = [{"id": d.id, "text": d.text, "path": d.path, "url": d.url} for d in documents]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows_file(path, rows)
 
 
 @pytest.mark.slow

@@ -1,14 +1,11 @@
 """Items of tests that are shorter than ten words, or in a script without blanks."""
 
-import json
-
 import pytest
 
 from dph_corpus.cli import main
 from dph_corpus.decontaminate import LENGTHS, decontaminate
 from dph_corpus.documents import Document
-from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import dropped, rows_file, small_corpus
 
 FILLER = "\n".join(f"value_{n} = combine_{n}(left_{n}, right_{n})" for n in range(30))
 SEVEN = "Reverse the vowels of a given sentence"
@@ -21,17 +18,15 @@ FOURTEEN = CHINESE[:14]
 
 def made(tmp_path, rows, texts):
     """What became of documents with ``texts``, and what the stage says of the test set."""
-    path = tmp_path / "set.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = rows_file(tmp_path / "set.jsonl", rows)
     documents = [
         Document.of(f"{text}\n{FILLER}", id=str(number), path=f"{number}.py")
         for number, text in enumerate(texts)
     ]
     corpus = small_corpus(tmp_path / "in", documents)
     found = decontaminate(corpus, tmp_path / "out", sets={"set": path})
-    rows = read_table(tmp_path / "out" / "dropped" / found.shards[0].name)
-    dropped = {int(row["id"]): row["note"] for row in rows}
-    return dropped, found.manifest.history[-1]["settings"]["too_short"]
+    notes = {int(name): row["note"] for name, row in dropped(found).items()}
+    return notes, found.manifest.history[-1]["settings"]["too_short"]
 
 
 @pytest.mark.parametrize(
@@ -50,8 +45,8 @@ def made(tmp_path, rows, texts):
     ],
 )
 def test_a_document_with_a_whole_item_goes_and_the_others_stay(tmp_path, row, text):
-    dropped, short = made(tmp_path, [row], [text, "# nothing of it"])
-    assert (set(dropped), short) == ({0}, {})
+    gone, short = made(tmp_path, [row], [text, "# nothing of it"])
+    assert (set(gone), short) == ({0}, {})
 
 
 @pytest.mark.parametrize(
@@ -99,15 +94,13 @@ def test_texts_around_what_is_asked_are_not_looked_for_as_a_whole(tmp_path):
 
 
 def test_what_is_shared_is_told_as_it_stands(tmp_path):
-    dropped, _ = made(tmp_path, [{"text": SEVEN}, {"text": CHINESE}], [f"# {SEVEN}", CHINESE])
-    assert dropped == {0: SEVEN.lower(), 1: CHINESE[:20]}
+    gone, _ = made(tmp_path, [{"text": SEVEN}, {"text": CHINESE}], [f"# {SEVEN}", CHINESE])
+    assert gone == {0: SEVEN.lower(), 1: CHINESE[:20]}
 
 
 def test_the_command_says_how_many_items_are_too_short(tmp_path, capsys):
     for name, texts in (("set", ["Sort a list", EIGHT]), ("in", [FILLER])):
-        (tmp_path / f"{name}.jsonl").write_text(
-            "".join(json.dumps({"text": text}) + "\n" for text in texts)
-        )
+        rows_file(tmp_path / f"{name}.jsonl", [{"text": text} for text in texts])
     given = ["--input", f"{tmp_path}/in.jsonl", "--out", f"{tmp_path}/out", "--workers", "1"]
     assert main(["decontaminate", *given, "--tests", f"s={tmp_path}/set.jsonl"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]

@@ -3,17 +3,15 @@ import random
 import numpy as np
 import pytest
 
-from dph._base.files import sha256
 from dph.errors import DataError
 from dph_corpus.dedup.run import dedup
 from dph_corpus.dedup.work import CompareMembers
 from dph_corpus.documents import Document
 from dph_corpus.settings import PRESETS, preset
 from dph_corpus.shards import shard_name, shard_of
-from dph_corpus.tables import read_table
 from killed_corpora import kill
 from planted_pairs import pair
-from small_corpora import numbered, small_corpus
+from small_corpora import bytes_of, dropped, numbered, small_corpus
 
 OPENCODER = PRESETS["opencoder"]
 
@@ -33,21 +31,9 @@ def planted_documents(originals=30):
     return documents
 
 
-def dropped(corpus):
+def reasons(corpus):
     """(reason, kept id) by the id that was dropped."""
-    return {
-        row["id"]: (row["reason"], row["kept_id"])
-        for shard in corpus.shards
-        for row in read_table(corpus.directory / "dropped" / shard.name)
-    }
-
-
-def bytes_of(directory):
-    return {
-        str(path.relative_to(directory)): sha256(path)
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    }
+    return {name: (row["reason"], row["kept_id"]) for name, row in dropped(corpus).items()}
 
 
 def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
@@ -63,7 +49,7 @@ def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
     ]
     made = dedup(small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=OPENCODER)
     assert {document.id for document in made.documents()} == {"c", "e", "g"}
-    assert dropped(made) == {
+    assert reasons(made) == {
         **dict.fromkeys("abd", ("exact", "c")),
         "f": ("exact", "e"),
     }
@@ -100,8 +86,8 @@ def test_a_text_with_one_other_sentence_is_a_near_copy_in_every_script(tmp_path,
     made = dedup(
         small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=PRESETS["loose"]
     )
-    assert dropped(made) == {"b": ("near", "a")}
-    (row,) = read_table(made.directory / "dropped" / made.shards[0].name)
+    assert reasons(made) == {"b": ("near", "a")}
+    (row,) = dropped(made).values()
     # (n - 16) / (n + 16) for n = 400; of 476 runs a few are equal
     assert row["value"] >= 384 / 416
 
@@ -109,7 +95,7 @@ def test_a_text_with_one_other_sentence_is_a_near_copy_in_every_script(tmp_path,
 def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
     source = small_corpus(tmp_path / "in", planted_documents())
     made = dedup(source, tmp_path / "out", nearness=OPENCODER)
-    found = dropped(made)
+    found = reasons(made)
     for number in range(30):
         best = "b" if number % 3 == 2 else "a"
         other = "a" if best == "b" else "b"
@@ -117,9 +103,9 @@ def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
         assert found[f"{number}c"] == ("near", f"{number}{best}")
     assert len(found) == 60
     kept = dedup(source, tmp_path / "exact", nearness=PRESETS["exact"])
-    assert {reason for reason, _ in dropped(kept).values()} == {"exact"}
+    assert {reason for reason, _ in reasons(kept).values()} == {"exact"}
     closer = dedup(source, tmp_path / "closer", nearness=preset("opencoder", 0.9999))
-    assert {reason for reason, _ in dropped(closer).values()} == {"exact"}
+    assert {reason for reason, _ in reasons(closer).values()} == {"exact"}
 
 
 def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):

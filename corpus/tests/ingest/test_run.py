@@ -1,4 +1,3 @@
-import json
 import os
 import random
 import zipfile
@@ -6,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dph._base.files import sha256
 from dph.errors import DataError, SettingsError
 from dph_corpus.documents import position
 from dph_corpus.ingest import run, spill
@@ -18,19 +16,7 @@ from dph_corpus.shards import MANIFEST
 from dph_corpus.steps import Care
 from dph_corpus.tables import read_table
 from killed_corpora import kill
-
-
-def rows_file(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def files_of(directory):
-    return {
-        str(path.relative_to(directory)): sha256(path)
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    }
+from small_corpora import bytes_of, rows_file
 
 
 def made(count):
@@ -103,7 +89,7 @@ def test_spills_are_merged_until_a_shard_opens_few_of_them(tmp_path, monkeypatch
     monkeypatch.setattr(run, "_cutting", watched)
     monkeypatch.setattr(run, "_MOST_RUNS", 2)
     ingest(plan(inputs), tmp_path / "merged", shards=16, workers=2)
-    assert files_of(tmp_path / "merged") == files_of(tmp_path / "plain")
+    assert bytes_of(tmp_path / "merged") == bytes_of(tmp_path / "plain")
     assert max(opened[16]) <= 2  # pieces of so few documents are one file of each run
 
 
@@ -246,7 +232,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
         "run.ingest(plan(sys.argv[2:]), Path(sys.argv[1]), shards=4, workers=2)\n"
     )
     kill(script, [tmp_path / "out", *files], tmp_path / "out", often=True)
-    assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
     assert Path(tmp_path / "out" / "manifest.json").is_file()
 
 

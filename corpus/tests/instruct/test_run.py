@@ -4,11 +4,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph_corpus.instruct import STAGES, instruct
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+from small_corpora import rows_file
 
 
 def pairs(count, name):
@@ -18,8 +14,8 @@ def pairs(count, name):
 @pytest.fixture
 def parts(tmp_path):
     return {
-        "a": write(tmp_path / "a.jsonl", pairs(20, "a")),
-        "b": write(tmp_path / "b.jsonl", pairs(5, "b")),
+        "a": rows_file(tmp_path / "a.jsonl", pairs(20, "a")),
+        "b": rows_file(tmp_path / "b.jsonl", pairs(5, "b")),
     }
 
 
@@ -39,8 +35,8 @@ def test_each_part_gives_its_number_and_a_shortfall_is_told_and_not_filled(parts
 def test_the_rows_do_not_depend_on_the_order_of_the_files(parts, tmp_path):
     made = instruct(parts, tmp_path / "out", quotas={"a": 8, "b": 3})
     backwards = {
-        "b": write(tmp_path / "b2.jsonl", pairs(5, "b")[::-1]),
-        "a": write(tmp_path / "a2.jsonl", pairs(20, "a")[::-1]),
+        "b": rows_file(tmp_path / "b2.jsonl", pairs(5, "b")[::-1]),
+        "a": rows_file(tmp_path / "a2.jsonl", pairs(20, "a")[::-1]),
     }
     again = instruct(backwards, tmp_path / "again", quotas={"b": 3, "a": 8})
     assert again.path.read_bytes() == made.path.read_bytes()
@@ -53,7 +49,7 @@ def test_more_rows_of_a_part_are_the_same_and_more(parts, tmp_path):
 
 
 def test_equal_rows_are_taken_once(tmp_path):
-    part = write(tmp_path / "a.jsonl", pairs(3, "a") * 4)
+    part = rows_file(tmp_path / "a.jsonl", pairs(3, "a") * 4)
     made = instruct({"a": part}, tmp_path / "out", quotas={"a": 100})
     assert made.manifest["left_out"] == {"copy": 9}
     assert len(rows_of(made)) == 3
@@ -61,7 +57,7 @@ def test_equal_rows_are_taken_once(tmp_path):
 
 def test_rows_of_a_test_set_go_for_their_prompt_their_words_or_a_function(tmp_path):
     ten = "one two three four five six seven eight nine ten"
-    part = write(
+    part = rows_file(
         tmp_path / "a.jsonl",
         [
             {"prompt": "Sum  the LIST", "response": "sum(x)"},
@@ -71,7 +67,7 @@ def test_rows_of_a_test_set_go_for_their_prompt_their_words_or_a_function(tmp_pa
             {"messages": [{"role": "user", "content": ten}, {"role": "assistant", "content": "a"}]},
         ],
     )
-    tests = write(
+    tests = rows_file(
         tmp_path / "tests.jsonl",
         [{"prompt": "sum the list"}, {"question": f"zero {ten}"}, {"entry_point": "has_close"}],
     )
@@ -90,7 +86,7 @@ def test_a_test_question_is_found_in_a_chat_and_under_a_system_message(tmp_path)
         roles = ["user"] if len(texts) == 1 else ["system", "user", "assistant"]
         return [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
 
-    part = write(
+    part = rows_file(
         tmp_path / "a.jsonl",
         [
             {"prompt": "What is 2+2?", "response": "4"},
@@ -98,7 +94,7 @@ def test_a_test_question_is_found_in_a_chat_and_under_a_system_message(tmp_path)
             {"prompt": "What is 5+5?", "response": "10"},
         ],
     )
-    tests = write(
+    tests = rows_file(
         tmp_path / "tests.jsonl", [{"prompt": chat("What is 2+2?")}, {"prompt": "What is 3+3?"}]
     )
     made = instruct({"a": part}, tmp_path / "out", quotas={"a": 9}, sets={"t": tests})
@@ -147,6 +143,6 @@ def test_opencoders_first_stage_has_four_million_rows():
     ],
 )
 def test_a_row_that_cannot_be_written_is_refused_by_its_place(tmp_path, row, why):
-    part = write(tmp_path / "a.jsonl", [{"prompt": "a", "response": "b"}, row])
+    part = rows_file(tmp_path / "a.jsonl", [{"prompt": "a", "response": "b"}, row])
     with pytest.raises(DataError, match=rf"a\.jsonl.*2.*{why}"):
         instruct({"a": part}, tmp_path / "out", quotas={"a": 2})

@@ -1,5 +1,4 @@
 import csv
-import json
 
 import pytest
 
@@ -9,7 +8,7 @@ from dph_corpus.recall.review import read_review
 from dph_corpus.recall.run import DOMAINS, REVIEW, recall, rounds_of
 from dph_corpus.settings import RecallSettings
 from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import rows_file, small_corpus
 
 ACCEPTED = "pattern,accept\n%.example/questions/%,yes\n%/blog/%,no\n"
 
@@ -18,10 +17,8 @@ ACCEPTED = "pattern,accept\n%.example/questions/%,yes\n%/blog/%,no\n"
 def web(tmp_path):
     """The directory of a small web, its seeds, labels of all pages, and reviewed patterns."""
     found, relevant = pages()
-    labels = tmp_path / "labels.jsonl"
-    labels.write_text(
-        "".join(json.dumps({"id": p.id, "relevant": p.id in relevant}) + "\n" for p in found)
-    )
+    rows = [{"id": page.id, "relevant": page.id in relevant} for page in found]
+    labels = rows_file(tmp_path / "labels.jsonl", rows)
     reviewed = tmp_path / "reviewed.csv"
     reviewed.write_text(ACCEPTED)
     return {

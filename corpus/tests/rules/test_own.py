@@ -9,7 +9,7 @@ from dph_corpus.rules.presets import PRESETS, load_preset, with_thresholds
 from dph_corpus.rules.stage import FilterStage, filter_spec
 from dph_corpus.stage_run import run_stage
 from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import dropped, small_corpus
 
 SIGNALS = """\
 def share_of_tabs(view):
@@ -42,7 +42,7 @@ def test_a_rule_by_import_path_drops_what_its_signal_says(tmp_path):
     corpus = small_corpus(tmp_path / "in", DOCUMENTS)
     made = run_stage(filter_spec(rules_file(tmp_path, RULES)), corpus, tmp_path / "out", workers=2)
     assert {d.id for d in made.documents()} == {"plain.lua", "empty.lua"}
-    (row,) = read_table(tmp_path / "out" / "dropped" / made.shards[0].name)
+    (row,) = dropped(made).values()
     assert (row["reason"], row["value"], row["threshold"]) == ("tabs", 0.75, "> 0.5")
     kinds = {row["kind"] for row in read_table(tmp_path / "out" / "verdicts.parquet")}
     assert kinds == {"others"}

@@ -9,6 +9,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Literal
 
 import dph
+from case_tables import each, table
 from dph_corpus.signals.python import parse_python, prose_length, python_facts, split_python
 from dph_corpus.signals.split import (
     as_lexed,
@@ -18,7 +19,6 @@ from dph_corpus.signals.split import (
     quoted_in_lines,
     split_text,
 )
-from tables import each, table
 
 
 def test_preprocessor_lines_are_code_and_comments_are_not():

@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from corpus.tests.synth.answers import BY_LENGTH, HONEST, HOSTILE, with_program
+from corpus.tests.synth.answers import ANSWERS, BY_LENGTH, HONEST, HOSTILE, with_program
 from dph.tasks.verifiers.code.verifier import CodeVerifier
 from dph.tasks.verifiers.sql.verifier import SQLVerifier
 from dph_corpus.synth.draft import read_draft
@@ -43,14 +43,6 @@ def test_a_program_must_call_what_it_is_about(judge):
     assert (judged.reason, judged.note) == ("unused", "does not call math.gcd")
 
 
-ANOTHER = """\
-```python
-def sum_even_squares(numbers):
-    return sum(n * n for n in numbers if not n % 2)
-```
-"""
-
-
 @pytest.fixture(scope="module")
 def verifier():
     with CodeVerifier(workers=2, timeout=1.0) as verifier:
@@ -66,11 +58,11 @@ def test_the_second_author_sees_neither_program_nor_tests():
 
 
 def test_two_right_programs_agree(verifier):
-    assert disagreements(verifier, [read_draft(HONEST)], [ANOTHER]) == [""]
+    assert disagreements(verifier, [read_draft(HONEST)], [ANSWERS["second"]]) == [""]
 
 
 def test_a_program_that_knows_its_tests_by_their_lengths_is_found_out(verifier):
-    (found,) = disagreements(verifier, [read_draft(BY_LENGTH)], [ANOTHER])
+    (found,) = disagreements(verifier, [read_draft(BY_LENGTH)], [ANSWERS["second"]])
     assert found.startswith("the second program differs on other inputs")
 
 
@@ -95,7 +87,7 @@ def test_wrong_tests_with_a_program_that_fits_them_are_found_out(verifier):
         ]
     )
     wrong = with_program("def sum_even_squares(numbers):\n    return sum(numbers)", tests)
-    (found,) = disagreements(verifier, [read_draft(wrong)], [ANOTHER])
+    (found,) = disagreements(verifier, [read_draft(wrong)], [ANSWERS["second"]])
     assert found.startswith("the second program fails the tests")
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_tables import each, table
 from dph_corpus.transform.cleaning import clean
-from tables import each, table
 
 ADDRESSES = [
     *("host = {}", "server_ip: {}", "ping {}", "http://{}/x", "{}:8080", "allow {};", "ssh a@{}"),

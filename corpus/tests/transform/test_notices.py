@@ -1,7 +1,7 @@
 import pytest
 
+from case_tables import each, table
 from dph_corpus.transform.notices import STYLES, without_notice
-from tables import each, table
 
 CASES = table("transform/cases.toml")
 TOOL_LINES = [(k, line) for k, lines in CASES["read_by_tools"].items() for line in lines]

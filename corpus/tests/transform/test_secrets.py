@@ -1,7 +1,7 @@
 import pytest
 
+from case_tables import each, table
 from dph_corpus.transform.cleaning import clean
-from tables import each, table
 
 CASES = table("transform/cases.toml")
 SETTINGS = CASES["settings"]

@@ -5,8 +5,8 @@ import string
 
 import pytest
 
+from case_tables import table
 from dph_corpus.transform.cleaning import clean
-from tables import table
 
 LETTERS, UPPER = string.ascii_letters, string.ascii_uppercase + string.digits
 ALPHABETS = {"letters": LETTERS, "alnum": LETTERS + string.digits, "hex": "0123456789abcdef"}
