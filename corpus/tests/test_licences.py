@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_tables import table
 from dph.errors import SettingsError
 from dph_corpus.documents import Document
 from dph_corpus.licences import (
@@ -36,21 +37,7 @@ def outcome(licence, *allow, **more):
     return found.document.licence if found.document else found.drops[0].reason
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("MIT", True),
-        ("mit", True),
-        ("GPL-3.0-only", False),
-        ("MIT OR GPL-3.0-only", True),
-        ("MIT AND GPL-3.0-only", False),
-        ("MIT AND BSD-3-Clause", True),
-        ("GPL-2.0-only WITH Classpath-exception-2.0", False),
-        ("Apache-2.0 WITH LLVM-exception", True),
-        ("GPL-3.0-only OR (MIT AND LGPL-2.1-only)", False),
-        ("GPL-3.0-only OR (MIT AND ISC)", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), table("licences.toml")["allowed"])
 def test_an_expression_is_allowed_as_its_operators_say(text, expected):
     assert is_allowed(_parsed(text), PERMISSIVE) is expected
 

@@ -1,6 +1,7 @@
 """A cookbook without models: its corpora from files to mixtures and rows, again after a kill."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,30 +12,8 @@ from dph_corpus.cookbook.run import run_cookbook
 from dph_corpus.cookbook.settings import load_cookbook
 from small_corpora import rows_file
 
-TOML = """
-name = "small"
-[corpora.code]
-inputs = ["files/*.jsonl"]
-[tests]
-secret = "tests.jsonl"
-[mixtures.pretraining]
-budget = 2000
-shares = { code = 1 }
-[instruct.only]
-parts = { own = "rows.jsonl" }
-rows = { own = 5 }
-"""
-FUNCTION = """def area_{0}(width, height, *, margin={0}):
-    \"\"\"Area of a frame number {0} inside its margin.\"\"\"
-    inner = (width - 2 * margin) * (height - 2 * margin)
-    if inner < 0:
-        message = f"the margin {{margin}} is too wide for {{width}} x {{height}}"
-        raise ValueError(message)
-    total = 0
-    for step in range(margin + {0}):
-        total += inner * step
-    return total if total > inner else inner
-"""
+TOML = Path(__file__).with_name("corpora.toml")
+FUNCTION = TOML.with_name("area.txt").read_text()
 
 
 def function(n):
@@ -61,7 +40,7 @@ def cookbook(home):
     rows_file(home / "files" / "code.jsonl", rows)
     rows_file(home / "tests.jsonl", [{"prompt": function(7)}])
     rows_file(home / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])
-    (home / "cookbook.toml").write_text(TOML)
+    shutil.copy(TOML, home / "cookbook.toml")
     return load_cookbook(home / "cookbook.toml")
 
 

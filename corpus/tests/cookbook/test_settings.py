@@ -15,25 +15,7 @@ from dph_corpus.settings import SynthSettings
 from tiny_models import build_model, build_tokenizer
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-SMALL = """
-[world]
-make = "mine:make"
-[corpora.sql]
-inputs = ["world:sql", "more=a/b.jsonl", "c/*.tar.gz"]
-filter = "sql"
-[mixtures.pretraining]
-budget = 1000
-shares = { sql = 1 }
-[instruct.only]
-parts = { annotators = "world:annotators", own = "own.jsonl" }
-rows = { annotators = 5, own = 3 }
-[base]
-model = { width = 32, inner = 64, layers = 1, heads = 2 }
-train = { steps = 2, warmup_steps = 1, context = 16, sequences_per_step = 2 }
-[sft]
-stages = [{ name = "only", learning_rate = 1e-3, max_tokens = 64, sequences_per_step = 2 }]
-[rl]
-"""
+SMALL = Path(__file__).with_name("settings.toml").read_text()
 
 
 def load(tmp_path, text, overrides=()):

@@ -99,9 +99,9 @@ def test_what_is_shared_is_told_as_it_stands(tmp_path):
 
 
 def test_the_command_says_how_many_items_are_too_short(tmp_path, capsys):
-    for name, texts in (("set", ["Sort a list", EIGHT]), ("in", [FILLER])):
-        rows_file(tmp_path / f"{name}.jsonl", [{"text": text} for text in texts])
-    given = ["--input", f"{tmp_path}/in.jsonl", "--out", f"{tmp_path}/out", "--workers", "1"]
+    rows_file(tmp_path / "set.jsonl", [{"text": text} for text in ("Sort a list", EIGHT)])
+    small_corpus(tmp_path / "in", [Document.of(FILLER, id="a", path="a.py")])
+    given = ["--input", f"{tmp_path}/in", "--out", f"{tmp_path}/out", "--workers", "1"]
     assert main(["decontaminate", *given, "--tests", f"s={tmp_path}/set.jsonl"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "s: 1 of 2 items are too short to be found by their text"

@@ -57,11 +57,7 @@ def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
 
 SCRIPTS = {
     "han": (range(0x4E00, 0x4E00 + 300), "、", "。"),
-    "kana": (range(0x3042, 0x3090), "、", "。"),
     "thai": (range(0x0E01, 0x0E2F), " ", ""),
-    "lao": (range(0x0E94, 0x0EA0), " ", ""),
-    "khmer": (range(0x1780, 0x17A3), " ", "។"),
-    "burmese": (range(0x1000, 0x1021), "၊", "။"),
     "latin words": (None, ", ", "."),
 }
 

@@ -67,13 +67,6 @@ def test_a_part_gets_its_share_and_no_byte_more():
     assert selection.shortfalls() == {"a": 5, "b": 5}
 
 
-def test_what_is_missing_is_told_and_not_made_up_for():
-    found = candidates("a", 20) + candidates("b", 2)
-    selection, _ = selected(found, budget=200, shares={"a": 1, "b": 1})
-    assert selection.taken == {"a": 100, "b": 20}
-    assert selection.shortfalls()["b"] == 80
-
-
 @given(
     sizes=st.lists(st.integers(1, 50), max_size=60),
     budget=st.integers(1, 1500),
@@ -85,13 +78,6 @@ def test_a_share_is_filled_until_no_document_that_is_left_fits(sizes, budget):
     room = selection.shortfalls()["a"]
     assert room == budget - sum(c.bytes for c in found if c.id not in left) >= 0
     assert all(c.bytes > room for c in found if c.id in left)
-
-
-def test_a_document_larger_than_a_share_leaves_it_to_the_others():
-    found = [PartDocument("a", "000", "c", 1000), *candidates("a", 20)]
-    selection, left_out = selected(found, budget=100, shares={"a": 1})
-    assert selection.taken["a"] == 100
-    assert left_out[0] == ("a", "000", "share")
 
 
 def test_a_language_gets_no_more_than_its_cap_and_leaves_room_for_others():

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_tables import table
 from dph.errors import DataError
 from dph_corpus.recall.review import (
     Patterns,
@@ -85,35 +86,13 @@ def test_what_would_divide_by_nothing_is_unknown():
     assert measure({"a": True}, set()) == (0.0, None)
 
 
-@pytest.mark.parametrize(
-    ("url", "bare"),
-    [
-        ("https://www.Example.com/A/b", "example.com/a/b"),
-        ("http://user:secret@example.com:80/x", "example.com/x"),
-        ("example.com", "example.com"),
-        ("//example.com?q=A", "example.com?q=a"),
-        ("", ""),
-        ("http://[", ""),
-    ],
-)
+@pytest.mark.parametrize(("url", "bare"), table("recall/cases.toml")["bare"])
 def test_a_url_is_bare_of_scheme_user_port_and_www(url, bare):
     assert bare_url(url) == bare
     assert domain_of(url) == bare.partition("/")[0].partition("?")[0]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "url", "matches"),
-    [
-        ("stackoverflow.com/questions%", "https://stackoverflow.com/questions/1", True),
-        ("stackoverflow.com/questions%", "https://stackoverflow.com/users/1", False),
-        ("stackoverflow.com/questions", "https://stackoverflow.com/questions/1", False),
-        ("%.org/post%", "http://blog.juejin.org/post/3", True),
-        ("%juejin.cn/post%", "http://juejin.cn/post/3", True),
-        ("a_b.com/%", "http://axb.com/1", False),
-        ("a.com/%", "http://axcom/1", False),
-        ("A.com/Q/%", "http://a.com/q/1", True),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "url", "matches"), table("recall/cases.toml")["patterns"])
 def test_only_a_percent_sign_stands_for_other_characters(pattern, url, matches):
     assert Patterns([pattern]).matches(url) is matches
 

@@ -5,7 +5,7 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph_corpus.documents import DocType, Document
 from dph_corpus.rules.own import open_preset, read_preset
-from dph_corpus.rules.presets import PRESETS, load_preset, with_thresholds
+from dph_corpus.rules.presets import load_preset, with_thresholds
 from dph_corpus.rules.stage import FilterStage, filter_spec
 from dph_corpus.stage_run import run_stage
 from dph_corpus.tables import read_table
@@ -113,11 +113,6 @@ def test_a_file_that_cannot_be_read_is_bad_input(tmp_path):
 
 ENTROPY = "qsc_doc_entropy_unigram"
 COMMENTS = "code_comments_as_lexed"
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_without_thresholds_a_preset_is_itself(preset):
-    assert with_thresholds(load_preset(preset), {}) == load_preset(preset)
 
 
 def test_a_kind_wins_over_its_family_and_that_over_the_rule():

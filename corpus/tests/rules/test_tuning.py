@@ -25,16 +25,16 @@ def code(n):
     return Document.of(text, id=f"d{n:03d}.lua", path="a.lua", language="lua", doc_type="code")
 
 
-@pytest.fixture
-def corpus(tmp_path):
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
     drawing = Document.of("<svg/>", id="a.svg", path="a.svg", doc_type=DocType.EXCLUDED)
-    return small_corpus(tmp_path / "in", [*map(code, range(60)), drawing], shards=2)
+    place = tmp_path_factory.mktemp("in")
+    return small_corpus(place, [*map(code, range(60)), drawing], shards=2)
 
 
-@pytest.fixture
-def filtered(corpus, tmp_path):
-    run_stage(filter_spec("fixed"), corpus, tmp_path / "out")
-    return tmp_path / "out"
+@pytest.fixture(scope="module")
+def filtered(corpus, tmp_path_factory):
+    return run_stage(filter_spec("fixed"), corpus, tmp_path_factory.mktemp("out")).directory
 
 
 def dropped_ids(directory):
@@ -56,7 +56,7 @@ def test_a_file_that_no_rule_of_the_preset_reads_is_left_out(tmp_path):
     assert list(read_signals(tmp_path / "out").ids) == ["d003.lua"]
 
 
-@pytest.mark.parametrize("thresholds", [{}, {LINES: "< 25"}, {LINES: "", UNIQUE: "> 0.6"}])
+@pytest.mark.parametrize("thresholds", [{LINES: "< 25"}, {LINES: "", UNIQUE: "> 0.6"}])
 def test_other_thresholds_drop_from_disk_what_the_filter_would_drop(
     corpus, filtered, tmp_path, thresholds
 ):

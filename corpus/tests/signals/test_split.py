@@ -132,21 +132,7 @@ def test_functions_classes_and_their_attributes_are_counted():
     assert (found.one_line_returns, found.plain_returns) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "has"),
-    [
-        ("x = 1", True),
-        ("x.y = 1", False),
-        ("a, b = 1, 2", False),
-        ("x: int = 1", False),
-        ("x += 1", False),
-        ("for i in y: pass", True),
-        ("def f(a): pass", True),
-        ("def f(*a, b): pass", False),
-        ("async def f(a): pass", False),
-        ("if 1:\n    x = 1", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "has"), table("signals/cases.toml")["variables"])
 def test_what_counts_as_a_variable(text, has):
     assert facts(text).has_variable is has
 

@@ -3,6 +3,7 @@ import sqlite3
 
 import pytest
 
+from case_tables import table
 from corpus.tests.synth.answers import HONEST, HOSTILE
 from dph.errors import DataError, SettingsError
 from dph_corpus.settings import KINDS
@@ -125,23 +126,7 @@ def test_stubs_do_no_work():
     assert stubs("def f():\n    return 1", "f") == ["def f():\n    return None"]
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("import os.path", "imports os.path"),
-        ("from subprocess import run", "imports subprocess"),
-        ("from . import x", "imports ."),
-        ("def f():\n    import socket", "imports socket"),
-        ("def f():\n    eval('1')", "uses eval"),
-        ("def f():\n    return ().__class__", "uses .__class__"),
-        ("import collections\ndef f():\n    return collections._sys", "uses ._sys"),
-        ("import datetime\ndef f():\n    return datetime.date.today()", "uses .today"),
-        ("print(1)", "runs code when it is loaded: Expr"),
-        ("while True:\n    pass", "runs code when it is loaded: While"),
-        ("def f():\n    global x\n    x = 1", "has Global"),
-        ("async def f():\n    pass", "runs code when it is loaded: AsyncFunctionDef"),
-    ],
-)
+@pytest.mark.parametrize(("source", "found"), table("synth/cases.toml")["impure"])
 def test_what_reaches_outside_is_named(source, found):
     assert impurity(ast.parse(source)) == found
 
