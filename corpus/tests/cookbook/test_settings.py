@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from case_tables import table
 from corpus.tests.cookbook.small_world import make
 from dph.errors import SettingsError
 from dph.model.sampler.base import SamplingParameters
@@ -59,29 +60,7 @@ def test_a_seed_of_models_is_that_of_their_recipes_and_leaves_the_data(tmp_path)
         assert cookbook.sft_recipe(tmp_path).seed == expected
 
 
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("mixtures.pretraining.shares={code=1}", "names 'code'; there is sql"),
-        ("instruct.only.rows={own=3}", "parts annotators, own; rows own"),
-        ("rl.methods=['grpo','none']", "rl.methods names 'none'; there is "),
-        ("rl.methods=['grpo','grpo']", "name each method only once, got grpo, grpo"),
-        ("rl.of_method.rkl={seed=1}", "rl.of_method names 'rkl'; there is grpo, dph_f"),
-        ("rl.settings.train.stepz=1", "unknown setting train.stepz; did you mean train.steps"),
-        ("sft.stages=[{name='other'}]", "the stage 'other' of .sft. needs .instruct.other."),
-        ("corpora.sql.recall={seeds='sql'}", "recall.seeds names 'sql'; there is none"),
-        ("corpora.sql.recall={seeds='x',classifier='sklearn'}", "classifier no longer exists"),
-        ("corpora.sql.recall={seeds='x',threshold=2.0}", "threshold must lie in .0, 1., got 2.0"),
-        ("synth.q={kind='sql',generator='a:b'}", "kind sql takes only databases"),
-        ("synth.q={kind='sql',databases='d'}", "name a writer: generator, model, or server with"),
-        ("synth.q={kind='functions',corpus='x',model='m'}", "synth.q.corpus names 'x'; there is"),
-        ("instruct.only.parts.own='synth:q'", "synth:q names 'q'; there is none"),
-        ("base.train.warmup_steps=9", "warmup_steps=9, steps=2"),
-        ("base.train.widht=9", "unknown key train.widht"),
-        ("corpora.sql.filter='strict'", "fixed, opencoder, sql or a file .*, got 'strict'"),
-        ("corpora.sql.filter='none.toml'", "there is no file .*none.toml"),
-    ],
-)
+@pytest.mark.parametrize(("override", "said"), table("cookbook/cases.toml")["wrong"])
 def test_what_is_wrong_anywhere_is_told_before_anything_runs(tmp_path, override, said):
     with pytest.raises(SettingsError, match=said):
         load(tmp_path, SMALL, [override])
