@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from case_tables import table
 from dph.errors import DataError, SettingsError
 from dph_corpus.documents import (
     FIELDS,
@@ -230,7 +231,7 @@ def test_a_file_of_other_columns_is_no_shard(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rounds": 0}, "rounds must be at least 1, got 0"),
+        table("zz.toml")["z"],
         ({"vocabulary": 255}, "vocabulary must be at least 300, got 255"),
         ({"threshold": 1.0}, r"the threshold must lie in \(0, 1\), got 1.0"),
         ({"domain_share": 1.0}, r"domain_share must lie in \[0, 1\), got 1.0"),

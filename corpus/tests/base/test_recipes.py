@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from case_tables import table
 from dph.errors import SettingsError
 from dph_corpus.base.recipes import WarmupStableDecay, load_lm_recipe, recipe_kind
 
@@ -30,28 +31,10 @@ def test_the_kind_of_a_recipe_is_told_before_it_is_read(tmp_path):
         load_lm_recipe(tmp_path / "rl.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "override", "said"),
-    [
-        (BASE, "train.warmup_steps=11", "warmup_steps=11, steps=10"),
-        (BASE, "train.sequences_at_once=3", "sequences_per_step=4, sequences_at_once=3"),
-        (BASE, "train.final_rate=1.0", "final_rate=1.0, learning_rate=0.0003"),
-        (
-            BASE,
-            "data.annealing='x'",
-            "needs train.annealing_steps, got annealing=.*x, annealing",
-        ),
-        (BASE, 'continued="there"', "not both"),
-        (BASE, "model.heads=3", "width=32, heads=3"),
-        (BASE, "train.stepz=5", "unknown key train.stepz; did you mean steps"),
-        (BASE, "tokenizer.vocabulary=9", "greater than or equal to 261, got 9"),
-        (SFT, "stages=[]", "at least 1 item"),
-        (SFT, "chat=3", "chat: Input should be a valid boolean, got 3"),
-    ],
-)
-def test_what_is_wrong_is_told_with_its_value(tmp_path, text, override, said):
+@pytest.mark.parametrize(("kind", "override", "said"), table("base/cases.toml")["wrong"])
+def test_what_is_wrong_is_told_with_its_value(tmp_path, kind, override, said):
     with pytest.raises(SettingsError, match=said):
-        read(tmp_path, text, [override])
+        read(tmp_path, {"base": BASE, "sft": SFT}[kind], [override])
 
 
 def test_two_stages_of_one_name_are_refused(tmp_path):

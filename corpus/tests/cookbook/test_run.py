@@ -33,10 +33,7 @@ def home(tmp_path_factory):
 def cookbook(home):
     (home / "files").mkdir()
     rows = [{"path": f"{n}.py", "text": function(n)} for n in range(12)]
-    rows += [
-        {"path": "copy.py", "text": function(0)},
-        {"path": "tiny.py", "text": "x = 1\n"},
-    ]
+    rows += [{"path": "copy.py", "text": function(0)}, {"path": "tiny.py", "text": "x = 1\n"}]
     rows_file(home / "files" / "code.jsonl", rows)
     rows_file(home / "tests.jsonl", [{"prompt": function(7)}])
     rows_file(home / "rows.jsonl", [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(9)])

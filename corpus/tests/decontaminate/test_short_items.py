@@ -2,6 +2,7 @@
 
 import pytest
 
+from case_tables import table
 from dph_corpus.cli import main
 from dph_corpus.decontaminate import LENGTHS, decontaminate
 from dph_corpus.documents import Document
@@ -11,8 +12,6 @@ FILLER = "\n".join(f"value_{n} = combine_{n}(left_{n}, right_{n})" for n in rang
 SEVEN = "Reverse the vowels of a given sentence"
 EIGHT = "Count islands of ones in a binary matrix"
 CHINESE = "统计给定文本里每个汉字出现的次数并按次数从高到低依次输出结果"
-JAPANESE = "与えられた文字列の母音だけを逆順に並べ替える関数を書いてください"
-THAI = "จงเขียนฟงกชนทรบรายการของจานวนเตมแลวคนคาผลรวมของกาลงสอง"
 FOURTEEN = CHINESE[:14]
 
 
@@ -29,58 +28,19 @@ def made(tmp_path, rows, texts):
     return notes, found.manifest.history[-1]["settings"]["too_short"]
 
 
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        ({"prompt": f"{SEVEN}."}, f"# {SEVEN.upper()}: vowels"),
-        ({"question": EIGHT, "code": "x = 1"}, f'"""{EIGHT}"""'),
-        ({"problem": [{"role": "user", "content": EIGHT}]}, f"# {EIGHT}"),
-        ({"unheard_of": EIGHT, "id": "a"}, f"# {EIGHT.replace(' ', ', ')}"),
-        ({"text": CHINESE}, f"# 说明 {CHINESE}。"),
-        ({"text": f"{CHINESE[:15]}、{CHINESE[15:]}"}, f"# {CHINESE}"),  # a comma is no letter
-        ({"text": JAPANESE}, f"# {JAPANESE}"),
-        ({"text": THAI}, f"# {THAI}"),
-        ({"text": FOURTEEN}, f"# 请{FOURTEEN}吧"),
-        ({"tests": [CHINESE]}, f"# {CHINESE}"),  # a long text counts in any column
-    ],
-)
+@pytest.mark.parametrize(("row", "text"), table("decontaminate/cases.toml")["whole"])
 def test_a_document_with_a_whole_item_goes_and_the_others_stay(tmp_path, row, text):
     gone, short = made(tmp_path, [row], [text, "# nothing of it"])
     assert (set(gone), short) == ({0}, {})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " ".join(EIGHT.split()[:-1]),
-        " ".join(EIGHT.split()[1:]),
-        " ".join(sorted(EIGHT.split())),
-        EIGHT.replace("ones", "two ones"),
-        CHINESE[:19],
-        CHINESE[19:],
-        " ".join(CHINESE[::-1]),
-        FOURTEEN[:-1],
-    ],
-)
+@pytest.mark.parametrize("text", table("decontaminate/cases.toml")["parts"])
 def test_a_part_of_an_item_is_no_reason(tmp_path, text):
     rows = [{"text": EIGHT}, {"text": CHINESE}, {"text": f"把{FOURTEEN}"}]
     assert made(tmp_path, rows, [f"# {text}"]) == ({}, {})
 
 
-@pytest.mark.parametrize(
-    "item",
-    [
-        "Sort a list",
-        "sorted",
-        "1 2 3 4 5 6 7 8",
-        "a b c d e f g h",
-        "f(x) = 3 * x + 12 - y / 2",
-        "一、二、三、四、五、六、七、八",
-        FOURTEEN[:-1],
-        "排序",
-        "用 print 1 2 3 a b 打印",
-    ],
-)
+@pytest.mark.parametrize("item", table("decontaminate/cases.toml")["trivial"])
 def test_a_trivial_item_drops_nothing_and_is_counted(tmp_path, item):
     rows = [{"text": item, "code": "def f(x):\n    return [y for y in x if y]"}, {"text": EIGHT}]
     assert made(tmp_path, rows, [f"# {item}", "# more"]) == ({}, {"set": [1, 2]})

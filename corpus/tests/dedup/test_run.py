@@ -49,10 +49,7 @@ def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
     ]
     made = dedup(small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=OPENCODER)
     assert {document.id for document in made.documents()} == {"c", "e", "g"}
-    assert reasons(made) == {
-        **dict.fromkeys("abd", ("exact", "c")),
-        "f": ("exact", "e"),
-    }
+    assert reasons(made) == {**dict.fromkeys("abd", ("exact", "c")), "f": ("exact", "e")}
 
 
 SCRIPTS = {

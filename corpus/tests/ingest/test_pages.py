@@ -5,6 +5,7 @@ import zlib
 
 import pytest
 
+from case_tables import table
 from dph.errors import SettingsError
 from dph_corpus.ingest.pages import page_documents, page_text
 from dph_corpus.ingest.reading import Skip
@@ -166,31 +167,9 @@ def test_a_label_that_no_browser_knows_is_passed_over(tmp_path, charset):
 
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок"
-JAPANESE = "いろはにほへと ちりぬるを ①㈱ 髙島屋"
-CHINESE = "天地玄黄 宇宙洪荒 镕"
-KOREAN = "다람쥐 헌 쳇바퀴에 타고파 똠방각하"
-LATIN = "Bœuf à l\u2019ail coûte 5 € \u2013 “bon”"  # 0x92 and 0x96 of windows-1252
 
 
-@pytest.mark.parametrize(
-    ("label", "codec", "text"),
-    [
-        ("iso-8859-1", "cp1252", LATIN),
-        (' "latin1" ', "cp1252", LATIN),
-        ("gb2312", "gb18030", CHINESE),
-        ("Shift_JIS", "cp932", JAPANESE),
-        ("windows-31j", "cp932", JAPANESE),
-        ("euc-jp", "euc_jis_2004", "いろはにほへと ①"),
-        ("ks_c_5601-1987", "cp949", KOREAN),
-        ("euc-kr", "cp949", KOREAN),
-        ("big5", "big5hkscs", "天地玄黃 㗎"),
-        ("tis-620", "cp874", "เป็นมนุษย์สุดประเสริฐ…"),
-        ("iso-8859-9", "cp1254", "Şoför “hasta” yağmur"),
-        ("x-mac-cyrillic", "mac_cyrillic", RUSSIAN),
-        ("unicode", "utf-16-le", RUSSIAN),
-        ("csiso2022jp", "iso2022_jp", "いろはにほへと"),
-    ],
-)
+@pytest.mark.parametrize(("label", "codec", "text"), table("ingest/cases.toml")["labels"])
 def test_labels_mean_what_browsers_take_them_for(label, codec, text):
     """https://encoding.spec.whatwg.org/#names-and-labels, by the header and by the page."""
     page = f"<html><head>%s</head><body><main><p>{text} {text}</p></main></body></html>"

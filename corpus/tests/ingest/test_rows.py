@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from case_tables import table
 from dph.errors import SettingsError
 from dph_corpus.documents import DocType, Document
 from dph_corpus.ingest.reading import LARGEST, column_choices, row_documents
@@ -139,20 +140,7 @@ def test_other_forms_of_licences_are_read_or_none_is_known(tmp_path, value, lice
     assert skipped == []
 
 
-@pytest.mark.parametrize(
-    ("row", "columns", "said"),
-    [
-        ({"stars": "many"}, {}, ["stars:", "a number of at least 0", "str 'many'"]),
-        ({"path": ["a.py"]}, {}, ["path:", "must be text", "list ['a.py']"]),
-        ({"who": {"a": 1}}, {"repo": "who"}, ["repo (column who):", "must be text", "dict"]),
-        ({"doc_type": "poem"}, {}, ["doc_type:", "code, data, text", "'poem'"]),
-        ({"commit_time": "yesterday"}, {}, ["commit_time:", "'yesterday'"]),
-        ({"commit_time": "1960-01-01"}, {}, ["commit_time:", "at least 0"]),
-        ({"license": 3}, {}, ["licence:", "must be text", "int 3"]),
-        ({"text": ["a", "b"]}, {}, ["text:", "must be text", "list"]),
-        ({"id": True}, {}, ["id:", "must be text", "bool True"]),
-    ],
-)
+@pytest.mark.parametrize(("row", "columns", "said"), table("ingest/cases.toml")["bad_fields"])
 def test_a_bad_field_is_named_with_its_type_and_what_is_allowed(tmp_path, row, columns, said):
     (skip,) = row_documents(lines(tmp_path / "a.jsonl", {"text": "x"} | row), "l", {}, columns)
     assert (skip.reason, skip.path) == ("bad_field", "line 1")

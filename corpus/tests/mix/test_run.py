@@ -67,10 +67,7 @@ def test_a_part_gets_its_share_and_no_byte_more():
     assert selection.shortfalls() == {"a": 5, "b": 5}
 
 
-@given(
-    sizes=st.lists(st.integers(1, 50), max_size=60),
-    budget=st.integers(1, 1500),
-)
+@given(sizes=st.lists(st.integers(1, 50), max_size=60), budget=st.integers(1, 1500))
 def test_a_share_is_filled_until_no_document_that_is_left_fits(sizes, budget):
     found = [PartDocument("a", f"{n:03d}", "c", size) for n, size in enumerate(sizes)]
     selection, left_out = selected(found, budget=budget, shares={"a": 1})

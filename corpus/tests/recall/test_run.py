@@ -73,9 +73,7 @@ def test_the_file_that_asked_can_be_answered_in_place(web, tmp_path):
     (tmp_path / "other.csv").write_text("pattern,accept\nc.example%,yes\n")
     with pytest.raises(DataError, match=r"an answer about 'a\.example/questions/%'"):
         recall(
-            *(web["pages"], web["seeds"], out),
-            settings=small(),
-            patterns=tmp_path / "other.csv",
+            *(web["pages"], web["seeds"], out), settings=small(), patterns=tmp_path / "other.csv"
         )
     assert (out / REVIEW).read_bytes() == answered
     recall(web["pages"], web["seeds"], out, settings=small(), patterns=out / REVIEW)

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from case_tables import table
 from dph.errors import DataError, SettingsError
 from dph_corpus.documents import DocType, Document
 from dph_corpus.rules.own import open_preset, read_preset
@@ -158,16 +159,7 @@ def test_the_manifest_says_the_thresholds_and_others_are_another_corpus(tmp_path
     assert found.manifest.history[-1]["settings"] == {"preset": "fixed", "thresholds": own}
 
 
-@pytest.mark.parametrize(
-    ("thresholds", "message"),
-    [
-        ({"qsc_doc_entropy": "< 1"}, "no rule 'qsc_doc_entropy'; did you mean"),
-        ({f"{ENTROPY}.pyton": "< 1"}, "a kind of files is one of text, code, .*got 'pyton'"),
-        ({f"{ENTROPY}.python": "< 1"}, f"{ENTROPY} does not read python: text_en, text_zh"),
-        ({ENTROPY: "at most 1"}, "'> 0.5' or '< 2 or > 10', or '' .*got 'at most 1'"),
-        ({ENTROPY: "< many"}, "got '< many'"),
-    ],
-)
+@pytest.mark.parametrize(("thresholds", "message"), table("rules/cases.toml")["thresholds"])
 def test_what_is_no_threshold_is_one_message(thresholds, message):
     with pytest.raises(SettingsError, match=message):
         filter_spec("fixed", thresholds)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from case_tables import each, table
 from dph.errors import SettingsError
 from dph_corpus.documents import language_of_path
 from dph_corpus.rules.presets import (
@@ -50,11 +51,11 @@ def as_text(condition):
 def test_thresholds_are_the_released_ones():
     released = json.loads((shared_data("opencoder") / "rules.json").read_text())
     preset = load_preset("opencoder")
-    for kind, table in released["presets"].items():
+    for kind, of_kind in released["presets"].items():
         ours = {n: (c.text, r.thinned) for n, (r, c) in preset.of_kind(kind).items()}
         theirs = {
             name: (as_text(condition), condition.get("thinned", False))
-            for name, condition in table["rules"].items()
+            for name, condition in of_kind["rules"].items()
         }
         assert ours == theirs, kind
     dead = sorted(rule.name for rule in preset.rules.values() if rule.dead)
@@ -69,25 +70,10 @@ def test_every_change_has_its_reason():
             assert not any(rule.dead for rule in load_preset(name).rules.values())
 
 
-MENDED = {
-    "a tool that generates": (
-        "# Helpers that generate a report.\n",
-        "qsc_code_cate_autogen",
-        "a.py",
-    ),
-    "bypass": ("bypass(x)\n" * 9, "qsc_codepython_frac_lines_pass", "a.py"),
-    "important": ("important = f(x)\n" * 9, "qsc_codepython_frac_lines_import", "a.py"),
-    "blueprint": ("blueprint.add(x)\n" * 9, "qsc_codepython_frac_lines_print", "a.py"),
-    "a byte-order mark": ("\ufeffx = 1\n", "qsc_codepython_cate_ast", "a.py"),
-    "an ignore list": ("# built\n*.o\n*.a\n", "qsc_code_frac_chars_comments", ".gitignore"),
-    "newer JavaScript": ("a?.b;\n", "qsc_codejavascript_cate_ast", "a.js"),
-}
-
-
-@pytest.mark.parametrize(("text", "released", "file"), MENDED.values(), ids=MENDED)
-def test_what_is_wrong_in_a_released_rule_is_mended(text, released, file):
+@each(("text", "repeat", "released", "file"), table("rules/cases.toml")["mended"])
+def test_what_is_wrong_in_a_released_rule_is_mended(text, repeat, released, file):
     language = language_of_path(file)
-    view = FileView(text, file, len(text), language.name)
+    view = FileView(text * repeat, file, len(text * repeat), language.name)
 
     def firing(preset):
         found = judge(load_preset(preset), view, document_id="a", doc_type=language.doc_type.value)

@@ -96,21 +96,9 @@ def test_runs_of_base64_are_those_of_an_expression(text):
 
 
 HEXADECIMAL = regex.compile(r"(?:\b(?:0x|\\x)?[0-9a-fA-F]{2}(?:,|\b\s*)){8,}")
-BYTES_WRITTEN = (
-    "12,",
-    "0x3d ",
-    "\\xE9",
-    "1f",
-    "0xAB",
-    "7",
-    "abc",
-    ",",
-    ", ",
-    " ",
-    ")",
-    "é",
-    "\u2003",
-)
+BYTES_WRITTEN = [
+    *("12,", "0x3d ", "\\xE9", "1f", "0xAB", "7", "abc", ",", ", ", " ", ")", "é", "\u2003")
+]
 
 
 @given(st.lists(st.sampled_from(BYTES_WRITTEN), max_size=60))

@@ -88,15 +88,8 @@ def test_a_probe_asks_beside_the_tests():
     assert probe(read_draft(HOSTILE["lazy tests"][0])) is None, "all want the same"
 
 
-PROGRAM = '''\
-def f(a, b=2):
-    """Says 1 + 1."""
-    if a < b and not b:
-        return [x * 2 for x in range(a) if x != 3]
-    total = -1
-    total += a ** b
-    return "x" if total in (1, 2) else None
-'''
+CASES = table("synth/cases.toml")
+PROGRAM = CASES["program"]
 
 
 def test_every_mutant_is_a_program_that_differs_from_it_in_one_place():
@@ -126,31 +119,13 @@ def test_stubs_do_no_work():
     assert stubs("def f():\n    return 1", "f") == ["def f():\n    return None"]
 
 
-@pytest.mark.parametrize(("source", "found"), table("synth/cases.toml")["impure"])
+@pytest.mark.parametrize(("source", "found"), CASES["impure"])
 def test_what_reaches_outside_is_named(source, found):
     assert impurity(ast.parse(source)) == found
 
 
 def test_functions_classes_and_constants_are_pure():
-    source = '''
-"""A module."""
-from __future__ import annotations
-import math
-from collections import Counter
-
-LIMIT = 3
-
-class Point:
-    def __init__(self, x):
-        self._x = x
-
-    def __eq__(self, other):
-        return self._x == other._x
-
-def f(x: int) -> float:
-    return math.sqrt(Counter([x])[x])
-'''
-    assert impurity(ast.parse(source.lstrip())) == ""
+    assert impurity(ast.parse(CASES["pure"])) == ""
 
 
 def test_documents_are_the_first_of_the_corpus(tmp_path):
