@@ -9,7 +9,7 @@ from dph_corpus.shards import open_corpus
 from dph_corpus.stage import StageSpec
 from dph_corpus.stage_run import run_stage
 from dph_corpus.tables import read_table
-from killed_corpora import ONCE_AND_OFTEN, kill
+from killed_corpora import kill
 from small_corpora import bytes_of, dropped, numbered, small_corpus
 
 
@@ -105,7 +105,7 @@ def test_a_stage_does_not_write_over_its_own_input(tmp_path):
         run_stage(lengths(), source, tmp_path / "in")
 
 
-@ONCE_AND_OFTEN
+@pytest.mark.parametrize("often", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
     source = small_corpus(tmp_path / "in", numbered(4000), shards=16)
     run_stage(lengths(7), source, tmp_path / "whole", workers=2)
@@ -115,6 +115,6 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
         "run_stage(lengths(7), open_corpus(Path(sys.argv[2])), Path(sys.argv[3]), workers=2)\n"
     )
     words = [Path(__file__).parent, tmp_path / "in", tmp_path / "out"]
-    kill(script, words, tmp_path / "out", often=often)
+    kill(script, words, once=None if often else tmp_path / "out")
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
     json.loads((tmp_path / "out" / "manifest.json").read_text())

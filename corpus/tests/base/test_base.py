@@ -1,8 +1,4 @@
 import math
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -58,36 +54,6 @@ def test_a_finished_one_is_kept_and_another_is_refused_or_replaced(trained, corp
     assert (trained / MODEL / "model.safetensors").stat().st_mtime_ns == before
     with pytest.raises(ModelError, match="has a training that differs in settings"):
         train_base(base_recipe(*corpora, learning_rate=2e-2), trained, Silent())
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_weights(corpora, trained, tmp_path):
-    script = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from dph_corpus.base import checkpointed\n"
-        "from dph_corpus.base.base import train_base\n"
-        "from dph.runs.progress import Silent\n"
-        "from small_lm import base_recipe\n"
-        "mark = checkpointed._Watch.on_save\n"
-        "def killed(self, args, state, control, **kwargs):\n"
-        "    if state.global_step == 6:\n"
-        "        os.kill(os.getpid(), 9)  # the checkpoint is written and not marked\n"
-        "    return mark(self, args, state, control, **kwargs)\n"
-        "checkpointed._Watch.on_save = killed\n"
-        "train_base(base_recipe(*sys.argv[1:3]), Path(sys.argv[3]), Silent())\n"
-    )
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *map(str, corpora), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": path},
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL
-    assert newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-4"
-    assert not (tmp_path / "checkpoints" / "checkpoint-6").exists(), "the unmarked one is removed"
-    train_base(base_recipe(*corpora), tmp_path, Silent())
-    assert weights(tmp_path) == weights(trained)
 
 
 def test_the_newest_whole_checkpoint_is_found_and_others_are_removed(tmp_path):

@@ -154,5 +154,5 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
         "from dph_corpus.shards import open_corpus\n"
         "dedup(open_corpus(Path(sys.argv[1])), Path(sys.argv[2]), nearness=PRESETS['loose'])\n"
     )
-    kill(script, [tmp_path / "in", tmp_path / "out"], tmp_path / "out", often=True)
+    kill(script, [tmp_path / "in", tmp_path / "out"])
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")

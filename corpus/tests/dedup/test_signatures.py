@@ -22,7 +22,7 @@ from dph_corpus.dedup.signatures import (
 from dph_corpus.dedup.work import Copy, Member, near_copies
 from dph_corpus.settings import PRESETS, Nearness, preset
 from opencoder_files import opencoder_files
-from planted_pairs import pair, pairs
+from planted_pairs import pairs
 from shared_data import SOME_AND_ALL, shared_data
 
 OPENCODER = PRESETS["opencoder"]
@@ -32,12 +32,6 @@ def caught(first, second, nearness=OPENCODER):
     """Whether any band of the two texts agrees."""
     one, two = (np.frombuffer(b, dtype="<u8") for b in band_digests([first, second], nearness))
     return bool((one == two).any())
-
-
-def test_a_planted_pair_has_the_similarity_that_it_is_said_to_have():
-    first, second, similarity = pair(np.random.default_rng(0), 604, 3)
-    assert similarity == (600 - 15) / (600 + 15)
-    assert jaccard(shingle_set(first), shingle_set(second)) == pytest.approx(similarity, abs=1e-12)
 
 
 def chance(similarity, nearness):

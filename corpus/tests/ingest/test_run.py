@@ -231,7 +231,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
         "run._MOST_RUNS = 2\n"
         "run.ingest(plan(sys.argv[2:]), Path(sys.argv[1]), shards=4, workers=2)\n"
     )
-    kill(script, [tmp_path / "out", *files], tmp_path / "out", often=True)
+    kill(script, [tmp_path / "out", *files])
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
     assert Path(tmp_path / "out" / "manifest.json").is_file()
 

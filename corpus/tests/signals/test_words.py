@@ -104,12 +104,9 @@ def test_equal_keys_come_together_in_the_order_of_their_places(keys, random):
     assert [*zip(*(column.tolist() for column in found), strict=True)] == expected
 
 
-def test_of_equally_common_ngrams_the_first_seen_is_weighed():
+def test_of_equally_common_ngrams_the_first_seen_is_weighed_and_no_words_have_no_shares():
     # "aaa b" and "c d" occur twice each; the first has 4 of the 12 characters
     assert ngram_shares(["aaa", "b", "c", "d", "x", "aaa", "b", "y", "c", "d"]).top[2] == 4 * 2 / 14
-
-
-def test_no_words_have_no_shares():
     assert ngram_shares([]).top[2] == 0.0
 
 
@@ -125,13 +122,10 @@ def test_counts_are_those_of_the_strings_own_tests(text):
     )
 
 
-def test_sentences_begin_at_a_word_and_run_to_a_mark():
+def test_sentences_begin_at_a_word_and_run_to_a_mark_and_have_a_mean_length():
     assert prose.count_sentences("One. Two? Three! ... four") == 4
     assert prose.count_sentences("no mark here") == 1
     assert prose.count_sentences("...") == 0
-
-
-def test_sentences_have_their_mean_length():
     # "ab", "c", "" without the marks
     assert prose.mean_sentence_length("ab.c!") == 1.0
 
