@@ -128,22 +128,11 @@ def stages(directory, source, workers):
     tokenize(raw, directory / "tokens", workers=workers, **given)
 
 
-def files(directory):
-    return {
-        path.relative_to(directory): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file() and not {".done", ".lock"} & {path.name, path.parent.name}
-    }
-
-
 def result(directory):
-    """What a stage leaves for its readers."""
-    found = files(directory)
-    return {
-        path: data
-        for path, data in found.items()
-        if ".parts" not in path.parts and path.name != ".writer"
-    }
+    """What stages leave for their readers."""
+    found = {path.relative_to(directory): path for path in directory.rglob("*") if path.is_file()}
+    own = {".done", ".lock", ".parts", ".writer"}
+    return {name: path.read_bytes() for name, path in found.items() if not own & {*name.parts}}
 
 
 # Names.

@@ -103,21 +103,9 @@ def test_a_condition_in_other_words_is_refused():
         parse_condition(">= 2")
 
 
-@pytest.mark.parametrize(
-    ("file", "kind"),
-    [
-        (("text", "markdown", "zh"), "text_zh"),
-        (("text", "markdown", "de"), "text_en"),
-        (("code", "python", "en"), "python"),
-        (("data", "html", "en"), "html"),
-        (("data", "json", "en"), "data"),
-        (("code", "lua", "en"), "others"),
-        (("excluded", "svg", "en"), None),
-        (("unknown", "", "en"), None),
-    ],
-)
+@pytest.mark.parametrize(("file", "kind"), table("rules/cases.toml")["kinds"])
 def test_the_kind_of_a_file_decides_its_rules(file, kind):
-    assert kind_of_file(*file) == kind
+    assert kind_of_file(*file) == (kind or None)
 
 
 def test_thresholds_read_as_families():

@@ -3,6 +3,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_tables import table
 from dph_corpus.signals.c_family import (
     C_FAMILY,
     CSHARP,
@@ -108,23 +109,14 @@ def test_runs_of_hexadecimal_bytes_are_those_of_an_expression(pieces):
     assert holds_encoded_data(text) is (sum(map(len, runs)) > 0.5 * len(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [
-        ("SELECT a FROM t; -- one; two\nSELECT 'x;y';", 1.0),
-        ("SELECT a FROM t; SELECT FROM WHERE ((;", 0.5),
-        ("SELECT '--' FROM t", 1.0),
-        ("INSERT INTO t VALUES ('it\\'s; -- x');SELECT 1", 1.0),
-        ("SELECT `a;b` FROM t", 1.0),
-        ("SELECT $x$;--$x$", 1.0),
-        ("SELECT '/* a', \"-- b\" FROM t -- it's\n; SELECT 'c */' FROM t", 1.0),
-        ("SELECT {{ column }} FROM t", None),
-        ("-- nothing\n", None),
-        ("SELECT " + "(" * 5000, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("text", "share"), table("signals/cases.toml")["parsed"])
 def test_statements_that_parse_in_one_dialect_are_counted(text, share):
     assert parsed_share(text) == share
+
+
+def test_where_nothing_is_to_be_parsed_there_is_no_share_and_what_is_too_deep_does_not_parse():
+    assert parsed_share("SELECT {{ column }} FROM t") is parsed_share("-- nothing\n") is None
+    assert parsed_share("SELECT " + "(" * 5000) == 0.0
 
 
 def test_a_dump_is_data():
