@@ -59,8 +59,7 @@ def train_base(
         directory: where tokenizer, tokens, checkpoints and the model are written.
         progress: told of the steps.
         replace: remove a training that was made from something else.
-        tokens: where the encoded corpora are kept, for trainings that share them
-            [default: ``directory/tokens``].
+        tokens: where the encoded corpora are kept [default: ``directory/tokens``].
 
     Raises:
         DataError: a corpus is missing or too small, or another process writes there.
@@ -78,8 +77,7 @@ def train_base(
             tokenizer = load_tokenizer(recipe.continued)
         else:
             tokenizer = tokenizer_for(recipe.tokenizer, corpora, directory / "tokenizer")
-        kept = tokens or directory / "tokens"
-        curriculum = _curriculum(recipe, corpora, tokenizer, kept, progress)
+        data = _curriculum(recipe, corpora, tokenizer, tokens or directory / "tokens", progress)
         model = _initial(recipe, tokenizer)
         trainer = BaseTrainer(
             model=model,
@@ -96,7 +94,7 @@ def train_base(
                 max_steps=recipe.train.steps + recipe.train.annealing_steps,
                 train_sampling_strategy="sequential",
             ),
-            train_dataset=curriculum,
+            train_dataset=data,
             rates=schedule_of(recipe),
         )
         train_on(trainer, directory / CHECKPOINTS, progress, title=f"base {recipe.name}")

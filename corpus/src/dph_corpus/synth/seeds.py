@@ -172,7 +172,7 @@ def seeds_digest(seeds: Sequence[Seed]) -> str:
 
 
 PROMPTS = packaged("synth/prompts.toml", dict[str, str])
-"""What a model is asked, by kind of row (``dph_corpus.settings.KINDS``)."""
+"""Questions to a model by kind of row (``dph_corpus.settings.KINDS``)."""
 VERSION = 1
 """Counts up when a prompt changes."""
 
