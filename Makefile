@@ -93,12 +93,12 @@ test-trl: $(TRL_STAMP)
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
-# verl and Ray is not measured. Ray comes with verl, so stages of a corpus on Ray are tested here.
+# verl and Ray is not measured. Ray comes with verl, so runs of a study on Ray are tested here.
 test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest corpus/tests/test_step_jobs.py lab/tests/study/test_real.py::test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores
+	.venv-verl/bin/python -m pytest lab/tests/study/test_real.py::test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.

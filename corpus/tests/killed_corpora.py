@@ -6,18 +6,11 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 
-ONCE_AND_OFTEN = pytest.mark.parametrize(
-    "often",
-    [pytest.param(False, id="once"), pytest.param(True, id="often", marks=pytest.mark.slow)],
-)
-
-
-def kill(program, words, out, *, often):
-    """Kill it once, as soon as ``out`` has a file, or often, each time later; then let it end."""
-    if not often:
-        assert _was_killed(program, words, lambda: any(p.is_file() for p in out.rglob("*")))
+def kill(program, words, *, once=None):
+    """Kill it again and again, each time later, until it ends; or once, when that has a file."""
+    if once is not None:
+        assert _was_killed(program, words, lambda: any(p.is_file() for p in once.rglob("*")))
         assert not _was_killed(program, words, lambda: False)
         return
     kills, seconds = 0, 0.5

@@ -1,5 +1,6 @@
 """Small corpora, and stages for them that tests can name by import path."""
 
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -7,13 +8,41 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dph._base.files import make_directory, sha256
+from dph._base.files import make_directory, sha256, write_json
 from dph_corpus.documents import ContentDigest, Document, position
-from dph_corpus.shards import KEPT, CorpusManifest, Flow, Shard, open_corpus, shard_name, shard_of
+from dph_corpus.shards import (
+    DROPPED,
+    KEPT,
+    MANIFEST,
+    CorpusManifest,
+    Flow,
+    Shard,
+    open_corpus,
+    shard_name,
+    shard_of,
+)
 from dph_corpus.stage import DocumentOutcome, Drop
-from dph_corpus.stage_run import write_manifest
 from dph_corpus.steps import Step
-from dph_corpus.tables import DocumentWriter
+from dph_corpus.tables import DocumentWriter, read_table
+
+GOOD = """\
+def largest_prime_factor(number):
+    factor, largest = 2, 1
+    while factor * factor <= number:
+        if number % factor == 0:
+            largest = factor
+            number //= factor
+        else:
+            factor += 1
+    if number > largest:
+        return number
+    return largest
+
+
+for line in open_input("numbers"):
+    show(largest_prime_factor(int(line.strip())))
+"""
+"""A file of Python that every preset keeps."""
 
 
 def small_corpus(directory, documents, *, shards=1):
@@ -30,9 +59,30 @@ def small_corpus(directory, documents, *, shards=1):
                     writer.write(document)
                     content.add(document)
         made.append(Shard(name, writer.rows, writer.bytes, sha256(path)))
-    history = [{"stage": "test"}]
-    write_manifest(directory, CorpusManifest("test", made, content.hex(), history, Flow()))
+    manifest = CorpusManifest("test", made, content.hex(), [{"stage": "test"}], Flow())
+    write_json(directory / MANIFEST, manifest.json())
     return open_corpus(directory)
+
+
+def rows_file(path, rows):
+    """``path`` with a line of JSON for each row."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def bytes_of(directory):
+    """The SHA-256 of each file that a stage leaves for others."""
+    return {
+        str(path.relative_to(directory)): sha256(path)
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and not str(path.relative_to(directory)).startswith(".")
+    }
+
+
+def dropped(corpus):
+    """The rows of what a stage dropped, by id."""
+    files = [corpus.directory / DROPPED / shard.name for shard in corpus.shards]
+    return {row["id"]: row for path in files for row in read_table(path)}
 
 
 def numbered(count, text="text {}\n"):

@@ -5,7 +5,6 @@ is also a bucket of a server for S3, which answers 503 for a while.
 """
 
 import importlib.util
-import json
 import os
 import shutil
 import signal
@@ -16,16 +15,22 @@ import time
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models
 
-from corpus.tests.test_step_jobs import files, stages
+from dph._base.files import make_directory
 from dph.errors import DataError, SettingsError
 from dph_corpus import remote
+from dph_corpus.dedup.run import dedup
+from dph_corpus.ingest.run import ingest
+from dph_corpus.ingest.sources import plan
 from dph_corpus.mix import Mixture, mix
 from dph_corpus.running import help_with
+from dph_corpus.settings import PRESETS
 from dph_corpus.shards import open_corpus
 from dph_corpus.stage import StageSpec
 from dph_corpus.stage_run import run_stage
-from small_corpora import numbered, small_corpus
+from dph_corpus.token_shards import tokenize
+from small_corpora import numbered, rows_file, small_corpus
 
 HAS_S3 = all(importlib.util.find_spec(name) for name in ("s3fs", "moto", "flask"))
 DRIVER = """
@@ -108,14 +113,26 @@ def downloaded(url, target):
     return target
 
 
+def stages(directory, source, workers):
+    """Every way in which stages are cut into steps, without the packages of the extra."""
+    raw = ingest(plan([f"input={source}"]), directory / "raw", shards=3, workers=workers)
+    unique = dedup(raw, directory / "unique", nearness=PRESETS["exact"], shards=2, workers=workers)
+    spec = StageSpec(name="shout", entry="small_corpora:Lengths", settings={"longest": 6})
+    loud = run_stage(spec, unique, directory / "loud", workers=workers)
+    mixture = Mixture(budget=120, shares={"a": 2.0, "b": 1.0})
+    mix({"a": loud, "b": raw}, directory / "mixed", mixture=mixture, shards=2, workers=workers)
+    place = make_directory(source.parent / "words")
+    words = Tokenizer(models.WordLevel({"text": 0, "end": 1}, unk_token="text"))
+    words.save(str(place / "tokenizer.json"))
+    given = {"tokenizer": place, "form": "datatrove", "end": "end"}
+    tokenize(raw, directory / "tokens", workers=workers, **given)
+
+
 def result(directory):
-    """What a stage leaves for its readers."""
-    found = files(directory)
-    return {
-        path: data
-        for path, data in found.items()
-        if ".parts" not in path.parts and path.name != ".writer"
-    }
+    """What stages leave for their readers."""
+    found = {path.relative_to(directory): path for path in directory.rglob("*") if path.is_file()}
+    own = {".done", ".lock", ".parts", ".writer"}
+    return {name: path.read_bytes() for name, path in found.items() if not own & {*name.parts}}
 
 
 # Names.
@@ -225,8 +242,7 @@ def test_a_claim_of_a_machine_that_is_gone_is_taken(tmp_path):
 def test_every_stage_writes_the_same_bytes_to_a_store(tmp_path, store):
     url, _ = store
     rows = [{"path": f"{n}.txt", "text": f"text {n % 30}"} for n in range(40)]
-    source = tmp_path / "rows.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = rows_file(tmp_path / "rows.jsonl", rows)
     stages(tmp_path / "here", source, 1)
     stages(remote.placed(url), source, 1)
     there = result(downloaded(url, tmp_path / "there"))

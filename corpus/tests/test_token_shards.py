@@ -28,10 +28,7 @@ def tokenizer_in(directory, vocabulary=300):
     made.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[END],
-        initial_alphabet=alphabet,
-        show_progress=False,
+        vocab_size=vocabulary, special_tokens=[END], initial_alphabet=alphabet, show_progress=False
     )
     made.train_from_iterator(TEXTS, trainer)
     made.enable_truncation(5)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from dph.errors import DataError, SettingsError
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, tokenize
 from dph_corpus.dedup.signatures import WITHOUT_BLANKS, hashes_of_runs, words_in
 from dph_corpus.documents import Document
-from dph_corpus.running import Workers
 from dph_corpus.shards import Corpus
 from dph_corpus.stage import DocumentOutcome, Drop, StageSpec
 from dph_corpus.stage_run import OnProgress, require_other_directory, run_stage, sole_writer
@@ -223,16 +223,19 @@ _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.MU
 class Decontamination:
     """Drops documents that share something with a test set, and says what."""
 
+    tables: Mapping[str, pa.Schema] = MappingProxyType({})
+
     def __init__(self, sets: TestSets, checks: Mapping[str, Any]) -> None:
         self._sets = sets
         self._heads = np.zeros(1 << 22, dtype=np.bool_)  # rules most runs out at a look
         self._heads[sets.grams >> _TAIL] = True
-        self._checks = [check for name, check in self._all().items() if name in checks["checks"]]
-
-    @property
-    def tables(self) -> Mapping[str, pa.Schema]:
-        """No tables."""
-        return {}
+        known = {
+            GRAM: self._words,
+            ENTRY_POINT: self._entry_points,
+            QUERY: self._queries,
+            DATABASE: self._databases,
+        }
+        self._checks = [check for name, check in known.items() if name in checks["checks"]]
 
     def __call__(self, document: Document) -> DocumentOutcome:
         """Keep the document, or drop it for all that it shares."""
@@ -242,14 +245,6 @@ class Decontamination:
         return DocumentOutcome(
             None, drops, counts={f"{drop.reason} {drop.note}": 1 for drop in drops}
         )
-
-    def _all(self) -> dict[str, Any]:
-        return {
-            GRAM: self._words,
-            ENTRY_POINT: self._entry_points,
-            QUERY: self._queries,
-            DATABASE: self._databases,
-        }
 
     def _words(self, document: Document) -> Iterator[Drop]:
         text, grams = document.text.lower(), self._sets.grams
@@ -307,7 +302,7 @@ def decontaminate(
     *,
     sets: Mapping[str, Path],
     checks: Sequence[str] = DEFAULT_CHECKS,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Drop the documents of ``source`` that share something with a test set."""

@@ -80,11 +80,7 @@ FIELDS = tuple(field.name for field in fields(Document))
 
 
 def encoded(text: str, place: str) -> bytes:
-    """``text`` in UTF-8.
-
-    Raises:
-        DataError: it holds half of a surrogate pair; ``place`` says where it stands.
-    """
+    """``text`` in UTF-8; half of a surrogate pair is a DataError that names its ``place``."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

@@ -193,7 +193,13 @@ def instruct(
     part, mixed, that does not depend on the order of the files. A part with too few rows leaves a
     shortfall, which the manifest tells; no other part fills it.
     """
-    _require_quotas(parts, quotas)
+    if set(parts) != set(quotas) or not parts:
+        raise SettingsError(
+            "parts and numbers of rows must have the same names: parts "
+            f"{', '.join(sorted(parts))}; rows {', '.join(sorted(quotas))}"
+        )
+    if short := [name for name, count in quotas.items() if count < 1]:
+        raise SettingsError(f"rows of {short[0]} must be at least 1, got {quotas[short[0]]}")
     sets = sets or {}
     written = {(out / name).resolve() for name in (ROWS, MANIFEST, TESTS)}
     for path in (*parts.values(), *sets.values()):
@@ -289,16 +295,6 @@ def _finished(out: Path, made_from: Mapping[str, Any]) -> InstructFile | None:
     same = digest(manifest.get("made_from")) == digest(dict(made_from))
     whole = manifest.get("sha256") == sha256(out / ROWS)
     return InstructFile(out / ROWS, manifest) if same and whole else None
-
-
-def _require_quotas(parts: Mapping[str, Path], quotas: Mapping[str, int]) -> None:
-    if set(parts) != set(quotas) or not parts:
-        raise SettingsError(
-            "parts and numbers of rows must have the same names: parts "
-            f"{', '.join(sorted(parts))}; rows {', '.join(sorted(quotas))}"
-        )
-    if short := [name for name, count in quotas.items() if count < 1]:
-        raise SettingsError(f"rows of {short[0]} must be at least 1, got {quotas[short[0]]}")
 
 
 def _file(path: Path) -> Path:

@@ -9,45 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from dph.errors import SettingsError
 from dph_corpus.documents import Document
-from dph_corpus.stage import DocumentOutcome, DocumentStage, Drop, StageSpec
+from dph_corpus.packaged import packaged
+from dph_corpus.stage import DocumentOutcome, Drop, StageSpec
 
 UNSTATED, UNKNOWN, LICENCE = "unstated", "unknown", "licence"
 """Reasons: no licence is stated, what is stated is not one, or it is not allowed."""
 _LONGEST = 300
 """Characters of an expression; a longer text is not read."""
-ALIASES = {
-    "apache 2": "Apache-2.0",
-    "apache 2.0": "Apache-2.0",
-    "apache license 2.0": "Apache-2.0",
-    "apache license version 2.0": "Apache-2.0",
-    "apache license, version 2.0": "Apache-2.0",
-    "apache software license 2.0": "Apache-2.0",
-    "mit license": "MIT",
-    "the mit license": "MIT",
-    "bsd 2-clause": "BSD-2-Clause",
-    "bsd 3-clause": "BSD-3-Clause",
-    "bsd 3-clause license": "BSD-3-Clause",
-    "3-clause bsd": "BSD-3-Clause",
-    "3-clause bsd license": "BSD-3-Clause",
-    "new bsd": "BSD-3-Clause",
-    "new bsd license": "BSD-3-Clause",
-    "modified bsd license": "BSD-3-Clause",
-    "isc license": "ISC",
-    "mpl 2.0": "MPL-2.0",
-    "mozilla public license 2.0": "MPL-2.0",
-    "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0",
-    "gplv2": "GPL-2.0-only",
-    "gplv3": "GPL-3.0-only",
-    "gplv2+": "GPL-2.0-or-later",
-    "gplv3+": "GPL-3.0-or-later",
-    "lgplv3": "LGPL-3.0-only",
-    "lgplv3+": "LGPL-3.0-or-later",
-    "the unlicense": "Unlicense",
-}
+ALIASES = packaged("licences.toml", dict[str, str])
 """Names that can mean one licence alone, in lower case."""
 
 
@@ -75,26 +49,18 @@ def licence_spec(
         "aliases": {text.lower(): value for text, value in sorted(aliases.items())},
         "keep_unstated": keep_unstated,
     }
-    return StageSpec(name="licences", entry="dph_corpus.licences:make_licences", settings=settings)
-
-
-def make_licences(settings: Mapping[str, Any]) -> DocumentStage:
-    """The stage of these settings (``licence_spec``)."""
-    return LicenceStage(settings)
+    return StageSpec(name="licences", entry="dph_corpus.licences:LicenceStage", settings=settings)
 
 
 class LicenceStage:
-    """Keeps documents whose licence is allowed, with it as an SPDX expression."""
+    """Keeps documents whose licence is allowed, as an SPDX expression (``licence_spec``)."""
+
+    tables: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._allowed = frozenset(settings["allow"])
         self._aliases = ALIASES | settings["aliases"]
         self._keep_unstated = settings["keep_unstated"]
-
-    @property
-    def tables(self) -> Mapping[str, Any]:
-        """None."""
-        return {}
 
     def __call__(self, document: Document) -> DocumentOutcome:
         """The document, or why it goes; licences are counted by their expressions."""
@@ -165,16 +131,10 @@ def _parsed(text: str) -> Any:
         IndexError,
     ):
         return None  # IndexError: "()"
-    if found is None or any(key not in known_licences() for key in _keys(found)):
+    if found is None:
         return None
-    exceptions = [s.exception_symbol for s in _symbols(found) if hasattr(s, "exception_symbol")]
-    return found if all(each.is_exception for each in exceptions) else None
-
-
-def _symbols(expression: Any) -> list[Any]:
-    return list(_licensing().license_symbols(expression, unique=True, decompose=False))
-
-
-def _keys(expression: Any) -> list[str]:
-    """Identifiers of the licences of an expression, without those of exceptions."""
-    return [str(getattr(s, "license_symbol", s).key) for s in _symbols(expression)]
+    symbols = list(_licensing().license_symbols(found, unique=True, decompose=False))
+    licences = [str(getattr(s, "license_symbol", s).key) for s in symbols]
+    exceptions = [s.exception_symbol for s in symbols if hasattr(s, "exception_symbol")]
+    known = all(key in known_licences() for key in licences)
+    return found if known and all(each.is_exception for each in exceptions) else None

@@ -14,17 +14,9 @@ from dph._base.files import atomic_file, make_directory, sha256
 from dph.errors import SettingsError
 from dph_corpus import remote
 from dph_corpus.documents import Document, position
-from dph_corpus.running import Workers, run_steps
+from dph_corpus.running import run_steps
 from dph_corpus.shard_work import ShardStep, write_shard
-from dph_corpus.shards import (
-    Corpus,
-    Flow,
-    digest,
-    position_range,
-    shard_name,
-    shard_of,
-    shards_for,
-)
+from dph_corpus.shards import Corpus, Flow, digest, position_range, shard_name, shard_of, shards_for
 from dph_corpus.stage import DocumentOutcome, Drop
 from dph_corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph_corpus.steps import Care
@@ -191,7 +183,7 @@ def mix(
     *,
     mixture: Mixture,
     shards: int | None = None,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Take of each part what ``mixture`` says, and write it as one corpus.
@@ -199,7 +191,11 @@ def mix(
     A part that has less than its share is told in the manifest's counts (``short <part>``, bytes)
     and never made up for by another; ``taken <language>`` has the bytes of one with a cap.
     """
-    _check(parts, mixture)
+    if set(parts) != set(mixture.shares):
+        raise SettingsError(
+            f"parts and shares must have the same names: parts {', '.join(sorted(parts))}; "
+            f"shares {', '.join(sorted(mixture.shares))}"
+        )
     names = sorted(parts)
     history = [
         {
@@ -227,14 +223,6 @@ def mix(
         return finish_stage(out, "mix", written, summaries, history=history, before=[told])
 
     return made_once(parts.values(), out, history=history, shards=count, make=make)
-
-
-def _check(parts: Mapping[str, Corpus], mixture: Mixture) -> None:
-    if set(parts) != set(mixture.shares):
-        raise SettingsError(
-            f"parts and shares must have the same names: parts {', '.join(sorted(parts))}; "
-            f"shares {', '.join(sorted(mixture.shares))}"
-        )
 
 
 def _write_left_out(

@@ -1,71 +1,26 @@
-"""Running the steps of a stage: in processes, on a cluster, or on all machines that see a store."""
+"""Running the steps of a stage: in processes, or on all machines that see a store."""
 
 import json
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 from dph._base.files import make_directory, write_json
-from dph._processes.jobs.processes import Job, Jobs
-from dph.errors import DataError, StageError
+from dph.errors import DataError
 from dph_corpus import remote
-from dph_corpus.steps import Notes, Step, answer_of, open_pool, packed, request_of
-
-# Steps as jobs of a cluster. Inputs and outputs must lie where every machine of it sees them.
+from dph_corpus.steps import Notes, Step, answer_of, open_pool, request_of
 
 Done = Callable[[Step, dict[str, Any]], None]
 """Told of a step that was done, and of its answer."""
-
-
-def _run_as_jobs(
-    jobs: Jobs, steps: Sequence[Step], notes: Notes, most_given_up: int, done: Done
-) -> None:
-    """Have ``jobs`` do ``steps``, each by ``do_step``; the answers are read from the notes."""
-    waiting, running = deque(steps), dict[str, Step]()
-    common = {"notes": packed(notes.directory), "most_given_up": most_given_up}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs.capacity:
-                step = waiting.popleft()
-                running[step.name] = step
-                jobs.start(Job(step.name, {"request": request_of(step), **common}))
-            ended = jobs.wait()
-            step = running.pop(ended.id)
-            if ended.error:
-                raise StageError(ended.error)
-            if (answer := notes.read(step)) is None:
-                raise StageError(
-                    f"{step.name} was done on another machine, and its files are not at "
-                    f"{notes.path(step.name)}: every machine of the cluster must be able to write "
-                    "to the directory"
-                )
-            done(step, answer)
-    except BaseException:
-        jobs.close()
-        raise
-
-
-def do_step(payload: Mapping[str, Any]) -> None:
-    """Do a step in a killable process of a machine of the cluster, and write its note."""
-    request = payload["request"]
-    name, key = request["step"]["name"], request["step"]["key"]
-    with open_pool(1) as pool:
-        answer = answer_of(pool, name, request, payload["most_given_up"])
-    Notes(remote.placed(payload["notes"])).write(name, key, answer)
-
-
-Workers = int | Jobs
-"""Executors of steps: processes of this machine, or a cluster that sees the same files."""
 
 
 def run_steps(
     steps: Sequence[Step],
     notes: Path,
     *,
-    workers: Workers,
+    workers: int,
     most_given_up: int = 0,
     on_begin: Callable[[], object] = lambda: None,
     on_progress: Callable[[int, str], object] = lambda _amount, _note: None,
@@ -75,7 +30,7 @@ def run_steps(
     Args:
         steps: what is to be done.
         notes: the directory in which finished steps are noted.
-        workers: how many processes here, or where else steps are done.
+        workers: how many processes here.
         most_given_up: how many documents of a step may be given up because the worker died or ran
             over its time with them. The step is done again without each.
         on_begin: called before the first step, if any has to be done.
@@ -92,12 +47,8 @@ def run_steps(
             answers[step.name] = answer
             on_progress(1, step.title)
 
-        if not isinstance(workers, int):
-            _run_as_jobs(workers, open_steps, noted, most_given_up, done)
-        elif remote.url_of(notes):
-            _with_others(workers, open_steps, noted, most_given_up, done)
-        else:
-            _in_processes(workers, open_steps, noted, most_given_up, done)
+        run = _with_others if remote.url_of(notes) else _in_processes
+        run(workers, open_steps, noted, most_given_up, done)
     return [answer for step in steps if (answer := answers[step.name]) is not None]
 
 
@@ -216,8 +167,9 @@ def _with_others(
                         request = request_of(step)
                         future = threads.submit(answer_of, pool, step.name, request, most_given_up)
                         running[future] = step
-                ended = wait(running, _POLL, FIRST_COMPLETED).done if running else _pause()
-                for future in ended:
+                if not running:
+                    time.sleep(_POLL)
+                for future in wait(running, _POLL, FIRST_COMPLETED).done if running else ():
                     step = running.pop(future)
                     if step.name in left:
                         end(step, future.result())
@@ -237,11 +189,6 @@ def _take_answers(
         found = board.read(name, _ANSWER)
         if found is not None and found["key"] == left[name].key:
             end(left[name], found["answer"])
-
-
-def _pause() -> set[Future[dict[str, Any]]]:
-    time.sleep(_POLL)
-    return set()
 
 
 def help_with(

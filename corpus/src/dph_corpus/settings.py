@@ -4,8 +4,8 @@ What an option is called, says and allows stands in the metadata of its field (`
 field has the default.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -35,9 +35,18 @@ def option(default: T, help: str, metavar: str = "", **more: Any) -> T:
     return field(default=default, metadata={"option": told})
 
 
-FASTTEXT, LINEAR = "fasttext", "sklearn"
-CLASSIFIERS = (FASTTEXT, LINEAR)
-"""``fasttext`` as OpenCoder's; ``sklearn``, a logistic regression, where floret has no wheel."""
+REMOVED = {
+    "engine": "stages run in processes of this machine, and of others by `dph-corpus work`",
+    "page": "tune prints its histograms",
+    "classifier": "recall learns by fastText alone",
+}
+
+
+def refuse_removed(names: Iterable[str]) -> None:
+    """Refuse options and keys of older versions."""
+    for name in names:
+        if (reason := REMOVED.get(name.removeprefix("--").partition("=")[0])) is not None:
+            raise SettingsError(f"{name} no longer exists: {reason}; leave it out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +64,8 @@ class RecallSettings:
     domain_share: float = option(
         0.1, "A domain is related if more than this share of its pages is recalled.", "S"
     )
-    classifier: str = option(
-        FASTTEXT,
-        "fasttext (floret), or sklearn: a logistic regression.",
-        "NAME",
-        choices=CLASSIFIERS,
-    )
+    classifier: str = "fasttext"
+    """Told in manifests."""
     vocabulary: int = option(32_000, "Vocabulary size of the BPE to train.", "N")
     characters: int = 10_000
     """Of the head of a page that are read."""
@@ -76,10 +81,8 @@ class RecallSettings:
             raise SettingsError(f"the threshold must lie in (0, 1), got {self.threshold}")
         if not 0 <= self.domain_share < 1:
             raise SettingsError(f"domain_share must lie in [0, 1), got {self.domain_share}")
-        if self.classifier not in CLASSIFIERS:
-            raise SettingsError(
-                f"a classifier is one of {', '.join(CLASSIFIERS)}, got {self.classifier!r}"
-            )
+        if self.classifier != "fasttext":
+            refuse_removed(["classifier"])
 
     def json(self) -> Mapping[str, Any]:
         """The settings as JSON."""
@@ -195,14 +198,6 @@ class Nearness:
         """Of a signature."""
         return self.bands * self.rows
 
-    def caught(self, similarity: float) -> float:
-        """Probability that two files of that Jaccard similarity become candidates.
-
-        >>> round(PRESETS["opencoder"].caught(0.98), 3)
-        0.714
-        """
-        return float(1 - (1 - similarity**self.rows) ** self.bands)
-
     def json(self) -> dict[str, Any]:
         """The settings as JSON."""
         return asdict(self)
@@ -222,6 +217,4 @@ def preset(name: str, least_jaccard: float | None = None) -> Nearness:
     if name not in PRESETS:
         raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
     found = PRESETS[name]
-    if least_jaccard is None:
-        return found
-    return Nearness(found.bands, found.rows, least_jaccard, found.seed)
+    return found if least_jaccard is None else replace(found, least_jaccard=least_jaccard)

@@ -163,9 +163,6 @@ def join_parts(parts: Iterable[Path], target: Path, schema: pa.Schema) -> None:
     """Write the rows of ``parts``, in that order, to ``target``.
 
     Row groups are cut anew, so the bytes do not depend on how the rows were cut into parts.
-
-    Raises:
-        DataError: a part cannot be read.
     """
     with atomic_file(target) as temporary, TableWriter(temporary, schema) as table:
         for part in parts:

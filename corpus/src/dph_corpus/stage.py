@@ -21,11 +21,7 @@ from dph_corpus.documents import Document
 
 
 def require(packages: Mapping[str, str], verb: str, *, extra: str) -> None:
-    """Make sure that ``packages``, by module, of the extra of that name are installed.
-
-    Raises:
-        SettingsError: some are not.
-    """
+    """Make sure that ``packages``, by module, of the extra of that name are installed."""
     missing = [name for module, name in packages.items() if find_spec(module) is None]
     if missing:
         raise SettingsError(

@@ -18,7 +18,7 @@ from dph._base.import_path import load_callable
 from dph.errors import DataError
 from dph_corpus import remote
 from dph_corpus.documents import ContentDigest
-from dph_corpus.running import Workers, run_steps
+from dph_corpus.running import run_steps
 from dph_corpus.shard_work import StageShard, part_path
 from dph_corpus.shards import (
     DROPPED,
@@ -49,7 +49,7 @@ def run_stage(
     source: Corpus,
     out: Path,
     *,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Put the documents of ``source`` through the stage and return what was kept.
@@ -94,22 +94,14 @@ def run_stage(
 
 
 def require_other_directory(out: Path, *sources: Corpus) -> None:
-    """Refuse to write into the directory of an input.
-
-    Raises:
-        DataError: ``out`` is one.
-    """
+    """Refuse to write into the directory of an input."""
     if any(source.directory.resolve() == out.resolve() for source in sources):
         raise DataError(f"the output must be a different directory from the input {out}")
 
 
 @contextmanager
 def sole_writer(out: Path) -> Iterator[None]:
-    """Hold the directory ``out`` of a stage; whoever comes second is refused.
-
-    Raises:
-        DataError: another process holds it, or it cannot be written.
-    """
+    """Hold the directory ``out`` of a stage; whoever comes second is refused."""
     with only_writer(out):
         if remote.url_of(out) is None:
             yield
@@ -137,9 +129,6 @@ def made_once(
     What was made of the same before, in as many shards, is kept. Else ``make`` runs, without a
     manifest in ``out``; what it leaves in ``out / WORK`` goes in the end. ``beside`` says whether
     the stage's other files are unchanged.
-
-    Raises:
-        DataError: ``out`` is the directory of a source, or held by another process.
     """
     require_other_directory(out, *sources)
     with sole_writer(out):
@@ -177,7 +166,12 @@ def finish_stage(
         flow.add(Flow.of(summary["flow"]))
         kept = summary["files"][KEPT]
         shards.append(Shard(name, summary["documents"], summary["bytes"], kept))
-    write_manifest(out, CorpusManifest(stage, shards, content.hex(), history, flow.bounded()))
+    for table in (KEPT, DROPPED):
+        for name in remote.names(make_directory(out / table)) - set(names):
+            remote.removed(out / table / name)
+    manifest = CorpusManifest(stage, shards, content.hex(), history, flow.bounded())
+    write_json(out / MANIFEST, manifest.json())
+    remote.sent(out / MANIFEST)
     for name in remote.names(out / ".done") - {f"{name}.json" for name in names}:
         remote.removed(out / ".done" / name)
     for table in remote.names(out / ".parts") - set(tables):
@@ -200,13 +194,3 @@ def whole(corpus: Corpus) -> bool:
     if remote.url_of(corpus.directory):
         return True
     return all(sha256(corpus.path(shard)) == shard.sha256 for shard in corpus.shards)
-
-
-def write_manifest(out: Path, manifest: CorpusManifest) -> None:
-    """Write the manifest, the last file of a stage; parts that belong to no shard go first."""
-    names = {shard.name for shard in manifest.shards}
-    for table in (KEPT, DROPPED):
-        for name in remote.names(make_directory(out / table)) - names:
-            remote.removed(out / table / name)
-    write_json(out / MANIFEST, manifest.json())
-    remote.sent(out / MANIFEST)

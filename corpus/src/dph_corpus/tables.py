@@ -31,7 +31,7 @@ _GROUP_BYTES = 16_000_000
 
 
 class TableWriter(Ending):
-    """Writes rows of one schema to ``path``, row group by row group. Close it, or use ``with``.
+    """Writes rows of one schema to ``path``, row group by row group, in a ``with``.
 
     ``path`` is a temporary name of the caller (``dph._base.files.atomic_file``); ``parquet`` are
     settings of the format.
@@ -58,11 +58,6 @@ class TableWriter(Ending):
         self.rows += 1
         if len(self._rows) >= _GROUP_ROWS or self._size >= self._group_bytes:
             self._flush()
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._flush()
-        self._writer.close()
 
     def _flush(self) -> None:
         if self._rows:

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from dph._base.files import atomic_file, make_directory, read_json, sha256, write_json
 from dph.errors import DataError, SettingsError
 from dph_corpus import remote
-from dph_corpus.running import Workers, run_steps
+from dph_corpus.running import run_steps
 from dph_corpus.shards import MANIFEST, Corpus, digest
 from dph_corpus.stage_run import OnProgress, require_other_directory, sole_writer
 from dph_corpus.steps import Care, Step
@@ -191,7 +191,7 @@ def tokenize(
     tokenizer: Path,
     form: str,
     end: str | None = None,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Mapping[str, Any]:
     """Write the token ids of a corpus in a format of other trainers.
@@ -224,7 +224,15 @@ def tokenize(
             on_progress=on_progress,
         )
         _remove_others(out, steps)
-        manifest = facts | _contents(source, steps, answers)
+        manifest = facts | {
+            **{name: sum(each[name] for each in answers) for name in ("documents", "tokens")},
+            "history": [*source.manifest.history],
+            "content": source.manifest.content,
+            "shards": [
+                {"name": step.name.removesuffix(".parquet"), **answer}
+                for step, answer in zip(steps, answers, strict=True)
+            ],
+        }
         write_json(out / MANIFEST, manifest)
         remote.sent(out / MANIFEST)
     return manifest
@@ -237,17 +245,3 @@ def _remove_others(out: Path, steps: Sequence[TokenShard]) -> None:
     for name in remote.names(out) - written:
         if name.startswith("part-") and name.endswith(endings):
             remote.removed(out / name)
-
-
-def _contents(
-    source: Corpus, steps: Sequence[TokenShard], answers: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    return {
-        **{name: sum(each[name] for each in answers) for name in ("documents", "tokens")},
-        "history": [*source.manifest.history],
-        "content": source.manifest.content,
-        "shards": [
-            {"name": step.name.removesuffix(".parquet"), **answer}
-            for step, answer in zip(steps, answers, strict=True)
-        ],
-    }

@@ -1,18 +1,14 @@
 import math
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from dph.errors import DataError, ModelError, TrainingError, is_bad_input
+from dph.errors import ModelError, TrainingError, is_bad_input
 from dph.model.loading import load_model, load_tokenizer
 from dph.model.policies import weight_fingerprint
 from dph.runs.progress import Silent
 from dph_corpus.base.base import BaseTrainer, config_of, parameters_of, train_base
-from dph_corpus.base.checkpointed import METRICS, MODEL, newest_checkpoint
+from dph_corpus.base.checkpointed import METRICS, MODEL, begin, newest_checkpoint
 from dph_corpus.base.recipes import load_lm_recipe
 from small_lm import base_recipe, code_corpus
 
@@ -49,6 +45,7 @@ def test_it_leaves_a_model_with_its_card_and_the_log_and_no_checkpoints(trained)
     assert "tokens learnt from the corpus: 768" in card
     assert "tokens learnt while annealing: 512" in card
     assert str(trained.parent) not in card
+    assert "- base-model" in card
 
 
 def test_a_finished_one_is_kept_and_another_is_refused_or_replaced(trained, corpora):
@@ -59,33 +56,23 @@ def test_a_finished_one_is_kept_and_another_is_refused_or_replaced(trained, corp
         train_base(base_recipe(*corpora, learning_rate=2e-2), trained, Silent())
 
 
-def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_weights(corpora, trained, tmp_path):
-    script = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from dph_corpus.base import checkpointed\n"
-        "from dph_corpus.base.base import train_base\n"
-        "from dph.runs.progress import Silent\n"
-        "from small_lm import base_recipe\n"
-        "mark = checkpointed._Watch.on_save\n"
-        "def killed(self, args, state, control, **kwargs):\n"
-        "    if state.global_step == 6:\n"
-        "        os.kill(os.getpid(), 9)  # the checkpoint is written and not marked\n"
-        "    return mark(self, args, state, control, **kwargs)\n"
-        "checkpointed._Watch.on_save = killed\n"
-        "train_base(base_recipe(*sys.argv[1:3]), Path(sys.argv[3]), Silent())\n"
-    )
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *map(str, corpora), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": path},
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL
-    assert newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-4"
-    assert not (tmp_path / "checkpoints" / "checkpoint-6").exists(), "the unmarked one is removed"
-    train_base(base_recipe(*corpora), tmp_path, Silent())
-    assert weights(tmp_path) == weights(trained)
+def test_the_newest_whole_checkpoint_is_found_and_others_are_removed(tmp_path):
+    for step, whole in ((9, True), (10, True), (11, False)):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        if whole:
+            (tmp_path / f"checkpoint-{step}" / "whole").touch()
+    assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-10"
+    assert not (tmp_path / "checkpoint-11").exists()
+    assert (tmp_path / "checkpoint-9").is_dir()
+
+
+def test_what_was_made_from_something_else_is_refused_by_name_or_removed(tmp_path):
+    begin(tmp_path / "out", {"seed": 0, "rows": "a"}, replace=False)
+    (tmp_path / "out" / "tokens").mkdir()
+    with pytest.raises(ModelError, match="differs in seed; choose another directory"):
+        begin(tmp_path / "out", {"seed": 1, "rows": "a"}, replace=False)
+    assert not begin(tmp_path / "out", {"seed": 1, "rows": "a"}, replace=True)
+    assert not (tmp_path / "out" / "tokens").exists()
 
 
 def test_the_annealing_mixture_is_what_the_last_steps_learn_from(corpora, trained, tmp_path):
@@ -93,6 +80,7 @@ def test_the_annealing_mixture_is_what_the_last_steps_learn_from(corpora, traine
     assert weights(tmp_path) != weights(trained)
 
 
+@pytest.mark.slow
 def test_without_a_mixture_annealing_continues_with_the_corpus(corpora, tmp_path):
     """At a rate that does not fall, it is nothing but more steps."""
     rates = {"steps": 3, "learning_rate": 1e-2, "final_rate": 1e-2}
@@ -151,12 +139,6 @@ def test_weights_that_the_last_step_breaks_are_not_saved(corpora, tmp_path, monk
         train_base(base_recipe(corpora[0], sequences_at_once=4), tmp_path, Silent())
     assert not (tmp_path / MODEL).exists()
     assert newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-4"
-
-
-def test_a_missing_corpus_is_told_before_anything_is_written(tmp_path):
-    with pytest.raises(DataError, match="is not a corpus"):
-        train_base(base_recipe(tmp_path / "none"), tmp_path / "out", Silent())
-    assert not (tmp_path / "out").exists()
 
 
 def test_opencoders_shapes_have_the_parameters_of_the_released_models():

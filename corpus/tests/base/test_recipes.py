@@ -1,29 +1,13 @@
+from pathlib import Path
+
 import pytest
 
+from case_tables import table
 from dph.errors import SettingsError
-from dph_corpus.base.recipes import load_lm_recipe, recipe_kind
+from dph_corpus.base.recipes import WarmupStableDecay, load_lm_recipe, recipe_kind
 
-BASE = """
-kind = "base"
-model = { width = 32, inner = 64, layers = 1, heads = 2 }
-[data]
-corpus = "docs"
-[train]
-steps = 10
-warmup_steps = 2
-context = 16
-sequences_per_step = 4
-"""
-SFT = """
-kind = "sft"
-model = "base/model"
-[[stages]]
-name = "one"
-rows = ["rows.jsonl"]
-max_tokens = 64
-sequences_per_step = 4
-learning_rate = 1e-3
-"""
+RECIPES = Path(__file__).parent / "recipes"
+BASE, SFT = ((RECIPES / f"{kind}.toml").read_text() for kind in ("base", "sft"))
 
 
 def read(tmp_path, text, overrides=()):
@@ -47,30 +31,30 @@ def test_the_kind_of_a_recipe_is_told_before_it_is_read(tmp_path):
         load_lm_recipe(tmp_path / "rl.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "override", "said"),
-    [
-        (BASE, "train.warmup_steps=11", "warmup_steps=11, steps=10"),
-        (BASE, "train.sequences_at_once=3", "sequences_per_step=4, sequences_at_once=3"),
-        (BASE, "train.final_rate=1.0", "final_rate=1.0, learning_rate=0.0003"),
-        (
-            BASE,
-            "data.annealing='x'",
-            "needs train.annealing_steps, got annealing=.*x, annealing",
-        ),
-        (BASE, 'continued="there"', "not both"),
-        (BASE, "model.heads=3", "width=32, heads=3"),
-        (BASE, "train.stepz=5", "unknown key train.stepz; did you mean steps"),
-        (BASE, "tokenizer.vocabulary=9", "greater than or equal to 261, got 9"),
-        (SFT, "stages=[]", "at least 1 item"),
-        (SFT, "chat=3", "chat: Input should be a valid boolean, got 3"),
-    ],
-)
-def test_what_is_wrong_is_told_with_its_value(tmp_path, text, override, said):
+@pytest.mark.parametrize(("kind", "override", "said"), table("base/cases.toml")["wrong"])
+def test_what_is_wrong_is_told_with_its_value(tmp_path, kind, override, said):
     with pytest.raises(SettingsError, match=said):
-        read(tmp_path, text, [override])
+        read(tmp_path, {"base": BASE, "sft": SFT}[kind], [override])
 
 
 def test_two_stages_of_one_name_are_refused(tmp_path):
     with pytest.raises(SettingsError, match="different names, got one, one"):
         read(tmp_path, SFT + SFT[SFT.index("[[stages]]") :])
+
+
+def test_opencoders_rates_fall_from_3e_4_to_1e_5_by_the_same_factor_each_step():
+    rates = WarmupStableDecay(warmup=2000, stable=1000, decay=500, final=1e-5 / 3e-4)
+    assert 3e-4 * rates(0) == pytest.approx(3e-4 / 2000)
+    assert rates(1999) == rates(2000) == rates(2999) == 1.0
+    factors = {round(rates(step + 1) / rates(step), 12) for step in range(3000, 3499)}
+    assert factors == {round((1 / 30) ** (1 / 500), 12)}
+    assert 3e-4 * rates(rates.steps - 1) == pytest.approx(1e-5)
+    assert rates(rates.steps + 7) == rates(rates.steps - 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [({"warmup": -1}, "warmup=-1"), ({"final": 0.0}, r"\(0, 1\], got 0.0")]
+)
+def test_what_is_out_of_range_is_told_with_its_value(change, said):
+    with pytest.raises(SettingsError, match=said):
+        WarmupStableDecay(**({"warmup": 1, "stable": 1, "decay": 1, "final": 0.1} | change))

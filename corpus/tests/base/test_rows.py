@@ -1,11 +1,10 @@
-import json
-
 import pytest
 
 from dph.errors import DataError, ModelError
 from dph.model.prompts import encode_prompt
 from dph_corpus.base.sft import IGNORED, encode_row, read_sft_rows
 from dph_corpus.base.tokens import BEGIN, END, train_tokenizer
+from small_corpora import rows_file
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
@@ -44,30 +43,13 @@ def test_of_a_conversation_all_that_the_assistant_says_is_learnt(tokenizer):
     )
 
 
-def test_a_text_prompt_of_a_chat_and_a_prompt_of_messages_are_the_same_row(tokenizer):
-    text = encode_row({"prompt": "two", "response": "four"}, tokenizer, chat=True, place="r")
-    turns = {"prompt": [{"role": "user", "content": "two"}], "response": "four"}
-    assert encode_row(turns, tokenizer, chat=True, place="r") == text
-
-
-def test_a_prompt_of_a_chat_has_the_tokens_that_rl_gives_it(tokenizer):
+def test_a_prompt_of_a_chat_has_the_tokens_that_rl_gives_it_as_text_or_messages(tokenizer):
     row = encode_row({"prompt": "two", "response": "four"}, tokenizer, chat=True, place="r")
     prompt = encode_prompt(tokenizer, "two", chat=True)
     assert row.ids[: len(prompt)] == prompt
     assert row.labels[len(prompt) - 1] == IGNORED != row.labels[len(prompt)]
-
-
-def test_without_a_template_a_chat_is_refused():
-    plain = train_tokenizer(iter(["a b"]), vocabulary=300)
-    with pytest.raises(ModelError, match="no chat template, which rows of messages need"):
-        encode_row({"prompt": "a", "response": "b"}, plain, chat=True, place="r")
-
-
-def test_a_template_that_rewrites_earlier_turns_is_refused():
-    other = train_tokenizer(iter(["a b"]), vocabulary=300)
-    other.chat_template = "{{ messages | length }}{{ messages[-1].content }}"
-    with pytest.raises(ModelError, match="line 3: the chat template rewrites earlier turns"):
-        encode_row({"prompt": "a", "response": "b"}, other, chat=True, place="line 3")
+    turns = {"prompt": [{"role": "user", "content": "two"}], "response": "four"}
+    assert encode_row(turns, tokenizer, chat=True, place="r") == row
 
 
 @pytest.mark.parametrize(
@@ -86,11 +68,27 @@ def test_a_malformed_row_is_told_with_its_place(tokenizer, row, said):
 
 
 def test_rows_that_do_not_fit_are_left_out_and_counted(tokenizer, tmp_path):
-    path = tmp_path / "rows.jsonl"
     rows = [{"prompt": "two", "response": "four"}, {"prompt": "two", "response": "five " * 40}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = rows_file(tmp_path / "rows.jsonl", rows)
     found = read_sft_rows([path], tokenizer, chat=False, max_tokens=20)
     assert len(found.rows) == 1
     assert found.left_out == {"too_long": 1}
     with pytest.raises(DataError, match=r"no row is left .* 2 are longer than max_tokens=2"):
         read_sft_rows([path], tokenizer, chat=False, max_tokens=2)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (None, "no chat template, which rows of messages need"),
+        (
+            "{{ messages | length }}{{ messages[-1].content }}",
+            "line 3: the chat template rewrites earlier turns",
+        ),
+    ],
+)
+def test_without_a_template_that_keeps_earlier_turns_a_chat_is_refused(template, said):
+    other = train_tokenizer(iter(["a b"]), vocabulary=300)
+    other.chat_template = template
+    with pytest.raises(ModelError, match=said):
+        encode_row({"prompt": "a", "response": "b"}, other, chat=True, place="line 3")

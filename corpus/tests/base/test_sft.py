@@ -4,12 +4,14 @@ from itertools import pairwise
 import pytest
 import torch
 
-from dph.errors import DataError, TrainingError
+from dph.errors import TrainingError
 from dph.model.loading import load_model, load_tokenizer
-from dph.model.policies import weight_fingerprint
+from dph.model.policies import directory_fingerprint, weight_fingerprint
 from dph.runs.progress import Silent
+from dph_corpus.base.base import train_base
 from dph_corpus.base.checkpointed import METRICS, MODEL
-from dph_corpus.base.sft import IGNORED, read_sft_rows
+from dph_corpus.base.sft import IGNORED, make_trainer, read_sft_rows, train_sft
+from small_corpora import rows_file
 from small_lm import base_recipe, code_corpus, sft_recipe
 
 pytest.importorskip("trl", reason="needs dph-corpus[sft]")
@@ -19,21 +21,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWa
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     """A base model, and a file of rows of different lengths."""
-    from dph_corpus.base.base import train_base  # noqa: PLC0415  # after the importorskip
-
     directory = tmp_path_factory.mktemp("start")
     code_corpus(directory / "corpus")
     model = train_base(base_recipe(directory / "corpus"), directory / "base", Silent())
-    rows = directory / "rows.jsonl"
     lines = [{"prompt": f"def f{n}", "response": "(x): return x" * (n % 3 + 1)} for n in range(18)]
-    rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return model, rows
+    return model, rows_file(directory / "rows.jsonl", lines)
 
 
 @pytest.fixture(scope="module")
 def trained(start, tmp_path_factory):
-    from dph_corpus.base.sft import train_sft  # noqa: PLC0415
-
     directory = tmp_path_factory.mktemp("sft")
     train_sft(sft_recipe(*start), directory, Silent())
     return directory
@@ -45,8 +41,6 @@ def weights(directory):
 
 def test_the_gradient_of_packed_rows_is_that_of_each_row_alone(start, tmp_path):
     """Loss on responses alone, rows that do not see each other: against one forward a row."""
-    from dph_corpus.base.sft import make_trainer  # noqa: PLC0415
-
     recipe = sft_recipe(*start, names=("only",))
     tokenizer = load_tokenizer(start[0])
     rows = read_sft_rows([start[1]], tokenizer, chat=False, max_tokens=48)
@@ -73,8 +67,6 @@ def test_the_gradient_of_packed_rows_is_that_of_each_row_alone(start, tmp_path):
 
 
 def test_a_rate_that_loses_the_numbers_ends_a_stage_without_a_model(start, tmp_path):
-    from dph_corpus.base.sft import train_sft  # noqa: PLC0415
-
     recipe = sft_recipe(*start, learning_rate=1e9, warmup_steps=0)
     with pytest.raises(TrainingError, match=r"not finite.* step 2: .*lower learning rate"):
         train_sft(recipe, tmp_path, Silent())
@@ -84,8 +76,6 @@ def test_a_rate_that_loses_the_numbers_ends_a_stage_without_a_model(start, tmp_p
 
 def test_each_stage_leaves_a_model_that_begins_with_the_one_before(trained, start):
     made = json.loads((trained / "narrow" / "made_from.json").read_text())
-    from dph.model.policies import directory_fingerprint  # noqa: PLC0415
-
     assert made["initial"] == directory_fingerprint(trained / "broad" / MODEL)
     assert len({weights(trained / name) for name in ("broad", "narrow")}) == 2
     assert weights(trained / "broad") != weight_fingerprint(load_model(start[0], device="cpu"))
@@ -94,8 +84,6 @@ def test_each_stage_leaves_a_model_that_begins_with_the_one_before(trained, star
 
 
 def test_a_stage_that_was_interrupted_ends_with_the_same_weights(trained, start, tmp_path):
-    from dph_corpus.base.sft import train_sft  # noqa: PLC0415
-
     class Ended(Silent):
         """Ends the run when the second stage begins."""
 
@@ -111,11 +99,3 @@ def test_a_stage_that_was_interrupted_ends_with_the_same_weights(trained, start,
         assert weights(tmp_path / name) == weights(trained / name)
         logs = [(place / name / METRICS).read_text() for place in (tmp_path, trained)]
         assert logs[0] == logs[1]
-
-
-def test_missing_rows_are_told(start, tmp_path):
-    from dph_corpus.base.sft import train_sft  # noqa: PLC0415
-
-    recipe = sft_recipe(start[0], tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match=r"no file of rows .*none\.jsonl"):
-        train_sft(recipe, tmp_path / "out", Silent())

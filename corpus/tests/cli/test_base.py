@@ -1,46 +1,23 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
 from dph_corpus.cli import main
+from small_corpora import rows_file
 from small_lm import code_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-BASE = """
-kind = "base"
-name = "tiny"
-tokenizer.vocabulary = 300
-model = { width = 16, inner = 32, layers = 1, heads = 2 }
-device = { device = "cpu", threads = 1 }
-[data]
-corpus = "docs"
-[train]
-steps = 3
-warmup_steps = 1
-context = 16
-sequences_per_step = 2
-"""
-SFT = """
-kind = "sft"
-model = "base/model"
-device = { device = "cpu", threads = 1 }
-[[stages]]
-name = "one"
-rows = ["rows.jsonl"]
-max_tokens = 64
-sequences_per_step = 2
-learning_rate = 1e-3
-warmup_steps = 1
-"""
+RECIPES = Path(__file__).parents[1] / "base" / "recipes"
 
 
 @pytest.fixture
 def recipes(tmp_path):
     code_corpus(tmp_path / "docs", count=20)
     rows = [{"prompt": f"def f{n}", "response": "(x): return x"} for n in range(6)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "base.toml").write_text(BASE)
-    (tmp_path / "sft.toml").write_text(SFT)
+    rows_file(tmp_path / "rows.jsonl", rows)
+    shutil.copytree(RECIPES, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -57,7 +34,7 @@ def test_a_recipe_is_checked_and_what_is_not_there_yet_is_a_note(recipes, capsys
     assert main(["recipe", "check", f"{recipes}/base.toml"]) == 0
     out = capsys.readouterr().out
     assert "valid, kind base" in out
-    assert "3 steps of 32 tokens" in out
+    assert "10 steps of 64 tokens" in out
     assert main(["recipe", "check", f"{recipes}/sft.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["valid"]

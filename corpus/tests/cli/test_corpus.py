@@ -2,7 +2,9 @@ import json
 
 import pytest
 
+from case_tables import table
 from dph_corpus.cli import main
+from small_corpora import rows_file
 
 
 @pytest.fixture
@@ -13,9 +15,7 @@ def rows(tmp_path):
         {"id": name, "text": text, "path": f"{name}.py", "stars": n} for n, name in enumerate("ab")
     ]
     found += [{"id": "c", "text": "other\n", "path": "[bold]c.sql"}, {"id": "d"}]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in found))
-    return path
+    return rows_file(tmp_path / "rows.jsonl", found)
 
 
 def test_from_a_file_of_rows_to_a_corpus_without_copies(rows, tmp_path, capsys):
@@ -32,26 +32,7 @@ def test_from_a_file_of_rows_to_a_corpus_without_copies(rows, tmp_path, capsys):
     assert [step["stage"] for step in told["history"]] == ["ingest", "dedup"]
 
 
-def test_a_stage_reads_a_file_of_documents_itself(rows, tmp_path, capsys):
-    tests = tmp_path / "tests.jsonl"
-    tests.write_text(json.dumps({"prompt": "c d e f g h i j k l"}) + "\n")
-    words = ["--input", str(rows), "--out", str(tmp_path / "out"), "--tests", f"mine={tests}"]
-    assert main(["decontaminate", *words]) == 0
-    assert "kept 3 of 3" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["dedup", "--input", "{rows}", "--out", "{out}", "--preset", "near"], "opencoder, loose"),
-        (["dedup", "--input", "{out}/none", "--out", "{out}"], "there is no file"),
-        (["ingest", "{rows}", "--out", "{out}", "--column", "x=y"], "FIELD=NAME"),
-        (["ingest", "{rows}", "{rows}", "--out", "{out}"], "NAME=PATH"),
-        (["ingest", "{rows}", "--out", "{rows}"], "cannot write into"),
-        (["show", "{out}"], "is not a corpus"),
-        (["decontaminate", "--input", "{rows}", "--out", "{out}", "--tests", "x"], "NAME=VALUE"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), table("cli/cases.toml")["refused"])
 def test_bad_input_is_one_line_and_exit_code_2(words, message, rows, tmp_path, capsys):
     given = [word.format(rows=rows, out=tmp_path / "out") for word in words]
     assert main(given) == 2
@@ -60,3 +41,4 @@ def test_bad_input_is_one_line_and_exit_code_2(words, message, rows, tmp_path, c
     ]
     assert len(lines) == 1
     assert message in lines[0]
+    assert not (tmp_path / "out" / "manifest.json").exists()

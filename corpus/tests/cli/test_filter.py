@@ -7,27 +7,11 @@ import pytest
 
 from dph_corpus.cli import main
 from dph_corpus.rules.presets import rules_document
+from small_corpora import GOOD, rows_file
 
-GOOD = """\
-# Copyright 2020 A. Person
-def largest_prime_factor(number):
-    factor, largest = 2, 1
-    while factor * factor <= number:
-        if number % factor == 0:
-            largest = factor
-            number //= factor
-        else:
-            factor += 1
-    if number > largest:
-        return number
-    return largest
-
-
-for line in open_input("numbers of ida@mail.org"):
-    show(largest_prime_factor(int(line.strip())))
-"""
+MARKED = "# Copyright 2020 A. Person\n" + GOOD.replace('numbers"', 'numbers of ida@mail.org"')
 ROWS = [
-    {"id": "good", "text": GOOD, "path": "src/good.py", "bytes": len(GOOD), "lang": "en"},
+    {"id": "good", "text": MARKED, "path": "src/good.py", "lang": "en"},
     {"id": "bad", "text": "print 'x'\n", "path": "src/bad.py", "bytes": 10, "lang": "en"},
     {"id": "drawing", "text": "<svg/>", "path": "a.svg", "bytes": 6, "lang": "en"},
 ]
@@ -35,9 +19,7 @@ ROWS = [
 
 @pytest.fixture
 def rows(tmp_path):
-    path = tmp_path / "files.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return path
+    return rows_file(tmp_path / "files.jsonl", ROWS)
 
 
 def ids(directory):
@@ -85,14 +67,6 @@ def test_explain_follows_a_document_through_the_stages(rows, tmp_path, capsys):
     }
     assert told[0]["kept"]["sha256"] != told[1]["kept"]["sha256"] == told[2]["kept"]["sha256"]
     assert any(row["rule"] == "python_parses" for row in told[2]["rows"]["verdicts"])
-
-
-def test_bad_input_is_told_and_exits_with_2(rows, tmp_path, capsys):
-    words = ["filter", "--input", str(rows), "--out", str(tmp_path / "out")]
-    assert main([*words, "--preset", "paper"]) == 2
-    assert "'paper' is not one of opencoder, fixed, sql" in capsys.readouterr().err
-    assert main(["explain", "x", str(tmp_path / "nowhere")]) == 2
-    assert "has no finished stage on documents" in capsys.readouterr().err
 
 
 def test_rules_are_listed_with_those_that_never_fire(capsys):

@@ -3,14 +3,13 @@ import json
 import pytest
 
 from dph_corpus.cli import main
+from small_corpora import rows_file
 
 
 @pytest.fixture
 def part(tmp_path):
     rows = [{"prompt": f"p{n}", "response": f"r{n}"} for n in range(6)]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return rows_file(tmp_path / "rows.jsonl", rows)
 
 
 def test_it_says_what_was_taken_and_left_out(part, tmp_path, capsys):
@@ -21,23 +20,6 @@ def test_it_says_what_was_taken_and_left_out(part, tmp_path, capsys):
     assert said == f"a: 4 of 6 rows\nleft out for quota: 2\n4 rows -> {out}/rows.jsonl\n"
     assert main([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["taken"] == {"a": 4}
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--rows", "a=4", "--stage", "stage1"], "not both"),
-        ([], "give --rows NAME=COUNT for each part, or --stage"),
-        (["--stage", "stage3"], "--stage is one of stage1, stage2, got 'stage3'"),
-        (["--rows", "a=few"], "--rows a must be a whole number, got 'few'"),
-        (["--stage", "stage1"], "rows diverse, infinity, realuser"),
-    ],
-)
-def test_what_does_not_fit_ends_with_code_2(part, tmp_path, capsys, options, said):
-    out = tmp_path / "out"
-    assert main(["instruct", "--part", f"a={part}", "--out", str(out), *options]) == 2
-    assert said in capsys.readouterr().err
-    assert not out.exists()
 
 
 def test_an_input_is_never_written_over(part, tmp_path, capsys):

@@ -59,4 +59,7 @@ def test_every_setting_of_a_verb_is_an_option_or_has_a_default_that_no_option_ch
         kind: {f.name for f in kind.__dataclass_fields__.values() if "option" not in f.metadata}
         for kind in (RecallSettings, SynthSettings)
     }
-    assert hidden == {RecallSettings: {"characters", "examples"}, SynthSettings: set()}
+    assert hidden == {
+        RecallSettings: {"characters", "classifier", "examples"},
+        SynthSettings: set(),
+    }

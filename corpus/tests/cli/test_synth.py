@@ -54,25 +54,3 @@ def test_functions_from_documents_are_judged_and_counted(tmp_path, capsys):
     words += ["--generator", "corpus.tests.synth.small_generators:honest", "--workers", "1"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     assert "synth: kept 1 of 1 documents" in capsys.readouterr().out
-
-
-DOCUMENTATION = ["--kind", "documentation", "--modules", "math"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--kind", "sql", "--generator", "a:b"], "--kind sql takes only --databases"),
-        (["--kind", "functions", "--modules", "math"], "--kind functions takes only --input"),
-        (["--kind", "documentation", "--modules", "os", "--generator", "a:b"], "'os' is not among"),
-        (DOCUMENTATION, "name a writer"),
-        (["--kind", "poems"], "'poems' is not one of functions, instructions"),
-        (
-            [*DOCUMENTATION, "--model", "m", "--server", "http://x", "--key-env", "NO_SUCH_KEY"],
-            "set NO_SUCH_KEY",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, words, message):
-    assert main(["synth", *words, "--out", str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err

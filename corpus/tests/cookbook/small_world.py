@@ -1,24 +1,11 @@
 """A world of few files for the tests of the pipeline, as `[world]` names one."""
 
+from pathlib import Path
+
 from dph._base.files import make_directory, sha256, write_json_lines
 from dph_corpus.cookbook.stages import MadeWorld
 
-REPORT = """\
--- Report {0}, for the harbour office
-
-CREATE TABLE ship{0} (guns{0} INTEGER, port{2} TEXT, sunk DATE);
-
--- Every ship with more guns than {1}
-SELECT guns{0}, port{2} FROM ship{0} WHERE guns{0} > {1};
-
--- Ports by the number of their ships
-SELECT port{2}, COUNT(*) AS ships{0} FROM ship{0} GROUP BY port{2}
-HAVING ships{0} >= {1}
-ORDER BY ships{0} DESC;
-
--- The last one that was lost
-SELECT MAX(sunk) AS lost{2} FROM ship{0};
-"""
+REPORT = Path(__file__).with_name("report.sql.txt").read_text()
 
 
 def make(settings, directory, *, seed, workers):  # noqa: ARG001 - the arguments of every world

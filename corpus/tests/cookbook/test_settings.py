@@ -1,30 +1,22 @@
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from case_tables import table
+from corpus.tests.cookbook.small_world import make
 from dph.errors import SettingsError
-from dph_corpus.cookbook.settings import load_cookbook
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.torch.sampler import TorchSampler
+from dph.runs.progress import Silent
+from dph_corpus.cookbook.settings import Cookbook, load_cookbook
+from dph_corpus.cookbook.stages import STAGES, Pipeline
+from dph_corpus.cookbook.writers import ModelWriter, open_generator
+from dph_corpus.settings import SynthSettings
+from tiny_models import build_model, build_tokenizer
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-SMALL = """
-[world]
-make = "mine:make"
-[corpora.sql]
-inputs = ["world:sql", "more=a/b.jsonl", "c/*.tar.gz"]
-filter = "sql"
-[mixtures.pretraining]
-budget = 1000
-shares = { sql = 1 }
-[instruct.only]
-parts = { annotators = "world:annotators", own = "own.jsonl" }
-rows = { annotators = 5, own = 3 }
-[base]
-model = { width = 32, inner = 64, layers = 1, heads = 2 }
-train = { steps = 2, warmup_steps = 1, context = 16, sequences_per_step = 2 }
-[sft]
-stages = [{ name = "only", learning_rate = 1e-3, max_tokens = 64, sequences_per_step = 2 }]
-[rl]
-"""
+SMALL = Path(__file__).with_name("settings.toml").read_text()
 
 
 def load(tmp_path, text, overrides=()):
@@ -68,28 +60,7 @@ def test_a_seed_of_models_is_that_of_their_recipes_and_leaves_the_data(tmp_path)
         assert cookbook.sft_recipe(tmp_path).seed == expected
 
 
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("mixtures.pretraining.shares={code=1}", "names 'code'; there is sql"),
-        ("instruct.only.rows={own=3}", "parts annotators, own; rows own"),
-        ("rl.methods=['grpo','none']", "rl.methods names 'none'; there is "),
-        ("rl.methods=['grpo','grpo']", "name each method only once, got grpo, grpo"),
-        ("rl.of_method.rkl={seed=1}", "rl.of_method names 'rkl'; there is grpo, dph_f"),
-        ("rl.settings.train.stepz=1", "unknown setting train.stepz; did you mean train.steps"),
-        ("sft.stages=[{name='other'}]", "the stage 'other' of .sft. needs .instruct.other."),
-        ("corpora.sql.recall={seeds='sql'}", "recall.seeds names 'sql'; there is none"),
-        ("corpora.sql.recall={seeds='x',threshold=2.0}", "threshold must lie in .0, 1., got 2.0"),
-        ("synth.q={kind='sql',generator='a:b'}", "kind sql takes only databases"),
-        ("synth.q={kind='sql',databases='d'}", "name a writer: generator, model, or server with"),
-        ("synth.q={kind='functions',corpus='x',model='m'}", "synth.q.corpus names 'x'; there is"),
-        ("instruct.only.parts.own='synth:q'", "synth:q names 'q'; there is none"),
-        ("base.train.warmup_steps=9", "warmup_steps=9, steps=2"),
-        ("base.train.widht=9", "unknown key train.widht"),
-        ("corpora.sql.filter='strict'", "fixed, opencoder, sql or a file .*, got 'strict'"),
-        ("corpora.sql.filter='none.toml'", "there is no file .*none.toml"),
-    ],
-)
+@pytest.mark.parametrize(("override", "said"), table("cookbook/cases.toml")["wrong"])
 def test_what_is_wrong_anywhere_is_told_before_anything_runs(tmp_path, override, said):
     with pytest.raises(SettingsError, match=said):
         load(tmp_path, SMALL, [override])
@@ -123,3 +94,59 @@ def test_the_shipped_cookbook_is_valid():
     cookbook = load_cookbook(RECIPES / "cookbook" / "cookbook.toml")
     assert set(cookbook.corpora) == {"code", "sql"}
     assert cookbook.rl.methods == ("grpo", "dph_f")
+
+
+def test_every_row_names_a_function_that_is_there():
+    for stage in STAGES:
+        module, _, function = stage.entry.partition(":")
+        found = import_module(f"dph_corpus.cookbook.{module}")
+        assert callable(getattr(found, function)), stage.name
+
+
+def test_a_name_that_the_world_does_not_make_is_told_with_those_that_it_makes(tmp_path):
+    cookbook = Cookbook(corpora={"own": {"inputs": ["a"]}})
+    pipeline = Pipeline(cookbook=cookbook, directory=tmp_path, progress=Silent(), workers=1)
+    pipeline.world = make({"files": 1}, tmp_path, seed=0, workers=1)
+    assert Path(pipeline.place("world:sql")) == tmp_path / "sql"
+    with pytest.raises(SettingsError, match="makes world:sql, world:annotators"):
+        pipeline.place("world:else")
+
+
+SERVER = {"kind": "functions", "model": "m", "server": "http://127.0.0.1:1", "key_env": "THE_KEY"}
+
+
+def test_a_function_or_a_server_writes_as_it_is_named(monkeypatch):
+    monkeypatch.setenv("THE_KEY", "secret")
+    function = open_generator(
+        SynthSettings(kind="functions", generator="corpus.tests.synth.small_generators:averages")
+    )
+    assert function.identity == {"function": "corpus.tests.synth.small_generators:averages"}
+    server = open_generator(SynthSettings(**SERVER, max_tokens=9))
+    assert server.identity == {"server": "m", "max_tokens": 9, "temperature": 1.0}
+
+
+def test_a_key_that_is_not_set_is_told(monkeypatch):
+    monkeypatch.delenv("THE_KEY", raising=False)
+    with pytest.raises(SettingsError, match="set THE_KEY to"):
+        open_generator(SynthSettings(**SERVER))
+
+
+PARAMETERS = SamplingParameters(max_tokens=12, stop_token_ids=(1,))
+PROMPTS = ["abc", "hello", "abc", "x y z"]
+SEEDS = [11, 12, 13, 14]
+
+
+def writer():
+    tokenizer = build_tokenizer()
+    sampler = TorchSampler(build_model(), tokenizer)
+    return ModelWriter(
+        sampler, lambda text: tuple(tokenizer.encode(text)), PARAMETERS, {"model": "tiny"}
+    )
+
+
+def test_an_answer_hangs_on_its_prompt_and_its_seed_alone():
+    write = writer()
+    together = write(PROMPTS, SEEDS)
+    alone = [write([prompt], [seed])[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
+    assert together == alone
+    assert together[0] != together[2]  # the same prompt with another seed

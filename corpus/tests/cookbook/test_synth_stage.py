@@ -1,7 +1,8 @@
 """Recall and synthesis as stages of a cookbook: pages that are like a corpus, rows that hold."""
 
-import json
+import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -12,35 +13,18 @@ from dph._base.files.rows import read_rows
 from dph.runs.progress import Silent
 from dph_corpus.cookbook.run import run_cookbook
 from dph_corpus.cookbook.settings import load_cookbook
+from small_corpora import rows_file
 
-TOML = """
-name = "small"
-[corpora.known]
-inputs = ["known.jsonl"]
-[corpora.web]
-inputs = ["web.jsonl"]
-recall = { seeds = "known", classifier = "sklearn", vocabulary = 400 }
-[synth.queries]
-kind = "sql"
-databases = "databases"
-generator = "corpus.tests.synth.small_generators:averages"
-samples = 12
-[mixtures.pretraining]
-budget = 9000
-shares = { known = 1, web = 1, queries = 1 }
-[instruct.only]
-parts = { written = "synth:queries" }
-rows = { written = 5 }
-"""
+TOML = Path(__file__).with_name("synth.toml")
 
 
 def lines(path, documents):
     rows = [{"id": d.id, "text": d.text, "path": d.path, "url": d.url} for d in documents]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows_file(path, rows)
 
 
+@pytest.mark.slow
 def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path):
-    pytest.importorskip("sklearn", reason="needs dph-corpus")
     found, _ = pages(each=12)
     lines(tmp_path / "known.jsonl", seeds(30))
     lines(tmp_path / "web.jsonl", found)
@@ -48,8 +32,8 @@ def test_pages_are_recalled_before_copies_go_and_rows_are_written_once(tmp_path)
     with sqlite3.connect(tmp_path / "databases" / "navy" / "navy.sqlite") as connection:
         connection.executescript(SHIPS)
     connection.close()
-    (tmp_path / "cookbook.toml").write_text(TOML)
-    cookbook, out = load_cookbook(tmp_path / "cookbook.toml"), tmp_path / "out"
+    shutil.copy(TOML, tmp_path)
+    cookbook, out = load_cookbook(tmp_path / TOML.name), tmp_path / "out"
     made = run_cookbook(cookbook, out, Silent(), workers=1)
     assert list(made)[:3] == ["ingest", "recall", "dedup"]
     recalled = read_json(out / "corpora" / "web" / "recall" / "manifest.json")

@@ -7,68 +7,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("trl", reason="needs dph-corpus[sft]")
+pytestmark = pytest.mark.slow
 
-TOML = """
-name = "tiny"
-seed = 3
-modules = ["ROOT"]
-
-[world]
-make = "corpus.tests.cookbook.small_world:make"
-settings = { files = 40 }
-
-[corpora.sql]
-inputs = ["world:sql"]
-filter = "sql"
-
-[mixtures.pretraining]
-budget = 10000
-shares = { sql = 1 }
-
-[mixtures.annealing]
-budget = 3000
-shares = { sql = 1 }
-
-[instruct.only]
-parts = { annotators = "world:annotators" }
-rows = { annotators = 40 }
-checks = ["prompt"]
-
-[base]
-tokenizer = { vocabulary = 300 }
-model = { width = 16, inner = 32, layers = 1, heads = 2 }
-device = { device = "cpu", threads = 1 }
-[base.train]
-steps = 4
-warmup_steps = 1
-annealing_steps = 2
-context = 256
-sequences_per_step = 1
-checkpoint_every = 2
-
-[sft]
-device = { device = "cpu", threads = 1 }
-[[sft.stages]]
-name = "only"
-epochs = 8
-learning_rate = 3e-2
-max_tokens = 256
-sequences_per_step = 1
-warmup_steps = 1
-checkpoint_every = 2
-
-[rl]
-steps = 2
-problems_per_step = 2
-samples = 2
-max_tokens = 24
-checkpoint_every = 1
-
-[rl.settings]
-model = { device = "cpu", threads = 1 }
-data = { verifier = "length_grader:grade", modules = ["MODULES"] }
-presample = { samples = 4, threshold = 1 }
-"""
+TOML = Path(__file__).with_name("tiny.toml")
 PROGRAM = "import sys; from dph_corpus.cli import main; sys.exit(main())"
 AFTER = (
     "base/checkpoints/checkpoint-2/whole",
@@ -82,7 +23,7 @@ AFTER = (
 def begin(fork_program, tmp_path_factory):
     """``begin(name)``: the program that makes the cookbook in ``begin.place / name``."""
     place = tmp_path_factory.mktemp("cookbook")
-    text = TOML.replace("MODULES", str(Path(__file__).parents[3] / "tests"))
+    text = TOML.read_text().replace("MODULES", str(Path(__file__).parents[3] / "tests"))
     (place / "cookbook.toml").write_text(text.replace("ROOT", str(Path(__file__).parents[3])))
 
     def start(name):
@@ -122,7 +63,6 @@ def test_it_goes_from_files_to_pass_at_k_after_rl(begin, whole):
     assert shows_pass_at_k(begin.place / "whole")
 
 
-@pytest.mark.slow
 def test_killed_three_times_it_ends_with_the_digests_of_a_run_that_was_not(begin, whole):
     for place in AFTER:
         with begin("killed") as killed:

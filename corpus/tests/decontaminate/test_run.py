@@ -1,13 +1,14 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dph.errors import DataError, SettingsError
-from dph_corpus.decontaminate import CHECKS, decontaminate
+from dph_corpus.decontaminate import CHECKS, decontaminate, normalised_queries
 from dph_corpus.documents import Document
 from dph_corpus.shards import MOST_COUNTED
-from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import dropped, rows_file, small_corpus
 
 PROMPT = "def has_close(numbers, threshold): check if any two numbers are closer than that"
 SQL = "SELECT name FROM singer WHERE age > 20 ORDER BY age"
@@ -22,8 +23,7 @@ def tests(tmp_path):
     ]
     queries = [{"question": "Who?", "query": SQL, "db_id": "concert_singer"}]
     for name, rows in (("functions", functions), ("queries", queries)):
-        path = tmp_path / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows_file(tmp_path / f"{name}.jsonl", rows)
     return {name: tmp_path / f"{name}.jsonl" for name in ("functions", "queries")}
 
 
@@ -46,41 +46,40 @@ DOCUMENTS = [
 def made(tmp_path, tests, checks=CHECKS):
     corpus = small_corpus(tmp_path / "in", DOCUMENTS)
     found = decontaminate(corpus, tmp_path / "out", sets=tests, checks=checks)
-    rows = read_table(tmp_path / "out" / "dropped" / found.shards[0].name)
-    return found, {row["id"]: row for row in rows}
+    return found, dropped(found)
 
 
 def test_each_document_goes_for_what_it_shares_and_the_others_stay(tmp_path, tests):
-    found, dropped = made(tmp_path, tests)
-    assert {name: row["reasons"] for name, row in dropped.items()} == {
+    found, gone = made(tmp_path, tests)
+    assert {name: row["reasons"] for name, row in gone.items()} == {
         "copied": ["words:functions"],
         "defines": ["entry_point:functions"],
         "query": ["words:queries", "query:queries"],
         "schema": ["database:queries"],
         "named": ["database:queries"],
     }
-    assert dropped["copied"]["note"] == " ".join(
+    assert gone["copied"]["note"] == " ".join(
         ["def", "has_close", "numbers", "threshold", "check", "if", "any", "two", "numbers", "are"]
     )
     # 13 words have 4 runs of 10
-    assert dropped["copied"]["value"] == 4
+    assert gone["copied"]["value"] == 4
     counts = found.manifest.flow.counts
     assert counts["entry_point:functions has_close"] == 1
     assert counts["database:queries concert_singer"] == 2
 
 
 def test_without_entry_points_a_name_alone_is_no_reason(tmp_path, tests):
-    _, dropped = made(tmp_path, tests, ["words", "query"])
-    assert set(dropped) == {"copied", "query"}
+    _, gone = made(tmp_path, tests, ["words", "query"])
+    assert set(gone) == {"copied", "query"}
 
 
 def test_another_test_set_makes_another_outcome_and_the_manifest_names_no_path(tmp_path, tests):
     found, _ = made(tmp_path, tests)
     step = found.manifest.history[-1]
     assert str(tmp_path) not in json.dumps(found.manifest.json())
-    tests["functions"].write_text(json.dumps({"prompt": "other", "entry_point": "add"}) + "\n")
-    again, dropped = made(tmp_path, tests)
-    assert "clean" in dropped
+    rows_file(tests["functions"], [{"prompt": "other", "entry_point": "add"}])
+    again, gone = made(tmp_path, tests)
+    assert "clean" in gone
     assert again.manifest.history[-1]["inputs"] != step["inputs"]
 
 
@@ -108,13 +107,8 @@ def test_numbers_alone_are_no_evidence(tmp_path):
     """A list of numbers is that of a hundred files; one word among them makes it one's own."""
     numbers = " ".join(str(n) for n in range(12))
     named = f"weights {numbers}"
-    path = tmp_path / "tests.jsonl"
-    path.write_text(
-        json.dumps(
-            {"prompt": f"Sort {named}", "tests": ["0x1f 1e5 _ 2 " * 5, "a b c d e f g h i j k"]}
-        )
-        + "\n"
-    )
+    row = {"prompt": f"Sort {named}", "tests": ["0x1f 1e5 _ 2 " * 5, "a b c d e f g h i j k"]}
+    path = rows_file(tmp_path / "tests.jsonl", [row])
     corpus = small_corpus(
         tmp_path / "in",
         [
@@ -124,15 +118,12 @@ def test_numbers_alone_are_no_evidence(tmp_path):
             document("named", named),
         ],
     )
-    decontaminate(corpus, tmp_path / "out", sets={"t": path})
-    (shard,) = (tmp_path / "out" / "dropped").iterdir()
-    assert [row["id"] for row in read_table(shard)] == ["named"]
+    assert [*dropped(decontaminate(corpus, tmp_path / "out", sets={"t": path}))] == ["named"]
 
 
 def test_what_is_counted_has_an_end(tmp_path):
     words = [[f"w{n}x{k}" for k in range(10)] for n in range(100)]
-    path = tmp_path / "tests.jsonl"
-    path.write_text("".join(json.dumps({"prompt": " ".join(each)}) + "\n" for each in words))
+    path = rows_file(tmp_path / "tests.jsonl", [{"prompt": " ".join(each)} for each in words])
     documents = [document(f"d{n}", " ".join(each)) for n, each in enumerate(words)]
     found = decontaminate(
         small_corpus(tmp_path / "in", documents), tmp_path / "out", sets={"t": path}
@@ -141,3 +132,37 @@ def test_what_is_counted_has_an_end(tmp_path):
     assert len(counts) == MOST_COUNTED + 1
     assert counts["(60 others)"] == 60
     assert found.manifest.flow.reasons["words:t"].documents == 100
+
+
+QUERY = "SELECT name FROM singer AS s WHERE s.age <> 20"
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        "select NAME from singer s where s.AGE != 20",
+        "SELECT `name`\nFROM [singer] s -- a comment\nWHERE s.age<>20;",
+        '/* c */ SELECT "name" FROM singer AS s WHERE s . age != 20 ;;',
+    ],
+)
+def test_spelling_does_not_count(spelt):
+    assert list(normalised_queries(spelt)) == list(normalised_queries(QUERY))
+
+
+@pytest.mark.parametrize(
+    "other", [QUERY.replace("20", "21"), QUERY.replace("name", "id"), QUERY.replace("<>", "=")]
+)
+def test_what_is_asked_counts(other):
+    assert list(normalised_queries(other)) != list(normalised_queries(QUERY))
+
+
+def test_a_script_is_cut_into_its_statements_and_short_ones_are_anybodys():
+    script = f"{QUERY}; SELECT count(*); SELECT 'a;b', c, d FROM t WHERE e = 1"
+    first, second = normalised_queries(script)
+    assert first == next(normalised_queries(QUERY))
+    assert second.startswith("select 'a;b' , c")
+
+
+@given(st.text())
+def test_any_text_has_an_answer(text):
+    assert all(isinstance(query, str) for query in normalised_queries(text))

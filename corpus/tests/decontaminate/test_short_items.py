@@ -1,91 +1,46 @@
 """Items of tests that are shorter than ten words, or in a script without blanks."""
 
-import json
-
 import pytest
 
+from case_tables import table
 from dph_corpus.cli import main
 from dph_corpus.decontaminate import LENGTHS, decontaminate
 from dph_corpus.documents import Document
-from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import dropped, rows_file, small_corpus
 
 FILLER = "\n".join(f"value_{n} = combine_{n}(left_{n}, right_{n})" for n in range(30))
 SEVEN = "Reverse the vowels of a given sentence"
 EIGHT = "Count islands of ones in a binary matrix"
 CHINESE = "统计给定文本里每个汉字出现的次数并按次数从高到低依次输出结果"
-JAPANESE = "与えられた文字列の母音だけを逆順に並べ替える関数を書いてください"
-THAI = "จงเขียนฟงกชนทรบรายการของจานวนเตมแลวคนคาผลรวมของกาลงสอง"
 FOURTEEN = CHINESE[:14]
 
 
 def made(tmp_path, rows, texts):
     """What became of documents with ``texts``, and what the stage says of the test set."""
-    path = tmp_path / "set.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = rows_file(tmp_path / "set.jsonl", rows)
     documents = [
         Document.of(f"{text}\n{FILLER}", id=str(number), path=f"{number}.py")
         for number, text in enumerate(texts)
     ]
     corpus = small_corpus(tmp_path / "in", documents)
     found = decontaminate(corpus, tmp_path / "out", sets={"set": path})
-    rows = read_table(tmp_path / "out" / "dropped" / found.shards[0].name)
-    dropped = {int(row["id"]): row["note"] for row in rows}
-    return dropped, found.manifest.history[-1]["settings"]["too_short"]
+    notes = {int(name): row["note"] for name, row in dropped(found).items()}
+    return notes, found.manifest.history[-1]["settings"]["too_short"]
 
 
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        ({"prompt": f"{SEVEN}."}, f"# {SEVEN.upper()}: vowels"),
-        ({"question": EIGHT, "code": "x = 1"}, f'"""{EIGHT}"""'),
-        ({"problem": [{"role": "user", "content": EIGHT}]}, f"# {EIGHT}"),
-        ({"unheard_of": EIGHT, "id": "a"}, f"# {EIGHT.replace(' ', ', ')}"),
-        ({"text": CHINESE}, f"# 说明 {CHINESE}。"),
-        ({"text": f"{CHINESE[:15]}、{CHINESE[15:]}"}, f"# {CHINESE}"),  # a comma is no letter
-        ({"text": JAPANESE}, f"# {JAPANESE}"),
-        ({"text": THAI}, f"# {THAI}"),
-        ({"text": FOURTEEN}, f"# 请{FOURTEEN}吧"),
-        ({"tests": [CHINESE]}, f"# {CHINESE}"),  # a long text counts in any column
-    ],
-)
+@pytest.mark.parametrize(("row", "text"), table("decontaminate/cases.toml")["whole"])
 def test_a_document_with_a_whole_item_goes_and_the_others_stay(tmp_path, row, text):
-    dropped, short = made(tmp_path, [row], [text, "# nothing of it"])
-    assert (set(dropped), short) == ({0}, {})
+    gone, short = made(tmp_path, [row], [text, "# nothing of it"])
+    assert (set(gone), short) == ({0}, {})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " ".join(EIGHT.split()[:-1]),
-        " ".join(EIGHT.split()[1:]),
-        " ".join(sorted(EIGHT.split())),
-        EIGHT.replace("ones", "two ones"),
-        CHINESE[:19],
-        CHINESE[19:],
-        " ".join(CHINESE[::-1]),
-        FOURTEEN[:-1],
-    ],
-)
+@pytest.mark.parametrize("text", table("decontaminate/cases.toml")["parts"])
 def test_a_part_of_an_item_is_no_reason(tmp_path, text):
     rows = [{"text": EIGHT}, {"text": CHINESE}, {"text": f"把{FOURTEEN}"}]
     assert made(tmp_path, rows, [f"# {text}"]) == ({}, {})
 
 
-@pytest.mark.parametrize(
-    "item",
-    [
-        "Sort a list",
-        "sorted",
-        "1 2 3 4 5 6 7 8",
-        "a b c d e f g h",
-        "f(x) = 3 * x + 12 - y / 2",
-        "一、二、三、四、五、六、七、八",
-        FOURTEEN[:-1],
-        "排序",
-        "用 print 1 2 3 a b 打印",
-    ],
-)
+@pytest.mark.parametrize("item", table("decontaminate/cases.toml")["trivial"])
 def test_a_trivial_item_drops_nothing_and_is_counted(tmp_path, item):
     rows = [{"text": item, "code": "def f(x):\n    return [y for y in x if y]"}, {"text": EIGHT}]
     assert made(tmp_path, rows, [f"# {item}", "# more"]) == ({}, {"set": [1, 2]})
@@ -99,16 +54,14 @@ def test_texts_around_what_is_asked_are_not_looked_for_as_a_whole(tmp_path):
 
 
 def test_what_is_shared_is_told_as_it_stands(tmp_path):
-    dropped, _ = made(tmp_path, [{"text": SEVEN}, {"text": CHINESE}], [f"# {SEVEN}", CHINESE])
-    assert dropped == {0: SEVEN.lower(), 1: CHINESE[:20]}
+    gone, _ = made(tmp_path, [{"text": SEVEN}, {"text": CHINESE}], [f"# {SEVEN}", CHINESE])
+    assert gone == {0: SEVEN.lower(), 1: CHINESE[:20]}
 
 
 def test_the_command_says_how_many_items_are_too_short(tmp_path, capsys):
-    for name, texts in (("set", ["Sort a list", EIGHT]), ("in", [FILLER])):
-        (tmp_path / f"{name}.jsonl").write_text(
-            "".join(json.dumps({"text": text}) + "\n" for text in texts)
-        )
-    given = ["--input", f"{tmp_path}/in.jsonl", "--out", f"{tmp_path}/out", "--workers", "1"]
+    rows_file(tmp_path / "set.jsonl", [{"text": text} for text in ("Sort a list", EIGHT)])
+    small_corpus(tmp_path / "in", [Document.of(FILLER, id="a", path="a.py")])
+    given = ["--input", f"{tmp_path}/in", "--out", f"{tmp_path}/out", "--workers", "1"]
     assert main(["decontaminate", *given, "--tests", f"s={tmp_path}/set.jsonl"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "s: 1 of 2 items are too short to be found by their text"

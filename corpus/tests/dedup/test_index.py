@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph_corpus.dedup.index import CopyIndex, best_of, join, roots
+from dph_corpus.dedup.index import CopyIndex, join, roots
 from dph_corpus.dedup.work import DIGEST_BYTES, MARKS, preference
 from dph_corpus.documents import Document, position
 from dph_corpus.settings import Nearness
@@ -141,11 +141,6 @@ def test_texts_as_keys_are_merged_by_their_bytes(tmp_path):
         runs.append(batches(path))
     found = [key for block in merged(runs, ["key"]) for key in block["key"].to_pylist()]
     assert found == sorted(keys)
-
-
-def test_the_best_is_the_first_of_equal_keys():
-    keys = [np.array([1, 1, 1, 2]), np.array([0, 0, 5, 5])]
-    assert best_of(keys, np.array([3, 7, 1, 2])).tolist() == [3, 3, 1, 2]
 
 
 def test_marks_that_are_more_than_the_corpus_says_are_an_error(tmp_path):

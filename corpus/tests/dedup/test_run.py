@@ -3,17 +3,15 @@ import random
 import numpy as np
 import pytest
 
-from dph._base.files import sha256
 from dph.errors import DataError
 from dph_corpus.dedup.run import dedup
 from dph_corpus.dedup.work import CompareMembers
 from dph_corpus.documents import Document
 from dph_corpus.settings import PRESETS, preset
 from dph_corpus.shards import shard_name, shard_of
-from dph_corpus.tables import read_table
-from killed_corpora import ONCE_AND_OFTEN, kill
+from killed_corpora import kill
 from planted_pairs import pair
-from small_corpora import numbered, small_corpus
+from small_corpora import bytes_of, dropped, numbered, small_corpus
 
 OPENCODER = PRESETS["opencoder"]
 
@@ -33,21 +31,9 @@ def planted_documents(originals=30):
     return documents
 
 
-def dropped(corpus):
+def reasons(corpus):
     """(reason, kept id) by the id that was dropped."""
-    return {
-        row["id"]: (row["reason"], row["kept_id"])
-        for shard in corpus.shards
-        for row in read_table(corpus.directory / "dropped" / shard.name)
-    }
-
-
-def bytes_of(directory):
-    return {
-        str(path.relative_to(directory)): sha256(path)
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    }
+    return {name: (row["reason"], row["kept_id"]) for name, row in dropped(corpus).items()}
 
 
 def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
@@ -63,19 +49,12 @@ def test_the_most_starred_then_the_latest_then_the_first_id_stays(tmp_path):
     ]
     made = dedup(small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=OPENCODER)
     assert {document.id for document in made.documents()} == {"c", "e", "g"}
-    assert dropped(made) == {
-        **dict.fromkeys("abd", ("exact", "c")),
-        "f": ("exact", "e"),
-    }
+    assert reasons(made) == {**dict.fromkeys("abd", ("exact", "c")), "f": ("exact", "e")}
 
 
 SCRIPTS = {
     "han": (range(0x4E00, 0x4E00 + 300), "、", "。"),
-    "kana": (range(0x3042, 0x3090), "、", "。"),
     "thai": (range(0x0E01, 0x0E2F), " ", ""),
-    "lao": (range(0x0E94, 0x0EA0), " ", ""),
-    "khmer": (range(0x1780, 0x17A3), " ", "។"),
-    "burmese": (range(0x1000, 0x1021), "၊", "။"),
     "latin words": (None, ", ", "."),
 }
 
@@ -100,8 +79,8 @@ def test_a_text_with_one_other_sentence_is_a_near_copy_in_every_script(tmp_path,
     made = dedup(
         small_corpus(tmp_path / "in", documents), tmp_path / "out", nearness=PRESETS["loose"]
     )
-    assert dropped(made) == {"b": ("near", "a")}
-    (row,) = read_table(made.directory / "dropped" / made.shards[0].name)
+    assert reasons(made) == {"b": ("near", "a")}
+    (row,) = dropped(made).values()
     # (n - 16) / (n + 16) for n = 400; of 476 runs a few are equal
     assert row["value"] >= 384 / 416
 
@@ -109,7 +88,7 @@ def test_a_text_with_one_other_sentence_is_a_near_copy_in_every_script(tmp_path,
 def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
     source = small_corpus(tmp_path / "in", planted_documents())
     made = dedup(source, tmp_path / "out", nearness=OPENCODER)
-    found = dropped(made)
+    found = reasons(made)
     for number in range(30):
         best = "b" if number % 3 == 2 else "a"
         other = "a" if best == "b" else "b"
@@ -117,22 +96,21 @@ def test_near_copies_go_and_copies_of_them_are_told_who_stayed(tmp_path):
         assert found[f"{number}c"] == ("near", f"{number}{best}")
     assert len(found) == 60
     kept = dedup(source, tmp_path / "exact", nearness=PRESETS["exact"])
-    assert {reason for reason, _ in dropped(kept).values()} == {"exact"}
+    assert {reason for reason, _ in reasons(kept).values()} == {"exact"}
     closer = dedup(source, tmp_path / "closer", nearness=preset("opencoder", 0.9999))
-    assert {reason for reason, _ in dropped(closer).values()} == {"exact"}
+    assert {reason for reason, _ in reasons(closer).values()} == {"exact"}
 
 
 def test_neither_order_nor_shards_nor_workers_change_a_byte(tmp_path):
     documents = planted_documents(6)
     made = []
-    for shards in (1, 4, 64):
+    for shards in (1, 5):
         random.Random(shards).shuffle(documents)
         source = small_corpus(tmp_path / f"in{shards}", documents, shards=shards)
-        for name in ("opencoder", "loose"):
-            out = tmp_path / f"{name}{shards}"
-            dedup(source, out, nearness=PRESETS[name], workers=1 + shards % 2)
-            made.append((name, tuple(bytes_of(out).items())))
-    assert len(set(made)) == 2
+        out = tmp_path / f"out{shards}"
+        dedup(source, out, nearness=PRESETS["loose"], workers=1 + shards // 5)
+        made.append(bytes_of(out))
+    assert made[0] == made[1]
     cut = dedup(source, tmp_path / "cut", nearness=OPENCODER, shards=3)
     whole = small_corpus(tmp_path / "again", list(cut.documents()))
     assert whole.manifest.content == cut.manifest.content
@@ -166,8 +144,8 @@ def test_done_again_it_does_nothing_and_another_setting_does_it_anew(tmp_path):
         dedup(source, tmp_path / "in", nearness=OPENCODER)
 
 
-@ONCE_AND_OFTEN
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     source = small_corpus(tmp_path / "in", planted_documents(), shards=6)
     dedup(source, tmp_path / "whole", nearness=PRESETS["loose"], workers=2)
     script = (
@@ -176,5 +154,5 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, often):
         "from dph_corpus.shards import open_corpus\n"
         "dedup(open_corpus(Path(sys.argv[1])), Path(sys.argv[2]), nearness=PRESETS['loose'])\n"
     )
-    kill(script, [tmp_path / "in", tmp_path / "out"], tmp_path / "out", often=often)
+    kill(script, [tmp_path / "in", tmp_path / "out"])
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")

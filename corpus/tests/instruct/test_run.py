@@ -4,11 +4,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph_corpus.instruct import STAGES, instruct
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+from small_corpora import rows_file
 
 
 def pairs(count, name):
@@ -18,8 +14,8 @@ def pairs(count, name):
 @pytest.fixture
 def parts(tmp_path):
     return {
-        "a": write(tmp_path / "a.jsonl", pairs(20, "a")),
-        "b": write(tmp_path / "b.jsonl", pairs(5, "b")),
+        "a": rows_file(tmp_path / "a.jsonl", [*pairs(20, "a"), *pairs(3, "a")]),
+        "b": rows_file(tmp_path / "b.jsonl", pairs(5, "b")),
     }
 
 
@@ -32,15 +28,15 @@ def test_each_part_gives_its_number_and_a_shortfall_is_told_and_not_filled(parts
     rows = rows_of(made)
     assert [sum(row["source"] == name for row in rows) for name in "ab"] == [8, 5]
     assert made.manifest["short"] == {"a": 0, "b": 4}
-    assert made.manifest["left_out"] == {"quota": 12}
+    assert made.manifest["left_out"] == {"copy": 3, "quota": 12}
     assert made.manifest["rows"] == 13 == len(rows)
 
 
 def test_the_rows_do_not_depend_on_the_order_of_the_files(parts, tmp_path):
     made = instruct(parts, tmp_path / "out", quotas={"a": 8, "b": 3})
     backwards = {
-        "b": write(tmp_path / "b2.jsonl", pairs(5, "b")[::-1]),
-        "a": write(tmp_path / "a2.jsonl", pairs(20, "a")[::-1]),
+        "b": rows_file(tmp_path / "b2.jsonl", pairs(5, "b")[::-1]),
+        "a": rows_file(tmp_path / "a2.jsonl", pairs(20, "a")[::-1]),
     }
     again = instruct(backwards, tmp_path / "again", quotas={"b": 3, "a": 8})
     assert again.path.read_bytes() == made.path.read_bytes()
@@ -52,16 +48,9 @@ def test_more_rows_of_a_part_are_the_same_and_more(parts, tmp_path):
     assert [row for row in many if row in few] == few
 
 
-def test_equal_rows_are_taken_once(tmp_path):
-    part = write(tmp_path / "a.jsonl", pairs(3, "a") * 4)
-    made = instruct({"a": part}, tmp_path / "out", quotas={"a": 100})
-    assert made.manifest["left_out"] == {"copy": 9}
-    assert len(rows_of(made)) == 3
-
-
 def test_rows_of_a_test_set_go_for_their_prompt_their_words_or_a_function(tmp_path):
     ten = "one two three four five six seven eight nine ten"
-    part = write(
+    part = rows_file(
         tmp_path / "a.jsonl",
         [
             {"prompt": "Sum  the LIST", "response": "sum(x)"},
@@ -71,7 +60,7 @@ def test_rows_of_a_test_set_go_for_their_prompt_their_words_or_a_function(tmp_pa
             {"messages": [{"role": "user", "content": ten}, {"role": "assistant", "content": "a"}]},
         ],
     )
-    tests = write(
+    tests = rows_file(
         tmp_path / "tests.jsonl",
         [{"prompt": "sum the list"}, {"question": f"zero {ten}"}, {"entry_point": "has_close"}],
     )
@@ -90,7 +79,7 @@ def test_a_test_question_is_found_in_a_chat_and_under_a_system_message(tmp_path)
         roles = ["user"] if len(texts) == 1 else ["system", "user", "assistant"]
         return [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
 
-    part = write(
+    part = rows_file(
         tmp_path / "a.jsonl",
         [
             {"prompt": "What is 2+2?", "response": "4"},
@@ -98,7 +87,7 @@ def test_a_test_question_is_found_in_a_chat_and_under_a_system_message(tmp_path)
             {"prompt": "What is 5+5?", "response": "10"},
         ],
     )
-    tests = write(
+    tests = rows_file(
         tmp_path / "tests.jsonl", [{"prompt": chat("What is 2+2?")}, {"prompt": "What is 3+3?"}]
     )
     made = instruct({"a": part}, tmp_path / "out", quotas={"a": 9}, sets={"t": tests})
@@ -130,18 +119,6 @@ def test_what_does_not_fit_is_told(parts, tmp_path, quotas, checks, said):
         instruct(parts, tmp_path / "out", quotas=quotas, checks=checks)
 
 
-def test_a_malformed_row_is_told_with_its_place(tmp_path):
-    part = write(tmp_path / "a.jsonl", [{"prompt": "a"}])
-    with pytest.raises(
-        DataError,
-        match=r"a\.jsonl, line 1: a row must have a prompt and a "
-        "response",
-    ):
-        instruct({"a": part}, tmp_path / "out", quotas={"a": 1})
-    with pytest.raises(DataError, match="no file of rows"):
-        instruct({"a": tmp_path / "none.jsonl"}, tmp_path / "out", quotas={"a": 1})
-
-
 def test_opencoders_first_stage_has_four_million_rows():
     assert sum(STAGES["stage1"].values()) == 4_000_000
     assert sum(STAGES["stage2"].values()) == 36_000 + 111_000 + 110_000 + 110_000
@@ -150,6 +127,7 @@ def test_opencoders_first_stage_has_four_million_rows():
 @pytest.mark.parametrize(
     ("row", "why"),
     [
+        ({"prompt": "a"}, "a row must have a prompt and a response, or messages"),
         ({"messages": 5}, "a row must have a prompt and a response, or messages"),
         ({"messages": {"content": "a"}}, "a row must have a prompt and a response, or messages"),
         ({"prompt": "a", "response": "b", "score": float("nan")}, "a row must be JSON"),
@@ -158,6 +136,6 @@ def test_opencoders_first_stage_has_four_million_rows():
     ],
 )
 def test_a_row_that_cannot_be_written_is_refused_by_its_place(tmp_path, row, why):
-    part = write(tmp_path / "a.jsonl", [{"prompt": "a", "response": "b"}, row])
+    part = rows_file(tmp_path / "a.jsonl", [{"prompt": "a", "response": "b"}, row])
     with pytest.raises(DataError, match=rf"a\.jsonl.*2.*{why}"):
         instruct({"a": part}, tmp_path / "out", quotas={"a": 2})

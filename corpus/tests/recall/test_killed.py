@@ -1,8 +1,10 @@
+import pytest
+
 from corpus.tests.recall.planted_pages import pages, seeds
 from dph_corpus.recall.run import recall
 from dph_corpus.settings import RecallSettings
-from killed_corpora import ONCE_AND_OFTEN, kill
-from small_corpora import small_corpus
+from killed_corpora import kill
+from small_corpora import bytes_of, small_corpus
 
 CHILD = """
 import sys
@@ -16,21 +18,12 @@ recall(open_corpus(here / "pages"), open_corpus(here / "seeds"), here / "killed"
 """
 
 
-@ONCE_AND_OFTEN
-def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, often):
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path):
     (tmp_path / "reviewed.csv").write_text("pattern,accept\n%/questions/%,yes\n")
-    source = small_corpus(tmp_path / "pages", pages(each=40 if often else 12)[0], shards=3)
+    source = small_corpus(tmp_path / "pages", pages(each=40)[0], shards=3)
     known = small_corpus(tmp_path / "seeds", seeds())
-    recall(
-        source,
-        known,
-        tmp_path / "whole",
-        settings=RecallSettings(vocabulary=600),
-        patterns=tmp_path / "reviewed.csv",
-    )
-    kill(CHILD, [tmp_path], tmp_path / "killed", often=often)
-    names = {path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.*")}
-    for name in sorted(names):
-        if (tmp_path / "whole" / name).is_file() and ".done" not in name.parts:
-            whole, other = (tmp_path / run / name for run in ("whole", "killed"))
-            assert whole.read_bytes() == other.read_bytes(), name
+    given = {"settings": RecallSettings(vocabulary=600), "patterns": tmp_path / "reviewed.csv"}
+    recall(source, known, tmp_path / "whole", **given)
+    kill(CHILD, [tmp_path])
+    assert bytes_of(tmp_path / "killed") == bytes_of(tmp_path / "whole")

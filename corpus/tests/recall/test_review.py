@@ -1,7 +1,21 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from case_tables import table
 from dph.errors import DataError
-from dph_corpus.recall.review import accepted, read_review, sections, write_review
+from dph_corpus.recall.review import (
+    Patterns,
+    accepted,
+    bare_url,
+    domain_of,
+    measure,
+    read_labels,
+    read_review,
+    section_of,
+    sections,
+    write_review,
+)
 
 PAGES = [
     ("a.com", "http://a.com/q/1", True),
@@ -48,3 +62,50 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path, rows, message):
     path.write_text(f"pattern,accept\n{rows}\n")
     with pytest.raises(DataError, match=message):
         read_review(path)
+
+
+def test_labels_are_read_in_any_spelling(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id,relevant\na,true\nb,0\nc,Yes\n")
+    assert read_labels(path) == {"a": True, "b": False, "c": True}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [("a,maybe", "relevant must be true or false, got 'maybe'"), ("a,1\na,1", "'a' occurs twice")],
+)
+def test_bad_labels_are_refused(tmp_path, rows, message):
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id,relevant\n{rows}\n")
+    with pytest.raises(DataError, match=message):
+        read_labels(path)
+
+
+def test_what_would_divide_by_nothing_is_unknown():
+    assert measure({"a": False}, set()) == (None, None)
+    assert measure({"a": True}, set()) == (0.0, None)
+
+
+@pytest.mark.parametrize(("url", "bare"), table("recall/cases.toml")["bare"])
+def test_a_url_is_bare_of_scheme_user_port_and_www(url, bare):
+    assert bare_url(url) == bare
+    assert domain_of(url) == bare.partition("/")[0].partition("?")[0]
+
+
+@pytest.mark.parametrize(("pattern", "url", "matches"), table("recall/cases.toml")["patterns"])
+def test_only_a_percent_sign_stands_for_other_characters(pattern, url, matches):
+    assert Patterns([pattern]).matches(url) is matches
+
+
+def test_no_pattern_matches_nothing():
+    assert not Patterns([]).matches("http://a.com")
+
+
+@given(
+    st.from_regex(r"[a-z]{1,8}\.(com|org)", fullmatch=True),
+    st.lists(st.from_regex(r"[a-zA-Z0-9_.-]{1,6}", fullmatch=True), max_size=4),
+    st.sampled_from(["", "?q=1", "#top", "/"]),
+)
+def test_the_section_of_a_page_matches_the_page(domain, parts, end):
+    url = f"https://{'/'.join([domain, *parts])}{end}"
+    assert Patterns([section_of(url)]).matches(url)

@@ -1,5 +1,4 @@
 import csv
-import json
 
 import pytest
 
@@ -7,9 +6,9 @@ from corpus.tests.recall.planted_pages import pages, seeds
 from dph.errors import DataError
 from dph_corpus.recall.review import read_review
 from dph_corpus.recall.run import DOMAINS, REVIEW, recall, rounds_of
-from dph_corpus.settings import CLASSIFIERS, RecallSettings
+from dph_corpus.settings import RecallSettings
 from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import rows_file, small_corpus
 
 ACCEPTED = "pattern,accept\n%.example/questions/%,yes\n%/blog/%,no\n"
 
@@ -18,10 +17,8 @@ ACCEPTED = "pattern,accept\n%.example/questions/%,yes\n%/blog/%,no\n"
 def web(tmp_path):
     """The directory of a small web, its seeds, labels of all pages, and reviewed patterns."""
     found, relevant = pages()
-    labels = tmp_path / "labels.jsonl"
-    labels.write_text(
-        "".join(json.dumps({"id": p.id, "relevant": p.id in relevant}) + "\n" for p in found)
-    )
+    rows = [{"id": page.id, "relevant": page.id in relevant} for page in found]
+    labels = rows_file(tmp_path / "labels.jsonl", rows)
     reviewed = tmp_path / "reviewed.csv"
     reviewed.write_text(ACCEPTED)
     return {
@@ -36,9 +33,8 @@ def small(**settings):
     return RecallSettings(vocabulary=600, **settings)
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
-def test_recall_rises_over_three_rounds_and_precision_stays(web, tmp_path, classifier):
-    kept = recall(**web, out=tmp_path / "out", settings=small(classifier=classifier))
+def test_recall_rises_over_three_rounds_and_precision_stays(web, tmp_path):
+    kept = recall(**web, out=tmp_path / "out", settings=small())
     rounds = rounds_of(tmp_path / "out")
     assert len(rounds) == 3
     recalls = [one["recall"] for one in rounds]
@@ -69,30 +65,27 @@ def test_without_patterns_one_round_is_done_and_a_person_is_asked(web, tmp_path)
 
 def test_the_file_that_asked_can_be_answered_in_place(web, tmp_path):
     out = tmp_path / "out"
-    recall(web["pages"], web["seeds"], out, settings=small())
+    two = small(rounds=2)
+    recall(web["pages"], web["seeds"], out, settings=two)
     text = (out / REVIEW).read_text()
     (out / REVIEW).write_text(text.replace("a.example/questions/%,,", "a.example/questions/%,yes,"))
     answered = (out / REVIEW).read_bytes()
-    recall(web["pages"], web["seeds"], out, settings=small())  # nothing is made, nothing is lost
+    recall(web["pages"], web["seeds"], out, settings=two)  # nothing is made, nothing is lost
     (tmp_path / "other.csv").write_text("pattern,accept\nc.example%,yes\n")
     with pytest.raises(DataError, match=r"an answer about 'a\.example/questions/%'"):
-        recall(
-            *(web["pages"], web["seeds"], out),
-            settings=small(),
-            patterns=tmp_path / "other.csv",
-        )
+        recall(web["pages"], web["seeds"], out, settings=two, patterns=tmp_path / "other.csv")
     assert (out / REVIEW).read_bytes() == answered
-    recall(web["pages"], web["seeds"], out, settings=small(), patterns=out / REVIEW)
+    recall(web["pages"], web["seeds"], out, settings=two, patterns=out / REVIEW)
     assert rounds_of(out)[0]["joined"] > 0
-    assert len(rounds_of(out)) >= 2
+    assert len(rounds_of(out)) == 2
     assert read_review(out / REVIEW)["a.example/questions/%"]
 
 
 def test_the_same_pages_in_other_shards_by_other_workers_make_the_same(web, tmp_path):
-    first = recall(**web, out=tmp_path / "first", settings=small(rounds=2))
+    first = recall(**web, out=tmp_path / "first", settings=small(rounds=1))
     again = small_corpus(tmp_path / "again", list(web["pages"].documents())[::-1], shards=3)
     other = recall(
-        **web | {"pages": again}, out=tmp_path / "second", settings=small(rounds=2), workers=2
+        **web | {"pages": again}, out=tmp_path / "second", settings=small(rounds=1), workers=2
     )
     assert first.manifest.content == other.manifest.content
     for name in ("rounds.json", "related.json", "classifier", "pieces.json", REVIEW):
@@ -119,12 +112,5 @@ def test_nothing_to_learn_from_is_said(web, tmp_path):
     empty = small_corpus(tmp_path / "empty", [])
     with pytest.raises(DataError, match="round 1 of recall has no seed to learn from"):
         recall(**web | {"seeds": empty}, out=tmp_path / "out", settings=small())
-    nothing = {key: web[key] for key in ("seeds",)} | {"pages": empty}
     with pytest.raises(DataError, match="has no page that is not recalled already to learn from"):
-        recall(**nothing, out=tmp_path / "out2", settings=small())
-
-
-def test_the_output_is_no_input(web):
-    for name in ("pages", "seeds"):
-        with pytest.raises(DataError, match="must be a different directory"):
-            recall(**web, out=web[name].directory, settings=small())
+        recall(empty, web["seeds"], tmp_path / "out2", settings=small())

@@ -7,7 +7,7 @@ from dph_corpus.cli.recall import _scores_line
 from dph_corpus.documents import Document
 from dph_corpus.recall.rounds import Windows, division
 from dph_corpus.recall.run import recall, rounds_of
-from dph_corpus.settings import CLASSIFIERS, RecallSettings
+from dph_corpus.settings import RecallSettings
 from small_corpora import small_corpus
 
 
@@ -33,10 +33,9 @@ def corpora(tmp_path):
     }
 
 
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
-def test_short_seeds_recall_long_pages(corpora, tmp_path, classifier):
+def test_short_seeds_recall_long_pages(corpora, tmp_path):
     """Forty lines of 12 words, and pages of 300: one in four is about what the lines are about."""
-    settings = RecallSettings(vocabulary=600, classifier=classifier)
+    settings = RecallSettings(vocabulary=600)
     kept = recall(**corpora, out=tmp_path / "out", settings=settings)
     names = [document.id for document in kept.documents()]
     right = sum(name.endswith("python") for name in names)

@@ -2,14 +2,15 @@ from dataclasses import replace
 
 import pytest
 
+from case_tables import table
 from dph.errors import DataError, SettingsError
 from dph_corpus.documents import DocType, Document
 from dph_corpus.rules.own import open_preset, read_preset
-from dph_corpus.rules.presets import load_preset
-from dph_corpus.rules.spec import filter_spec
+from dph_corpus.rules.presets import load_preset, with_thresholds
+from dph_corpus.rules.stage import FilterStage, filter_spec
 from dph_corpus.stage_run import run_stage
 from dph_corpus.tables import read_table
-from small_corpora import small_corpus
+from small_corpora import dropped, small_corpus
 
 SIGNALS = """\
 def share_of_tabs(view):
@@ -42,7 +43,7 @@ def test_a_rule_by_import_path_drops_what_its_signal_says(tmp_path):
     corpus = small_corpus(tmp_path / "in", DOCUMENTS)
     made = run_stage(filter_spec(rules_file(tmp_path, RULES)), corpus, tmp_path / "out", workers=2)
     assert {d.id for d in made.documents()} == {"plain.lua", "empty.lua"}
-    (row,) = read_table(tmp_path / "out" / "dropped" / made.shards[0].name)
+    (row,) = dropped(made).values()
     assert (row["reason"], row["value"], row["threshold"]) == ("tabs", 0.75, "> 0.5")
     kinds = {row["kind"] for row in read_table(tmp_path / "out" / "verdicts.parquet")}
     assert kinds == {"others"}
@@ -70,11 +71,6 @@ def test_a_row_of_the_bases_name_changes_what_it_says_of_the_rule_and_no_more(tm
     assert changed == replace(before, thinned=True)
     with pytest.raises(SettingsError, match="'python_parses' occurs twice"):
         read_preset(tmp_path / rules_file(tmp_path, text + text.removeprefix('base = "fixed"\n')))
-
-
-def test_an_option_wins_over_the_file(tmp_path):
-    path = rules_file(tmp_path, RULES)
-    assert open_preset(path, {"tabs": "> 0.9"}).rules["tabs"].conditions["go"].text == "> 0.9"
 
 
 def test_the_manifest_names_content_and_code_and_no_path(tmp_path):
@@ -114,3 +110,56 @@ def test_a_file_that_cannot_be_read_is_bad_input(tmp_path):
     for path in (rules_file(tmp_path, "a = "), str(tmp_path / "none.toml")):
         with pytest.raises(DataError, match="cannot read the rules"):
             filter_spec(path)
+
+
+ENTROPY = "qsc_doc_entropy_unigram"
+COMMENTS = "code_comments_as_lexed"
+
+
+def test_a_kind_wins_over_its_family_and_that_over_the_rule():
+    preset = load_preset("fixed")
+    found = with_thresholds(
+        preset,
+        {f"{COMMENTS}.python": "> 0.1", COMMENTS: "> 0.9", f"{COMMENTS}.code": "> 0.5 or < 0.01"},
+    ).rules[COMMENTS]
+    assert found.conditions["python"].text == "> 0.1"
+    assert found.conditions["java"].text == "> 0.5 or < 0.01"
+    assert set(found.conditions) == set(preset.rules[COMMENTS].conditions)
+    assert preset.rules[COMMENTS].conditions["python"].text == "> 0.8"
+
+
+def test_an_empty_condition_leaves_a_rule_out():
+    found = with_thresholds(load_preset("fixed"), {f"{ENTROPY}.text_en": ""}).rules[ENTROPY]
+    assert set(found.conditions) == {"text_zh"}
+    assert with_thresholds(load_preset("fixed"), {ENTROPY: ""}).rules[ENTROPY].conditions == {}
+
+
+def test_a_threshold_decides_what_is_dropped():
+    text = "on and off, " * 40
+    document = Document.of(
+        text, id="a/notes.txt", path="notes.txt", language="text", doc_type=DocType.TEXT
+    )
+    plain = FilterStage({"preset": "fixed"})
+    told = {verdict.rule: verdict for verdict in plain.judgement(document).verdicts}
+    assert told[ENTROPY].drops
+    value = told[ENTROPY].value
+    for limit, drops in ((value - 0.01, False), (value + 0.01, True)):
+        stage = FilterStage({"preset": "fixed", "thresholds": {ENTROPY: f"< {limit}"}})
+        (verdict,) = [v for v in stage.judgement(document).verdicts if v.rule == ENTROPY]
+        assert (verdict.drops, verdict.threshold) == (drops, f"< {limit}")
+
+
+def test_the_manifest_says_the_thresholds_and_others_are_another_corpus(tmp_path):
+    document = Document.of("x = 1\n", id="a.py", path="a.py", language="python")
+    corpus = small_corpus(tmp_path / "in", [document])
+    plain = run_stage(filter_spec("fixed"), corpus, tmp_path / "out")
+    assert plain.manifest.history[-1]["settings"] == {"preset": "fixed"}
+    own = {ENTROPY: "< 1"}
+    found = run_stage(filter_spec("fixed", own), corpus, tmp_path / "out")
+    assert found.manifest.history[-1]["settings"] == {"preset": "fixed", "thresholds": own}
+
+
+@pytest.mark.parametrize(("thresholds", "message"), table("rules/cases.toml")["thresholds"])
+def test_what_is_no_threshold_is_one_message(thresholds, message):
+    with pytest.raises(SettingsError, match=message):
+        filter_spec("fixed", thresholds)

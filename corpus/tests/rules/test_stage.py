@@ -3,30 +3,11 @@ import pytest
 
 from dph.errors import SettingsError
 from dph_corpus.documents import DocType, Document
-from dph_corpus.rules.spec import filter_spec
-from dph_corpus.rules.stage import make_filter
+from dph_corpus.rules.stage import FilterStage, filter_spec
 from dph_corpus.stage_run import run_stage
 from opencoder_files import opencoder_files
 from shared_data import SOME_AND_ALL, shared_data
-from small_corpora import small_corpus
-
-GOOD = """\
-def largest_prime_factor(number):
-    factor, largest = 2, 1
-    while factor * factor <= number:
-        if number % factor == 0:
-            largest = factor
-            number //= factor
-        else:
-            factor += 1
-    if number > largest:
-        return number
-    return largest
-
-
-for line in open_input("numbers"):
-    show(largest_prime_factor(int(line.strip())))
-"""
+from small_corpora import GOOD, small_corpus
 
 
 def document(text, **facts):
@@ -35,7 +16,7 @@ def document(text, **facts):
 
 
 def test_a_dropped_document_names_every_rule_that_drops_it():
-    outcome = make_filter({"preset": "opencoder"})(document("print 'x'\n"))
+    outcome = FilterStage({"preset": "opencoder"})(document("print 'x'\n"))
     reasons = [drop.reason for drop in outcome.drops]
     assert {"qsc_code_num_words", "qsc_codepython_cate_ast"} <= set(reasons)
     by_rule = {drop.reason: drop for drop in outcome.drops}
@@ -44,7 +25,7 @@ def test_a_dropped_document_names_every_rule_that_drops_it():
 
 
 def test_verdicts_and_values_of_every_document_are_kept():
-    outcome = make_filter({"preset": "opencoder"})(document(GOOD))
+    outcome = FilterStage({"preset": "opencoder"})(document(GOOD))
     assert outcome.document is not None
     assert len(outcome.rows["verdicts"]) == 39
     assert not any(row["drops"] for row in outcome.rows["verdicts"])
@@ -54,21 +35,21 @@ def test_verdicts_and_values_of_every_document_are_kept():
 
 
 def test_a_type_that_no_rule_reads_is_dropped_unread():
-    outcome = make_filter({"preset": "fixed"})(document("x", doc_type=DocType.EXCLUDED))
+    outcome = FilterStage({"preset": "fixed"})(document("x", doc_type=DocType.EXCLUDED))
     assert [drop.reason for drop in outcome.drops] == ["doc_type"]
     assert outcome.rows == {}
 
 
 def test_only_the_released_preset_names_languages_as_its_example_does():
     listing = document(GOOD, path="CMakeLists.txt", language="cmake", doc_type=DocType.CODE)
-    released, fixed = (make_filter({"preset": p})(listing) for p in ("opencoder", "fixed"))
+    released, fixed = (FilterStage({"preset": p})(listing) for p in ("opencoder", "fixed"))
     assert all(row["rule"].startswith("qsc_doc_") for row in released.rows["verdicts"])
     assert not any(row["rule"].startswith("qsc_doc_") for row in fixed.rows["verdicts"])
 
 
 def test_a_language_that_came_with_the_document_stays():
     odd = document(GOOD, path="a.txt")
-    assert len(make_filter({"preset": "opencoder"})(odd).rows["verdicts"]) == 39
+    assert len(FilterStage({"preset": "opencoder"})(odd).rows["verdicts"]) == 39
 
 
 def test_an_unknown_preset_is_refused_before_anything_runs():

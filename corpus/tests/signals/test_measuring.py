@@ -69,6 +69,7 @@ HOSTILE = {
     "lone carriage returns": "x = 1\r" * 1000,
     "unclosed links": "(https://" * 2_000,
 }
+LONG = ("nested tags", "a long line", "words far apart", "unclosed quotes", "open brackets")
 KINDS = [
     *(("code", name) for name in ("c", "csharp", "go", "html", "java", "javascript", "python")),
     *(("code", "perl"), ("code", "unheard of"), ("data", "json"), ("text", "text")),
@@ -78,7 +79,7 @@ KINDS = [
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(text, id=name, marks=[pytest.mark.slow] * (name == "nested tags"))
+        pytest.param(text, id=name, marks=[pytest.mark.slow] * (name in LONG))
         for name, text in HOSTILE.items()
     ],
 )

@@ -1,35 +1,17 @@
 """Generators that tests can name by import path."""
 
-from corpus.tests.synth.answers import BY_LENGTH, HONEST, HOSTILE
-
-SECOND = "```python\ndef sum_even_squares(numbers):\n    return sum(n * n for n in numbers if not n % 2)\n```"  # noqa: E501
-MULTIPLES = """\
-Return the multiples of k among the numbers from 1 to n, in order.
-
-```python
-def multiples(n, k):
-    return [number for number in range(1, n + 1) if number % k == 0]
-```
-
-```python
-assert multiples(10, 3) == [3, 6, 9]
-assert multiples(5, 5) == [5]
-assert multiples(4, 5) == []
-assert multiples(6, 1) == [1, 2, 3, 4, 5, 6]
-```
-"""
-SECOND_MULTIPLES = "```python\ndef multiples(n, k):\n    return list(range(k, n + 1, k))\n```"
+from corpus.tests.synth.answers import ANSWERS, BY_LENGTH, HONEST, HOSTILE
 
 
 def _second(prompt):
     if "Write the function in Python" not in prompt:
         return None
-    return SECOND_MULTIPLES if "multiples(n, k)" in prompt else SECOND
+    return ANSWERS["second_multiples" if "multiples(n, k)" in prompt else "second"]
 
 
 def honest(prompts, seeds):
     """Two tasks in turn, by the seed."""
-    first = [HONEST if seed % 2 else MULTIPLES for seed in seeds]
+    first = [HONEST if seed % 2 else ANSWERS["multiples"] for seed in seeds]
     return [_second(prompt) or answer for prompt, answer in zip(prompts, first, strict=True)]
 
 

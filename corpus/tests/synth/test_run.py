@@ -13,7 +13,7 @@ from dph_corpus.synth.generators import GeneratorError, OwnFunction
 from dph_corpus.synth.run import PROBLEMS, synthesise
 from dph_corpus.synth.seeds import Seed
 from dph_corpus.synth.writing import FunctionWriter
-from dph_corpus.tables import read_table
+from small_corpora import dropped
 
 SEEDS = [Seed(id=f"seed-{n}", text=f"def f{n}(): pass") for n in range(24)]
 
@@ -54,9 +54,9 @@ def reasons(corpus):
 
 
 def test_of_honest_answers_each_task_is_kept_once_and_runs_green_again(made, verifier, tmp_path):
-    corpus = made("honest")
+    corpus = made("honest", SEEDS[:12])
     assert corpus.manifest.documents == 2
-    assert reasons(corpus) == {"repeated": 22}
+    assert reasons(corpus) == {"repeated": 10}
     rows = [json.loads(line) for line in (tmp_path / "out" / PROBLEMS).read_text().splitlines()]
     problems = [
         Problem(problem_id=row["problem_id"], prompt=row["prompt"], answer=row) for row in rows
@@ -71,7 +71,7 @@ def test_of_honest_answers_each_task_is_kept_once_and_runs_green_again(made, ver
 
 
 def test_half_of_a_surrogate_pair_is_a_question_mark(made):
-    corpus = made("halves")
+    corpus = made("halves", SEEDS[:8])
     assert corpus.manifest.documents == 2
     assert {document.text[:5] for document in corpus.documents()} == {"# ?\n#"}
 
@@ -91,26 +91,20 @@ def test_without_second_answers_a_program_that_knows_its_tests_can_pass(made):
 def test_a_run_that_was_broken_off_goes_on_and_ends_with_the_same_bytes(made, tmp_path):
     counting.calls = 0
     with pytest.raises(KeyboardInterrupt):
-        made("counting", out="broken")
+        made("counting", SEEDS[:12], "broken")
     calls = counting.calls
-    again = made("counting", out="broken")
+    again = made("counting", SEEDS[:12], "broken")
     assert counting.calls > calls
-    whole = made("honest", out="whole")
+    whole = made("honest", SEEDS[:12], "whole")
     assert again.manifest.content == whole.manifest.content
     for name in ("rows.parquet", PROBLEMS, "kept/part-00000-of-00001.parquet"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not (tmp_path / "broken" / ".chunks").exists()
 
 
-def test_more_seeds_leave_the_answers_of_the_others_as_they_were(made, tmp_path):
-    made("hostile", seeds=SEEDS[:5], out="few")
-    made("hostile", seeds=SEEDS[:9], out="more")
+def test_more_seeds_leave_the_answers_of_the_others_as_they_were(made):
     few, more = (
-        {
-            row["id"]: row
-            for row in read_table(tmp_path / out / "dropped/part-00000-of-00001.parquet")
-        }
-        for out in ("few", "more")
+        dropped(made("hostile", SEEDS[:count], out)) for out, count in (("few", 5), ("more", 9))
     )
     assert len(few) == 5
     assert {name: more[name] for name in few} == few

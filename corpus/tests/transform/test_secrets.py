@@ -1,37 +1,11 @@
 import pytest
 
+from case_tables import each, table
 from dph_corpus.transform.cleaning import clean
 
-SETTINGS = {
-    "yaml": "db:\n  user: app\n  password: {}\n",
-    "yaml with a comment": "passwd: {}  # of the test server\n",
-    "yaml in braces": "db: {user: app, password: {}, port: 1}\n",
-    "a list of variables": "environment:\n  - MYSQL_ROOT_PASSWORD={}\n",
-    "kubernetes": "env:\n- name: DB_PASSWORD\n  value: {}\n",
-    "ini": "[db]\r\npassword = {}\r\n",
-    "java properties": "spring.datasource.password={}\n",
-    "dotenv": "DB_PASSWORD={}\n",
-    "shell": "export PGPASSWORD={}\n",
-    "shell, before a command": "PGPASSWORD={} psql -h db shop\n",
-    "dockerfile": "ENV DB_PASSWORD={} DB_USER=app\n",
-    "dockerfile, old": "ENV DB_PASSWORD {}\n",
-    "batchfile": "set DB_PWD={}\r\n",
-    "markdown": "    $ export DB_PASSWORD={}\n",
-    "xml": "<server><password>{}</password></server>\n",
-}
+CASES = table("transform/cases.toml")
+SETTINGS = CASES["settings"]
 LANGUAGES = {"yaml": "yaml", "a list": "yaml", "kubernetes": "yaml", "shell": "shell"}
-CONNECTIONS = {
-    "ADO": ("csharp", 'var c = "Server=db1;Database=shop;User ID=app;Password={};";\n'),
-    "ODBC": ("python", 'c = connect("DRIVER=x;SERVER=db1;UID=app;PWD={}")\n'),
-    "the password first": ("json", '{"db": "Password={};Server=db1;User Id=app"}\n'),
-    "libpq": ("go", 'db := "host=db1 user=app password={} dbname=shop"\n'),
-    "JDBC": ("java", 'String u = "jdbc:mysql://db1/shop?user=app&password={}";\n'),
-    "a URL without a user": ("python", 'cache = "redis://:{}@cache:6379/0"\n'),
-    "curl": ("shell", "curl -u app:{} https://db1/x\n"),
-    "mysql": ("shell", "mysqldump -u app -p{} shop\n"),
-    "an option": ("shell", "mysql --password={} --user=app\n"),
-    "netrc": ("text", "machine db1 login app password {}\n"),
-}
 
 
 @pytest.mark.parametrize("secret", ["n7KxGr" + "42q", "mK4#v" + "T81zQw", "pa55" + "-Wort!"])
@@ -44,75 +18,35 @@ def test_a_password_in_settings_needs_no_quotes(place, secret):
     assert clean(once.text, language).text == once.text
 
 
-@pytest.mark.parametrize(("language", "text"), CONNECTIONS.values(), ids=CONNECTIONS)
+@each(("language", "text"), CASES["connections"])
 def test_a_password_in_a_connection_goes_in_any_language(language, text):
     once = clean(text.replace("{}", "n7KxGr" + "42q"), language)
     assert once.text == text.replace("{}", "<password>")
     assert clean(once.text, language).text == once.text
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("yaml", "api_key: {}\n"),
-        ("shell", "export API_TOKEN={}\n"),
-        ("ini", "aws_secret_access_key = {}\n"),
-        ("dotenv", "SECRET_KEY_BASE={}\n"),
-        ("shell", "deploy --auth-token {}\n"),
-        ("text", "https://a.org/x?access_token={}&y=1\n"),
-    ],
-)
+@pytest.mark.parametrize(("language", "text"), CASES["keys"]["rows"])
 def test_keys_by_name_go_if_they_look_drawn_by_chance(language, text):
     assert clean(text.replace("{}", "9f8e7d6c5b4a" + "3f2e1d0c"), language).counts["password"] == 1
     for name in ("my-app-2", "gpt-4o-mini", "registry.example.org/x2", "see RFC7519 for it"):
         assert clean(text.replace("{}", name), language).text == text.replace("{}", name)
 
 
-REFERENCES = [
-    *(
-        "${DB_PASSWORD_1}",
-        "$DB_PASSWORD1",
-        "$(cat pw1)",
-        "{{ vault.db1 }}",
-        "%(db_pw1)s",
-        "@db.pw1@",
-    ),
-    *(
-        "null",
-        "true",
-        "string",
-        "int64",
-        "varchar(255)",
-        "getpass()",
-        "<password>",
-        "changeme",
-        "~",
-    ),
-    *("process.env.DB_PW1", "DB_PASSWORD_1", "/run/secrets/db1", "file:///run/db1", "!Ref DbPw1"),
-    *("vault:secret/db1#pw", "arn:aws:secretsmanager:eu1:x", "*db_pw1", "ENC[AES256,data:x1]"),
-]
+REFERENCES = """
+    ${DB_PASSWORD_1} | $DB_PASSWORD1 | $(cat pw1) | {{ vault.db1 }} | %(db_pw1)s | @db.pw1@ | null
+    | true | string | int64 | varchar(255) | getpass() | <password> | changeme | ~
+    | process.env.DB_PW1 | DB_PASSWORD_1 | /run/secrets/db1 | file:///run/db1 | !Ref DbPw1
+    | vault:secret/db1#pw | arn:aws:secretsmanager:eu1:x | *db_pw1 | ENC[AES256,data:x1]
+"""
 
 
-@pytest.mark.parametrize("value", REFERENCES)
+@pytest.mark.parametrize("value", [value.strip() for value in REFERENCES.split("|")])
 def test_references_types_and_stand_ins_stay(value):
     for language, form in (("yaml", "password: {}\n"), ("ini", "password={}\n")):
         text = form.replace("{}", value)
         assert clean(text, language).text == text
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("ruby", "password = input1x\n"),
-        ("javascript", "host = a1; user = b1; password = c1d2e3;\n"),
-        ("r", "connect(host = h1, user = u1, password = pw1234)\n"),
-        ("python", "login(user=a, password=config1)\n"),
-        ("java properties", "error.password=Mindestens8 Zeichen\n"),
-        ("yaml", "password_file: secret1x\nmax_tokens: 4k4096\ntokenizer: gpt2-xl1\n"),
-        ("shell", 'if [ "$password" = foo1bar ]; then\n'),
-        ("markdown", "Use --password PASSWORD to log in.\n"),
-        ("csharp", 'var c = "Server=x;Password={0};";\n'),
-    ],
-)
+@pytest.mark.parametrize(("language", "text"), CASES["code"]["rows"])
 def test_code_and_other_names_stay(language, text):
     assert clean(text, language).text == text

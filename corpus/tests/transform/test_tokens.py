@@ -5,73 +5,30 @@ import string
 
 import pytest
 
+from case_tables import table
 from dph_corpus.transform.cleaning import clean
 
-LETTERS, ALNUM, HEX = string.ascii_letters, string.ascii_letters + string.digits, "0123456789abcdef"
-WORD = ALNUM + "_-"
-PUBLISHED = {
-    # the beginning in pieces, so that no scanner takes this file for a leak; alphabet, length, end
-    "GitHub, installed app": (("gh", "s_"), ALNUM, 36, ""),
-    "GitHub, fine-grained": (("github", "_pat_"), ALNUM, 82, ""),
-    "GitLab": (("gl", "pat-"), WORD, 20, ""),
-    "GitLab, routable": (("gl", "pat-"), WORD, 44, ".01.0w1a2b3c4"),
-    "Hugging Face": (("h", "f_"), LETTERS, 34, ""),
-    "Hugging Face, organisation": (("api", "_org_"), LETTERS, 34, ""),
-    "Google": (("AI", "za"), WORD, 34, "Q"),
-    "Google OAuth": (("GOC", "SPX-"), WORD, 28, ""),
-    "Anthropic": (("sk-", "ant-", "admin01-"), WORD, 93, "AA"),
-    "OpenAI, service account": (("sk-", "svcacct-"), WORD, 120, ""),
-    "OpenAI, before": (("s", "k-"), ALNUM, 20, "T3BlbkFJ" + "a1B2c3D4e5" * 2),
-    "npm": (("np", "m_"), ALNUM, 36, ""),
-    "PyPI": (("pypi", "-AgE", "IcHlwaS5vcmcC"), WORD, 120, ""),
-    "Slack app": (
-        ("xa", "pp-1-"),
-        string.ascii_uppercase + string.digits,
-        11,
-        "-1234567890123-9f8e7d6c",
-    ),
-    "Stripe, restricted": (("rk", "_live_"), ALNUM, 24, ""),
-    "Stripe webhook": (("wh", "sec_"), ALNUM, 32, ""),
-    "SendGrid": (("S", "G."), ALNUM, 22, "." + "a1B2c3D4e5" * 4 + "xYz"),
-    "DigitalOcean": (("do", "p_v1_"), HEX, 64, ""),
-    "Databricks": (("da", "pi"), HEX, 32, ""),
-    "Groq": (("gs", "k_"), ALNUM, 52, ""),
-    "Replicate": (("r", "8_"), ALNUM, 37, ""),
-    "xAI": (("xa", "i-"), ALNUM, 80, ""),
-    "Perplexity": (("pp", "lx-"), ALNUM, 48, ""),
-    "Shopify": (("shp", "at_"), HEX, 32, ""),
-    "Telegram": (("71234", "56789:", "AA"), WORD, 32, "z"),
-    "Docker Hub": (("dckr", "_pat_"), WORD, 27, ""),
-    "Linear": (("lin", "_api_"), ALNUM, 40, ""),
-    "Notion": (("nt", "n_"), ALNUM, 46, ""),
-    "Netlify": (("nf", "p_"), ALNUM, 36, ""),
-    "Supabase": (("sb", "p_"), HEX, 40, ""),
-    "Vault": (("hv", "s."), WORD, 92, ""),
-}
-PLACES = {
-    "quoted": ("python", 'client = Client("{}")\n'),
-    "bare": ("yaml", "x: {}\n"),
-    "in a URL": ("markdown", "see https://a.org/get?x={}&y=1\n"),
-    "in a header": ("shell", "curl -H 'X-Auth: {}' https://a.org\n"),
-    "after an escape": ("java", 'String s = "a\\n{}\\n";\n'),
-    "in a line too long to read for names": ("javascript", "f(1);" * 1000 + 'g("{}");' + "\n"),
-}
+LETTERS, UPPER = string.ascii_letters, string.ascii_uppercase + string.digits
+ALPHABETS = {"letters": LETTERS, "alnum": LETTERS + string.digits, "hex": "0123456789abcdef"}
+ALPHABETS |= {"upper": UPPER, "word": ALPHABETS["alnum"] + "_-"}
+CASES = table("transform/cases.toml")
+LONG = ["javascript", "f(1);" * 1000 + 'g("{}");' + "\n"]
+PLACES = CASES["places"] | {"in a line too long to read for names": LONG}
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("vendor", PUBLISHED)
-def test_a_token_of_a_published_form_leaves_the_text(vendor, place):
-    start, alphabet, length, end = PUBLISHED[vendor]
-    language, text = PLACES[place]
-    draw = random.Random(f"{vendor} {place}")
-    token = "".join(start) + "".join(draw.choices(alphabet, k=length)) + end
-    once = clean(text.replace("{}", token), language)
-    assert token not in once.text
-    assert sum(once.counts.values()) == 1
-    assert clean(once.text, language).text == once.text
+@pytest.mark.parametrize("vendor", CASES["published"])
+def test_a_token_of_a_published_form_leaves_the_text(vendor):
+    form = CASES["published"][vendor]
+    for place, (language, text) in PLACES.items():
+        draw = random.Random(f"{vendor} {place}")
+        drawn = draw.choices(ALPHABETS[form["alphabet"]], k=form["length"])
+        token = "".join([*form["start"], *drawn, form["end"]])
+        once = clean(text.replace("{}", token), language)
+        assert token not in once.text, place
+        assert sum(once.counts.values()) == 1, place
+        assert clean(once.text, language).text == once.text, place
 
 
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     "word",
     [
@@ -88,10 +45,10 @@ def test_a_token_of_a_published_form_leaves_the_text(vendor, place):
         "pk" + "_live_" + "a1B2c3D4e5" * 2 + "f6G7",
     ],
 )
-def test_names_digests_and_stand_ins_are_no_tokens(word, place):
-    language, text = PLACES[place]
-    text = text.replace("{}", word)
-    assert clean(text, language).text == text
+def test_names_digests_and_stand_ins_are_no_tokens(word):
+    for language, form in PLACES.values():
+        text = form.replace("{}", word)
+        assert clean(text, language).text == text
 
 
 def test_a_token_inside_base64_is_a_part_of_it():

@@ -59,8 +59,7 @@ def train_base(
         directory: where tokenizer, tokens, checkpoints and the model are written.
         progress: told of the steps.
         replace: remove a training that was made from something else.
-        tokens: where the encoded corpora are kept, for trainings that share them
-            [default: ``directory/tokens``].
+        tokens: where the encoded corpora are kept [default: ``directory/tokens``].
 
     Raises:
         DataError: a corpus is missing or too small, or another process writes there.
@@ -74,9 +73,11 @@ def train_base(
             return directory / MODEL
         if recipe.device.threads:
             torch.set_num_threads(recipe.device.threads)
-        tokenizer = _tokenizer(recipe, corpora, directory)
-        kept = tokens or directory / "tokens"
-        curriculum = _curriculum(recipe, corpora, tokenizer, kept, progress)
+        if recipe.continued is not None:
+            tokenizer = load_tokenizer(recipe.continued)
+        else:
+            tokenizer = tokenizer_for(recipe.tokenizer, corpora, directory / "tokenizer")
+        data = _curriculum(recipe, corpora, tokenizer, tokens or directory / "tokens", progress)
         model = _initial(recipe, tokenizer)
         trainer = BaseTrainer(
             model=model,
@@ -93,7 +94,7 @@ def train_base(
                 max_steps=recipe.train.steps + recipe.train.annealing_steps,
                 train_sampling_strategy="sequential",
             ),
-            train_dataset=curriculum,
+            train_dataset=data,
             rates=schedule_of(recipe),
         )
         train_on(trainer, directory / CHECKPOINTS, progress, title=f"base {recipe.name}")
@@ -170,14 +171,6 @@ def _initial(recipe: BaseRecipe, tokenizer: PreTrainedTokenizerBase) -> PreTrain
     config.eos_token_id = tokenizer.eos_token_id
     config._attn_implementation = recipe.device.attention
     return LlamaForCausalLM(config)
-
-
-def _tokenizer(
-    recipe: BaseRecipe, corpora: list[Corpus], directory: Path
-) -> PreTrainedTokenizerBase:
-    if recipe.continued is not None:
-        return load_tokenizer(recipe.continued)
-    return tokenizer_for(recipe.tokenizer, corpora, directory / "tokenizer")
 
 
 def _curriculum(

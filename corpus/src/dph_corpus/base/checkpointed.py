@@ -102,16 +102,13 @@ def train_on(trainer: Trainer, directory: Path, progress: ProgressDisplay, *, ti
     """Train to the end, from the newest whole checkpoint in ``directory`` if there is one."""
     newest = newest_checkpoint(directory)
     trainer.remove_callback(PrinterCallback)
-    with progress.task(title, _steps(trainer), "steps") as advance:
+    steps = int(trainer.args.max_steps)
+    if steps <= 0:
+        batch = trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps
+        steps = int(-(-len(trainer.train_dataset) // batch) * trainer.args.num_train_epochs)
+    with progress.task(title, steps, "steps") as advance:
         trainer.add_callback(_Watch(directory, advance))
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
-
-
-def _steps(trainer: Trainer) -> int:
-    if trainer.args.max_steps > 0:
-        return int(trainer.args.max_steps)
-    batch = trainer.args.train_batch_size * trainer.args.gradient_accumulation_steps
-    return int(-(-len(trainer.train_dataset) // batch) * trainer.args.num_train_epochs)
 
 
 def newest_checkpoint(directory: Path) -> Path | None:

@@ -248,11 +248,7 @@ def recipe_kind(path: Path) -> str:
 
 
 def load_lm_recipe(path: Path, overrides: Sequence[str] = ()) -> LMRecipe:
-    """Read a recipe of either kind.
-
-    Raises:
-        SettingsError: its kind is unknown, or it is invalid (``dph.recipe.section``).
-    """
+    """Read a recipe of either kind."""
     kind = recipe_kind(path)
     if kind not in KINDS:
         raise SettingsError(f'{path}: kind must be "base" or "sft", got {kind!r}')

@@ -283,10 +283,7 @@ def make_trainer(
         "packing": True,
     }
     return SFTTrainer(
-        model=model,
-        args=SFTConfig(**arguments),
-        train_dataset=dataset,
-        processing_class=tokenizer,
+        model=model, args=SFTConfig(**arguments), train_dataset=dataset, processing_class=tokenizer
     )
 
 

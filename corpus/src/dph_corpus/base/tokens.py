@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -64,13 +65,8 @@ def train_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrainedToken
     first = next(texts, None)
     if first is None:
         raise DataError("there is no text to train a tokenizer on")
-    backend.train_from_iterator(_chain(first, texts), trainer)
+    backend.train_from_iterator(chain([first], texts), trainer)
     return new_tokenizer(backend, pad=PAD, bos=BEGIN, eos=END)
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _texts(corpora: Sequence[Corpus], most: int) -> Iterator[str]:
@@ -192,17 +188,7 @@ def corpus_tokens(
 
 
 def _encoded(shard: Path, tokenizer: PreTrainedTokenizerBase) -> Iterator[Tokens]:
-    texts: list[str] = []
-    end = tokenizer.eos_token_id
-    for document in read_documents(shard):
-        texts.append(document.text)
-        if len(texts) == _BATCH:
-            yield _ids(texts, tokenizer, end)
-            texts = []
-    if texts:
-        yield _ids(texts, tokenizer, end)
-
-
-def _ids(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, end: int) -> Tokens:
-    encoded = tokenizer(list(texts))["input_ids"]
-    return np.array([token for ids in encoded for token in (*ids, end)], dtype=np.uint32)
+    documents, end = read_documents(shard), tokenizer.eos_token_id
+    while batch := list(islice(documents, _BATCH)):
+        encoded = tokenizer([document.text for document in batch])["input_ids"]
+        yield np.array([token for ids in encoded for token in (*ids, end)], dtype=np.uint32)

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Sequence
 
-from dph.cli.options import add_verbs, group, run_app
+from dph.cli.options import add_verbs, exit_code, group, run_app
+from dph.errors import SettingsError
 from dph_corpus.cli.dedup import decontaminate, dedup, mix, tokenize
 from dph_corpus.cli.filter import explain, filter_documents, rules, show
 from dph_corpus.cli.ingest import ingest, licences, transform
@@ -12,6 +13,7 @@ from dph_corpus.cli.recipe import base, recipe_app, sft
 from dph_corpus.cli.run import run, work
 from dph_corpus.cli.synth import instruct, synth
 from dph_corpus.cli.tune import tune
+from dph_corpus.settings import refuse_removed
 
 app = group(
     "dph-corpus",
@@ -39,4 +41,9 @@ app.add_typer(recipe_app, rich_help_panel="Look")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` default to the process's."""
-    return run_app(app, "dph-corpus", list(sys.argv[1:] if arguments is None else arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        refuse_removed(word for word in words if word.startswith("--"))
+    except SettingsError as error:
+        return exit_code(error, "dph-corpus")
+    return run_app(app, "dph-corpus", words)

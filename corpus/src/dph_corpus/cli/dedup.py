@@ -7,15 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from dph.cli.display.output import json_text, open_progress
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
+from dph.errors import SettingsError
 from dph_corpus.cli.options import (
     AnyInputOption,
     AnyOutOption,
-    EngineOption,
     ShardsOption,
     named_values,
-    open_workers,
     place_of,
+    print_corpus,
     run_over_shards,
 )
 
@@ -44,7 +45,6 @@ def tokenize(
         ),
     ] = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Write token ids for other trainers.
@@ -53,12 +53,12 @@ def tokenize(
     ids and an index of its documents. Documents keep their order, which is by hash. A special token
     that a text spells out is encoded as text.
     """
-    from dph.cli.display.output import json_text, open_progress
+    from dph.cli.grade import default_workers
     from dph_corpus.ingest.run import open_input
     from dph_corpus.remote import shown
     from dph_corpus.token_shards import tokenize as write_tokens
 
-    number = open_workers(engine, workers)
+    number = workers or default_workers()
     corpus = open_input(source, out, workers=number)
     with open_progress().task("tokenize", len(corpus.shards), "shards") as advance:
         made = write_tokens(
@@ -86,8 +86,7 @@ _TOLD = 0.01
 def mix(
     out: AnyOutOption,
     parts: Annotated[
-        list[str],
-        typer.Option("--part", metavar="NAME=DIR", help="A corpus; may be repeated."),
+        list[str], typer.Option("--part", metavar="NAME=DIR", help="A corpus; may be repeated.")
     ],
     budget: Annotated[
         int, typer.Option("--budget", min=1, metavar="BYTES", help="Total bytes of text.")
@@ -106,7 +105,6 @@ def mix(
         typer.Option("--cap", metavar="LANGUAGE=BYTES", help="Maximum size of a language."),
     ] = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Write one corpus with a share of each input.
@@ -114,8 +112,7 @@ def mix(
     The share of each part is a uniform sample; documents that do not fit into the rest of the share
     are skipped. If a part is too small, its shortfall is reported and not filled from other parts.
     """
-    from dph.cli.display.output import open_progress
-    from dph_corpus.cli.options import print_corpus
+    from dph.cli.grade import default_workers
     from dph_corpus.mix import ANNEALING, Mixture
     from dph_corpus.mix import mix as run_mix
     from dph_corpus.shards import open_corpus
@@ -129,7 +126,7 @@ def mix(
         name: open_corpus(place_of(path)) for name, path in named_values(parts, "--part").items()
     }
     with open_progress().task("mix", len(corpora), "parts") as advance:
-        mixed = run_mix(corpora, out, mixture=mixture, workers=open_workers(engine, workers))
+        mixed = run_mix(corpora, out, mixture=mixture, workers=workers or default_workers())
         advance(len(corpora), "")
     print_corpus(mixed, as_json=as_json)
     for name, quota in mixture.quotas().items():
@@ -142,8 +139,6 @@ def mix(
 
 
 def _numbers(texts: list[str], flag: str) -> dict[str, float]:
-    from dph.errors import SettingsError
-
     found: dict[str, float] = {}
     for name, value in named_values(texts, flag).items():
         try:
@@ -173,7 +168,6 @@ def decontaminate(
         ),
     ] = False,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Drop documents that share text with a test set.
@@ -188,9 +182,7 @@ def decontaminate(
     sets = {name: Path(path) for name, path in named_values(tests, "--tests").items()}
     checks = (*DEFAULT_CHECKS, ENTRY_POINT) if entry_points else DEFAULT_CHECKS
     run = partial(run_decontaminate, sets=sets, checks=checks)
-    made = run_over_shards(
-        "decontaminate", source, out, run, engine=engine, workers=workers, as_json=as_json
-    )
+    made = run_over_shards("decontaminate", source, out, run, workers=workers, as_json=as_json)
     for name, (short, items) in made.manifest.history[-1]["settings"][TOO_SHORT].items():
         line = f"{name}: {short} of {items} items are too short to be found by their text"
         typer.echo(line, err=as_json)
@@ -219,7 +211,6 @@ def dedup(
     ] = None,
     shards: ShardsOption = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Drop copies and near-copies of documents.
@@ -231,4 +222,4 @@ def dedup(
     from dph_corpus.settings import preset as named
 
     run = partial(run_dedup, nearness=named(preset, least_jaccard), shards=shards)
-    run_over_shards("dedup", source, out, run, engine=engine, workers=workers, as_json=as_json)
+    run_over_shards("dedup", source, out, run, workers=workers, as_json=as_json)

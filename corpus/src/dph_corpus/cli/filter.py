@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph.cli.display.output import json_text, table_text
 from dph.cli.options import JsonOption, WorkersOption, one_of
 from dph_corpus.cli.options import (
     AnyInputOption,
     AnyOutOption,
-    EngineOption,
     named_values,
     place_of,
+    print_corpus,
     run_over_shards,
 )
 
@@ -33,7 +34,6 @@ def show(
     Counts are in documents and bytes, by kind.
     """
     from dph_corpus import open_corpus
-    from dph_corpus.cli.options import print_corpus
 
     print_corpus(open_corpus(directory), as_json=as_json)
 
@@ -54,18 +54,29 @@ def explain(
 
     It prints whether the document was kept, changed or dropped, and every verdict.
     """
-    from dph.cli.display.output import json_text
     from dph_corpus.explaining import explain as explain_document
+    from dph_corpus.explaining import text_digest
     from dph_corpus.remote import shown
 
     words = explain_document(document_id, directories)
     if as_json:
-        typer.echo(json_text({"id": document_id, "stages": [_content(word) for word in words]}))
+        stages = [
+            {
+                "stage": word.stage,
+                "directory": shown(word.directory),
+                "kept": word.kept and {**word.kept.row(), "text": text_digest(word.kept.text)},
+                "dropped": dict(word.dropped) if word.dropped else None,
+                "rows": {name: list(rows) for name, rows in word.rows.items()},
+            }
+            for word in words
+        ]
+        typer.echo(json_text({"id": document_id, "stages": stages}))
         return
     for word in words:
         typer.echo(f"{word.stage} ({shown(word.directory)}): {_outcome(word)}")
         for name, rows in word.rows.items():
-            typer.echo(_indented(_table(name, rows)))
+            lines = _table(name, rows).split("\n")
+            typer.echo("\n".join(f"  {line}".rstrip() for line in lines))
 
 
 def _outcome(word: "StageWord") -> str:
@@ -92,8 +103,6 @@ def _table(name: str, rows: Any) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from dph.cli.display.output import table_text
-
     columns = [column for column in rows[0] if column != "id"]
     table = Table(*columns, title=name, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
@@ -107,24 +116,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return str(value).lower() if isinstance(value, bool) else ascii(value).strip("'")
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.split("\n"))
-
-
-def _content(word: "StageWord") -> dict[str, Any]:
-    from dph_corpus.explaining import text_digest
-    from dph_corpus.remote import shown
-
-    kept = word.kept
-    return {
-        "stage": word.stage,
-        "directory": shown(word.directory),
-        "kept": None if kept is None else {**kept.row(), "text": text_digest(kept.text)},
-        "dropped": dict(word.dropped) if word.dropped else None,
-        "rows": {name: list(rows) for name, rows in word.rows.items()},
-    }
 
 
 def _preset(name: str) -> str:
@@ -160,7 +151,6 @@ def filter_documents(
         ),
     ] = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Drop documents by rules on their text.
@@ -169,12 +159,12 @@ def filter_documents(
     applies to a document (id, kind, rule, value, threshold, fires, thinned, drops), and
     signals.parquet has the values of each document. `dph-corpus tune` shows both.
     """
-    from dph_corpus.rules.spec import filter_spec
+    from dph_corpus.rules.stage import filter_spec
     from dph_corpus.stage_run import run_stage
 
     spec = filter_spec(preset, named_values(thresholds or (), "--threshold", empty=True))
     run = partial(run_stage, spec)
-    run_over_shards("filter", source, out, run, engine=engine, workers=workers, as_json=as_json)
+    run_over_shards("filter", source, out, run, workers=workers, as_json=as_json)
 
 
 def rules(
@@ -191,7 +181,6 @@ def rules(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from dph.cli.display.output import json_text, table_text
     from dph_corpus.rules.own import open_preset
     from dph_corpus.rules.presets import rules_document
 

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
+from dph.cli.display.output import open_progress
 from dph.cli.options import JsonOption, WorkersOption
 from dph_corpus.cli.options import (
     AnyInputOption,
     AnyOutOption,
-    EngineOption,
     ShardsOption,
     named_values,
-    open_workers,
+    print_corpus,
     run_over_shards,
+    say_loss,
 )
 
 
@@ -22,7 +23,6 @@ def transform(
     source: AnyInputOption,
     out: AnyOutOption,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Remove copyright notices, and mask private data.
@@ -35,7 +35,7 @@ def transform(
     from dph_corpus.transform.cleaning import transform_spec
 
     run = partial(run_stage, transform_spec())
-    run_over_shards("transform", source, out, run, engine=engine, workers=workers, as_json=as_json)
+    run_over_shards("transform", source, out, run, workers=workers, as_json=as_json)
 
 
 def licences(
@@ -62,7 +62,6 @@ def licences(
         bool, typer.Option("--keep-unstated", help="Keep documents that state no licence.")
     ] = False,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Keep documents whose licence is allowed.
@@ -78,7 +77,7 @@ def licences(
     names = [name.strip() for name in allow.split(",") if name.strip()]
     spec = licence_spec(names, named_values(aliases or (), "--alias"), keep_unstated=keep_unstated)
     run = partial(run_stage, spec)
-    run_over_shards("licences", source, out, run, engine=engine, workers=workers, as_json=as_json)
+    run_over_shards("licences", source, out, run, workers=workers, as_json=as_json)
 
 
 def ingest(
@@ -115,7 +114,6 @@ def ingest(
     ] = False,
     shards: ShardsOption = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Read files and write them as a corpus.
@@ -124,8 +122,7 @@ def ingest(
     (over 8 MB), undecodable or broken are counted by reason and listed in skipped.parquet. The last
     line says how much was damaged; if that is more than was read, the exit code is 1.
     """
-    from dph.cli.display.output import open_progress
-    from dph_corpus.cli.options import print_corpus, say_loss
+    from dph.cli.grade import default_workers
     from dph_corpus.ingest.reading import column_choices
     from dph_corpus.ingest.run import ingest as run_ingest
     from dph_corpus.ingest.sources import plan
@@ -134,7 +131,7 @@ def ingest(
     units = plan(inputs, about=about, columns=chosen, out=out)
     with open_progress().task("ingest", len(units), "parts of inputs") as advance:
         corpus = run_ingest(
-            units, out, shards=shards, workers=open_workers(engine, workers), on_progress=advance
+            units, out, shards=shards, workers=workers or default_workers(), on_progress=advance
         )
     print_corpus(corpus, as_json=as_json)
     say_loss(corpus, as_json=as_json, allowed=allow_loss)

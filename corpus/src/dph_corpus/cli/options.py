@@ -5,12 +5,13 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from dph.cli.display.output import json_text, table_text
+from dph.cli.display.output import json_text, open_progress, table_text
 from dph.cli.options import FAILED, one_of
+from dph.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from dph_corpus.running import Workers
     from dph_corpus.settings import SettingOption
     from dph_corpus.shards import Corpus, Flow, Passage
 
@@ -140,7 +140,6 @@ def place_of(text: str) -> Path:
     """The path of a corpus that may lie in a store (``s3://bucket/prefix``)."""
     if "://" not in text or text.startswith("hf://datasets/"):  # rows of the Hub are ingested
         return Path(text)
-    from dph.errors import SettingsError
     from dph_corpus.remote import placed
 
     try:
@@ -195,15 +194,6 @@ ShardsOption = Annotated[
     ),
 ]
 
-EngineOption = Annotated[
-    Literal["cores", "ray"],
-    typer.Option(
-        "--engine",
-        help="Process shards in processes of this machine, or in --workers tasks of a Ray "
-        "cluster [default: its CPUs], which must see the same directories.",
-    ),
-]
-
 
 def run_over_shards(
     name: str,
@@ -211,15 +201,14 @@ def run_over_shards(
     out: Path,
     run: "Callable[..., Corpus]",
     *,
-    engine: str,
     workers: int | None,
     as_json: bool,
 ) -> "Corpus":
     """Open the input of a verb, run its stage over all shards, and print what it made."""
-    from dph.cli.display.output import open_progress
+    from dph.cli.grade import default_workers
     from dph_corpus.ingest.run import open_input
 
-    number = open_workers(engine, workers)
+    number = workers or default_workers()
     corpus = open_input(source, out, workers=number)
     with open_progress().task(name, len(corpus.shards), "shards") as advance:
         made = run(corpus, out, workers=number, on_progress=advance)
@@ -228,18 +217,6 @@ def run_over_shards(
         say_loss(corpus, as_json=as_json)
     say_loss(made, as_json=as_json)
     return made
-
-
-def open_workers(engine: str, workers: int | None) -> "Workers":
-    """Workers for the shards; a Ray cluster is that of RAY_ADDRESS, or a new one."""
-    if engine == "ray":
-        from dph._processes.jobs.cores import RayJobs, connected_ray
-        from dph_corpus.running import do_step
-
-        return RayJobs(workers, connected_ray(), do_step)
-    from dph.cli.grade import default_workers
-
-    return workers or default_workers()
 
 
 def settings_options(
@@ -305,8 +282,6 @@ def _chooser(choices: "Sequence[str]") -> "Callable[[str], str]":
 
 def named_values(texts: "Sequence[str]", flag: str, *, empty: bool = False) -> dict[str, str]:
     """The values of an option that is given as NAME=VALUE, once for a name; ``empty`` ones too."""
-    from dph.errors import SettingsError
-
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

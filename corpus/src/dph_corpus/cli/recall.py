@@ -5,15 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph.cli.display.output import open_progress, table_text
 from dph.cli.options import JsonOption, WorkersOption
-from dph_corpus.cli.options import (
-    EngineOption,
-    InputOption,
-    OutOption,
-    open_workers,
-    settings_options,
-    table_of,
-)
+from dph_corpus.cli.options import InputOption, OutOption, print_corpus, settings_options, table_of
 from dph_corpus.settings import RecallSettings
 
 if TYPE_CHECKING:
@@ -56,7 +50,6 @@ def recall(
     patterns: PatternsOption = None,
     labelled: LabelledOption = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Keep the pages that are like the seeds.
@@ -66,13 +59,12 @@ def recall(
     the file to the next run: in accepted sections, the pages that the classifier missed are added
     to the seeds.
     """
-    from dph.cli.display.output import open_progress, table_text
-    from dph_corpus.cli.options import print_corpus
+    from dph.cli.grade import default_workers
     from dph_corpus.ingest.run import open_input
     from dph_corpus.recall.run import REVIEW, rounds_of
     from dph_corpus.recall.run import recall as run_recall
 
-    count = open_workers(engine, workers)
+    count = workers or default_workers()
     corpus = open_input(pages, out, workers=count)
     total = len(corpus.shards) * (settings.rounds + 1)
     known = open_input(seeds, out / ".seeds", workers=count)

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph.cli.display.output import json_text, open_progress, quiet_libraries
 from dph.cli.options import JsonOption, SetOption, add_verbs, group
+from dph.errors import SettingsError
+from dph_corpus.cli.options import RECIPES
 
 if TYPE_CHECKING:
     from dph_corpus.base.recipes import LMRecipe
@@ -30,7 +33,6 @@ def base(
     checkpoint. DIR/model has the model and its card; checkpoints are removed at the end.
     """
     settings, directory = _prepared(recipe, "base", overrides, out)
-    from dph.cli.display.output import open_progress
     from dph_corpus.base.base import train_base
 
     _say(train_base(settings, directory, open_progress()), as_json)
@@ -48,7 +50,6 @@ def sft(
     stage and writes DIR/<stage>/model. Needs dph-corpus[sft].
     """
     settings, directory = _prepared(recipe, "sft", overrides, out)
-    from dph.cli.display.output import open_progress
     from dph_corpus.base.sft import train_sft
 
     _say(train_sft(settings, directory, open_progress()), as_json)
@@ -58,9 +59,7 @@ def _prepared(
     path: Path, kind: str, overrides: list[str] | None, out: Path | None
 ) -> tuple[Any, Path]:
     """The recipe, checked to be of the kind, and the directory."""
-    from dph.cli.display.output import quiet_libraries
     from dph.cli.request import require_writable
-    from dph.errors import SettingsError
     from dph_corpus.base.recipes import load_lm_recipe
 
     settings: LMRecipe = load_lm_recipe(path, overrides or ())
@@ -75,8 +74,6 @@ def _prepared(
 
 
 def _say(model: Path, as_json: bool) -> None:
-    from dph.cli.display.output import json_text
-
     typer.echo(json_text({"model": str(model)}) if as_json else f"model: {model}")
 
 
@@ -118,7 +115,6 @@ def check(
 def list_recipes(as_json: JsonOption = False) -> None:
     """List the recipes that come with the package."""
     from dph.cli.recipe import say_recipes
-    from dph_corpus.cli.options import RECIPES
 
     say_recipes(RECIPES, as_json=as_json)
 
@@ -139,7 +135,6 @@ def copy(
 ) -> None:
     """Copy a recipe or a folder that comes with the package."""
     from dph.cli.recipe import say_copied
-    from dph_corpus.cli.options import RECIPES
 
     say_copied(RECIPES, name, out, as_json=as_json)
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from dph.cli.display.output import json_text, open_progress, quiet_libraries
 from dph.cli.options import JsonOption, SetOption, WorkersOption
-from dph_corpus.cli.options import EngineOption, open_workers, place_of
+from dph_corpus.cli.options import place_of
 
 
 def run(
@@ -17,7 +18,6 @@ def run(
     ] = None,
     overrides: SetOption = None,
     workers: WorkersOption = None,
-    engine: EngineOption = "cores",
     as_json: JsonOption = False,
 ) -> None:
     """Run all stages of a file in order.
@@ -26,7 +26,6 @@ def run(
     are skipped. DIR/report.md shows what came in, stayed and was dropped, and all measurements;
     DIR/digests.json has a digest of each stage's output.
     """
-    from dph.cli.display.output import json_text, open_progress, quiet_libraries
     from dph.cli.grade import default_workers
     from dph.cli.request import require_writable
     from dph_corpus.cookbook.settings import load_cookbook
@@ -37,13 +36,7 @@ def run(
     quiet_libraries()
     from dph_corpus.cookbook.run import run_cookbook
 
-    made = run_cookbook(
-        settings,
-        directory,
-        open_progress(),
-        workers=workers or default_workers(),
-        shards_by=open_workers(engine, workers),
-    )
+    made = run_cookbook(settings, directory, open_progress(), workers=workers or default_workers())
     if as_json:
         typer.echo(json_text(dict(made)))
         return
@@ -71,7 +64,6 @@ def work(
     functions that the store names: give write access only to people whom you would let run programs
     here.
     """
-    from dph.cli.display.output import open_progress
     from dph.cli.grade import default_workers
     from dph_corpus.running import help_with
 

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dph.cli.display.output import json_text, open_progress
 from dph.cli.options import ROW_FILES, JsonOption, WorkersOption
-from dph_corpus.cli.options import OutOption, named_values, settings_options
+from dph.errors import SettingsError
+from dph_corpus.cli.options import OutOption, named_values, print_corpus, settings_options
 from dph_corpus.settings import DOCUMENTATION, SQL, SynthSettings
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ def instruct(
     DIR/rows.jsonl has a uniform sample of each part, without rows of a test set. A shortfall is
     reported.
     """
-    from dph.cli.display.output import json_text, open_progress
     from dph_corpus.instruct import DEFAULT_CHECKS
     from dph_corpus.instruct import instruct as write_instruct
 
@@ -87,7 +88,6 @@ def _told(made: "InstructFile") -> str:
 
 
 def _quotas(rows: list[str] | None, stage: str | None) -> dict[str, int]:
-    from dph.errors import SettingsError
     from dph_corpus.instruct import STAGES
 
     if bool(rows) == bool(stage):
@@ -119,9 +119,7 @@ def synth(
     queries that are wrong in one place. DIR/rows.parquet is for training, DIR/problems.jsonl for
     evaluation.
     """
-    from dph.cli.display.output import open_progress
     from dph.cli.grade import default_workers
-    from dph_corpus.cli.options import print_corpus
     from dph_corpus.cookbook.writers import open_generator
     from dph_corpus.ingest.run import open_input
     from dph_corpus.synth.run import synthesise
@@ -129,7 +127,15 @@ def synth(
     from dph_corpus.synth.writing import open_writer
 
     count = workers or default_workers()
-    _require_a_source_and_a_writer(settings)
+    given = [f"--{name}" for name in ("input", "modules", "databases") if getattr(settings, name)]
+    wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(settings.kind, "--input")
+    if given != [wanted]:
+        raise SettingsError(f"--kind {settings.kind} takes only {wanted} as its input")
+    model = settings.model
+    if bool(settings.generator) == bool(model) or (settings.server and not model):
+        raise SettingsError(
+            "name a writer: --model NAME, --server URL --model NAME, or --generator"
+        )
     seeds = seeds_of(settings, lambda path: open_input(path, out, workers=count))
     generator = open_generator(settings)
     with (
@@ -140,17 +146,3 @@ def synth(
             settings, seeds, write, out, generator=generator.identity, on_progress=advance
         )
     print_corpus(made, as_json=as_json)
-
-
-def _require_a_source_and_a_writer(settings: SynthSettings) -> None:
-    from dph.errors import SettingsError
-
-    given = [f"--{name}" for name in ("input", "modules", "databases") if getattr(settings, name)]
-    wanted = {DOCUMENTATION: "--modules", SQL: "--databases"}.get(settings.kind, "--input")
-    if given != [wanted]:
-        raise SettingsError(f"--kind {settings.kind} takes only {wanted} as its input")
-    model = settings.model
-    if bool(settings.generator) == bool(model) or (settings.server and not model):
-        raise SettingsError(
-            "name a writer: --model NAME, --server URL --model NAME, or --generator"
-        )

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dph.cli.display.output import json_text, table_text
 from dph.cli.options import JsonOption
+from dph.errors import SettingsError
 from dph_corpus.cli.options import named_values, table_of
 
 if TYPE_CHECKING:
@@ -53,10 +55,6 @@ RuleOption = Annotated[
 ExamplesOption = Annotated[
     int, typer.Option("--examples", min=0, metavar="N", help="Number of examples.")
 ]
-PageOption = Annotated[
-    Path | None,
-    typer.Option("--page", metavar="FILE", help="Write the histogram of every signal, HTML."),
-]
 SaveOption = Annotated[
     Path | None,
     typer.Option(
@@ -72,7 +70,6 @@ def tune(
     source: SourceOption = None,
     rule: RuleOption = None,
     examples: ExamplesOption = 3,
-    page: PageOption = None,
     save: SaveOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -82,33 +79,25 @@ def tune(
     change a threshold, look again, then --save the thresholds and filter with them.
     """
     from dph._base.files import write_text
-    from dph.cli.display.output import json_text, table_text
     from dph.cli.results import require_out_file
-    from dph.errors import SettingsError
     from dph_corpus.rules.own import open_preset, preset_text
     from dph_corpus.rules.presets import with_thresholds
-    from dph_corpus.rules.tuning import histogram_page, outcome_of, read_signals
+    from dph_corpus.rules.tuning import outcome_of, read_signals
 
-    for flag, path in (("--save", save), ("--page", page)):
-        if path is not None:
-            require_out_file(path, flag)
-    if save is not None and save == page:
-        raise SettingsError(f"--save and --page name one file, {save}")
+    if save is not None:
+        require_out_file(save, "--save")
     columns = read_signals(directory)
     name, settled = _filtered_by(directory, preset)
     asked = named_values(thresholds or (), "--threshold", empty=True)
     before = open_preset(name, settled)
     after = with_thresholds(open_preset(name), {**settled, **asked})
-    _require_rule(rule, after)
+    if rule is not None and rule not in after.rules:
+        raise SettingsError(f"the preset {after.name} has no rule {rule!r}")
     outcomes = (outcome_of(before, columns), outcome_of(after, columns))
-    files: dict[Path, str] = {}
     if save is not None:
-        files[save] = preset_text(name, {**settled, **asked})
-    if page is not None:
-        files[page] = histogram_page(after, columns)
-    for path, text in files.items():
-        write_text(path, text)
-    changes = _changes(*outcomes)
+        write_text(save, preset_text(name, {**settled, **asked}))
+    gone, left = (outcome.dropped for outcome in outcomes)
+    changes = {"now dropped": left & ~gone, "now kept": gone & ~left}
     if as_json:
         typer.echo(json_text(_content(columns, outcomes, changes)))
         return
@@ -119,13 +108,12 @@ def tune(
         limited = chosen & outcomes[what != "now kept"].drops[rule] if rule else chosen
         if asked or rule:
             _show_examples(what, limited, columns, source, rule, examples)
-    for path in files:
-        typer.echo(f"written: {path}")
+    if save is not None:
+        typer.echo(f"written: {save}")
 
 
 def _filtered_by(directory: Path, preset: str | None) -> tuple[str, dict[str, str]]:
     """The preset and thresholds of a filter's directory; another preset has none yet."""
-    from dph.errors import SettingsError
     from dph_corpus.rules.presets import PRESETS
     from dph_corpus.shards import open_corpus
 
@@ -137,20 +125,6 @@ def _filtered_by(directory: Path, preset: str | None) -> tuple[str, dict[str, st
         )
     used = preset in (None, name) or Path(str(preset)).name == f"{name}.toml"
     return preset or name, dict(settings.get("thresholds", {})) if used else {}
-
-
-def _require_rule(rule: str | None, preset: "Preset") -> None:
-    from dph.errors import SettingsError
-
-    if rule is not None and rule not in preset.rules:
-        raise SettingsError(f"the preset {preset.name} has no rule {rule!r}")
-
-
-def _changes(before: "FilterOutcome", after: "FilterOutcome") -> dict[str, "NDArray[np.bool_]"]:
-    return {
-        "now dropped": after.dropped & ~before.dropped,
-        "now kept": before.dropped & ~after.dropped,
-    }
 
 
 def _content(columns: "SignalColumns", outcomes: Any, changes: Any) -> dict[str, Any]:
@@ -195,16 +169,16 @@ def _table(preset: "Preset", columns: "SignalColumns", outcomes: Any, rule: str 
 
 def _bars(preset: "Preset", name: str, columns: "SignalColumns") -> str:
     """The first histogram of a rule in one line, a | where it is cut."""
-    from dph_corpus.rules.tuning import histograms
+    from dph_corpus.rules.tuning import histogram
 
-    found = histograms(preset.rules[name], columns)
-    if not found:
+    found = histogram(preset.rules[name], columns)
+    if found is None:
         return ""
-    counts = found[0].counts.reshape(-1, 2).sum(axis=1)
+    counts = found.counts.reshape(-1, 2).sum(axis=1)
     most = max(1, int(counts.max()))
     bars = [_BARS[round((count / most) ** 0.5 * (len(_BARS) - 1))] for count in counts.tolist()]
-    edges = found[0].edges[::2]
-    for _, cut in sorted(found[0].condition.parts, key=lambda part: -part[1]):
+    edges = found.edges[::2]
+    for _, cut in sorted(found.condition.parts, key=lambda part: -part[1]):
         bars.insert(int((edges <= cut).sum()) - 1, "|")
     return "".join(bars).rstrip()
 

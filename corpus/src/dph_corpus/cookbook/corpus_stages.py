@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dph.errors import DataError
 from dph_corpus import Corpus, open_corpus, run_stage
-from dph_corpus.cookbook.settings import HUB, WORLD, SynthTable
+from dph_corpus.cookbook.settings import HUB, WORLD
 from dph_corpus.cookbook.stages import Digests, Pipeline
 from dph_corpus.cookbook.writers import open_generator
 from dph_corpus.decontaminate import decontaminate
@@ -17,7 +17,7 @@ from dph_corpus.ingest.sources import plan
 from dph_corpus.instruct import instruct
 from dph_corpus.mix import Mixture, mix
 from dph_corpus.recall.run import recall
-from dph_corpus.rules.spec import filter_spec
+from dph_corpus.rules.stage import filter_spec
 from dph_corpus.settings import SynthSettings, preset
 from dph_corpus.synth.run import synthesise
 from dph_corpus.synth.seeds import seeds_of
@@ -29,33 +29,29 @@ def synth_stage(pipeline: Pipeline) -> Digests:
     """Each ``[synth.<name>]``; the digests are of the texts that were kept."""
     made = {}
     for name, table in pipeline.cookbook.synth.items():
-        made[name] = _synthesise(pipeline, name, table).manifest.content
-    return made
-
-
-def _synthesise(pipeline: Pipeline, name: str, table: SynthTable) -> Corpus:
-    settings = SynthSettings(
-        **table.model_dump(exclude={"corpus", "modules", "databases"}),
-        input=pipeline.corpus_stage("filter", table.corpus) if table.corpus else None,
-        modules=",".join(table.modules),
-        databases=Path(pipeline.place(table.databases)) if table.databases else None,
-        seed=pipeline.cookbook.seed,
-    )
-    seeds = seeds_of(settings, open_corpus)
-    generator = open_generator(settings, pipeline.cookbook.modules)
-    title, total = f"synth {name}", len(seeds) * settings.samples
-    with (
-        open_writer(settings, generator, workers=pipeline.workers) as write,
-        pipeline.progress.task(title, total, "answers") as advance,
-    ):
-        return synthesise(
-            settings,
-            seeds,
-            write,
-            pipeline.corpus_stage("synth", name),
-            generator=generator.identity,
-            on_progress=advance,
+        settings = SynthSettings(
+            **table.model_dump(exclude={"corpus", "modules", "databases"}),
+            input=pipeline.corpus_stage("filter", table.corpus) if table.corpus else None,
+            modules=",".join(table.modules),
+            databases=Path(pipeline.place(table.databases)) if table.databases else None,
+            seed=pipeline.cookbook.seed,
         )
+        seeds = seeds_of(settings, open_corpus)
+        generator = open_generator(settings, pipeline.cookbook.modules)
+        total = len(seeds) * settings.samples
+        with (
+            open_writer(settings, generator, workers=pipeline.workers) as write,
+            pipeline.progress.task(f"synth {name}", total, "answers") as advance,
+        ):
+            made[name] = synthesise(
+                settings,
+                seeds,
+                write,
+                pipeline.corpus_stage("synth", name),
+                generator=generator.identity,
+                on_progress=advance,
+            ).manifest.content
+    return made
 
 
 def ingest_stage(pipeline: Pipeline) -> Digests:
@@ -65,7 +61,7 @@ def ingest_stage(pipeline: Pipeline) -> Digests:
         out = pipeline.corpus_stage("ingest", name)
         units = plan([*_inputs(pipeline, settings.inputs)], about=settings.about, out=out)
         with pipeline.progress.task(f"ingest {name}", len(units), "parts of inputs") as advance:
-            corpus = ingest(units, out, workers=pipeline.shards_by, on_progress=advance)
+            corpus = ingest(units, out, workers=pipeline.workers, on_progress=advance)
         made[name] = corpus.manifest.content
     return made
 
@@ -86,7 +82,7 @@ def recall_stage(pipeline: Pipeline) -> Digests:
                 settings=table.settings(pipeline.cookbook.seed),
                 patterns=table.patterns,
                 labelled=table.labelled,
-                workers=pipeline.shards_by,
+                workers=pipeline.workers,
                 on_progress=advance,
             ).manifest.content
     return made
@@ -129,9 +125,7 @@ def mix_stage(pipeline: Pipeline) -> Digests:
         mixture = Mixture(budget=settings.budget, shares=settings.shares, caps=settings.caps)
         with pipeline.progress.task(f"mix {name}", len(parts), "parts") as advance:
             out = pipeline.directory / "mixtures" / name
-            made[name] = mix(
-                parts, out, mixture=mixture, workers=pipeline.shards_by
-            ).manifest.content
+            made[name] = mix(parts, out, mixture=mixture, workers=pipeline.workers).manifest.content
             advance(len(parts), "")
     return made
 
@@ -165,7 +159,7 @@ def _each(pipeline: Pipeline, stage: str, settled: Callable[[str], RunOne]) -> D
             continue
         source, out = pipeline.before(stage, name), pipeline.corpus_stage(stage, name)
         with pipeline.progress.task(f"{stage} {name}", len(source.shards), "shards") as advance:
-            corpus = settled(name)(source, out, workers=pipeline.shards_by, on_progress=advance)
+            corpus = settled(name)(source, out, workers=pipeline.workers, on_progress=advance)
         made[name] = corpus.manifest.content
     return made
 

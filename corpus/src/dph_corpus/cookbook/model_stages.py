@@ -12,7 +12,6 @@ from dph.runs.evaluate.scores import read_evaluation
 from dph.runs.run import evaluate, presample, run
 from dph_corpus.base.base import train_base
 from dph_corpus.base.sft import train_sft
-from dph_corpus.cookbook.settings import RLSettings
 from dph_corpus.cookbook.stages import Digests, Pipeline
 from dph_corpus.shards import digest
 
@@ -42,9 +41,20 @@ def evaluate_stage(pipeline: Pipeline) -> Digests:
     """Pass@k of the models before RL but the last one, which RL measures itself."""
     if (rl := pipeline.cookbook.rl) is None:
         return {}
-    _begin_rl(pipeline, rl)
+    models = _models_before_rl(pipeline)
+    made_from = {
+        "models": {name: directory_fingerprint(place) for name, place in models.items()},
+        "settings": rl.model_dump(mode="json"),
+        "seed": pipeline.cookbook.seed_of_models,
+        "world": dict(pipeline.world.digests) if pipeline.world else {},
+    }
+    marker = _rl(pipeline) / "made_from.json"
+    if not marker.is_file() or read_json(marker) != made_from:  # a run would refuse what is there
+        shutil.rmtree(_rl(pipeline), ignore_errors=True)
+        make_directory(_rl(pipeline))
+        write_json(marker, made_from)
     made = {}
-    for name, model in list(_models_before_rl(pipeline).items())[:-1]:
+    for name, model in list(models.items())[:-1]:
         recipe = _recipes(pipeline, model)[rl.methods[0]]
         evaluate(recipe, _rl(pipeline) / name, progress=pipeline.progress)
         made[name] = _measured(RunDirectory(_rl(pipeline) / name).base)
@@ -97,22 +107,6 @@ def _recipes(pipeline: Pipeline, model: Path | None = None) -> dict[str, Recipe]
     initial = model or list(_models_before_rl(pipeline).values())[-1]
     tables = pipeline.world.recipe if pipeline.world else {}
     return pipeline.cookbook.rl_recipes(initial, _rl(pipeline) / "pool", tables)
-
-
-def _begin_rl(pipeline: Pipeline, rl: RLSettings) -> None:
-    """Remove runs, pool and evaluations of other models or settings, which a run would refuse."""
-    models = _models_before_rl(pipeline).items()
-    made_from = {
-        "models": {name: directory_fingerprint(place) for name, place in models},
-        "settings": rl.model_dump(mode="json"),
-        "seed": pipeline.cookbook.seed_of_models,
-        "world": dict(pipeline.world.digests) if pipeline.world else {},
-    }
-    marker = _rl(pipeline) / "made_from.json"
-    if not marker.is_file() or read_json(marker) != made_from:
-        shutil.rmtree(_rl(pipeline), ignore_errors=True)
-        make_directory(_rl(pipeline))
-        write_json(marker, made_from)
 
 
 def _rl(pipeline: Pipeline) -> Path:

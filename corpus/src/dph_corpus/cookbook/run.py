@@ -18,7 +18,6 @@ from dph_corpus import open_corpus
 from dph_corpus.cookbook.model_stages import evaluations
 from dph_corpus.cookbook.settings import Cookbook
 from dph_corpus.cookbook.stages import STAGES, Digests, Pipeline
-from dph_corpus.running import Workers
 from dph_corpus.shards import Corpus
 
 # scores.json of a cookbook: what was measured of every model, and by what it was computed.
@@ -28,13 +27,11 @@ SCHEMA = 1
 
 
 def write_scores(pipeline: Pipeline) -> None:
-    """Write ``scores.json`` into the cookbook's directory, if anything was measured.
+    """Write ``scores.json`` into the cookbook's directory.
 
     ``models`` has the ``sets`` of each ``evaluation.json``, by the name that the report has. Scores
     depend on the kernels that ``computed_by`` ends with: another processor's round otherwise.
     """
-    if pipeline.cookbook.rl is None:
-        return
     found = evaluations(pipeline)
     document = {
         "schema": SCHEMA,
@@ -215,12 +212,7 @@ DIGESTS, COSTS = "digests.json", "costs.json"
 
 
 def run_cookbook(
-    cookbook: Cookbook,
-    directory: Path,
-    progress: ProgressDisplay,
-    *,
-    workers: int,
-    shards_by: Workers | None = None,
+    cookbook: Cookbook, directory: Path, progress: ProgressDisplay, *, workers: int
 ) -> Mapping[str, Digests]:
     """Run everything that is not done yet in ``directory`` and return the digests by stage.
 
@@ -234,17 +226,9 @@ def run_cookbook(
         directory: where everything is written.
         progress: told of every stage.
         workers: processes; they decide nothing but time.
-        shards_by: who does the shards of corpora, such as a cluster [default: those processes].
-
-    Raises:
-        DphError: a stage failed.
     """
     pipeline = Pipeline(
-        cookbook=cookbook,
-        directory=directory.resolve(),
-        progress=progress,
-        workers=workers,
-        shards_by=shards_by or workers,
+        cookbook=cookbook, directory=directory.resolve(), progress=progress, workers=workers
     )
     made: dict[str, Any] = {}
     with only_writer(make_directory(directory)):

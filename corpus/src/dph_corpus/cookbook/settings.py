@@ -21,7 +21,7 @@ from dph.recipe.section import (
     start_of_paths,
 )
 from dph_corpus.base.recipes import BaseRecipe, SFTRecipe
-from dph_corpus.settings import DOCUMENTATION, SQL, RecallSettings
+from dph_corpus.settings import DOCUMENTATION, SQL, RecallSettings, refuse_removed
 
 # Where the files of a cookbook come from: paths, and what its own stages write.
 
@@ -85,10 +85,15 @@ class RecallTable(Section):
     domain_share: float = Field(
         0.1, description="share of recalled pages above which a domain is related"
     )
-    classifier: Literal["fasttext", "sklearn"] = "fasttext"
     vocabulary: Positive = Field(32_000, description="vocabulary size of the BPE to train")
     patterns: PlacedPath | None = Field(None, description="a reviewed url_patterns.csv")
     labelled: PlacedPath | None = Field(None, description="labelled pages")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_removed_key(cls, table: Any) -> Any:
+        refuse_removed(table if isinstance(table, dict) else ())
+        return table
 
     @model_validator(mode="after")
     def _in_range(self) -> Self:
@@ -98,13 +103,7 @@ class RecallTable(Section):
     def settings(self, seed: int) -> RecallSettings:
         """As `dph-corpus recall` takes them."""
         return RecallSettings(
-            rounds=self.rounds,
-            threshold=self.threshold,
-            divide=self.divide,
-            domain_share=self.domain_share,
-            classifier=self.classifier,
-            vocabulary=self.vocabulary,
-            seed=seed,
+            **self.model_dump(exclude={"seeds", "patterns", "labelled"}), seed=seed
         )
 
 
@@ -340,11 +339,7 @@ class Cookbook(Section):
 
 
 def load_cookbook(path: Path, overrides: Sequence[str] = ()) -> Cookbook:
-    """Read a cookbook; inputs start at its directory.
-
-    Raises:
-        SettingsError: it, or a recipe in it, is invalid.
-    """
+    """Read a cookbook and check the recipes in it; inputs start at its directory."""
     cookbook, beside = load_file(Cookbook, path, overrides), path.resolve().parent
     if cookbook.base is not None:
         cookbook.base_recipe(Path())

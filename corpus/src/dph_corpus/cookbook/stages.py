@@ -16,7 +16,6 @@ from dph.errors import SettingsError
 from dph.runs.progress import ProgressDisplay
 from dph_corpus import Corpus, open_corpus
 from dph_corpus.cookbook.settings import SYNTH, WORLD, Cookbook
-from dph_corpus.running import Workers
 
 Digests = Mapping[str, str]
 """Results of a stage by name: digests that are the same wherever and whenever it is made again."""
@@ -41,16 +40,12 @@ class MadeWorld:
 
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """A cookbook, its directory, and the number of processes.
-
-    ``shards_by`` processes the shards of corpora: those processes, or a cluster.
-    """
+    """A cookbook, its directory, and the number of processes."""
 
     cookbook: Cookbook
     directory: Path
     progress: ProgressDisplay
     workers: int
-    shards_by: Workers
     world: MadeWorld | None = None
     """Set by the first stage."""
 

@@ -23,13 +23,7 @@ from dph_corpus.dedup.work import COPIES, NEAR, PREFERENCE_BYTES
 from dph_corpus.documents import position
 from dph_corpus.settings import Nearness
 from dph_corpus.shards import position_range
-from dph_corpus.sorting import (
-    RUN_BYTES,
-    BatchWriter,
-    SortedColumns,
-    batches,
-    merged_files,
-)
+from dph_corpus.sorting import RUN_BYTES, BatchWriter, SortedColumns, batches, merged_files
 from dph_corpus.tables import TableWriter
 
 EXACT = "exact"

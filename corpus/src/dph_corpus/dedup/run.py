@@ -15,16 +15,9 @@ from dph_corpus import remote
 from dph_corpus.dedup.index import CopyIndex
 from dph_corpus.dedup.signatures import algorithm_version
 from dph_corpus.dedup.work import MEMBERS, CompareMembers, DedupShard, MarkShard
-from dph_corpus.running import Workers, run_steps
+from dph_corpus.running import run_steps
 from dph_corpus.settings import Nearness
-from dph_corpus.shards import (
-    Corpus,
-    digest,
-    position_range,
-    shard_name,
-    shard_of,
-    shards_for,
-)
+from dph_corpus.shards import Corpus, digest, position_range, shard_name, shard_of, shards_for
 from dph_corpus.stage_run import WORK, OnProgress, finish_stage, made_once
 from dph_corpus.steps import Step
 from dph_corpus.tables import TableWriter, read_table
@@ -41,7 +34,7 @@ def dedup(
     *,
     nearness: Nearness,
     shards: int | None = None,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Drop copies and near-copies of ``source`` and return what is kept.
@@ -71,7 +64,7 @@ class _Job:
     out: Path
     nearness: Nearness
     key: str
-    workers: Workers
+    workers: int
 
     def marks(self, on_progress: OnProgress) -> list[Path]:
         """Files of what is known of each document."""

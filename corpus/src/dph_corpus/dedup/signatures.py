@@ -226,9 +226,11 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
     for alike in (True, False):  # a text that is not ASCII would slow those beside it down
         chosen = [place for place, text in enumerate(texts) if text.isascii() is alike]
         hashes, counts = shingle_hashes_of([texts[place] for place in chosen])
-        for place, row, count in zip(
-            chosen, _signatures(hashes, counts, nearness), counts, strict=True
-        ):
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+        signatures = RMinHash.digest_matrix_from_flat_token_hashes(
+            hashes, ends, nearness.hashes, nearness.seed
+        ).to_rows()
+        for place, row, count in zip(chosen, signatures, counts, strict=True):
             if count:
                 found[place] = _bands(row, nearness)
     return found
@@ -237,17 +239,6 @@ def band_digests(texts: Sequence[str], nearness: Nearness) -> list[bytes]:
 def algorithm_version() -> int:
     """Version of the signatures that rensa makes: others must not be compared with these."""
     return int(RMinHash.ALGORITHM_VERSION)
-
-
-def _signatures(
-    hashes: NDArray[np.uint64], counts: NDArray[np.intp], nearness: Nearness
-) -> list[list[int]]:
-    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
-    matrix = RMinHash.digest_matrix_from_flat_token_hashes(
-        hashes, ends, nearness.hashes, nearness.seed
-    )
-    rows: list[list[int]] = matrix.to_rows()
-    return rows
 
 
 def _bands(row: Sequence[int], nearness: Nearness) -> bytes:

@@ -23,10 +23,7 @@ from dph_corpus.tables import read_documents, read_table
 PREFERENCE_BYTES = 16
 """Of a preference, before the id."""
 MARKS = pa.schema(
-    [
-        *((name, pa.binary()) for name in ("preference", "digest", "bands")),
-        ("bytes", pa.int64()),
-    ]
+    [*((name, pa.binary()) for name in ("preference", "digest", "bands")), ("bytes", pa.int64())]
 )
 """The columns of a shard's marks, whose rows are in the order of ``preference``."""
 DIGEST_BYTES = 16
@@ -72,9 +69,7 @@ class Member:
 
 
 def near_copies(
-    group: Sequence[Member],
-    shingles: Callable[[str], NDArray[np.uint64]],
-    least_jaccard: float,
+    group: Sequence[Member], shingles: Callable[[str], NDArray[np.uint64]], least_jaccard: float
 ) -> list[Copy]:
     """The members to drop: those like a kept member that shares a band with them.
 

@@ -114,11 +114,7 @@ def _commit(of: HubRows) -> str | None:
 
 
 def hub_documents(
-    name: str,
-    piece: str,
-    label: str,
-    facts: Mapping[str, Any],
-    columns: Mapping[str, str],
+    name: str, piece: str, label: str, facts: Mapping[str, Any], columns: Mapping[str, str]
 ) -> Iterator[Document | Skip]:
     """The documents of one piece of a stream; only columns that documents have are read."""
     index, _, count = piece.partition("/")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from dph_corpus.documents import DocType, Document
 from dph_corpus.ingest.reading import DAMAGE, LARGEST, Skip, damaged, printable
+from dph_corpus.packaged import packaged
 
 PAGE_SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 READING_PAGES = {"fastwarc": "fastwarc", "resiliparse": "resiliparse"}
@@ -148,23 +149,7 @@ def _is_zlib(data: bytes) -> bool:
     return data[:1] != b"" and data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
 
 
-_CODECS = {
-    "gbk": "gb18030",
-    "big5": "big5hkscs cp950",
-    "shift_jis": "cp932",
-    "euc_jp": "euc_jp euc_jis_2004",
-    "euc_kr": "cp949",
-    "iso8859-11": "cp874",
-    "x-mac-cyrillic": "mac_cyrillic",
-    "x-mac-ukrainian": "mac_cyrillic",
-    "x-user-defined": "cp1252",
-    "hz-gb-2312": "hz",
-    "iso-2022-kr": "iso2022_kr",
-    "csiso2022kr": "iso2022_kr",
-}
-"""Python's codecs, the next where one fails, for resiliparse's names of encodings, which mean more
-than Python does by them, and for labels that it lacks. Browsers refuse the last three, lest a page
-smuggle in a script."""
+_CODECS = packaged("ingest/encodings.toml", dict[str, str])
 _MARKS = (codecs.BOM_UTF8, "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")
 _HEADER = re.compile(r"(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
 _META = re.compile(

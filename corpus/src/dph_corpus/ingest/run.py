@@ -13,7 +13,7 @@ from dph_corpus import remote
 from dph_corpus.ingest.reading import LEFT_OUT
 from dph_corpus.ingest.sources import Unit, plan
 from dph_corpus.ingest.spill import SKIPPED, SKIPPED_FILE, GatherShard, MergeSpills, ReadUnit
-from dph_corpus.running import BOARDS, Workers, run_steps
+from dph_corpus.running import BOARDS, run_steps
 from dph_corpus.shards import (
     MANIFEST,
     MOST_SHARDS,
@@ -45,7 +45,7 @@ def ingest(
     out: Path,
     *,
     shards: int | None = None,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Read ``units`` (``dph_corpus.ingest.sources.plan``) and write their documents to ``out``.
@@ -66,25 +66,25 @@ def ingest(
 
 
 def _ingest(
-    units: Sequence[Unit],
-    out: Path,
-    shards: int | None,
-    workers: Workers,
-    on_progress: OnProgress,
+    units: Sequence[Unit], out: Path, shards: int | None, workers: int, on_progress: OnProgress
 ) -> Corpus:
     def begin() -> None:
         remote.removed(out / MANIFEST)
         remote.removed(out / _INGESTED)
 
     notes = out / _SPILLS / ".done"
-    reading = [_reading(unit, out) for unit in units]
+    reading = [
+        ReadUnit(
+            name=f"read-{key[:32]}",
+            key=digest({"version": VERSION, "unit": key}),
+            unit=unit,
+            out=(out / _SPILLS / key[:32]).resolve(),
+        )
+        for unit in units
+        for key in (unit.key(),)
+    ]
     answers = run_steps(
-        reading,
-        notes,
-        workers=workers,
-        most_given_up=1,
-        on_begin=begin,
-        on_progress=on_progress,
+        reading, notes, workers=workers, most_given_up=1, on_begin=begin, on_progress=on_progress
     )
     size = sum(answer["bytes"] for answer in answers)
     count = shards or shards_for(size)
@@ -120,16 +120,6 @@ def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
         return None
     same = known == {"key": key} and shards in (None, len(corpus.shards))
     return corpus if same and whole(corpus) else None
-
-
-def _reading(unit: Unit, out: Path) -> ReadUnit:
-    key = unit.key()
-    return ReadUnit(
-        name=f"read-{key[:32]}",
-        key=digest({"version": VERSION, "unit": key}),
-        unit=unit,
-        out=(out / _SPILLS / key[:32]).resolve(),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +206,7 @@ def loss_of(corpus: Corpus) -> tuple[str, bool]:
 _OWN_INPUT, _LABEL = ".input", "input"
 
 
-def open_input(path: Path, out: Path, *, workers: Workers = 1) -> Corpus:
+def open_input(path: Path, out: Path, *, workers: int = 1) -> Corpus:
     """The documents at ``path``: a corpus as it is, anything else ingested below ``out`` first.
 
     The source of what is ingested is called ``input``, so that documents do not depend on the names

@@ -236,11 +236,7 @@ def _labelled(text: str) -> tuple[str, Path]:
 
 
 def _units(
-    label: str,
-    path: Path,
-    facts: Mapping[str, Any],
-    columns: Mapping[str, str],
-    out: Path | None,
+    label: str, path: Path, facts: Mapping[str, Any], columns: Mapping[str, str], out: Path | None
 ) -> Iterator[Unit]:
     kind = SourceKind.HUB if names_hub(path) else kind_of(path, out=out)
     columns = columns if kind in (SourceKind.ROWS, SourceKind.HUB) else {}

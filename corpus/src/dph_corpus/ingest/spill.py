@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from email.policy import compat32
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -144,23 +145,29 @@ _SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeSpills(Step):
-    """Merges sorted ``runs``, each of files in order, into the files of one run, in ``out``.
+class PiecesStep(Step):
+    """Writes pieces into ``out``, which are known once it is done."""
 
-    Shards then read the files that have documents of their range, and not all.
-    """
-
-    runs: Sequence[Sequence[Path]]
     out: Path
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """Pieces, known once the runs have been merged."""
+        """None that are known before."""
         return {}
 
     def place(self, name: str) -> Path:
         """Place of a piece."""
         return self.out / name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpills(PiecesStep):
+    """Merges sorted ``runs``, each of files in order, into the files of one run.
+
+    Shards then read the files that have documents of their range, and not all.
+    """
+
+    runs: Sequence[Sequence[Path]]
 
     def do(self, care: Care) -> dict[str, Any]:
         """Merge the runs; the answer has the first and the last position of each piece."""
@@ -180,7 +187,7 @@ def _write_run(
     ranges: dict[str, tuple[int, int]] = {}
     writer, size = None, _SPILL_BYTES
     try:
-        for block in merged([_run(paths) for paths in runs], ["position"]):
+        for block in merged([chain.from_iterable(map(batches, run)) for run in runs], ["position"]):
             care.announce("")
             if size >= _SPILL_BYTES:
                 if writer is not None:
@@ -198,17 +205,11 @@ def _write_run(
     return ranges
 
 
-def _run(paths: Sequence[Path]) -> Iterator[pa.Table]:
-    for path in paths:
-        yield from batches(path)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadUnit(Step):
-    """Reads a unit and writes its documents to the directory ``out``, in sorted pieces."""
+class ReadUnit(PiecesStep):
+    """Reads a unit and writes its documents in sorted pieces."""
 
     unit: Unit
-    out: Path
 
     @property
     def is_movable(self) -> bool:
@@ -219,15 +220,6 @@ class ReadUnit(Step):
     def title(self) -> str:
         """The unit's label."""
         return self.unit.label
-
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """Pieces, known once the unit has been read."""
-        return {}
-
-    def place(self, name: str) -> Path:
-        """Place of a piece."""
-        return self.out / name
 
     def do(self, care: Care) -> dict[str, Any]:
         """Read the unit."""

@@ -1,21 +1,17 @@
-"""Classifiers of pages: how much a sequence of tokens looks like the seed.
+"""The classifier of pages: how much a sequence of tokens looks like the seed.
 
-A classifier is learnt from lines of tokens (``pieces``), is written to one file, and gives the same
-scores again when it is read. Both kinds depend on the lines, their order and the seed alone.
+It is learnt from lines of tokens (``Pieces``), is written to one file, and gives the same scores
+again when it is read. It depends on the lines, their order and the seed alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from dph._base.files import atomic_file, write_text
-from dph_corpus.settings import FASTTEXT, LINEAR
 
 # Pages as sequences of BPE tokens: what the classifier reads instead of words.
 #
@@ -60,51 +56,6 @@ def load_pieces(path: Path, *, characters: int) -> Pieces:
     return Pieces(Tokenizer.from_file(str(path)), characters)
 
 
-# A logistic regression on hashed pairs of tokens (scikit-learn), kept as one array of numbers.
-
-_FEATURES = 2**18
-
-
-class Linear:
-    """Weights that were read from a file; the last one is the intercept."""
-
-    def __init__(self, path: Path) -> None:
-        self._weights: NDArray[np.float64] = np.load(path, allow_pickle=False)
-
-    def scores(self, lines: Sequence[str]) -> list[float]:
-        """As ``Classifier.scores``; a line without tokens has 0."""
-        logits = _features(lines) @ self._weights[:-1] + self._weights[-1]
-        chances = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
-        return [float(chance) if line else 0.0 for line, chance in zip(lines, chances, strict=True)]
-
-
-def learn_linear(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
-    """Learn from lines of either kind and write the weights to ``out`` (``seed`` changes none)."""
-    del seed  # the optimum is unique and lbfgs draws nothing
-    model = import_module("sklearn.linear_model").LogisticRegression(
-        C=10.0, class_weight="balanced", max_iter=1000
-    )
-    labels = [1] * len(seeds) + [0] * len(others)
-    model.fit(_features([*seeds, *others]), labels)
-    weights = np.concatenate([model.coef_[0], model.intercept_])
-    with atomic_file(out) as temporary, temporary.open("wb") as file:
-        np.save(file, weights, allow_pickle=False)
-
-
-def _features(lines: Sequence[str]) -> Any:
-    text = import_module("sklearn.feature_extraction.text")
-    hashing = text.HashingVectorizer(
-        analyzer=_grams, n_features=_FEATURES, alternate_sign=False, binary=True
-    )
-    return hashing.transform(lines)
-
-
-def _grams(line: str) -> list[str]:
-    tokens = line.split(" ")
-    pairs = [f"{a} {b}" for a, b in pairwise(tokens)]
-    return tokens + pairs
-
-
 # fastText's classifier (Joulin et al. 2017, arXiv:1607.01759), as floret builds it.
 #
 # floret is a maintained fork: with it the same lines give the same model. The other wheels that
@@ -119,14 +70,14 @@ _LONGEST = 1024
 """fastText reads a line up to so many tokens, and takes what follows for another line."""
 
 
-class FastText:
+class Classifier:
     """A model that was read from a file."""
 
     def __init__(self, path: Path) -> None:
         self._model = import_module("floret").load_model(str(path))
 
     def scores(self, lines: Sequence[str]) -> list[float]:
-        """As ``Classifier.scores``; a line without tokens has 0."""
+        """For each line the probability that it is one of the seed; 0 without tokens."""
         labels, chances = self._model.predict([_head(line) for line in lines])
         return [
             0.0 if not line else float(chance[0] if label[0] == _SEED else 1 - chance[0])
@@ -134,7 +85,7 @@ class FastText:
         ]
 
 
-def learn_fasttext(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
+def learn_classifier(seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int) -> None:
     """Learn from lines of either kind, on one thread, and write the model to ``out``."""
     lines = out.with_suffix(".txt")
     with lines.open("w", encoding="utf-8", newline="\n") as file:
@@ -163,34 +114,3 @@ def learn_fasttext(seeds: Sequence[str], others: Sequence[str], out: Path, *, se
 
 def _head(line: str) -> str:
     return " ".join(line.split(" ", _LONGEST)[:_LONGEST])
-
-
-class Classifier(Protocol):
-    """A learnt classifier."""
-
-    def scores(self, lines: Sequence[str]) -> list[float]:
-        """For each line the probability that it is one of the seed, both kinds being as many."""
-        ...
-
-
-class _Kind(NamedTuple):
-    learn: Callable[..., None]
-    load: Callable[[Path], Classifier]
-
-
-_KINDS: Mapping[str, _Kind] = {
-    FASTTEXT: _Kind(learn_fasttext, FastText),
-    LINEAR: _Kind(learn_linear, Linear),
-}
-
-
-def learn_classifier(
-    kind: str, seeds: Sequence[str], others: Sequence[str], out: Path, *, seed: int
-) -> None:
-    """Learn a classifier of ``kind`` that tells lines of seeds from others, and write it."""
-    _KINDS[kind].learn(seeds, others, out, seed=seed)
-
-
-def load_classifier(kind: str, path: Path) -> Classifier:
-    """The classifier that ``learn_classifier`` wrote."""
-    return _KINDS[kind].load(path)

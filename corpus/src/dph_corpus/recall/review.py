@@ -10,7 +10,7 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -75,19 +75,15 @@ class Patterns:
     def __init__(self, patterns: Sequence[str]) -> None:
         self.texts = tuple(patterns)
         """As they are written."""
-        self._expression = _expression(patterns)
+        alternatives = [
+            ".*".join(re.escape(part) for part in re.split("%+", pattern.lower()))
+            for pattern in patterns
+        ]
+        self._expression = re.compile("|".join(alternatives), re.DOTALL) if patterns else None
 
     def matches(self, url: str) -> bool:
         """Whether one of them matches all of the URL."""
         return self._expression is not None and bool(self._expression.fullmatch(bare_url(url)))
-
-
-def _expression(patterns: Sequence[str]) -> re.Pattern[str] | None:
-    alternatives = [
-        ".*".join(re.escape(part) for part in re.split("%+", pattern.lower()))
-        for pattern in patterns
-    ]
-    return re.compile("|".join(alternatives), re.DOTALL) if alternatives else None
 
 
 COLUMNS = ("pattern", "accept", "domain", "pages", "recalled", "missed", "example")
@@ -177,9 +173,6 @@ def accepted(answers: Mapping[str, bool | None]) -> Sequence[str]:
     return sorted(pattern for pattern, answer in answers.items() if answer)
 
 
-# Results of the rounds of recall: a record of each, the domains, and the last classifier.
-
-
 # A labelled slice of the pages: what recall and precision of a round are measured on.
 
 _LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -244,10 +237,6 @@ class Round:
     joined: int
     recall: float | None = None
     precision: float | None = None
-
-    def json(self) -> Mapping[str, Any]:
-        """The round as JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,14 +25,13 @@ from dph_corpus.recall.review import (
     LearntFiles,
     Patterns,
     Round,
-    UrlSection,
     WebDomain,
     domain_of,
     measure,
     sections,
 )
 from dph_corpus.recall.work import EXAMPLES, LearnRound, RecallShard, ScoreShard
-from dph_corpus.running import Workers, run_steps
+from dph_corpus.running import run_steps
 from dph_corpus.settings import RecallSettings
 from dph_corpus.shards import Corpus, digest
 from dph_corpus.stage_run import WORK, OnProgress
@@ -109,25 +108,6 @@ def _lengths(corpus: Corpus) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """Statistics of the scores of a round."""
-
-    domains: Sequence[WebDomain]
-    by_score: int
-    quantiles: Mapping[str, float]
-    threshold: float
-    division: float
-    divided: int
-    by_url: AbstractSet[str]
-    sections: Mapping[str, UrlSection]
-    labelled: AbstractSet[str]
-
-    @property
-    def related(self) -> list[str]:
-        return [domain.domain for domain in self.domains if domain.related]
-
-
-@dataclass(frozen=True, slots=True)
 class Rounds:
     """All that the rounds need; ``out`` is the stage's directory."""
 
@@ -137,7 +117,7 @@ class Rounds:
     patterns: Patterns
     labels: Mapping[str, bool]
     out: Path
-    workers: Workers
+    workers: int
     on_progress: OnProgress = field(default=lambda _amount, _note: None)
 
     def run(self) -> Learnt:
@@ -151,38 +131,31 @@ class Rounds:
             examples, counts = self._examples(number, joined, scores, threshold)
             files = self._learn(number, examples)
             scores = self._score(number, files)
-            seen = self._look(number, scores)
-            threshold, missed = seen.threshold, seen.by_url - joined
-            found = measure(self.labels, seen.labelled)
+            threshold, told = self._divided(scores)
+            of_round = self._domains(number, scores, threshold)
+            related = {domain.domain for domain in of_round if domain.related}
+            by_url, labelled = self._recalled(scores, related, threshold)
+            missed, found = by_url - joined, measure(self.labels, labelled)
             rounds.append(
                 Round(
                     round=number,
                     seeds=counts[True],
                     others=counts[False],
-                    by_score=seen.by_score,
-                    quantiles=seen.quantiles,
-                    threshold=threshold,
-                    division=seen.division,
-                    divided=seen.divided,
-                    by_url=len(seen.by_url),
-                    related_domains=len(seen.related),
+                    by_score=sum(domain.recalled for domain in of_round),
+                    **told,
+                    by_url=len(by_url),
+                    related_domains=len(related),
                     joined=len(missed),
                     recall=found.recall,
                     precision=found.precision,
                 )
             )
-            domains += seen.domains
+            domains += of_round
             if not missed:
                 break
             joined |= missed
-        return Learnt(
-            files,
-            scores,
-            seen.related,
-            seen.sections,
-            rounds,
-            domains,
-        )
+        found_sections = sections(_pages_of(scores, related, threshold))
+        return Learnt(files, scores, sorted(related), found_sections, rounds, domains)
 
     def cut(self, learnt: Learnt) -> list[dict[str, Any]]:
         """Write the pages that are kept and dropped, by the scores of the last round.
@@ -284,10 +257,19 @@ class Rounds:
         notes = self._work / "done"
         return run_steps(steps, notes, workers=self.workers, on_progress=on_progress)
 
-    def _look(self, number: int, scores: Sequence[Path]) -> _Seen:
+    def _divided(self, scores: Sequence[Path]) -> tuple[float, dict[str, Any]]:
+        """The threshold of a round, and what its record says of the scores."""
         values = np.array([row["score"] for row in _rows(scores)], dtype=np.float64)
         cut = division(values.tolist())
         threshold = cut if self.settings.divide else self.settings.threshold
+        return threshold, {
+            "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
+            "threshold": threshold,
+            "division": cut,
+            "divided": int(np.count_nonzero(values >= cut)),
+        }
+
+    def _domains(self, number: int, scores: Sequence[Path], threshold: float) -> list[WebDomain]:
         pages, recalled, known = Counter[str](), Counter[str](), set[str]()
         for row in _rows(scores):
             domain = domain_of(row["url"])
@@ -298,7 +280,7 @@ class Rounds:
         if strange := sorted(set(self.labels) - known):
             raise DataError(f"{len(strange)} labelled ids are not pages, first {strange[0]!r}")
         least = self.settings.domain_share
-        domains = [
+        return [
             WebDomain(
                 round=number,
                 domain=domain,
@@ -308,19 +290,6 @@ class Rounds:
             )
             for domain, count in sorted(pages.items())
         ]
-        related = {domain.domain for domain in domains if domain.related}
-        by_url, labelled = self._recalled(scores, related, threshold)
-        return _Seen(
-            domains,
-            sum(recalled.values()),
-            {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
-            threshold,
-            cut,
-            int(np.count_nonzero(values >= cut)),
-            by_url,
-            sections(_pages_of(scores, related, threshold)),
-            labelled,
-        )
 
     def _recalled(
         self, scores: Sequence[Path], related: AbstractSet[str], threshold: float

@@ -24,7 +24,6 @@ from dph_corpus.recall.review import (
 )
 from dph_corpus.recall.rounds import Rounds
 from dph_corpus.recall.work import TABLE
-from dph_corpus.running import Workers
 from dph_corpus.settings import RecallSettings
 from dph_corpus.shards import Corpus, digest
 from dph_corpus.stage_run import OnProgress, finish_stage, made_once
@@ -53,13 +52,23 @@ def recall(
     settings: RecallSettings,
     patterns: Path | None = None,
     labelled: Path | None = None,
-    workers: Workers = 1,
+    workers: int = 1,
     on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Corpus:
     """Keep the pages that are like the seeds, after rounds of learning."""
     answers = {} if patterns is None else read_review(patterns)
     labels = {} if labelled is None else read_labels(labelled)
-    made_by = _made_by(pages, seeds, settings, accepted(answers), labels)
+    made_by = {
+        "stage": "recall",
+        "version": VERSION,
+        "settings": dict(settings.json()),
+        "inputs": {
+            "seeds": seeds.manifest.content,
+            "accepted": digest(accepted(answers)),
+            "labels": digest(labels),
+        },
+        "input": pages.manifest.content,
+    }
     history = [*pages.manifest.history, made_by]
 
     def make() -> Corpus:
@@ -81,27 +90,6 @@ def recall(
         make=make,
         beside=lambda: _are_done(out, digest(made_by)),
     )
-
-
-def _made_by(
-    pages: Corpus,
-    seeds: Corpus,
-    settings: RecallSettings,
-    patterns: Sequence[str],
-    labels: Mapping[str, bool],
-) -> dict[str, Any]:
-    """Identity of the stage for the manifest: all inputs of its outcome."""
-    return {
-        "stage": "recall",
-        "version": VERSION,
-        "settings": dict(settings.json()),
-        "inputs": {
-            "seeds": seeds.manifest.content,
-            "accepted": digest(patterns),
-            "labels": digest(labels),
-        },
-        "input": pages.manifest.content,
-    }
 
 
 def rounds_of(out: Path) -> Sequence[Mapping[str, Any]]:
@@ -144,5 +132,5 @@ def _write(out: Path, learnt: Learnt, key: str, answers: Mapping[str, bool | Non
         for domain in learnt.domains:
             table.write(asdict(domain))
     write_review(out / REVIEW, learnt.sections, answers)
-    rounds = [dict(one.json()) for one in learnt.rounds]
+    rounds = [asdict(one) for one in learnt.rounds]
     write_json(out / ROUNDS, {"key": key, "files": _digests(out), "rounds": rounds})

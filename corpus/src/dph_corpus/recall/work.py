@@ -10,14 +10,7 @@ import pyarrow as pa
 
 from dph._base.files import make_directory
 from dph_corpus.documents import Document
-from dph_corpus.recall.classifier import (
-    Classifier,
-    Pieces,
-    learn_classifier,
-    learn_pieces,
-    load_classifier,
-    load_pieces,
-)
+from dph_corpus.recall.classifier import Classifier, learn_classifier, learn_pieces, load_pieces
 from dph_corpus.recall.review import LearntFiles, Patterns, domain_of
 from dph_corpus.settings import RecallSettings
 from dph_corpus.shard_work import ShardStep, TableStep, write_shard
@@ -65,22 +58,6 @@ _TOGETHER = 64
 _T = TypeVar("_T")
 
 
-class Scorer:
-    """A learnt BPE and classifier."""
-
-    def __init__(self, pieces: Pieces, classifier: Classifier) -> None:
-        self._pieces, self._classifier = pieces, classifier
-
-    def __call__(self, texts: Sequence[str]) -> list[float]:
-        """The scores of texts, each whatever the others are."""
-        return self._classifier.scores(self._pieces.lines(texts))
-
-
-def load_scorer(kind: str, pieces: Path, classifier: Path, *, characters: int) -> Scorer:
-    """The scorer that ``learn`` wrote."""
-    return Scorer(load_pieces(pieces, characters=characters), load_classifier(kind, classifier))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnRound(Step):
     """Learns the BPE and the classifier of a round from a table of ``EXAMPLES``."""
@@ -109,8 +86,8 @@ class LearnRound(Step):
                 lines[row["seed"]].append(line)
         make_directory(self.learnt.pieces.parent)
         pieces.save(self.learnt.pieces)
-        kind, seed = self.settings.classifier, self.settings.seed
-        learn_classifier(kind, lines[True], lines[False], self.learnt.classifier, seed=seed)
+        files, seed = self.learnt, self.settings.seed
+        learn_classifier(lines[True], lines[False], files.classifier, seed=seed)
         return {"files": self.learnt.digests()}
 
 
@@ -132,12 +109,12 @@ class ScoreShard(TableStep):
 
     def rows(self, care: Care) -> Iterator[Mapping[str, Any]]:
         """The score of every page."""
-        kind, characters = self.settings.classifier, self.settings.characters
-        files = self.learnt
-        scorer = load_scorer(kind, files.pieces, files.classifier, characters=characters)
+        pieces = load_pieces(self.learnt.pieces, characters=self.settings.characters)
+        classifier = Classifier(self.learnt.classifier)
         for pages in _batches(read_documents(self.input)):
             care.announce("")
-            for page, value in zip(pages, scorer([page.text for page in pages]), strict=True):
+            values = classifier.scores(pieces.lines([page.text for page in pages]))
+            for page, value in zip(pages, values, strict=True):
                 yield {"id": page.id, "url": page.url, "score": value}
 
 

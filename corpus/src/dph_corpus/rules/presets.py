@@ -3,7 +3,6 @@
 import difflib
 import hashlib
 import operator
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 
 from dph._base.import_path import load_callable
 from dph.errors import SettingsError
+from dph_corpus.packaged import packaged
 from dph_corpus.signals.measuring import measure, signal_groups
 from dph_corpus.signals.own_signals import OWN_SIGNALS
 from dph_corpus.signals.shared_signals import Measure, Signal
@@ -180,8 +180,7 @@ def load_preset(name: str) -> Preset:
     if name not in PRESETS:
         raise SettingsError(f"a preset of rules is one of {', '.join(PRESETS)}; got {name!r}")
     base = PRESETS[name]
-    text = files("dph_corpus.rules").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)
+    table = packaged(f"rules/{name}.toml", dict[str, Any])
     rules = {} if base is None else dict(load_preset(base).rules)
     left_out = dict(table.get("left_out", {}))
     for gone in left_out:
@@ -310,11 +309,6 @@ class Judgement:
         """The rules that drop the file."""
         return [verdict for verdict in self.verdicts if verdict.drops]
 
-    @property
-    def keeps(self) -> bool:
-        """Whether the file stays."""
-        return self.kind is not None and not self.dropping
-
 
 def judge(preset: Preset, view: FileView, *, document_id: str, doc_type: str) -> Judgement:
     """Measure a file's signals and apply the rules for its kind."""
@@ -347,38 +341,13 @@ def _loaded(signal: str, directory: str) -> Measure:
 # The rules as a page of documentation: docs/corpus-rules.md is what this makes.
 
 _RELEASED = "opencoder"
-_HEAD = """\
-# Rules of the corpus filter
-
-`dph-corpus filter --preset NAME` drops a file when a rule for its kind says so. A rule compares one
-signal, a number about the text, with a threshold; a file without a value passes. Kinds are
-`text_en`, `text_zh`, the languages with their own thresholds (c, cpp, csharp, go, html, java,
-javascript, python, shell, sql), `data` and `others`; "text" and "code" below stand for all of
-theirs. Files of type unknown or excluded are dropped unread. Rules marked *4 of 5* drop a file
-with probability 0.8, by a hash of its id and the rule's name, so the decision on a file is always
-the same.
-
-Every example is the content of a file (repeated where a number says so) on which its rule fires;
-a test holds them to it. This page is printed by `dph-corpus rules --markdown`.
-
-| preset | what it is |
-|---|---|
-| `opencoder` | the filter released with OpenCoder (arXiv:2411.04905), with unchanged verdicts |
-| `fixed` | the same filter with its errors corrected (default) |
-| `sql` | `fixed`, and rules for SQL |
-
-Verdicts of `opencoder` depend on Pygments 2.21 (code and comments apart), on the running Python
-(what parses), on esprima 4.0.1 and beautifulsoup4. Source of its rules and thresholds: the paper's
-released filter (OpenCoder-llm/opc_data_filtering at 44b857e, MIT), found by reading and running it.
-Its signals for repeated n-grams, words and sentences go back to RedPajama-v2, Gopher
-(arXiv:2112.11446) and RefinedWeb (arXiv:2306.01116).
-"""
 
 
 def rules_document() -> str:
     """The page, as Markdown."""
     released = load_preset(_RELEASED)
-    parts = [_HEAD, "## opencoder\n", _table(released.rules.values()), _dead(released)]
+    head = files("dph_corpus.rules").joinpath("head.md").read_text(encoding="utf-8")
+    parts = [head, "## opencoder\n", _table(released.rules.values()), _dead(released)]
     for name, base in PRESETS.items():
         if base is not None:
             parts += [f"## {name}\n", _changes(load_preset(name), load_preset(base))]

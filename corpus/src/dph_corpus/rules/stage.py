@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from dph._base.files import sha256
 from dph_corpus.documents import DocType, Document, language_of, language_of_path
-from dph_corpus.rules.own import open_preset
+from dph_corpus.rules.own import SUFFIX, fingerprints, open_preset
 from dph_corpus.rules.presets import Judgement, judge
+from dph_corpus.shards import digest
 from dph_corpus.signals.view import FileView
-from dph_corpus.stage import DocumentOutcome, DocumentStage, Drop
+from dph_corpus.stage import DocumentOutcome, Drop, StageSpec
 
 VERDICTS = pa.schema(
     [
@@ -27,22 +29,47 @@ SIGNALS = pa.schema([("id", pa.string()), ("signal", pa.string()), ("value", pa.
 """Every signal of every document, those without a threshold among them."""
 
 
-def make_filter(settings: Mapping[str, Any]) -> DocumentStage:
-    """The stage of ``settings``: a ``preset``, ``thresholds``, or a preset among its ``files``."""
-    preset = settings.get("files", {}).get("preset", settings["preset"])
-    return FilterStage(preset, settings.get("thresholds", {}))
+_SECONDS = 300.0
+"""For one document. Lexers and parsers take up to a minute for the largest."""
+
+
+def filter_spec(preset: str, thresholds: Mapping[str, str] | None = None) -> StageSpec:
+    """The stage that filters by the rules of ``preset``, with user-defined ``thresholds``.
+
+    Args:
+        preset: a name, or the path of a file of rules (``dph_corpus.rules.own``), which counts by
+            its content and the code of its signals.
+        thresholds: conditions in the place of the preset's.
+    """
+    found = open_preset(preset, thresholds)
+    settings = {"preset": found.name} | ({"thresholds": dict(thresholds)} if thresholds else {})
+    entry, inputs, files = "dph_corpus.rules.stage:FilterStage", {}, {}
+    if preset.endswith(SUFFIX):
+        place = Path(preset).resolve()
+        inputs = {"preset": sha256(place), "signals": digest(fingerprints(found))}
+        files = {"preset": str(place)}
+    return StageSpec(
+        name="filter",
+        entry=entry,
+        settings=settings,
+        version=2,
+        inputs=inputs,
+        files=files,
+        seconds=_SECONDS,
+    )
 
 
 class FilterStage:
-    """Applies a preset to documents, with user-defined thresholds (``with_thresholds``)."""
+    """Applies a preset to documents.
 
-    def __init__(self, preset: str, thresholds: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._preset = open_preset(preset, thresholds)
+    Settings are a ``preset``, ``thresholds`` (``with_thresholds``), or a preset among ``files``.
+    """
 
-    @property
-    def tables(self) -> Mapping[str, pa.Schema]:
-        """Verdicts and signals of every document."""
-        return {"verdicts": VERDICTS, "signals": SIGNALS}
+    tables: Mapping[str, pa.Schema] = {"verdicts": VERDICTS, "signals": SIGNALS}
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        preset = settings.get("files", {}).get("preset", settings["preset"])
+        self._preset = open_preset(preset, settings.get("thresholds", {}))
 
     def judgement(self, document: Document) -> Judgement:
         """Judgement of the preset on ``document``."""

@@ -1,7 +1,6 @@
 """JavaScript, read by esprima: ECMAScript 2017. What is newer does not parse."""
 
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 import esprima
 from bs4 import BeautifulSoup
 
+from dph_corpus.signals.python import deep_recursion
 from dph_corpus.signals.words import SignalError
 
 # Visible text of HTML.
@@ -36,7 +36,6 @@ _FUNCTION_NAME = re.compile(r"[a-zA-Z$][a-zA-Z0-9]*")
 _CLASS_NAME = re.compile(r"[A-Z][a-zA-Z0-9]*")
 _LONGEST = 3_000_000
 """Characters. Beyond them the parser takes minutes."""
-_NESTING = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,11 @@ def javascript_facts(text: str) -> JavaScriptFacts | None:
     """
     if len(text) > _LONGEST:
         raise SignalError(f"JavaScript of {len(text)} characters; parsed up to {_LONGEST}")
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _NESTING))
     try:
-        tree = _parsed(text)
+        with deep_recursion():
+            tree = _parsed(text)
     except Exception as error:
         raise SignalError(f"JavaScript parser: {type(error).__name__}") from error
-    finally:
-        sys.setrecursionlimit(limit)
     return None if tree is None else _facts(tree)
 
 

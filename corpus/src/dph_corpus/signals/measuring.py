@@ -17,10 +17,7 @@ from dph_corpus.signals.c_family import (
     JAVA,
     LanguagePatterns,
     accessible_share,
-    count_c_family_no_logic,
-    count_csharp_no_logic,
     count_go_no_logic,
-    count_java_no_logic,
     directive_lines,
     has_variable,
     legal_class_share,
@@ -32,6 +29,7 @@ from dph_corpus.signals.shared_signals import (
     Measure,
     Signal,
     hexadecimal_characters,
+    named,
     share,
 )
 from dph_corpus.signals.view import FileView
@@ -88,11 +86,16 @@ def _python_no_logic(view: FileView, facts: PythonFacts) -> float | None:
     return share(counted, len(view.code_lines))
 
 
-def _javascript(measure: Callable[[FileView, "JavaScriptFacts"], float | None]) -> Measure:
-    def of_javascript(view: FileView) -> float | None:
-        return None if view.javascript is None else measure(view, view.javascript)
+def _python_per_line(count: Callable[[PythonFacts], int]) -> Measure:
+    return _python(lambda view, facts: share(count(facts), len(view.code_lines)))
 
-    return of_javascript
+
+def _legal(kind: str, first: str) -> Measure:
+    return lambda view: legal_share(kind, first, view.split.code)
+
+
+def _javascript(measure: Callable[["JavaScriptFacts"], float | None]) -> Measure:
+    return lambda view: None if view.javascript is None else measure(view.javascript)
 
 
 def _javascript_per_line(count: Callable[["JavaScriptFacts"], int]) -> Measure:
@@ -110,152 +113,103 @@ def _html_text_share(view: FileView) -> float | None:
     return len(view.visible_text) / len(view.text)
 
 
-def _html_text_length(view: FileView) -> float | None:
-    return None if view.visible_text is None else len(view.visible_text)
-
-
 def _directives(view: FileView) -> float | None:
     if view.extension in HEADERS:
         return None
     return share(directive_lines(view.code_lines), len(view.code_lines))
 
 
-def _competition_header(view: FileView) -> float:
-    return float("bits/stdc++.h" in view.split.code.strip().lower()[:200])
-
-
 def _c_signals(prefix: str, *prints: str) -> tuple[Signal, ...]:
-    directives = Signal(f"{prefix}frac_lines_preprocessor_directives", _directives)
-    others = (
-        Signal(f"{prefix}frac_lines_func_ratio", _functions(C_FAMILY)),
-        Signal(f"{prefix}cate_bitsstdc", _competition_header),
-        Signal(
-            f"{prefix}nums_lines_main",
-            lambda view: C_FAMILY.count("mains", view.split.code),
+    directives = named(prefix, ("frac_lines_preprocessor_directives", _directives))
+    others = named(
+        prefix,
+        ("frac_lines_func_ratio", _functions(C_FAMILY)),
+        (
+            "cate_bitsstdc",
+            lambda view: float("bits/stdc++.h" in view.split.code.strip().lower()[:200]),
         ),
-        Signal(f"{prefix}frac_lines_goto", _lines_holding("goto")),
-        Signal(
-            f"{prefix}cate_var_zero",
-            lambda view: float(not has_variable(view.split.code)),
-        ),
-        Signal(f"{prefix}score_lines_no_logic", _per_line(count_c_family_no_logic)),
-        Signal(f"{prefix}frac_lines_print", _lines_holding(*prints)),
+        ("nums_lines_main", lambda view: C_FAMILY.count("mains", view.split.code)),
+        ("frac_lines_goto", _lines_holding("goto")),
+        ("cate_var_zero", lambda view: float(not has_variable(view.split.code))),
+        ("score_lines_no_logic", _per_line(C_FAMILY.no_logic)),
+        ("frac_lines_print", _lines_holding(*prints)),
     )
-    return (directives, *others) if prefix == "qsc_codecpp_" else (*others, directives)
+    return (*directives, *others) if prefix == "qsc_codecpp_" else (*others, *directives)
 
-
-_PYTHON = (
-    Signal("qsc_codepython_cate_ast", lambda view: float(view.tree is not None)),
-    Signal(
-        "qsc_codepython_frac_lines_func_ratio",
-        _python(lambda view, facts: share(facts.functions, len(view.code_lines))),
-    ),
-    Signal(
-        "qsc_codepython_cate_var_zero",
-        _python(lambda _view, facts: float(not facts.has_variable)),
-    ),
-    Signal("qsc_codepython_frac_lines_pass", _lower_lines_holding("pass")),
-    Signal("qsc_codepython_frac_lines_import", _lower_lines_holding("import")),
-    Signal(
-        "qsc_codepython_frac_lines_simplefunc",
-        _python(lambda view, facts: share(facts.one_line_returns, len(view.code_lines))),
-        exact=True,
-    ),
-    Signal("qsc_codepython_score_lines_no_logic", _python(_python_no_logic)),
-    Signal("qsc_codepython_frac_lines_print", _lines_holding("print")),
-)
-_CSHARP = (
-    Signal("qsc_codecsharp_frac_lines_func_ratio", _functions(CSHARP)),
-    Signal("qsc_codecsharp_cate_var_zero", lambda _view: 0.0),
-    Signal("qsc_codecsharp_score_lines_no_logic", _per_line(count_csharp_no_logic)),
-    Signal("qsc_codecsharp_frac_lines_print", _lines_holding("Console.WriteLine")),
-)
-_GO = (
-    Signal("qsc_codego_cate_testfile", lambda view: float(view.name.lower().endswith("_test.go"))),
-    Signal("qsc_codego_frac_lines_func_ratio", _functions(GO)),
-    Signal("qsc_codego_cate_var_zero", lambda _view: 0.0),
-    Signal("qsc_codego_score_lines_no_logic", _per_line(count_go_no_logic)),
-    Signal("qsc_codego_frac_lines_print", _lines_holding("fmt.Print")),
-)
-_JAVA = (
-    Signal(
-        "qsc_codejava_cate_var_zero",
-        lambda view: float(not JAVA.found("variables", view.split.code)),
-    ),
-    Signal("qsc_codejava_frac_lines_func_ratio", _functions(JAVA)),
-    Signal("qsc_codejava_score_lines_no_logic", _per_line(count_java_no_logic)),
-    Signal(
-        "qsc_codejava_frac_words_no_modifier",
-        lambda view: accessible_share(view.split.code),
-    ),
-    Signal(
-        "qsc_codejava_frac_words_legal_var_name",
-        lambda view: legal_share("variables", string.ascii_lowercase, view.split.code),
-    ),
-    Signal(
-        "qsc_codejava_frac_words_legal_func_name",
-        lambda view: legal_share("functions", string.ascii_letters, view.split.code),
-    ),
-    Signal(
-        "qsc_codejava_frac_words_legal_class_name",
-        lambda view: legal_class_share(view.split.code),
-    ),
-    Signal("qsc_codejava_frac_lines_print", _lines_holding("System.out.print")),
-)
-_JAVASCRIPT = (
-    Signal("qsc_codejavascript_cate_ast", lambda view: float(view.javascript is not None)),
-    Signal(
-        "qsc_codejavascript_cate_var_zero",
-        _javascript(lambda _view, facts: float(facts.variables == 0)),
-    ),
-    Signal(
-        "qsc_codejavascript_frac_lines_func_ratio",
-        _javascript_per_line(lambda facts: facts.functions),
-    ),
-    Signal(
-        "qsc_codejavascript_num_statement_line",
-        _javascript_per_line(lambda facts: facts.statements),
-    ),
-    Signal(
-        "qsc_codejavascript_score_lines_no_logic",
-        _javascript_per_line(lambda facts: facts.no_logic),
-    ),
-    Signal(
-        "qsc_codejavascript_frac_words_legal_var_name",
-        _javascript(lambda _view, facts: facts.legal_variables),
-    ),
-    Signal(
-        "qsc_codejavascript_frac_words_legal_func_name",
-        _javascript(lambda _view, facts: facts.legal_functions),
-    ),
-    Signal(
-        "qsc_codejavascript_frac_words_legal_class_name",
-        _javascript(lambda _view, facts: facts.legal_classes),
-    ),
-    Signal("qsc_codejavascript_frac_lines_print", _lines_holding("console.log")),
-)
-_HTML = (
-    Signal("qsc_codehtml_cate_ast", lambda view: float(view.visible_text is not None)),
-    Signal("qsc_codehtml_frac_words_text", _html_text_share),
-    Signal("qsc_codehtml_num_chars_text", _html_text_length),
-)
 
 LANGUAGE_SIGNALS: Mapping[str, tuple[Signal, ...]] = {
     "c": _c_signals("qsc_codec_", "printf"),
     "cpp": _c_signals("qsc_codecpp_", "cout", "printf"),
-    "csharp": _CSHARP,
-    "go": _GO,
-    "html": _HTML,
-    "java": _JAVA,
-    "javascript": _JAVASCRIPT,
-    "python": _PYTHON,
+    "csharp": named(
+        "qsc_codecsharp_",
+        ("frac_lines_func_ratio", _functions(CSHARP)),
+        ("cate_var_zero", lambda _view: 0.0),
+        ("score_lines_no_logic", _per_line(CSHARP.no_logic)),
+        ("frac_lines_print", _lines_holding("Console.WriteLine")),
+    ),
+    "go": named(
+        "qsc_codego_",
+        ("cate_testfile", lambda view: float(view.name.lower().endswith("_test.go"))),
+        ("frac_lines_func_ratio", _functions(GO)),
+        ("cate_var_zero", lambda _view: 0.0),
+        ("score_lines_no_logic", _per_line(count_go_no_logic)),
+        ("frac_lines_print", _lines_holding("fmt.Print")),
+    ),
+    "html": named(
+        "qsc_codehtml_",
+        ("cate_ast", lambda view: float(view.visible_text is not None)),
+        ("frac_words_text", _html_text_share),
+        ("num_chars_text", lambda v: None if v.visible_text is None else len(v.visible_text)),
+    ),
+    "java": named(
+        "qsc_codejava_",
+        ("cate_var_zero", lambda view: float(not JAVA.found("variables", view.split.code))),
+        ("frac_lines_func_ratio", _functions(JAVA)),
+        ("score_lines_no_logic", _per_line(JAVA.no_logic)),
+        ("frac_words_no_modifier", lambda view: accessible_share(view.split.code)),
+        ("frac_words_legal_var_name", _legal("variables", string.ascii_lowercase)),
+        ("frac_words_legal_func_name", _legal("functions", string.ascii_letters)),
+        ("frac_words_legal_class_name", lambda view: legal_class_share(view.split.code)),
+        ("frac_lines_print", _lines_holding("System.out.print")),
+    ),
+    "javascript": named(
+        "qsc_codejavascript_",
+        ("cate_ast", lambda view: float(view.javascript is not None)),
+        ("cate_var_zero", _javascript(lambda facts: float(facts.variables == 0))),
+        ("frac_lines_func_ratio", _javascript_per_line(lambda facts: facts.functions)),
+        ("num_statement_line", _javascript_per_line(lambda facts: facts.statements)),
+        ("score_lines_no_logic", _javascript_per_line(lambda facts: facts.no_logic)),
+        ("frac_words_legal_var_name", _javascript(lambda facts: facts.legal_variables)),
+        ("frac_words_legal_func_name", _javascript(lambda facts: facts.legal_functions)),
+        ("frac_words_legal_class_name", _javascript(lambda facts: facts.legal_classes)),
+        ("frac_lines_print", _lines_holding("console.log")),
+    ),
+    "python": (
+        *named(
+            "qsc_codepython_",
+            ("cate_ast", lambda view: float(view.tree is not None)),
+            ("frac_lines_func_ratio", _python_per_line(lambda facts: facts.functions)),
+            ("cate_var_zero", _python(lambda _view, facts: float(not facts.has_variable))),
+            ("frac_lines_pass", _lower_lines_holding("pass")),
+            ("frac_lines_import", _lower_lines_holding("import")),
+        ),
+        Signal(
+            "qsc_codepython_frac_lines_simplefunc",
+            _python_per_line(lambda facts: facts.one_line_returns),
+            exact=True,
+        ),
+        *named(
+            "qsc_codepython_",
+            ("score_lines_no_logic", _python(_python_no_logic)),
+            ("frac_lines_print", _lines_holding("print")),
+        ),
+    ),
 }
 """By language."""
 
 
-# The signals of text files, in the order in which the released filter measures them.
-
-# Signals of text files: sentences, bullets, teasers, capitals, copied lines, links.
+# The signals of text files, in the order in which the released filter measures them: sentences,
+# bullets, teasers, capitals, copied lines, links.
 
 _SENTENCE = re.compile("\\b[^{0}]+[{0}]*".format(".!?\u3002\uff01\uff1f\u061f"))
 _SENTENCE_END = re.compile(r"[.?!\n]")
@@ -277,6 +231,7 @@ _BULLETS = tuple(
         *range(0x25E2, 0x25E6),
     )
 )
+_BRACKETS = ("【", "】")
 _CODE_NAMES = frozenset(("readme", "notes", "todo", "description", "cmakelists"))
 
 
@@ -337,15 +292,6 @@ def is_named_like_code(name: str) -> bool:
     return "requirement" in head or head in _CODE_NAMES
 
 
-_FULL_BRACKETS = frozenset("【】")
-
-
-def frac_words_full_bracket(view: FileView) -> float | None:
-    """Words that are one full-width bracket, over raw words."""
-    count = sum(word in _FULL_BRACKETS for word in view.raw_words)
-    return share(count, len(view.raw_words))
-
-
 def frac_chars_alphabet(view: FileView) -> float | None:
     """Letters over non-space characters; for English only."""
     if view.characters.visible and view.natural_language != "en":
@@ -353,51 +299,42 @@ def frac_chars_alphabet(view: FileView) -> float | None:
     return shared.frac_chars_alphabet(view)
 
 
-TEXT_SIGNALS = tuple(
-    Signal(f"qsc_doc_{name}", measure)
-    for name, measure in (
-        (
-            "frac_chars_curly_bracket",
-            lambda view: share(view.characters.brackets, view.characters.total) or 0.0,
-        ),
-        ("num_sentences", lambda view: count_sentences(view.text)),
-        ("num_words", shared.num_words),
-        ("num_chars", shared.num_chars),
-        ("num_lines", shared.num_lines),
-        ("mean_word_length", shared.mean_word_length),
-        ("frac_words_full_bracket", frac_words_full_bracket),
-        (
-            "frac_lines_end_with_readmore",
-            lambda view: share(teaser_lines(view.lines), len(view.lines)),
-        ),
-        (
-            "frac_lines_start_with_bullet",
-            lambda view: share(bullet_lines(view.lines), len(view.lines)),
-        ),
-        ("frac_words_unique", shared.frac_words_unique),
-        ("entropy_unigram", lambda view: entropy(view.words) if view.words else None),
-        (
-            "frac_words_all_caps",
-            lambda view: share(sum(map(str.isupper, view.raw_words)), len(view.raw_words)),
-        ),
-        ("frac_lines_dupe_lines", lambda view: copied_line_share(view.lines)),
-        ("frac_chars_dupe_lines", lambda view: copied_character_share(view.lines)),
-        *shared.NGRAMS,
-        ("frac_chars_replacement_symbols", shared.frac_chars_replacement_symbols),
-        ("cate_code_related_file_name", lambda view: float(is_named_like_code(view.name))),
-        ("num_chars_sentence_length_mean", lambda view: mean_sentence_length(view.text)),
-        (
-            "frac_chars_hyperlink_html_tag",
-            lambda view: share(markup_characters(view.text), len(view.text)) if view.text else None,
-        ),
-        ("frac_chars_alphabet", frac_chars_alphabet),
-        ("frac_chars_digital", shared.frac_chars_digital),
-        ("frac_chars_whitespace", shared.frac_chars_whitespace),
-        (
-            "frac_chars_hex_words",
-            lambda view: share(hexadecimal_characters(view.text), len(view.text)),
-        ),
-    )
+TEXT_SIGNALS = named(
+    "qsc_doc_",
+    (
+        "frac_chars_curly_bracket",
+        lambda view: share(view.characters.brackets, view.characters.total) or 0.0,
+    ),
+    ("num_sentences", lambda view: count_sentences(view.text)),
+    *shared.SIZES[:2],
+    ("num_lines", shared.num_lines),
+    shared.SIZES[2],
+    (
+        "frac_words_full_bracket",
+        lambda view: share(sum(map(_BRACKETS.count, view.raw_words)), len(view.raw_words)),
+    ),
+    ("frac_lines_end_with_readmore", lambda v: share(teaser_lines(v.lines), len(v.lines))),
+    ("frac_lines_start_with_bullet", lambda v: share(bullet_lines(v.lines), len(v.lines))),
+    shared.SIZES[3],
+    ("entropy_unigram", lambda view: entropy(view.words) if view.words else None),
+    (
+        "frac_words_all_caps",
+        lambda view: share(sum(map(str.isupper, view.raw_words)), len(view.raw_words)),
+    ),
+    ("frac_lines_dupe_lines", lambda view: copied_line_share(view.lines)),
+    ("frac_chars_dupe_lines", lambda view: copied_character_share(view.lines)),
+    *shared.NGRAMS,
+    ("frac_chars_replacement_symbols", shared.frac_chars_replacement_symbols),
+    ("cate_code_related_file_name", lambda view: float(is_named_like_code(view.name))),
+    ("num_chars_sentence_length_mean", lambda view: mean_sentence_length(view.text)),
+    (
+        "frac_chars_hyperlink_html_tag",
+        lambda view: share(markup_characters(view.text), len(view.text)) if view.text else None,
+    ),
+    ("frac_chars_alphabet", frac_chars_alphabet),
+    ("frac_chars_digital", shared.frac_chars_digital),
+    ("frac_chars_whitespace", shared.frac_chars_whitespace),
+    ("frac_chars_hex_words", lambda v: share(hexadecimal_characters(v.text), len(v.text))),
 )
 
 

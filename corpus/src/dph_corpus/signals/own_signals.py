@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from dph_corpus.signals.c_family import CSHARP, GO
 from dph_corpus.signals.python import parse_python, python_facts
-from dph_corpus.signals.shared_signals import Measure, Signal, share
+from dph_corpus.signals.shared_signals import Measure, Signal, named, share
 from dph_corpus.signals.view import FileView
 
 # SQL: whether it parses, and how much of it is data.
@@ -138,24 +138,21 @@ def comments_as_lexed(view: FileView) -> float | None:
 
 OWN_SIGNALS: Mapping[str, Signal] = {
     signal.name: signal
-    for signal in (
-        Signal(
-            "code_marked_generated", lambda view: float(bool(_MARKER.search(view.text[:_HEAD])))
-        ),
-        Signal("code_reminder_lines", reminder_lines),
-        Signal("code_comments_as_lexed", comments_as_lexed),
-        Signal("code_assert_lines", _lines_matching(r"(?i)\bassert")),
-        Signal("python_parses", lambda view: float(_tree(view) is not None)),
-        Signal("python_pass_lines", _lines_matching(r"^\s*pass\b|:\s*pass\s*$")),
-        Signal("python_import_lines", _lines_matching(r"^\s*(?:import|from)\s")),
-        Signal("python_print_lines", _lines_matching(r"\bprint\s*\(")),
-        Signal("python_no_logic", python_no_logic),
-        Signal(
-            "csharp_no_variable", lambda view: float(not CSHARP.found("variables", view.split.code))
-        ),
-        Signal("go_no_variable", lambda view: float(not GO.found("variables", view.split.code))),
-        Signal("go_test_file", lambda view: float(view.path.lower().endswith("_test.go"))),
-        Signal("sql_parsed_share", lambda view: parsed_share(view.text)),
-        Signal("sql_data_share", lambda view: data_share(view.text)),
+    for signal in named(
+        "",
+        ("code_marked_generated", lambda view: float(bool(_MARKER.search(view.text[:_HEAD])))),
+        ("code_reminder_lines", reminder_lines),
+        ("code_comments_as_lexed", comments_as_lexed),
+        ("code_assert_lines", _lines_matching(r"(?i)\bassert")),
+        ("python_parses", lambda view: float(_tree(view) is not None)),
+        ("python_pass_lines", _lines_matching(r"^\s*pass\b|:\s*pass\s*$")),
+        ("python_import_lines", _lines_matching(r"^\s*(?:import|from)\s")),
+        ("python_print_lines", _lines_matching(r"\bprint\s*\(")),
+        ("python_no_logic", python_no_logic),
+        ("csharp_no_variable", lambda v: float(not CSHARP.found("variables", v.split.code))),
+        ("go_no_variable", lambda view: float(not GO.found("variables", view.split.code))),
+        ("go_test_file", lambda view: float(view.path.lower().endswith("_test.go"))),
+        ("sql_parsed_share", lambda view: parsed_share(view.text)),
+        ("sql_data_share", lambda view: data_share(view.text)),
     )
 }

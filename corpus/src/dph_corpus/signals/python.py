@@ -151,7 +151,7 @@ class PythonFacts:
 def parse_python(text: str) -> ast.Module | None:
     """The syntax tree, or None if ``text`` is not Python of the running version."""
     try:
-        with _deep_recursion(), _no_collection(), warnings.catch_warnings():
+        with deep_recursion(), _no_collection(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -253,7 +253,8 @@ def _no_collection() -> Iterator[None]:
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
+def deep_recursion() -> Iterator[None]:
+    """Let parsers nest as deeply as in the released filter."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _NESTING))
     try:

@@ -46,14 +46,9 @@ def share(count: float, total: float) -> float | None:
     return count / total if total else None
 
 
-def num_words(view: FileView) -> float:
-    """Normalised words."""
-    return len(view.words)
-
-
-def num_chars(view: FileView) -> float:
-    """Characters."""
-    return view.length
+def named(prefix: str, *rows: tuple[str, Measure]) -> tuple[Signal, ...]:
+    """Signals whose names begin with ``prefix``."""
+    return tuple(Signal(f"{prefix}{name}", measure) for name, measure in rows)
 
 
 def num_lines(view: FileView) -> float:
@@ -61,14 +56,13 @@ def num_lines(view: FileView) -> float:
     return len(view.lines)
 
 
-def mean_word_length(view: FileView) -> float | None:
-    """Characters of a normalised word, on average."""
-    return share(sum(map(len, view.words)), len(view.words))
-
-
-def frac_words_unique(view: FileView) -> float | None:
-    """Distinct normalised words over all."""
-    return share(len(set(view.words)), len(view.words))
+SIZES: Sequence[tuple[str, Measure]] = (
+    ("num_words", lambda view: len(view.words)),
+    ("num_chars", lambda view: view.length),
+    ("mean_word_length", lambda view: share(sum(map(len, view.words)), len(view.words))),
+    ("frac_words_unique", lambda view: share(len(set(view.words)), len(view.words))),
+)
+"""Normalised words, characters, characters of a word, and distinct words over all."""
 
 
 def frac_chars_replacement_symbols(view: FileView) -> float | None:
@@ -94,17 +88,11 @@ def frac_chars_whitespace(view: FileView) -> float:
 
 
 def _top(length: int) -> Measure:
-    def frac_chars_top_ngram(view: FileView) -> float:
-        return view.ngrams.top[length]
-
-    return frac_chars_top_ngram
+    return lambda view: view.ngrams.top[length]
 
 
 def _duplicated(length: int) -> Measure:
-    def frac_chars_dupe_ngrams(view: FileView) -> float:
-        return view.ngrams.duplicated[length]
-
-    return frac_chars_dupe_ngrams
+    return lambda view: view.ngrams.duplicated[length]
 
 
 NGRAMS: Sequence[tuple[str, Measure]] = (
@@ -115,7 +103,6 @@ NGRAMS: Sequence[tuple[str, Measure]] = (
 
 
 # The signals of code and data in any language, in the order of the released filter.
-
 
 # Data written as text: base64, bytes in hexadecimal, escaped Unicode.
 
@@ -248,47 +235,37 @@ def frac_lines_assert(view: FileView) -> float | None:
     return share(count, len(view.code_lines))
 
 
-CODE_SIGNALS = tuple(
-    Signal(f"qsc_code_{name}", measure)
-    for name, measure in (
-        ("num_words", num_words),
-        ("num_chars", num_chars),
-        ("mean_word_length", mean_word_length),
-        ("frac_words_unique", frac_words_unique),
-        *NGRAMS,
-        ("frac_chars_replacement_symbols", frac_chars_replacement_symbols),
-        ("frac_chars_digital", frac_chars_digital),
-        ("frac_chars_whitespace", frac_chars_whitespace),
-        ("size_file_byte", lambda view: view.bytes),
-        ("num_lines", num_lines),
-        ("num_chars_line_max", lambda view: max(map(len, view.lines), default=0)),
-        (
-            "num_chars_line_mean",
-            lambda view: len(view.text) / len(view.lines) if view.lines else 0.0,
-        ),
-        ("frac_chars_alphabet", frac_chars_alphabet),
-        ("frac_chars_comments", frac_chars_comments),
-        ("cate_xml_start", lambda view: float("<?xml version=" in view.text[:_XML_HEAD])),
-        ("frac_lines_dupe_lines", frac_lines_dupe_lines),
-        ("cate_autogen", cate_autogen),
-        ("frac_lines_long_string", frac_lines_long_string),
-        (
-            "frac_chars_string_length",
-            lambda view: share(sum(map(len, view.strings)), len(view.split.code)),
-        ),
-        (
-            "frac_chars_long_word_length",
-            lambda view: share(quoted.long_word_characters(view.strings), len(view.split.code)),
-        ),
-        (
-            "frac_lines_string_concat",
-            lambda view: share(
-                sum(map(quoted.joins_strings, view.code_lines)), len(view.code_lines)
-            ),
-        ),
-        ("cate_encoded_data", lambda view: float(holds_encoded_data(view.text))),
-        ("frac_chars_hex_words", frac_chars_hex_words),
-        ("frac_lines_prompt_comments", frac_lines_prompt_comments),
-        ("frac_lines_assert", frac_lines_assert),
-    )
+CODE_SIGNALS = named(
+    "qsc_code_",
+    *SIZES,
+    *NGRAMS,
+    ("frac_chars_replacement_symbols", frac_chars_replacement_symbols),
+    ("frac_chars_digital", frac_chars_digital),
+    ("frac_chars_whitespace", frac_chars_whitespace),
+    ("size_file_byte", lambda view: view.bytes),
+    ("num_lines", num_lines),
+    ("num_chars_line_max", lambda view: max(map(len, view.lines), default=0)),
+    ("num_chars_line_mean", lambda v: len(v.text) / len(v.lines) if v.lines else 0.0),
+    ("frac_chars_alphabet", frac_chars_alphabet),
+    ("frac_chars_comments", frac_chars_comments),
+    ("cate_xml_start", lambda view: float("<?xml version=" in view.text[:_XML_HEAD])),
+    ("frac_lines_dupe_lines", frac_lines_dupe_lines),
+    ("cate_autogen", cate_autogen),
+    ("frac_lines_long_string", frac_lines_long_string),
+    (
+        "frac_chars_string_length",
+        lambda view: share(sum(map(len, view.strings)), len(view.split.code)),
+    ),
+    (
+        "frac_chars_long_word_length",
+        lambda view: share(quoted.long_word_characters(view.strings), len(view.split.code)),
+    ),
+    (
+        "frac_lines_string_concat",
+        lambda view: share(sum(map(quoted.joins_strings, view.code_lines)), len(view.code_lines)),
+    ),
+    ("cate_encoded_data", lambda view: float(holds_encoded_data(view.text))),
+    ("frac_chars_hex_words", frac_chars_hex_words),
+    ("frac_lines_prompt_comments", frac_lines_prompt_comments),
+    ("frac_lines_assert", frac_lines_assert),
 )

@@ -7,6 +7,7 @@ scanned line by line.
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,7 +18,7 @@ from pygments.token import Comment, Literal
 from pygments.util import ClassNotFound
 
 from dph_corpus.signals.python import split_python
-from dph_corpus.signals.words import SignalError, count_words
+from dph_corpus.signals.words import SignalError, raw_words
 
 # Lines of a text: cut at newlines only, and each keeps its own, which counts in its length.
 
@@ -73,7 +74,7 @@ def long_strings(code: str, natural_language: str) -> int:
             for piece in string.split("\n"):
                 count += (
                     len(piece) > _LONG_STRING
-                    and count_words(piece, natural_language) > _LONG_STRING
+                    and len(raw_words(piece, natural_language)) > _LONG_STRING
                 )
     return count
 
@@ -103,10 +104,7 @@ def _quoted(pattern: re.Pattern[str], code: str) -> list[str]:
 
 
 _COMMENTS = frozenset(
-    (
-        *(Comment.Multiline, Comment.Single, Comment.Special, Comment.Hashbang),
-        Literal.String.Doc,
-    )
+    (*(Comment.Multiline, Comment.Single, Comment.Special, Comment.Hashbang), Literal.String.Doc)
 )
 
 
@@ -173,34 +171,35 @@ def _lexer(language: str) -> Lexer | None:
 
 def _scanned(text: str) -> Split:
     """After a line that begins like a comment all is comment until a block ends or begins."""
-    code: list[str] = []
-    comments: list[str] = []
     inside = False
-    for line in cut_lines(text):
-        bare = line.strip()
+
+    def is_comment(bare: str) -> bool:
+        nonlocal inside
         if bare.startswith(('"""', "/*")) or bare.endswith(('"""', "*/")):
             inside = not inside
-            comments.append(line)
-        elif inside or bare.startswith(("#", "//", "--")):
-            inside = True
-            comments.append(line)
-        else:
-            code.append(line)
-    return Split("".join(code), tuple(comments), lexed=False)
+            return True
+        inside = inside or bare.startswith(("#", "//", "--"))
+        return inside
+
+    return _by_lines(text, is_comment, lexed=False)
 
 
 def _scanned_perl(text: str) -> Split:
     """Lines that begin with ``#``, and those from one that begins with ``=`` to ``=cut``."""
-    code: list[str] = []
-    comments: list[str] = []
     inside = False
-    for line in cut_lines(text):
-        bare = line.strip()
+
+    def is_comment(bare: str) -> bool:
+        nonlocal inside
         if bare.startswith("="):
             inside = not bare.startswith("=cut")
-            comments.append(line)
-        elif inside or bare.startswith("#"):
-            comments.append(line)
-        else:
-            code.append(line)
-    return Split("".join(code), tuple(comments))
+            return True
+        return inside or bare.startswith("#")
+
+    return _by_lines(text, is_comment, lexed=True)
+
+
+def _by_lines(text: str, is_comment: Callable[[str], bool], *, lexed: bool) -> Split:
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for line in cut_lines(text):
+        found[is_comment(line.strip())].append(line)
+    return Split("".join(found[False]), tuple(found[True]), lexed=lexed)

@@ -128,33 +128,19 @@ _STRANGE_ASCII = re.compile(r"[\x08\x1b\x7f]")
 
 _REMOVED = [*range(0x08), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x202C]
 _BLANKED = [0x2009, 0x200B]
-_HALF_WIDTH = {
-    "。": ".",
-    "、": ",",
-    "《": '"',
-    "》": '"',
-    "【": "[",
-    "】": "]",
-    "「": "'",
-    "」": "'",
-    "“": '"',
-    "”": '"',
-    "\u2018": "'",
-    "\u2019": "'",
-    "￥": "¥",
-} | {chr(ord(mark) + 0xFEE0): mark for mark in string.punctuation}
+_HALF_WIDTH = dict(zip("。、《》【】「」“”\u2018\u2019￥", ".,\"\"[]''\"\"''¥", strict=True)) | {
+    chr(ord(mark) + 0xFEE0): mark for mark in string.punctuation
+}
 
 
-def _normalising_table() -> dict[int, str | None]:
-    table: dict[int, str | None] = {ord(mark): " " for mark in string.punctuation}
-    for wide, half in _HALF_WIDTH.items():
-        table[ord(wide)] = " " if half in string.punctuation else half
-    table.update(dict.fromkeys(_REMOVED))
-    table.update(dict.fromkeys(_BLANKED, " "))
-    return table
-
-
-_NORMALISING = _normalising_table()
+_NORMALISING: dict[int, str | None] = {
+    **{ord(mark): " " for mark in string.punctuation},
+    **{
+        ord(wide): " " if half in string.punctuation else half for wide, half in _HALF_WIDTH.items()
+    },
+    **dict.fromkeys(_REMOVED),
+    **dict.fromkeys(_BLANKED, " "),
+}
 
 
 def normalised_words(text: str, natural_language: str = "en") -> list[str]:
@@ -173,7 +159,7 @@ def normalised_words(text: str, natural_language: str = "en") -> list[str]:
             return text.split()
     else:
         text = unicodedata.normalize("NFKC", text)
-    return _tokens(text, natural_language)
+    return raw_words(text, natural_language)
 
 
 def raw_words(text: str, natural_language: str = "en") -> list[str]:
@@ -184,12 +170,13 @@ def raw_words(text: str, natural_language: str = "en") -> list[str]:
     """
     if natural_language == "ja":
         raise SignalError("no words: there is no tokenizer for Japanese")
-    return _tokens(text, natural_language)
-
-
-def count_words(text: str, natural_language: str = "en") -> int:
-    """Number of raw words in ``text``."""
-    return len(raw_words(text, natural_language))
+    if natural_language == "zh":
+        cut = _chinese_cutter()
+        return [word for line in text.split("\n") for word in cut.lcut(line) if word.strip()]
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    words: list[str] = _WORD.findall(text)
+    return words
 
 
 def simplified(text: str) -> str:
@@ -200,16 +187,6 @@ def simplified(text: str) -> str:
 
         converted: str = zhconv.convert(text, "zh-cn")
     return converted
-
-
-def _tokens(text: str, natural_language: str) -> list[str]:
-    if natural_language == "zh":
-        cut = _chinese_cutter()
-        return [word for line in text.split("\n") for word in cut.lcut(line) if word.strip()]
-    if text.isascii():
-        return _ASCII_WORD.findall(text)
-    words: list[str] = _WORD.findall(text)
-    return words
 
 
 @cache

@@ -6,6 +6,7 @@ same text the first in the order of the seeds stays.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def _written(
             rows = [_packed(one) for one in write(chunk, seed)]
             table = pa.Table.from_pylist(rows, schema=_WRITTEN)
             parts.write(number, table)
-        found += map(_unpacked, table.to_pylist())
+        found += [WrittenAnswer(**r | {"row": json.loads(r["row"])}) for r in table.to_pylist()]
         kept = sum(not one.reason for one in found)
         on_progress(len(chunk), f"{kept} kept")
     return _without_repeats(found)
@@ -97,10 +98,6 @@ def _packed(one: WrittenAnswer) -> dict[str, Any]:
     return {name: getattr(one, name) for name in _WRITTEN.names} | {"row": json.dumps(one.row)}
 
 
-def _unpacked(row: dict[str, Any]) -> WrittenAnswer:
-    return WrittenAnswer(**row | {"row": json.loads(row["row"])})
-
-
 def _without_repeats(found: Sequence[WrittenAnswer]) -> list[WrittenAnswer]:
     seen: set[str] = set()
     rows = []
@@ -108,13 +105,8 @@ def _without_repeats(found: Sequence[WrittenAnswer]) -> list[WrittenAnswer]:
         again = not one.reason and one.text in seen
         if not one.reason:
             seen.add(one.text)
-        rows.append(_dropped(one) if again else one)
+        rows.append(replace(one, reason=_REPEATED, note="", row={}) if again else one)
     return rows
-
-
-def _dropped(one: WrittenAnswer) -> WrittenAnswer:
-    facts = {name: getattr(one, name) for name in ("seed_id", "sample", "answer", "text")}
-    return WrittenAnswer(**facts, reason=_REPEATED, note="", row={})
 
 
 def _outcomes(

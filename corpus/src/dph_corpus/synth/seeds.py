@@ -7,15 +7,16 @@ or samples leave the rows of the others as they are.
 import ast
 import importlib
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.prompt import ExampleValues, database_file
 from dph.tasks.sql.schema import read_schema, schema_text
-from dph_corpus.documents import Document
-from dph_corpus.settings import DOCUMENTATION, FUNCTIONS, INSTRUCTIONS, SQL, SynthSettings
+from dph_corpus.packaged import packaged
+from dph_corpus.settings import DOCUMENTATION, SynthSettings
 from dph_corpus.shards import Corpus, digest
 
 # Whether a program is self-contained: nothing but functions, classes and constants.
@@ -38,14 +39,7 @@ _REFUSED = """
 """
 _REFUSED_NAMES = frozenset(_REFUSED.split())
 _REFUSED_ATTRIBUTES = frozenset({"now", "today", "utcnow", "fromtimestamp"})
-_STATEMENTS = (
-    ast.FunctionDef,
-    ast.ClassDef,
-    ast.Import,
-    ast.ImportFrom,
-    ast.Assign,
-    ast.AnnAssign,
-)
+_STATEMENTS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 
 
 def impurity(tree: ast.Module, *, modules: Collection[str] = PURE_MODULES) -> str:
@@ -120,16 +114,10 @@ def seeds_of(settings: SynthSettings, open_documents: Callable[[Path], Corpus]) 
 
 def document_seeds(corpus: Corpus, *, most: int | None = None) -> list[Seed]:
     """The first ``most`` documents of a corpus, by their heads: a uniform sample of it."""
-    seeds: list[Seed] = []
-    for document in corpus.documents():
-        if most is not None and len(seeds) >= most:
-            break
-        seeds.append(_document_seed(document))
-    return seeds
-
-
-def _document_seed(document: Document) -> Seed:
-    return Seed(id=document.id, text=document.text[:_LONGEST].strip())
+    return [
+        Seed(id=document.id, text=document.text[:_LONGEST].strip())
+        for document in islice(corpus.documents(), most)
+    ]
 
 
 def signature_seeds(modules: Sequence[str]) -> list[Seed]:
@@ -183,60 +171,12 @@ def seeds_digest(seeds: Sequence[Seed]) -> str:
     return digest([[seed.id, seed.text, seed.uses, seed.database] for seed in seeds])
 
 
-# What a model is asked, by kind of row.
-
-_FORM = """\
-Answer in three parts and nothing else:
-1. The task, in words that somebody who sees nothing else can work from.
-2. One block of Python: a function that solves it, self-contained, with no input or output, by \
-the standard library only.
-3. One block of Python with at least five assertions about that function and nothing else, which \
-cover ordinary and unusual inputs and want different values.
-"""
-
-
-def _prompt_of_functions(seed: Seed) -> str:
-    return (
-        "Here is a file of code:\n\n"
-        f"```\n{seed.text}\n```\n\n"
-        "Let it give you an idea for a small programming task of your own that a single function "
-        f"solves.\n\n{_FORM}"
-    )
-
-
-def _instructions(seed: Seed) -> str:
-    return (
-        f"Here is a programming task:\n\n{seed.text}\n\n"
-        "Make a harder task of it that can still be solved by one function: ask for one thing "
-        "more, replace a general condition by a particular one, or make inputs possible that the "
-        f"first solution would get wrong.\n\n{_FORM}"
-    )
-
-
-def _documentation(seed: Seed) -> str:
-    return (
-        f"Here is the documentation of a function:\n\n{seed.text}\n\n"
-        "Think of a question that a programmer would ask to which this function is the answer, and "
-        f"solve it by a function that calls {seed.uses}.\n\n{_FORM}"
-    )
-
-
-def _sql(seed: Seed) -> str:
-    return (
-        f"Here is a database:\n\n{seed.text}\n\n"
-        "Write a question that a user of this database would ask, in words that do not name its "
-        "columns, and then one block with the SQLite query that answers it. The result must hang "
-        "on the question's conditions and must not be empty.\n\n"
-        "Question: ..."
-    )
-
-
-PROMPTS: Mapping[str, Callable[[Seed], str]] = {
-    FUNCTIONS: _prompt_of_functions,
-    INSTRUCTIONS: _instructions,
-    DOCUMENTATION: _documentation,
-    SQL: _sql,
-}
-"""By kind of row (``dph_corpus.settings.KINDS``)."""
+PROMPTS = packaged("synth/prompts.toml", dict[str, str])
+"""Questions to a model by kind of row (``dph_corpus.settings.KINDS``)."""
 VERSION = 1
 """Counts up when a prompt changes."""
+
+
+def prompt_of(kind: str, seed: Seed) -> str:
+    """The prompt of a kind of row about a seed."""
+    return PROMPTS[kind].format(text=seed.text, uses=seed.uses, form=PROMPTS["form"])

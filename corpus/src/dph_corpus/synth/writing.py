@@ -17,7 +17,7 @@ from dph_corpus.synth.draft import Draft, DraftOutcome, parsed
 from dph_corpus.synth.drafts import FunctionJudge, Query, QueryJudge
 from dph_corpus.synth.generators import Generator
 from dph_corpus.synth.hard_coded import inputs_beside
-from dph_corpus.synth.seeds import PROMPTS, Seed, impurity
+from dph_corpus.synth.seeds import Seed, impurity, prompt_of
 
 # A second answer: the same task solved anew by somebody who has not seen program or tests.
 #
@@ -248,7 +248,7 @@ def _query_text(draft: Query) -> str:
 def _answers(
     generator: Generator, kind: str, asked: Sequence[tuple[Seed, int]], seed: int
 ) -> list[str]:
-    prompts = [PROMPTS[kind](one) for one, _ in asked]
+    prompts = [prompt_of(kind, one) for one, _ in asked]
     seeds = [derived_seed(seed, kind, one.id, sample) for one, sample in asked]
     return _storable(generator(prompts, seeds))
 

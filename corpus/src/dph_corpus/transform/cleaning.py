@@ -5,13 +5,14 @@ import tokenize
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from dph_corpus.documents import Document
 from dph_corpus.signals.python import parse_python
-from dph_corpus.stage import DocumentOutcome, DocumentStage, StageSpec
+from dph_corpus.stage import DocumentOutcome, StageSpec
 from dph_corpus.transform.addresses import email_addresses, public_addresses
 from dph_corpus.transform.notices import without_notice
 from dph_corpus.transform.secrets import secrets
@@ -34,14 +35,14 @@ def clean(text: str, language: str) -> Cleaned:
     Cleaning what was cleaned changes nothing. Python that parses does so afterwards: only its
     comments and strings are touched, and what breaks it all the same is left as it was.
     """
-    parses = _is_python(text, language)
+    parses = language == "python" and parse_python(text) is not None
     counts: Counter[str] = Counter()
     without = without_notice(text, language)
     if without != text:
         counts["notice"] += 1
         text = without
     for _ in range(_MOST_PASSES):  # a placeholder may end what hid another find
-        found = _found(text, language, parses=parses)
+        found = findings(text, language, parses=parses)
         if not found:
             break
         changed = replaced(text, found)
@@ -53,16 +54,8 @@ def clean(text: str, language: str) -> Cleaned:
     return Cleaned(text, counts)
 
 
-def findings(text: str, language: str) -> list[PrivateSpan]:
-    """Replacements of a first pass in ``text``, in order."""
-    return _found(text, language, parses=_is_python(text, language))
-
-
-def _is_python(text: str, language: str) -> bool:
-    return language == "python" and parse_python(text) is not None
-
-
-def _found(text: str, language: str, *, parses: bool) -> list[PrivateSpan]:
+def findings(text: str, language: str, *, parses: bool) -> list[PrivateSpan]:
+    """Replacements of one pass in ``text``, in order; in Python that parses, in its prose alone."""
     found = [*secrets(text, language), *email_addresses(text), *public_addresses(text)]
     if found and parses:
         spans = _python_prose(text)
@@ -106,24 +99,19 @@ def transform_spec() -> StageSpec:
     """The stage that cleans texts."""
     return StageSpec(
         name="transform",
-        entry="dph_corpus.transform.cleaning:make_transform",
+        entry="dph_corpus.transform.cleaning:TransformStage",
         settings={},
         version=2,
     )
 
 
-def make_transform(_settings: Mapping[str, Any]) -> DocumentStage:
-    """The stage; it has no settings."""
-    return TransformStage()
-
-
 class TransformStage:
-    """Cleans documents."""
+    """Cleans documents; it has no settings."""
 
-    @property
-    def tables(self) -> Mapping[str, pa.Schema]:
-        """Removals by document."""
-        return {"changes": CHANGES}
+    tables: Mapping[str, pa.Schema] = MappingProxyType({"changes": CHANGES})
+
+    def __init__(self, _settings: Mapping[str, Any] = MappingProxyType({})) -> None:
+        pass
 
     def __call__(self, document: Document) -> DocumentOutcome:
         """The document with a cleaned text."""

@@ -1,75 +1,42 @@
 """Copyright notices at the head of a file: the paragraphs of leading comments that make one."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dph_corpus.packaged import packaged
 from dph_corpus.signals.split import cut_lines
 
-_NOTICE = re.compile(
-    r"""copyright|\(c\)\s*(?:19|20)\d\d|©|licen[cs]ed?\b|SPDX-|all\s+rights\s+reserved
-    |permission\s+(?:is|to\s+use)|redistributions?\s+(?:and|of|in)
-    |without\s+warrant|warranties\s+of|["']as[\s-]is["']|liable\s+for|hold(?:er|s)?\s+harmless
-    |free\s+software|general\s+public|www\.gnu\.org|apache\.org/licenses|opensource\.org
-    |@license|@copyright|fsf\.org|neither\s+the\s+name|endorse\s+or\s+promote|in\s+no\s+event
-    |this\s+(?:copyright\s+)?notice|disclaims?\b|merchantab|must\s+not\s+be\s+misrepresented
-    |altered\s+source|may\s+not\s+use\s+this\s+file|unless\s+required\s+by\s+applicable""",
-    re.IGNORECASE | re.VERBOSE,
+
+@dataclass(frozen=True, slots=True)
+class CommentStyle:
+    """Comments of languages: markers of a line, and pairs around a block."""
+
+    languages: str
+    lines: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeTable:
+    """``notices.toml``: words of notices, comments of languages, lines that tools read."""
+
+    notice: str
+    sure: str
+    between: str
+    blocks: Sequence[str]
+    readers: Mapping[str, str]
+    styles: Sequence[CommentStyle]
+
+
+_TABLE = packaged("transform/notices.toml", NoticeTable)
+_NOTICE, _SURE = (
+    re.compile(text, re.IGNORECASE | re.VERBOSE) for text in (_TABLE.notice, _TABLE.sure)
 )
-_SURE = re.compile(
-    r"""copyright\s+(?:\(c\)|©|&copy;|\d{4}|by\s|the\s|[A-Z]\w+)|\(c\)\s*(?:19|20)\d\d|©\s*(?:19|20)\d\d
-    |(?:19|20)\d\d\S*\s+copyright|SPDX-|all\s+rights\s+reserved|licen[cs]ed\s+(?:under|to)
-    |permission\s+is\s+hereby|permission\s+to\s+use,\s+copy|redistribution\s+and\s+use
-    |under\s+the\s+terms\s+of|licen[cs]e:|@license""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Words that one of the paragraphs must hold for the others to count as well: a comment may speak
-of licences without being one."""
-_BETWEEN = re.compile(
-    r"(?:authors?|contributors?|maintainers?)(?:\(s\))?\s*:|original code|initial developer", re.I
-)
-"""Words of a paragraph that belongs to the notices on both of its sides."""
+_BETWEEN = re.compile(_TABLE.between, re.IGNORECASE)
 _MARK = r"\ufeff?[ \t]*(?:[#;%!*]+|\"[ ]|//+|--+|/\*+|<!--|\(\*|\{-|rem\b|::)[ \t]*"
-READERS: Mapping[str, str] = {
-    # reader: lines, after the marker of a comment
-    "editors": r".*-\*-.*-\*-|-\*-|.*\b(?:vim?|ex):[ \t]*(?:set?\b|\w+[=:])",
-    "encodings": r".*coding[:=]",
-    "Python": r"(?:mypy|pyright|pytype|pylint|flake8|ruff|isort|fmt|yapf|black|bandit"
-    r"|coverage|pragma|type|doctest|codespell|cspell\w*|sphinx_gallery_\w+)[ \t]*:|noqa\b|nosec\b"
-    r"|(?:cython|distutils)[ \t]*:|pyre-|autopep8:|(?<=# )%%|databricks notebook|(?-i:MAGIC)\b",
-    "JavaScript": r"@(?:ts-|flow|noflow|jsx\w*|format|(?:jest|vitest)-environment|deno-types)"
-    r"|(?:eslint|jshint|jslint|stylelint|istanbul|c8|v8|oxlint|biome-|deno-|prettier-|webpack)"
-    r"|tslint:|(?<=/\* )globals?[: ]|<(?:reference|amd-)|[#@][ \t]*source(?:MappingURL|URL)=",
-    "Go": r"go:\w|\+build\b|lint:|(?<=//)(?:export|line)[ ]|\+\w+:|code generated .* do not edit",
-    "C, Swift": r"swift(?:-tools-version|lint|format)\b|sourcery:"
-    r"|clang-(?:format|tidy)|nolint|iwyu\b|cppcheck-|\{ dg-|(?:run|requires|check[\w-]*):",
-    "Java, Kotlin, Scala": r"noinspection|checkstyle|@formatter|scalastyle|scalafmt|scalafix|ktlint"
-    r"|> using\b|(?-i:DEPS|JAVA|REPOS)[ ]|usr/bin/env",
-    "C#, Dart, PHP": r"</?auto-generated|resharper|stylecop|@dart\b|ignore(?:_for_file)?:"
-    r"|phpcs:|@(?:phpstan-|psalm-|codingstandards|phpcs)",
-    "Ruby": r"(?:frozen_string_literal|warn_indent|shareable_constant_value|typed|rubocop|sorbet"
-    r"|steep|rbs_inline|simplecov|standard)[ \t]*:",
-    "shells": r"shellcheck\b|compdef\b|autoload\b|sbatch\b|pbs\b|bsub\b|\$[ \t]-|chkconfig:"
-    r"|(?:provide|keyword):|requires[ \t]-",
-    "Docker, YAML, TOML": r"(?:escape|syntax|check)=|hadolint\b|cloud-config|jinja2:|[:$]schema\b"
-    r"|(?:yaml-language-server|renovate|checkov|kics-scan|tflint-ignore|tfsec|trivy|dialyzer)\b"
-    r"|yamllint\b|ansible-lint|@(?:data|ytt|overlay)",
-    "SQL": r"liquibase\b|changeset\b|\+(?:goose|migrate)\b|name:[ \t]*\w+[ \t]*:|sqlfluff|dbmate",
-    "Haskell, Lua, Perl, Elixir, R": r"\#[ \t]*[A-Z_]+\b.*\#-\}|stack\b.*script|hlint|luacheck:"
-    r"|@diagnostic|!(?:non)?strict\b|(?:stylua|selene|credo|buildifier):|no critic|perltidy|nolint",
-    "TeX, MATLAB, Erlang, Fortran": r"!tex\b|&\w+$|arara:|chktex|\#(?:codegen|ok)\b"
-    r"|\$(?:omp|acc)\b|(?:dir|dec|gcc)\$|f2py\b",
-    "hardware": r"(?:synthesis|synopsys|pragma|verilator|verible)[ \t]",
-}
-"""Lines of comments that a tool reads: without them a file means something else."""
-_BLOCKS = (
-    r"\#[ ]///[ ][A-Za-z0-9-]+[ \t]*\r?\n(?:\#(?:[ ].*)?\n)*?\#[ ]///",  # PEP 723
-    r"\#[ ]---[ \t]*\r?\n\#[ ]+jupy(?:ter|text):.*\n(?:\#.*\n)*?\#[ ]---",  # jupytext
-    r"//[ \t]*==UserScript==.*\n(?://.*\n)*?//[ \t]*==/UserScript==",
-    r"\#+[ ]BEGIN[ ]INIT[ ]INFO.*\n(?:\#.*\n)*?\#+[ ]END[ ]INIT[ ]INFO",
-)
 _READ = re.compile(
-    rf"^(?:{_MARK}(?:{'|'.join(READERS.values())}).*|{'|'.join(_BLOCKS)})",
+    rf"^(?:{_MARK}(?:{'|'.join(_TABLE.readers.values())}).*|{'|'.join(_TABLE.blocks)})",
     re.IGNORECASE | re.MULTILINE,
 )
 _HEAD = re.compile(
@@ -81,41 +48,7 @@ _TAG = re.compile(r"[@\\][A-Za-z]")
 """A tag of Javadoc, JSDoc, phpDoc or Doxygen begins a paragraph of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommentStyle:
-    """Comments of a language: markers of a line, and pairs around a block."""
-
-    lines: tuple[str, ...] = ()
-    blocks: tuple[tuple[str, str], ...] = ()
-
-
-_NAMES: Mapping[CommentStyle, str] = {
-    CommentStyle(
-        ("//",), (("/*", "*/"),)
-    ): "c, cpp, csharp, java, javascript, typescript, tsx, jsx, go, rust, swift, kotlin, scala, "
-    "groovy, dart, objective-c, objective-c++, cuda, solidity, zig, scss, less, d, glsl, hlsl, "
-    "verilog, systemverilog, vala, haxe, gradle, thrift, protocol buffer",
-    CommentStyle(
-        ("#",)
-    ): "python, ruby, perl, shell, bash, yaml, toml, r, julia, makefile, cmake, dockerfile, "
-    "tcl, elixir, nim, powershell, awk, crystal, starlark, cython, meson, coffeescript, hcl",
-    CommentStyle((), (("<!--", "-->"),)): "html, xml, vue, svelte, xslt, jsp",
-    CommentStyle((";",), (("#|", "|#"),)): "clojure, common lisp, emacs lisp, scheme, racket",
-    CommentStyle(("%",)): "tex, erlang, matlab, prolog",
-    CommentStyle(("--",)): "ada, vhdl, elm",
-    CommentStyle((), (("(*", "*)"),)): "ocaml, standard ml, coq",
-    CommentStyle((), (("/*", "*/"),)): "css",
-    CommentStyle(("--",), (("/*", "*/"),)): "sql, plsql",
-    CommentStyle(("--",), (("--[[", "]]"),)): "lua",
-    CommentStyle(("--",), (("{-", "-}"),)): "haskell",
-    CommentStyle(("//", "#"), (("/*", "*/"),)): "php",
-    CommentStyle((";", "#")): "ini",
-    CommentStyle((";", "#", "//"), (("/*", "*/"),)): "assembly",
-    CommentStyle(("!",)): "fortran",
-    CommentStyle(("::", "rem ", "REM ", "@rem ", "@REM ")): "batchfile",
-    CommentStyle(('"',)): "vim script",
-}
-STYLES = {name: style for style, names in _NAMES.items() for name in names.split(", ")}
+STYLES = {name: style for style in _TABLE.styles for name in style.languages.split(", ")}
 """By language. Others keep their heads as they are."""
 
 

@@ -7,10 +7,12 @@ reference, no code and more than a word of letters, so ``password = "password"``
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from dph_corpus.packaged import packaged
 from dph_corpus.transform.spans import PrivateSpan
 from dph_corpus.transform.tokens import STAND_IN, tokens
 
@@ -20,97 +22,31 @@ _LONGEST_LINE = 4000
 _SHORTEST = 6
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:-][A-Za-z]+)*[:.]?")
 
-# Secrets without quotes.
 
-_PASSWORD = (
-    r"(?P<password>password|passwd|passphrase|passwort|contrase(?:ñ|n)a|senha|pwd|(?<![a-z])pass)"
-)
-_NAME = (
-    rf"[\w.-]*?(?:{_PASSWORD}|token|credentials?|secret(?:[_.-]?key)?(?:[_.-]?base)?"
-    r"|(?:api|access|private|auth|account|signing|encryption|master|app|shared)[_.-]?key)"
-)
-_VALUE = r"(?P<value>[^\s\"'`=<>|;,][^\s\"'`<>]*+)"
-_SHELLS = ("shell", "bash", "fish", "tcsh", "shellsession", "dockerfile", "dotenv", "batchfile")
-_SETTINGS = (
-    *("yaml", "miniyaml", "oasv2-yaml", "oasv3-yaml", "ini", "java properties", "properties"),
-    *("toml", "git config", "npm config", "curl config", "wget config", "ssh config", "http"),
-    *("apacheconf", "nginx", "desktop", "makefile", *_SHELLS),
-)
-_PROSE = ("markdown", "text", "restructuredtext", "asciidoc", "xml", "")
-PLACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "a line of settings": (
-        rf"(?:^\s*(?:[#;-]+\s*)?(?:(?:export|set|env|arg)\s+)?|[{{,]\s*)[\"']?{_NAME}[\"']?\s*"
-        rf"(?::?=>?|[?+]=|:(?=\s))\s*[\"']?{_VALUE}[\"']?(?:\s*(?:$|\#|[,}}]|//|\\)|(?<=[,;}}])\s)",
-        _SETTINGS,
-    ),
-    "a variable": (rf"(?<![\w$.{{\"'-]){_NAME}={_VALUE}", _SHELLS),
-    "a variable in prose": (
-        rf"(?<![\w$.{{-])(?-i:(?:[A-Z0-9]+_)*(?:(?P<password>PASSWORD|PASSWD|PASS|PWD)"
-        rf"|SECRET|TOKEN|(?:API|ACCESS|SECRET|PRIVATE)_KEY))={_VALUE}",
-        (*_PROSE, *_SETTINGS),
-    ),
-    "an instruction": (rf"^\s*ENV\s+{_NAME}\s+{_VALUE}\s*$", ("dockerfile",)),
-    "an element": (
-        rf"(?:<|(?:key|name)=\"){_NAME}(?:>|\"\s+value=\")(?P<value>[^<>\s\"]+)(?:</|\")",
-        ("xml", "html", "maven pom", "xml property list"),
-    ),
-    "a connection string": (
-        r"(?<![\w$.-])(?P<password>password|pwd|passwd)\s?=\s?(?P<value>[^\s;\"'`<>{}$%&()][^\s;\"'`<>]*)",
-        (),
-    ),
-    "a parameter": (
-        r"(?:://|jdbc:)[^\s\"'<>]*?[?&;](?:(?P<password>password|pwd|passwd|pass)"
-        r"|[\w-]*(?:token|api_?key|secret)|sig)=(?P<value>[^&;\s\"'<>)\]}]+)",
-        (),
-    ),
-    "an option": (
-        rf"(?:^|[\s\"'\[,])--?{_NAME}(?:=|\s+)(?P<value>[^\s\"'`=<>|&;,-][^\s\"'`<>]*)",
-        (),
-    ),
-    "a command": (
-        r"(?:\bcurl\b.*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]+:|\bsshpass\s+-p\s*"
-        r"|\bmysql\w*\b[^|;]*?\s-p|\b(?:docker|podman|helm\s+registry)\s+login\b.*?\s-p\s+"
-        r"|\bredis-cli\b.*?\s-a\s+|\blogin\s+\S+\s+password\s+)"
-        r"(?P<password>)(?P<value>[^\s\"'`<>$|;&-][^\s\"'`<>]*)",
-        (),
-    ),
-    "a header": (
-        r"(?:authorization[\"']?\s*[:=,]\s*[\"']?(?:bearer|basic|token)\s+"
-        r"|x-(?:[\w-]*-)?(?:api-?key|token)[\"']?\s*:\s*[\"']?)(?P<value>[\w.~+/=-]{16,})",
-        (),
-    ),
-}
-"""Places of secrets without quotes: a pattern, and languages (any, if there are none).
+@dataclass(frozen=True, slots=True)
+class SecretTable:
+    """``secrets.toml``: places of secrets without quotes, and groups of languages."""
 
-The group ``value`` is the secret. Without a group ``password`` it must look drawn by chance."""
-_NAMED = re.compile(
-    r"key|pass|pwd|secret|contrase|senha|token|credential|authorization"
-    r"|sig=|curl |login |mysql|redis-cli"
-)
-_DATABASE = re.compile(
-    r"\b(?:server|data source|host(?:addr|name)?|addr(?:ess)?|initial catalog|database|dbname|dsn"
-    r"|user(?: ?id|name)?|uid|driver|provider|endpoint|port|account(?:name)?)\s?=\s?[^\s;=]",
-    re.IGNORECASE,
-)
+    name: str
+    value: str
+    named: str
+    database: str
+    reference: str
+    name_like: str
+    languages: Mapping[str, Sequence[str]]
+    places: Mapping[str, tuple[str, Sequence[str]]]
+
+
+_TABLE = packaged("transform/secrets.toml", SecretTable)
+_SETTINGS, _PROSE = (_TABLE.languages[name] for name in ("settings", "prose"))
+_NAMED, _NAME_LIKE = re.compile(_TABLE.named), re.compile(_TABLE.name_like)
+_DATABASE = re.compile(_TABLE.database, re.IGNORECASE)
+_REFERENCE = re.compile(_TABLE.reference, re.IGNORECASE | re.VERBOSE)
 _PAIR_OF_LINES = re.compile(
-    rf"\bname:[ \t]*[\"']?(?i:{_NAME})[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?{_VALUE}"
+    rf"\bname:[ \t]*[\"']?(?i:{_TABLE.name})[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?{_TABLE.value}"
 )
 """A variable of a container in Kubernetes."""
-_REFERENCE = re.compile(
-    r"""[$<{\[(]|[&*][a-z_]\w*$|@[\w.-]+@$|(?:~|\.{0,2})/(?:[\w.-]+/|\w+$)|%[({A-Za-z]|![A-Za-z/]*$
-    |[a-z]:\\|[A-Za-z_][\w.:]*[(\[]  # a call, a type with its length
-    |(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$  # a name of a variable
-    |(?:process|os|env|vars?|local|self|this|config|settings|secrets|data|module|params?|values?)[.:]
-    |(?:vault|arn|ssm|file|ref|kms|op|awssecret|secretmanager|projects|enc)[:/\[(]
-    |.*(?:://|\$\{|\$\(|\{\{|\#\{|<%)
-    |(?:u?int|sha|md|utf-?|base|oauth|argon|varchar|scram-sha-|hs|rs|es|aes-?)\d+\w*(?:-\w+)?$""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _ESCAPE = re.compile(r"\\[nrt\"'0]")
-_NAME_LIKE = re.compile(
-    r"(?:[A-Za-z]+\d{0,3}|v?\d{1,4}[a-z]?)(?:[-_./:@+](?:[A-Za-z]*\d{0,4}[a-z]?))*"
-)
-"""Names of models, images, hosts and releases: ``registry-2``, ``gpt-4o``."""
 
 
 def secrets(text: str, language: str) -> Iterator[PrivateSpan]:
@@ -150,10 +86,11 @@ def _in_line(line: str, language: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _places(language: str) -> list[tuple[str, re.Pattern[str]]]:
+    parts = {"{name}": _TABLE.name, "{value}": _TABLE.value}
     return [
-        (name, re.compile(pattern, re.IGNORECASE))
-        for name, (pattern, languages) in PLACES.items()
-        if not languages or language in languages
+        (place, re.compile(re.sub("{name}|{value}", lambda found: parts[found[0]], text), re.I))
+        for place, (text, groups) in _TABLE.places.items()
+        if not groups or any(language in _TABLE.languages.get(g, (g,)) for g in groups)
     ]
 
 

@@ -3,7 +3,7 @@ import sqlite3
 import pytest
 
 from dph_corpus.settings import SQL
-from dph_corpus.synth.seeds import PROMPTS, database_seeds
+from dph_corpus.synth.seeds import database_seeds, prompt_of
 from lab.worlds.sql.table_queries import write
 
 SCHEMA = """
@@ -25,7 +25,7 @@ def databases(tmp_path):
 
 def test_every_query_runs_and_none_asks_about_a_key(databases):
     (seed,) = database_seeds(databases)
-    answers = write([PROMPTS[SQL](seed)] * 200, range(200))
+    answers = write([prompt_of(SQL, seed)] * 200, range(200))
     connection = sqlite3.connect(databases / "navy" / "navy.sqlite")
     for answer in answers:
         question, _, query = answer.partition("\n\n```sql\n")
@@ -37,3 +37,10 @@ def test_every_query_runs_and_none_asks_about_a_key(databases):
         word for answer in answers for word in answer.split()
     }
     assert answers == write([PROMPTS[SQL](seed)] * 200, range(200))
+
+
+def test_without_a_table_that_has_numbers_nothing_is_asked():
+    assert write(["CREATE TABLE t (\n    a TEXT, -- example: ['x']\n);", "no schema"], [0, 1]) == [
+        "",
+        "",
+    ]
