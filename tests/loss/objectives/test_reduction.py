@@ -54,13 +54,6 @@ def test_a_constant_has_itself_as_its_mean(reduction, lengths):
     assert (weights.double() * tensor).sum().item() == pytest.approx(1.0, rel=1e-6)
 
 
-@every_reduction
-def test_an_empty_set_has_no_weights(reduction):
-    weights = row_weights(torch.zeros(0, dtype=torch.long), reduction=reduction, max_tokens=4)
-    assert weights.shape == (0,)
-    assert weights.dtype == torch.float32
-
-
 def test_nothing_outside_the_mask_reaches_the_sum_or_the_gradient():
     values = torch.tensor([[1.0, math.nan], [math.inf, math.nan]], requires_grad=True)
     mask = torch.tensor([[True, False], [False, False]])
