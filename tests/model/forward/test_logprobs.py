@@ -52,12 +52,6 @@ def test_values_and_gradient_equal_those_of_full_logits_row_by_row(make_model, f
         torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=1e-5)
 
 
-def test_values_outside_the_mask_are_zero(make_model):
-    scores = completion_scores(make_model(), *ragged_rows(), temperature=1.0, pad_id=0)
-    assert (scores.logprobs[~scores.mask] == 0).all()
-    assert scores.logprobs.requires_grad
-
-
 def test_the_pad_token_and_the_other_rows_do_not_matter(make_model):
     model = make_model()
     prompts, completions = ragged_rows()
@@ -110,17 +104,6 @@ def test_logits_of_an_unknown_shape_are_refused(make_model):
         completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0)
 
 
-def test_bfloat16_gives_float32_log_probs_close_to_float32_ones(make_model):
-    model = make_model(initializer_range=0.1)
-    rows = ragged_rows()
-    exact = completion_scores(model, *rows, temperature=1.0, pad_id=0).logprobs
-    with autocast(model, "bfloat16"):
-        rough = completion_scores(model, *rows, temperature=1.0, pad_id=0).logprobs
-    assert rough.dtype is torch.float32
-    torch.testing.assert_close(rough, exact, rtol=0, atol=0.1)
-    rough.sum().backward()
-
-
 @pytest.mark.parametrize(
     ("prompts", "completions", "message"),
     [
@@ -150,13 +133,6 @@ def grouped_rows(seed=0):
     completions = [draw(n) for n in (7, 2, 1, 0, 5, 4, 3, 9, 6, 6, 0, 6)]
     completions[11] = completions[8]
     return [prompts[owner] for owner in owners], completions
-
-
-def test_what_the_grouped_rows_share_stands_once():
-    rows = pack(*grouped_rows(), device=torch.device("cpu"))
-    # schema, what prompts add, completions without their last tokens, of two equal ones one
-    assert len(rows.ids) == 18 + (7 + 1 + 5 + 9 + 24) + (6 + 1 + 0 + 4 + 3 + 2 + 8 + 5 + 5)
-    assert len(rows.levels) == 2
 
 
 def both_ways(model, rows, **options):
@@ -220,12 +196,6 @@ def test_sharing_in_bfloat16_is_as_close_as_bfloat16_is(make_model):
     assert shared.logprobs.dtype is torch.float32
     torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=0.1)
     assert_same_gradients(model, shared.logprobs, plain.logprobs, tolerance=0.05)
-
-
-def test_sharing_in_float64_is_exact_to_its_rounding(make_model):
-    model = make_model("llama_gqa").double()
-    shared, plain = both_ways(model, grouped_rows())
-    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["llama_gqa", "qwen2", "gpt2", "gemma2", "granite"])

@@ -1,3 +1,6 @@
+from functools import partial
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,39 +11,23 @@ from dph.model.forward import prefix_tree as module
 from dph.model.forward.packing import pack
 from dph.model.forward.prefix_tree import fed, microbatches, prefix_forest
 
-lengths_strategy = st.lists(st.integers(0, 40), max_size=40)
 
-
-@given(lengths_strategy, st.integers(1, 200))
-def test_every_row_is_in_exactly_one_batch(lengths, budget):
+@given(st.lists(st.integers(0, 40), max_size=40), st.integers(1, 200))
+def test_rows_come_once_longest_first_in_batches_as_large_as_the_budget_allows(lengths, budget):
     batches = microbatches(lengths, token_budget=budget)
-    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
-    assert all(batches)
-
-
-@given(lengths_strategy, st.integers(1, 200))
-def test_no_batch_is_over_the_budget_unless_it_is_one_long_row(lengths, budget):
-    for batch in microbatches(lengths, token_budget=budget):
-        area = len(batch) * max(lengths[row] for row in batch)
-        assert area <= budget or len(batch) == 1
-
-
-@given(lengths_strategy, st.integers(1, 200))
-def test_rows_come_longest_first_and_equal_ones_in_their_own_order(lengths, budget):
-    flat = [row for batch in microbatches(lengths, token_budget=budget) for row in batch]
+    flat = [row for batch in batches for row in batch]
     assert flat == sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
-
-
-@given(lengths_strategy, st.integers(1, 200))
-def test_a_batch_is_closed_only_when_the_next_row_does_not_fit(lengths, budget):
-    batches = microbatches(lengths, token_budget=budget)
-    for batch in batches[:-1]:
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= budget
+    for batch, after in pairwise(batches):
         assert (len(batch) + 1) * lengths[batch[0]] > budget
+        assert after
 
 
-def test_a_budget_below_one_is_refused():
+@pytest.mark.parametrize("plan", [microbatches, partial(module.packed_microbatches, [[1]])])
+def test_a_budget_below_one_is_refused(plan):
     with pytest.raises(SettingsError, match="token_budget must be at least 1, got 0"):
-        microbatches([1], token_budget=0)
+        plan([[1]] if isinstance(plan, partial) else [1], token_budget=0)
 
 
 GROUPS = [(60, [3, 3, 4]), (20, [5, 1]), (90, [2]), (40, [4] * 12), (1, [0, 1])]
@@ -90,6 +77,18 @@ def test_packed_batches_hold_every_row_once_and_fit_unless_a_row_does_not(make, 
         assert len(batch) == 1 or sum(len(completions[row]) for row in batch) <= budget
 
 
+def test_rows_of_a_prompt_stay_together_where_they_fit_and_the_largest_batch_comes_first():
+    prompts, completions = packed_rows()
+    for batch in packed_microbatches(prompts, completions, token_budget=100):
+        for row in batch:
+            twins = [other for other, prompt in enumerate(prompts) if prompt == prompts[row]]
+            assert set(twins) <= set(batch)
+    batches = packed_microbatches(prompts, completions, token_budget=95)
+    sizes = [tokens_of(batch, prompts, completions) for batch in batches]
+    assert len(sizes) == 3
+    assert sizes[0] == max(sizes)
+
+
 def test_questions_on_a_schema_stay_together():
     prompts, completions = schema_rows()
     batches = packed_microbatches(prompts, completions, token_budget=350)
@@ -111,24 +110,3 @@ def test_a_batch_fits_though_few_rows_share_less_than_many():
     batches = packed_microbatches(prompts, completions, token_budget=2037)
     assert sorted(row for batch in batches for row in batch) == list(range(100))
     assert max(tokens_of(batch, prompts, completions) for batch in batches) <= 2037
-
-
-def test_rows_of_a_prompt_stay_together_where_they_fit():
-    prompts, completions = packed_rows()
-    for batch in packed_microbatches(prompts, completions, token_budget=100):
-        for row in batch:
-            twins = [other for other, prompt in enumerate(prompts) if prompt == prompts[row]]
-            assert set(twins) <= set(batch)
-
-
-def test_the_largest_packed_batch_comes_first():
-    prompts, completions = packed_rows()
-    batches = packed_microbatches(prompts, completions, token_budget=95)
-    sizes = [tokens_of(batch, prompts, completions) for batch in batches]
-    assert len(sizes) == 3
-    assert sizes[0] == max(sizes)
-
-
-def test_a_packed_budget_below_one_token_is_refused():
-    with pytest.raises(SettingsError, match="at least 1"):
-        packed_microbatches([[1]], [[1]], token_budget=0)

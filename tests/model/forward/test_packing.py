@@ -1,7 +1,5 @@
-import pytest
 import torch
 
-from dph.errors import DataError
 from dph.model.forward.packing import Branches, PackedRows, Span
 from dph.model.forward.packing import pack as pack_rows
 
@@ -30,13 +28,6 @@ def test_a_row_whose_prompt_is_its_own_is_one_stretch():
     assert rows.sequences == (Span(0, 4),)
     assert rows.levels == ()
     assert rows.sources.tolist() == [1, 2, 3]
-
-
-def test_rows_of_a_prompt_need_not_be_neighbours():
-    rows = pack([[5], [6, 7], [5]], [[1, 2], [3], [4, 8]])
-    assert rows.ids.tolist() == [5, 6, 7, 1, 4]
-    assert rows.sources.tolist() == [0, 3, 2, 0, 4]
-    assert rows.targets.tolist() == [1, 2, 3, 4, 8]
 
 
 def test_every_target_is_predicted_from_the_tokens_before_it():
@@ -83,16 +74,3 @@ def test_what_is_alike_by_a_few_tokens_only_stays_apart():
     assert len(rows.ids) == 32
     rows = pack_rows([[5] * 17] * 2, [[1, 2], [3, 4]], device=CPU)
     assert len(rows.ids) == 19
-
-
-@pytest.mark.parametrize(
-    ("prompts", "completions", "message"),
-    [
-        ([[3], []], [[4], [5]], "row 1 has an empty prompt"),
-        ([[3]], [[4], [5]], "got 1 prompts and 2 completions"),
-        ([], [], "at least one"),
-    ],
-)
-def test_malformed_rows_are_refused(prompts, completions, message):
-    with pytest.raises(DataError, match=message):
-        pack(prompts, completions)

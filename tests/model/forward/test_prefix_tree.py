@@ -1,6 +1,3 @@
-import random
-import time
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,11 +55,6 @@ def test_nodes_come_in_order_of_their_first_rows(rows):
     check(prefix_forest(rows))
 
 
-def test_equal_rows_are_one_row_however_short():
-    (tree,) = prefix_forest([[1, 2], [1, 2]])
-    assert (tree.rows, tree.length, tree.children) == ([0, 1], 2, [])
-
-
 def test_sharing_has_to_save_more_than_it_costs_what_goes_on():
     def shared(prompt, longer):
         return len(prefix_forest([[7] * prompt + [i] * longer for i in range(1, 5)])) == 1
@@ -92,14 +84,3 @@ def test_there_is_a_depth_that_no_tree_passes():
 
 def test_the_last_token_predicts_nothing():
     assert fed([[1, 2], [3]], [[4, 5], []]) == [[1, 2, 4], [3]]
-
-
-def test_the_rows_of_a_large_step_take_a_fraction_of_a_second():
-    numbers = random.Random(0)
-    schemas = [[numbers.randrange(9999) for _ in range(1000)] for _ in range(20)]
-    prompts = [schemas[i % 20] + [numbers.randrange(9999)] * 200 for i in range(100)]
-    rows = [prompt + [i] * 50 for prompt in prompts for i in range(1, 17)]
-    started = time.thread_time()
-    forest = prefix_forest(rows)
-    assert time.thread_time() - started < 5  # 0.07 s on an idle machine
-    assert tokens_of(forest) == 20 * 1000 + 100 * 200 + 1600 * 50
