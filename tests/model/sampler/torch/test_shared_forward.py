@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from dph.errors import ModelError
 from dph.model.sampler.torch import shared_forward as module
 from dph.model.sampler.torch.shared_forward import LEAST_ROWS, SharedForward
 from dph.model.sampler.torch.waves import Wave, WaveRow
@@ -68,29 +67,6 @@ def test_only_the_last_position_of_each_prompt_reaches_the_head():
     with torch.no_grad(), forward.active():
         forward.start(wave_of((3, 4, 5), (6, 7)))
     assert shapes == [(1, LEAST_ROWS, 48)]
-
-
-def test_the_model_attends_as_before_afterwards_also_after_an_error():
-    model = build_model("llama")
-    before = model.config._attn_implementation
-    forward = SharedForward(model, max_tokens=3)
-
-    def fail():
-        with forward.active():
-            assert model.config._attn_implementation != before
-            raise RuntimeError("lost")
-
-    with pytest.raises(RuntimeError, match="lost"):
-        fail()
-    assert model.config._attn_implementation == before
-
-
-def test_a_layer_without_a_number_is_refused():
-    model = build_model("llama")
-    del model.model.layers[1].self_attn.layer_idx
-    forward = SharedForward(model, max_tokens=3)
-    with torch.no_grad(), forward.active(), pytest.raises(ModelError, match="LlamaAttention"):
-        forward.start(wave_of((3, 4)))
 
 
 def test_a_model_that_passes_no_scaling_gets_the_usual_one():
