@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from counting_device import CountingDevice, DeviceTensor
-from dph.model.attention.kernels import Segments, flash, flash_backward, takes_flash
+from dph.model.attention.kernels import Segments, flash, takes_flash
 
 
 @pytest.fixture
@@ -249,49 +249,6 @@ def tables(queries=QUERIES, keys=KEYS) -> Segments:
         return max(b - a for a, b in pairwise(x))
 
     return Segments(bounds(queries), bounds(keys), longest(queries), longest(keys))
-
-
-def by_softmax(query, key, value, used, *, scaling, causal) -> Tensor:
-    """Each segment by itself, with torch's softmax."""
-    out = []
-    for i, n in enumerate(used):
-        q = query[QUERIES[i] : QUERIES[i + 1]].transpose(0, 1)
-        k, v = (
-            x[KEYS[i] : KEYS[i] + n].transpose(0, 1).repeat_interleave(2, 0) for x in (key, value)
-        )
-        scores = q @ k.mT * scaling
-        if causal:
-            ends = torch.arange(n)[None] > torch.arange(q.shape[1])[:, None] + n - q.shape[1]
-            scores = scores.masked_fill(ends, -math.inf)
-        out.append((scores.softmax(-1) @ v).transpose(0, 1))
-    return torch.cat(out)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("used", [None, [3, 1, 2]])
-def test_flash_attention_is_a_softmax_within_each_segment(causal, used):
-    torch.manual_seed(0)
-    shapes = (5, 4, 3), (8, 2, 3), (8, 2, 3)
-    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-    weights = torch.randn(shapes[0], dtype=torch.float64)
-    wanted = by_softmax(*inputs, used or [4, 2, 2], scaling=0.7, causal=causal)
-    wanted_grads = torch.autograd.grad((wanted * weights).sum(), inputs)
-    with CountingDevice(exact=True) as device:
-        sent = [device.send(x) for x in inputs]
-        grad = device.send(weights)
-        segments = tables()
-        lengths = None if used is None else device.send(torch.tensor(used, dtype=torch.int32))
-        with device.counting("forward") as counts:
-            part = flash(*sent, segments, scaling=0.7, causal=causal, used=lengths)
-        assert counts.by_operation() == {"_flash_attention_forward": 1}
-        torch.testing.assert_close(device.numbers(part.out), wanted.detach())
-        assert part.log_sum.shape == (4, 5)
-        if used is None:
-            with device.counting("backward") as counts:
-                grads = flash_backward(grad, *sent, part, segments, scaling=0.7, causal=causal)
-            assert counts.launches == 5  # two of them sum over grouped heads
-            for found, expected in zip(grads, wanted_grads, strict=True):
-                torch.testing.assert_close(device.numbers(found), expected)
 
 
 def test_a_query_without_keys_has_the_log_sum_of_the_kernel():

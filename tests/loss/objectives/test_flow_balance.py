@@ -205,18 +205,6 @@ def test_a_row_without_tokens_has_no_part_in_it():
     assert gradient.tolist() == [[0.0, 0.0]]
 
 
-def test_parts_of_a_mini_batch_add_up_to_the_whole():
-    objective, group = flowrl(), torch.tensor([1, 0, 3, 6])
-    found = advantages_of(objective.advantage, group, table(OLD))
-    whole = batch_of(group, table(NOW), table(OLD), found)
-    parts = [
-        batch_of(group[rows], table(NOW), table(OLD), found[rows], whole.weights[rows])
-        for rows in ([0, 1, 2], [3])
-    ]
-    added = sum(mixed_loss(part, objective).total for part in parts)
-    torch.testing.assert_close(added, mixed_loss(whole, objective).total)
-
-
 def test_samples_without_an_advantage_stay_because_the_policy_may_have_moved():
     assert flowrl().needs_all_samples
     tokens = policy_tokens([[log(0.5)]], [0.0], old=[[log(0.25)]])

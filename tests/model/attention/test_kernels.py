@@ -67,36 +67,6 @@ def test_values_log_sums_and_gradients_are_those_of_softmax_attention(kernel, na
     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [FlashCpu(), Explicit()])
-def test_parts_with_the_whole_log_sum_give_the_whole_gradient(kernel):
-    query, key, value = inputs(queries=3, keys=7)
-    expected = scores(query, key, PLAIN).softmax(-1) @ value
-    grad = torch.randn_like(expected)
-    wanted = torch.autograd.grad(expected, (query, key, value), grad)
-    with torch.no_grad():
-        whole = AttentionPart(expected, scores(query, key, PLAIN).logsumexp(-1))
-        parts = [
-            kernel.backward(grad, (query, key[:, :, a:b], value[:, :, a:b]), whole, PLAIN)
-            for a, b in ((0, 3), (3, 7))
-        ]
-    torch.testing.assert_close(parts[0][0] + parts[1][0], wanted[0], rtol=1e-6, atol=1e-6)
-    for place in (1, 2):
-        whole = torch.cat([part[place] for part in parts], dim=2)
-        torch.testing.assert_close(whole, wanted[place], rtol=1e-6, atol=1e-6)
-
-
-def test_expanded_keys_need_no_copy():
-    query, key, value = inputs(dtype=torch.float32)
-    wide = [x.detach()[:, :1].expand(-1, 3, -1, -1) for x in (key, value)]
-    copies = [x.contiguous() for x in wide]
-    for kernel in (FlashCpu(), Explicit()):
-        results = []
-        for pair in (wide, copies):
-            part = kernel.forward(query.detach(), *pair, PLAIN)
-            results.append(kernel.backward(part.out, (query.detach(), *pair), part, PLAIN))
-        torch.testing.assert_close(results[0], results[1])
-
-
 def test_flash_is_chosen_for_what_it_can_compute():
     query, _, value = inputs(dtype=torch.float32)
     assert isinstance(kernel_for(query, value, softcap=None), FlashCpu)

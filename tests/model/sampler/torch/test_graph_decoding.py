@@ -187,7 +187,7 @@ def test_a_prompt_is_run_once_and_what_a_living_one_has_is_not_run(monkeypatch):
         return run(rows, part, begins)
 
     monkeypatch.setattr(RowsInPlace, "_run", counted)
-    parameters = SamplingParameters(max_tokens=50, stop_token_ids=(1, 5))
+    parameters = SamplingParameters(max_tokens=20, stop_token_ids=(1, 5))
     in_place.sample(requests_of(8, PROMPTS[:1]) * 3, parameters)
     # 24 rows of one prompt, of which at most 8 fit: later ones run its last token alone.
     assert sizes[2] == len(PROMPTS[0])

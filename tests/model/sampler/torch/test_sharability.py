@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-import transformers as tf
 
 from dph.model.attention.releases import attention_window
 from dph.model.loading import load_model, load_tokenizer
@@ -34,37 +33,16 @@ def test_models_that_attend_through_the_registry_share_prompts(family, attention
     assert model.config._attn_implementation == attention
 
 
-def test_alibi_outside_the_registry_does_not():
+@pytest.mark.parametrize(
+    ("family", "refusal"),
+    [
+        ("bloom", "its forward takes no position_ids"),  # ALiBi, outside the registry
+        ("gpt_oss", "packed attention cannot compute s_aux (GptOssAttention)"),
+    ],
+)
+def test_models_that_attend_otherwise_do_not(family, refusal):
     with torch.no_grad():
-        assert sharing_refusal(build_model("bloom")) == "its forward takes no position_ids"
-
-
-def test_attention_sinks_inside_the_registry_do_not():
-    config = tf.GptOssConfig(
-        vocab_size=48,
-        hidden_size=32,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        num_local_experts=2,
-        num_experts_per_tok=1,
-        initializer_range=0.5,
-    )
-    torch.manual_seed(0)
-    model = tf.GptOssForCausalLM(config).eval()
-    with torch.no_grad():
-        refusal = "packed attention cannot compute s_aux (GptOssAttention)"
-        assert sharing_refusal(model) == refusal
-
-
-def test_a_model_without_positions_is_not_asked():
-    class Positionless:
-        def forward(self, **_):
-            raise AssertionError("was asked")
-
-    assert sharing_refusal(Positionless()) == "its forward takes no logits_to_keep"
+        assert sharing_refusal(build_model(family)) == refusal
 
 
 def test_a_model_whose_layers_have_no_numbers_does_not():
