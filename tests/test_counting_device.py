@@ -209,14 +209,6 @@ def test_a_fused_step_launches_by_chunks_of_65_536(device):
     assert counts.launches == 2
 
 
-@pytest.mark.usefixtures("device")
-def test_autocast_of_the_device_is_in_bfloat16():
-    layer = nn.Linear(4, 4).to("cuda")
-    with torch.autocast("cuda", dtype=torch.bfloat16):
-        assert torch.is_autocast_enabled("cuda")
-        assert layer(torch.ones(1, 4, device="cuda")).dtype == torch.bfloat16
-
-
 def test_backward_code_in_python_is_counted_where_it_stands(device):
     class Doubled(torch.autograd.Function):
         @staticmethod

@@ -158,13 +158,6 @@ class Counts:
             found[name(key)] += count
         return found
 
-    def __str__(self) -> str:
-        lines = [f"{self.launches} launches, {self.waits} waits, {self.graph_kernels} in graphs"]
-        for what in ("launched", "waited", "inside"):
-            for (name, place), count in getattr(self, what).most_common(40):
-                lines.append(f"{what:9s}{count:7d}  {name:32s} {place}")
-        return "\n".join(lines)
-
 
 PASSED_OVER: set[str] = set()
 """Further files whose lines are not looked for: of functions that count others."""

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.errors import SettingsError
+from dph.errors import DataError, SettingsError
 from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL
-from dph.loss.objectives import LossBatch, mixed_loss, row_weights
+from dph.loss.objectives import LossBatch, mixed_loss, row_weights, weighted_sum
 from short_objective import objective_of
 
 TERMS = {
@@ -233,3 +233,64 @@ def test_bfloat16_log_probs_are_computed_in_float32(terms):
 def test_terms_that_make_no_sense_are_refused(terms, message):
     with pytest.raises(SettingsError, match=message):
         objective_of(**terms)
+
+
+LENGTHS = torch.tensor([1, 3, 2])
+VALUES = torch.tensor([[6.0, 9.0, 9.0], [1.0, 2.0, 3.0], [4.0, 8.0, 9.0]])
+MASK = torch.arange(3)[None] < LENGTHS[:, None]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("token_mean", (6 + 6 + 12) / 6),
+        ("sequence_mean", (6 / 1 + 6 / 3 + 12 / 2) / 3),
+        ("fixed_length", (6 + 6 + 12) / (3 * 5)),
+    ],
+)
+def test_each_reduction_is_the_mean_that_its_name_says(reduction, expected):
+    weights = row_weights(LENGTHS, reduction=reduction, max_tokens=5)
+    assert weighted_sum(VALUES, MASK, weights).item() == pytest.approx(expected, rel=1e-6)
+
+
+every_reduction = pytest.mark.parametrize(
+    "reduction", ["token_mean", "sequence_mean", "fixed_length"]
+)
+
+
+@every_reduction
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=8), st.data())
+def test_rows_without_tokens_change_nothing_wherever_they_stand(reduction, lengths, data):
+    order = data.draw(st.permutations([*lengths, 0, 0]))
+    kept = [n for n in order if n > 0]
+    with_empty = row_weights(
+        torch.tensor(order, dtype=torch.long), reduction=reduction, max_tokens=9
+    )
+    without = row_weights(torch.tensor(kept, dtype=torch.long), reduction=reduction, max_tokens=9)
+    assert [w for w, n in zip(with_empty.tolist(), order, strict=True) if n] == without.tolist()
+    assert all(w == 0.0 for w, n in zip(with_empty.tolist(), order, strict=True) if not n)
+
+
+def test_nothing_outside_the_mask_reaches_the_sum_or_the_gradient():
+    values = torch.tensor([[1.0, math.nan], [math.inf, math.nan]], requires_grad=True)
+    mask = torch.tensor([[True, False], [False, False]])
+    total = weighted_sum(values, mask, torch.tensor([0.5, 2.0]))
+    total.backward()
+    assert total.item() == 0.5
+    assert values.grad.tolist() == [[0.5, 0.0], [0.0, 0.0]]
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(SettingsError, match="needs max_tokens >= 1, got None"):
+        row_weights(LENGTHS, reduction="fixed_length")
+    with pytest.raises(DataError, match="3 tokens, above max_tokens=2"):
+        row_weights(LENGTHS, reduction="fixed_length", max_tokens=2)
+    with pytest.raises(DataError, match="at least 0, got -1"):
+        row_weights(torch.tensor([-1, 2]), reduction="token_mean")
+
+
+@pytest.mark.usefixtures("no_type_checks")
+def test_an_unknown_reduction_is_refused():
+    with pytest.raises(SettingsError, match="token_mean, sequence_mean, fixed_length, got 'mean'"):
+        row_weights(LENGTHS, reduction="mean")

@@ -130,14 +130,6 @@ def test_two_levels_launch_the_same_kernels_for_few_and_many_rows():
     assert len(found) == 1
 
 
-def test_all_tables_go_to_the_device_in_two_copies_without_a_wait(device):
-    with device.counting("tables") as counts:
-        rows = packed_rows("nested", device=CUDA)
-        assert PackedAttention(rows).calls
-    assert counts.by_operation() == {"copy from host": 2}
-    assert counts.waits == 0
-
-
 def test_autocast_decides_which_form_computes_and_neither_waits(device):
     rows = packed_rows("ragged", device=CUDA)
     tensors = [device.send(x) for x in inputs(rows, 2, torch.float32)]

@@ -1,7 +1,11 @@
+import numpy as np
+import pytest
 import torch
 
+from counting_device import CountingDevice
 from dph.model.forward.packing import Branches, PackedRows, Span
 from dph.model.forward.packing import pack as pack_rows
+from dph.model.forward.transfer import to_device
 
 CPU = torch.device("cpu")
 
@@ -74,3 +78,44 @@ def test_what_is_alike_by_a_few_tokens_only_stays_apart():
     assert len(rows.ids) == 32
     rows = pack_rows([[5] * 17] * 2, [[1, 2], [3, 4]], device=CPU)
     assert len(rows.ids) == 19
+
+
+TABLES = [
+    np.arange(5, dtype=np.int32),
+    np.array([[True, False], [False, True], [True, True]]),
+    np.zeros((0, 4), dtype=np.int64),
+    np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    np.array(2.5),
+    np.arange(3),
+]
+
+
+def check(tensors):
+    for table, tensor in zip(TABLES, tensors, strict=True):
+        assert tensor.dtype is torch.from_numpy(table).dtype
+        assert np.array_equal(tensor.cpu().numpy(), table)
+
+
+def test_every_table_arrives_in_its_own_shape_and_dtype_in_one_copy():
+    check(to_device(TABLES, CPU))
+    with CountingDevice() as device, device.counting("copy") as counts:
+        check(map(device.numbers, to_device(TABLES, torch.device("cuda"))))
+    assert (counts.launches, counts.waits) == (1, 0)
+
+
+def test_tables_that_may_not_be_written_are_copied():
+    table = np.frombuffer(b"12345678", dtype=np.int32)
+    (tensor,) = to_device([table], CPU)
+    assert tensor.add_(1).equal(torch.from_numpy(table + 1))
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_tables_go_to_a_gpu_without_a_wait():
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        tensors = to_device(TABLES, torch.device("cuda"))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    check(tensors)

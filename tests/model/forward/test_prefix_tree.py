@@ -34,6 +34,9 @@ def test_every_row_is_the_tokens_on_its_path_and_shares_them_with_its_like_only(
         assert path[-1].end == len(row)
         for node in path:
             assert all(rows[i][: node.end] == row[: node.end] for i in node.rows)
+            assert node.rows == sorted(node.rows)
+            assert node.children == sorted(node.children, key=lambda child: child.rows[0])
+    assert forest == sorted(forest, key=lambda node: node.rows[0])
     assert tokens_of(forest) <= sum(map(len, rows))
 
 
@@ -42,17 +45,6 @@ def test_what_is_alike_stands_once_at_least_saved_0(rows):
     forest = prefix_forest(rows, least_saved=0)
     prefixes = {tuple(row[: n + 1]) for row in rows for n in range(len(row))}
     assert tokens_of(forest) == len(prefixes) or depth(forest) > 32
-
-
-@given(rows=ROWS)
-def test_nodes_come_in_order_of_their_first_rows(rows):
-    def check(nodes):
-        assert nodes == sorted(nodes, key=lambda node: node.rows[0])
-        assert all(node.rows == sorted(node.rows) for node in nodes)
-        for node in nodes:
-            check(node.children)
-
-    check(prefix_forest(rows))
 
 
 def test_sharing_has_to_save_more_than_it_costs_what_goes_on():

@@ -35,21 +35,6 @@ def test_scores_come_in_the_order_given_however_rows_are_cut(sharing, budget):
         assert row == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-def test_rows_of_a_prompt_share_its_forward_when_told_to(monkeypatch):
-    seen = []
-    original = scoring.completion_scores
-
-    def note(model, prompts, completions, **options):
-        seen.append((len(prompts), options["sharing"]))
-        return original(model, prompts, completions, **options)
-
-    monkeypatch.setattr(scoring, "completion_scores", note)
-    long = [(3, 4, 5) * 9, (3, 4, 5) * 9, (6,)]
-    options = {"temperature": 1.0, "pad_id": 0, "token_budget": 30, "dtype": "float32"}
-    score_completions(build_model(), long, [(7, 8), (9,), (1,) * 9], **options, sharing="always")
-    assert seen == [(2, "always"), (1, "always")]
-
-
 def test_every_module_is_in_its_own_mode_afterwards_even_when_scoring_fails(monkeypatch):
     model = build_model().train()
     model.lm_head.eval()

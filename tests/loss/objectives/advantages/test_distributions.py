@@ -132,15 +132,6 @@ def test_flow_advantages_by_hand():
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_groups_of_equal_rewards_are_drawn_back_to_the_initial_policy():
-    drawn = torch.tensor([[-1.0, -2.0, -4.0]], dtype=torch.float64)
-    initial = torch.full((1, 3), -2.0, dtype=torch.float64)
-    for reward in (0.0, 1.0):
-        rewards = torch.full((1, 3), reward, dtype=torch.float64)
-        found = FlowRL()(rewards, sized(drawn, initial, torch.ones(1, 3).long()))[0].tolist()
-        assert found == pytest.approx([-4 / 3, -1 / 3, 5 / 3], rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("beta", "scale", "n"),
     [(0.1, "std", 2), (1.0, "std", 2), (15.0, "std", 2), (2.0, "none", 2), (2.0, "none", 3)],

@@ -9,7 +9,6 @@ import torch
 
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.torch.own_forward import RepeatedForward
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.torch.shared_forward import SharedForward
 from tiny_models import FAMILIES, build_model, build_tokenizer
@@ -237,29 +236,6 @@ def test_a_model_that_cannot_share_is_told_of_once(caplog):
         "MistralForCausalLM: prompts are not shared in sampling: a row may have 25 tokens, a layer "
         "attends to the last 5"
     ]
-
-
-@pytest.mark.parametrize(
-    ("prompts", "tokens", "samples", "limits", "expected"),
-    [
-        (1, 64, 4, {}, RepeatedForward),
-        (1, 65, 4, {}, SharedForward),
-        (2, 30, 4, {}, SharedForward),
-        (1, 30, 4, {"max_rows": 3}, SharedForward),
-        (1, 30, 4, {"cache_tokens": 4 * (64 + 12) - 1}, SharedForward),
-        (1, 30, 4, {"cache_tokens": 4 * (64 + 12)}, RepeatedForward),
-    ],
-)
-def test_one_short_prompt_alone_has_the_cache_of_transformers(
-    prompts, tokens, samples, limits, expected
-):
-    sampler = sampler_of(build_model(max_position_embeddings=96), **limits)
-    requests = [
-        SampleRequest(problem_id=str(i), prompt_ids=(3 + i,) * tokens, samples=samples)
-        for i in range(prompts)
-    ]
-    with torch.no_grad():
-        assert type(sampler._forward(requests, PLAIN, sampler._limit(PLAIN))) is expected
 
 
 def test_a_short_prompt_draws_the_same_alone_and_beside_others():

@@ -81,10 +81,6 @@ def oracle(query, key, value, *, scaling, softcap=None, mask=None):
     return scores.softmax(dim=-1) @ value
 
 
-def randn(*shape, dtype=torch.float32):
-    return torch.randn(*shape).to(dtype)
-
-
 VARIANTS = [
     (torch.float32, None, 8),  # flash
     (torch.float32, 2.0, 8),  # softcap
@@ -99,18 +95,13 @@ def test_rows_read_their_own_prompt_and_no_padding(dtype, softcap, size, owners)
     torch.manual_seed(0)
     lengths = torch.tensor([3, 7, 5, 1])[: max(owners) + 1]
     prompts = len(lengths)
-    query = randn(len(owners), 2, 3, 8, dtype=dtype)
-    key, value = randn(prompts, 2, 7, 8, dtype=dtype), randn(prompts, 2, 7, size, dtype=dtype)
+    shapes = (len(owners), 2, 3, 8), (prompts, 2, 7, 8), (prompts, 2, 7, size)
+    query, key, value = (torch.randn(*shape, dtype=dtype) for shape in shapes)
     real = torch.arange(7) < lengths[:, None]
     bias = torch.zeros(real.shape).masked_fill(~real, -torch.inf)[:, None, None]
     owner = torch.tensor(owners)
-    part = attend_prompts(
-        query,
-        key,
-        value,
-        prompt_table(owner, prompts=prompts),
-        Scoring(0.3, softcap, bias=bias),
-    )
+    table, scoring = prompt_table(owner, prompts=prompts), Scoring(0.3, softcap, bias=bias)
+    part = attend_prompts(query, key, value, table, scoring)
     mask = real[owner][:, None, None]
     expected = oracle(query, key[owner], value[owner], scaling=0.3, softcap=softcap, mask=mask)
     torch.testing.assert_close(part.out.double(), expected, rtol=0, atol=1e-6)
@@ -120,8 +111,7 @@ def test_rows_read_their_own_prompt_and_no_padding(dtype, softcap, size, owners)
 @pytest.mark.parametrize("size", [8, 64])
 def test_a_row_has_the_same_bits_beside_any_number_of_others(repeats, size):
     torch.manual_seed(0)
-    query = randn(12, 2, repeats, size)
-    key, value = randn(1, 2, 40, size), randn(1, 2, 40, size)
+    query, key, value = (torch.randn(n, 2, m, size) for n, m in ((12, repeats), (1, 40), (1, 40)))
 
     def mixed(rows):
         table = prompt_table(torch.zeros(len(rows), dtype=torch.long), prompts=1)

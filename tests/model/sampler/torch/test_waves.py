@@ -39,8 +39,8 @@ def waves_of(requests, *, rows, tokens=PLENTY, shared=True):
 
 
 @given(requests_strategy, st.integers(1, 12), st.integers(67, 300), st.booleans())
-def test_every_sample_is_in_exactly_one_wave_with_its_own_prompt(requests, rows, tokens, shared):
-    waves = waves_of(requests, rows=rows, tokens=tokens, shared=shared)
+def test_every_sample_is_in_exactly_one_wave_within_the_limits(requests, limit, tokens, shared):
+    waves = waves_of(requests, rows=limit, tokens=tokens, shared=shared)
     drawn = Counter((row.request, row.sample_index) for wave in waves for row in wave.rows)
     wanted = Counter(
         (position, request.first_index + k)
@@ -53,15 +53,9 @@ def test_every_sample_is_in_exactly_one_wave_with_its_own_prompt(requests, rows,
         assert [row.prompt for row in wave.rows] == sorted(row.prompt for row in wave.rows)
         for row in wave.rows:
             assert wave.prompts[row.prompt] == requests[row.request].prompt_ids
-
-
-@given(requests_strategy, st.integers(1, 12), st.integers(67, 300), st.booleans())
-def test_a_wave_keeps_to_the_rows_and_the_padded_tokens(requests, rows, tokens, shared):
-    for wave in waves_of(requests, rows=rows, tokens=tokens, shared=shared):
-        prompts, count = len(wave.prompts), len(wave.rows)
-        width = len(wave.prompts[0])
+        prompts, count, width = len(wave.prompts), len(wave.rows), len(wave.prompts[0])
         held = (prompts if shared else count) * padded_width(width) + count * MAX_TOKENS
-        assert 1 <= count <= rows
+        assert 1 <= count <= limit
         assert held <= tokens
         assert all(len(prompt) <= width <= 2 * len(prompt) for prompt in wave.prompts)
 
