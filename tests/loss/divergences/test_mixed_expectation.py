@@ -1,5 +1,5 @@
-# Every sequence stands once as a policy row (weight pi) and once as a rehearsal row (pi_ref), so the
-# mixed loss is its own exact expectation.
+# Every sequence stands once as a policy row (weight pi) and once as a rehearsal row (pi_ref), so
+# the mixed loss is its own exact expectation.
 
 import pytest
 import torch
