@@ -51,34 +51,25 @@ def flowrl():
     return make_objective(settings)
 
 
-def advantages_of(term, group, old):
-    initial = text_logprobs(table(INITIAL))
+def loss_of(objective, group, now, old):
+    group, initial = torch.as_tensor(group), text_logprobs(table(INITIAL))
     samples = GroupSamples(
-        logprobs=text_logprobs(old).detach()[group][None],
+        logprobs=text_logprobs(old)[group][None],
         lengths=lengths()[group][None],
         ref_logprobs=initial[group][None],
     )
-    return term(torch.tensor(REWARDS, dtype=torch.float64)[group][None], samples)[0]
-
-
-def batch_of(group, now, old, advantages):
-    group = torch.as_tensor(group)
+    rewards = torch.tensor(REWARDS, dtype=torch.float64)[group][None]
     logprobs, mask = token_logprobs(now)
-    return LossBatch(
+    batch = LossBatch(
         logprobs=logprobs[group],
-        old_logprobs=token_logprobs(old)[0].detach()[group],
+        old_logprobs=token_logprobs(old)[0][group],
         ref_logprobs=torch.full_like(logprobs[group], torch.nan),
         mask=mask[group],
-        advantages=advantages,
+        advantages=objective.advantage(rewards, samples)[0],
         source=torch.full((len(group),), POLICY),
         weights=row_weights(lengths()[group], reduction="sequence_mean").double(),
     )
-
-
-def loss_of(objective, group, now, old):
-    group = torch.as_tensor(group)
-    found = advantages_of(objective.advantage, group, old)
-    return mixed_loss(batch_of(group, now, old, found), objective)
+    return mixed_loss(batch, objective)
 
 
 def test_the_method_is_flowrls_loss_and_gradient_in_every_group_of_two_and_in_threes():
