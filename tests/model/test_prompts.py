@@ -179,6 +179,8 @@ def test_a_prompt_is_the_text_that_transformers_makes_of_it(name):
 )
 def test_a_template_that_refuses_or_reaches_out_is_told(template, said):
     with pytest.raises(ModelError, match=said):
+        chat_text(template, SAID, {})
+    with pytest.raises(ModelError, match=said):
         encode_prompt(with_template(template), "w7", chat=True)
 
 

@@ -193,6 +193,17 @@ def test_every_finished_completion_has_its_own_verdict_in_the_order_of_the_reque
     assert graded_sampler(order)([], samples=2, seed=0).groups == ()
 
 
+def test_a_sampler_that_breaks_leaves_no_thread_behind():
+    class BrokenSampler:
+        def sample(self, *_, on_completion, **__):
+            on_completion(0, completion_of("a"))
+            raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        replace(graded_sampler(), sampler=BrokenSampler())(PROBLEMS, samples=1, seed=0)
+    assert not grading_threads()
+
+
 def test_crashes_end_a_run_only_above_the_limit():
     draw = graded_sampler(crashing="b")
     # Of each problem's two answers one is cut off: one graded answer in three crashes.
