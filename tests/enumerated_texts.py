@@ -48,15 +48,6 @@ def target(beta, pulls):
     return tilted - size * low
 
 
-def logits_of(texts):
-    """The logits of the policy that gives each text this log-prob."""
-    after = torch.stack(
-        [texts[[text[0] == token for text in TEXTS]].logsumexp(0) for token in TOKENS]
-    )
-    second = [[texts[TEXTS.index(first + token)] for token in TOKENS] for first in BEGINNINGS[1:]]
-    return torch.stack([after, *(torch.stack(row) for row in second)])
-
-
 def softmax(row):
     powers = [exp(value) for value in row]
     return [power / sum(powers) for power in powers]

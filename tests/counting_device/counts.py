@@ -58,19 +58,14 @@ KERNELS = {
 SORTING = 8
 """Kernels of ``index_put_`` that accumulates: it sorts (Indexing.cu)."""
 
+# fmt: off
 WAITING = frozenset(
     {
-        "_local_scalar_dense",
-        "nonzero",
-        "masked_select",
-        "unique_consecutive",
-        "_unique2",
-        "unique_dim",
-        "bincount",
-        "equal",
-        "is_nonzero",
+        "_local_scalar_dense", "nonzero", "masked_select", "unique_consecutive", "_unique2",
+        "unique_dim", "bincount", "equal", "is_nonzero",
     }
 )
+# fmt: on
 """Operations whose result the host must know before it goes on."""
 
 _CHUNK, _BLOCKS, _TENSORS = 65_536, 320, (110, 64, 48, 36, 30)
@@ -136,7 +131,6 @@ class Counts:
 
     @property
     def launches(self) -> int:
-        """Launches by the host."""
         return self.launched.total()
 
     @property
@@ -146,11 +140,9 @@ class Counts:
 
     @property
     def graph_kernels(self) -> int:
-        """Kernels of replayed graphs."""
         return self.inside.total()
 
     def by_operation(self, what: What = "launched") -> Counter[str]:
-        """Counts of each operation."""
         return self._by(lambda key: key[0], what)
 
     def by_place(self, what: What = "launched") -> Counter[str]:
@@ -158,7 +150,6 @@ class Counts:
         return self._by(lambda key: key[1], what)
 
     def by_file(self, what: What = "launched") -> Counter[str]:
-        """Counts of each file."""
         return self._by(lambda key: key[1].rsplit(":", 1)[0], what)
 
     def _by(self, name, what: What) -> Counter[str]:
@@ -166,13 +157,6 @@ class Counts:
         for key, count in getattr(self, what).items():
             found[name(key)] += count
         return found
-
-    def __str__(self) -> str:
-        lines = [f"{self.launches} launches, {self.waits} waits, {self.graph_kernels} in graphs"]
-        for what in ("launched", "waited", "inside"):
-            for (name, place), count in getattr(self, what).most_common(40):
-                lines.append(f"{what:9s}{count:7d}  {name:32s} {place}")
-        return "\n".join(lines)
 
 
 PASSED_OVER: set[str] = set()

@@ -44,61 +44,49 @@ _FIXED: dict[str, Any] = {
 class DeviceStream:
     """A stream, which is always done: operations here run when they are launched."""
 
-    def __init__(self, *args: Any, counting: Any, **kwargs: Any) -> None:
-        del args, kwargs
+    def __init__(self, *_args: Any, counting: Any, **_kwargs: Any) -> None:
         self._counting, self.device, self.cuda_stream = counting, CUDA, 0
 
     def synchronize(self) -> None:
-        """Wait."""
         self._counting.wait("synchronize of a stream")
 
     def query(self) -> bool:
-        """Whether everything is done."""
         return True
 
     def record_event(self, event: Any = None) -> Any:
-        """An event of now."""
         return torch.cuda.Event() if event is None else event
 
     def wait_stream(self, stream: Any) -> None:
         """Nothing to wait for."""
 
-    def wait_event(self, event: Any) -> None:
-        """Nothing to wait for."""
+    wait_event = wait_stream
 
 
 class DeviceEvent:
     """An event, which has always happened."""
 
-    def __init__(self, *args: Any, counting: Any, **kwargs: Any) -> None:
-        del args, kwargs
+    def __init__(self, *_args: Any, counting: Any, **_kwargs: Any) -> None:
         self._counting = counting
 
     def record(self, stream: Any = None) -> None:
         """Nothing to do."""
 
-    def wait(self, stream: Any = None) -> None:
-        """Nothing to wait for."""
+    wait = record
 
     def query(self) -> bool:
-        """Whether it has happened."""
         return True
 
     def synchronize(self) -> None:
-        """Wait."""
         self._counting.wait("synchronize of an event", explicit=True)
 
-    def elapsed_time(self, end: Any) -> float:
-        """Milliseconds, which mean nothing here."""
-        del end
+    def elapsed_time(self, _end: Any) -> float:
         return 0.0
 
 
 class _Generator(torch.Generator):
     """A generator of the device is one of the CPU."""
 
-    def __new__(cls, device: Any = "cpu") -> "_Generator":
-        del device
+    def __new__(cls, _device: Any = "cpu") -> "_Generator":
         return super().__new__(cls)
 
 
@@ -126,7 +114,7 @@ def replacements(counting: Any) -> contextlib.ExitStack:
         "stream": lambda _: contextlib.nullcontext(),
         "current_stream": _constant(current),
         "default_stream": _constant(current),
-        "device": _Chosen,
+        "device": contextlib.nullcontext,
     }
     for name, value in cuda.items():
         stack.enter_context(mock.patch.object(torch.cuda, name, value))
@@ -142,10 +130,6 @@ def replacements(counting: Any) -> contextlib.ExitStack:
     return stack
 
 
-class _Chosen(contextlib.nullcontext):
-    """``with torch.cuda.device(0)``."""
-
-
 def _properties(counting: Any) -> SimpleNamespace:
     return SimpleNamespace(
         name="a counting device",
@@ -157,7 +141,7 @@ def _properties(counting: Any) -> SimpleNamespace:
 
 
 def _replace_autocast(stack: contextlib.ExitStack) -> None:
-    """Autocast of the device is the CPU's, since its tensors are the CPU's to torch's own code."""
+    """Make autocast of the device the CPU's: its tensors are the CPU's to torch's own code."""
     kind = torch.amp.autocast_mode.autocast
     begin = kind.__init__
 

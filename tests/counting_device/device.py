@@ -90,17 +90,13 @@ class CountingDevice(TorchDispatchMode):
 
     def move(self, module: Module) -> Module:
         """Put a module's parameters and buffers on the device, in place and uncounted."""
-        moved: dict[int, tuple[Tensor, nn.Parameter]] = {}
+        moved: dict[Tensor, nn.Parameter] = {}  # tied ones stay tied
         for part in module.modules():
-            for name, parameter in part._parameters.items():
-                if parameter is None or isinstance(parameter, DeviceTensor):
-                    continue
-                if id(parameter) not in moved:
-                    made = nn.Parameter(
-                        DeviceTensor(parameter.data), requires_grad=parameter.requires_grad
-                    )
-                    moved[id(parameter)] = parameter, made
-                part._parameters[name] = moved[id(parameter)][1]
+            for name, p in part._parameters.items():
+                if p is not None and not isinstance(p, DeviceTensor):
+                    if p not in moved:
+                        moved[p] = nn.Parameter(DeviceTensor(p.data), requires_grad=p.requires_grad)
+                    part._parameters[name] = moved[p]
             for name, buffer in part._buffers.items():
                 if buffer is not None and not isinstance(buffer, DeviceTensor):
                     part._buffers[name] = DeviceTensor(buffer)
@@ -114,8 +110,6 @@ class CountingDevice(TorchDispatchMode):
         """The values of a tensor on the device, uncounted."""
         return tensor.numbers.detach().clone() if isinstance(tensor, DeviceTensor) else tensor
 
-    # Counting.
-
     def launch(self, name: str, kernels: int = 1) -> None:
         """Count kernels of an operation."""
         if not kernels or (self._recording is None and self._region is None):
@@ -127,11 +121,7 @@ class CountingDevice(TorchDispatchMode):
             self.counts[self._region].launched[name, place] += kernels
 
     def wait(self, name: str, *, explicit: bool = False) -> None:
-        """Count a wait of the host; ``explicit`` ones do not count for the debug mode.
-
-        Raises:
-            RuntimeError: within a capture, or the debug mode is "error".
-        """
+        """Count a wait of the host; ``explicit`` ones do not count for the debug mode."""
         if self._recording is not None:
             raise RuntimeError(f"{name}: operation not permitted when stream is capturing")
         if self._region is not None:
@@ -143,15 +133,11 @@ class CountingDevice(TorchDispatchMode):
                 raise RuntimeError(message)
             warnings.warn(message, stacklevel=3)
 
-    # Graphs.
-
     @property
     def capturing(self) -> bool:
-        """Whether operations are recorded."""
         return self._recording is not None
 
     def begin_capture(self) -> Recording:
-        """Record operations from here on."""
         if self._recording is not None:
             raise RuntimeError("a capture within a capture")
         self._recording = Recording()
@@ -170,8 +156,6 @@ class CountingDevice(TorchDispatchMode):
             self.counts[self._region].inside.update(recording.kernels)
         with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
             recording.replay()
-
-    # Operations.
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = kwargs or {}, name_of(func)
@@ -274,8 +258,6 @@ class CountingDevice(TorchDispatchMode):
             recording.add(call, args, kwargs, out)
         return out
 
-    # Memory of the host.
-
     def pin(self, tensor: Tensor) -> Tensor:
         """Call a tensor's memory pinned, for as long as the device is there."""
         self._pinned[tensor.untyped_storage().data_ptr()] = tensor
@@ -319,12 +301,7 @@ class _Functions(TorchFunctionMode):
             return self._device.to_host(first, False).tolist()
         if here and name in ("numpy", "__array__"):
             raise TypeError("can't convert cuda:0 device type tensor to numpy: use Tensor.cpu()")
-        if (
-            here
-            and "device" in kwargs
-            and kwargs["device"] is not None
-            and not is_cuda(kwargs["device"])
-        ):
+        if here and kwargs.get("device") is not None and not is_cuda(kwargs["device"]):
             return func(*plain(args), **kwargs)  # x.new_zeros(..., device="cpu")
         return func(*args, **kwargs)
 

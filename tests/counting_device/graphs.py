@@ -59,37 +59,27 @@ class Recording:
 class DeviceGraph:
     """``torch.cuda.CUDAGraph`` of a counting device; ``kernels`` says how many a replay runs."""
 
-    def __init__(self, device: Any, keep_graph: bool = False) -> None:
-        del keep_graph
+    def __init__(self, device: Any, **_options: Any) -> None:
         self._device = device
         self._recording: Recording | None = None
 
     @property
     def kernels(self) -> int:
-        """Kernels of a replay."""
         return 0 if self._recording is None else self._recording.kernels.total()
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
-        """Record from here on."""
-        del pool, capture_error_mode
+    def capture_begin(self, **_options: Any) -> None:
         self._recording = self._device.begin_capture()
 
     def capture_end(self) -> None:
-        """Record no more."""
         self._device.end_capture()
 
     def replay(self) -> None:
-        """Launch everything that was recorded, at once.
-
-        Raises:
-            RuntimeError: nothing was.
-        """
+        """Launch everything that was recorded, at once."""
         if self._recording is None:
             raise RuntimeError("a graph without a successfully ended capture was replayed")
         self._device.replay(self._recording)
 
     def reset(self) -> None:
-        """Forget what was recorded."""
         self._recording = None
 
     def pool(self) -> tuple[int, int]:
@@ -100,8 +90,7 @@ class DeviceGraph:
 class GraphContext:
     """``torch.cuda.graph`` of a counting device; it waits for the device, as the real one does."""
 
-    def __init__(self, cuda_graph: DeviceGraph, *args: Any, **kwargs: Any) -> None:
-        del args, kwargs
+    def __init__(self, cuda_graph: DeviceGraph, *_args: Any, **_kwargs: Any) -> None:
         self._graph = cuda_graph
 
     def __enter__(self) -> None:

@@ -2,14 +2,27 @@ import json
 
 import pytest
 import torch
+import transformers as tf
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch import nn
 from transformers.utils import logging as transformers_logging
 
 from dph.errors import ModelError, SettingsError
 from dph.model import loading
 from dph.model.forward.logprobs import completion_scores
-from dph.model.loading import computed_by, load_model, load_tokenizer, on_this_device
+from dph.model.loading import (
+    autocast,
+    computed_by,
+    evaluating,
+    load_model,
+    load_tokenizer,
+    new_tokenizer,
+    on_this_device,
+    require_usable,
+)
 from dph.recipe import resolve_recipe
+from tiny_models import FAMILIES, MORE_FAMILIES
 
 
 @pytest.fixture
@@ -68,10 +81,13 @@ def test_a_path_that_is_no_model_directory_is_refused(load, tmp_path):
         load(tmp_path)
 
 
-def test_a_tokenizer_without_an_end_is_refused(directory, tokenizer):
+def test_a_tokenizer_without_an_end_or_damaged_is_refused(directory, tokenizer):
     tokenizer.eos_token = None
     tokenizer.save_pretrained(directory)
     with pytest.raises(ModelError, match="has no eos token, which answers need"):
+        load_tokenizer(directory)
+    (directory / "tokenizer.json").write_text('{"model": 3}')
+    with pytest.raises(ModelError, match="cannot load a tokenizer from"):
         load_tokenizer(directory)
 
 
@@ -93,38 +109,22 @@ def test_a_model_without_sdpa_gets_eager_attention_and_says_so_once(make_model, 
         load_model(tmp_path / "bloom", device="cpu", attention="flash_attention_2")
 
 
-def test_a_damaged_tokenizer_is_refused(directory):
-    (directory / "tokenizer.json").write_text('{"model": 3}')
-    with pytest.raises(ModelError, match="cannot load a tokenizer from"):
-        load_tokenizer(directory)
+DAMAGE = {
+    "weights that were cut": ("model.safetensors", lambda whole: whole[:-100]),
+    "no weights": ("model.safetensors", lambda _: b""),
+    "a garbled config": ("config.json", lambda _: b"{"),
+    "an unknown architecture": ("config.json", lambda _: b'{"model_type": "no_such_model"}'),
+    "an encoder": ("config.json", lambda _: b'{"model_type": "vit"}'),
+}
 
 
-def cut_weights(directory):
-    file = directory / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-100])
-
-
-def garble_config(directory):
-    (directory / "config.json").write_text("{")
-
-
-def unknown_architecture(directory):
-    (directory / "config.json").write_text(json.dumps({"model_type": "no_such_model"}))
-
-
-def no_weights(directory):
-    (directory / "model.safetensors").unlink()
-
-
-def encoder(directory):
-    (directory / "config.json").write_text(json.dumps({"model_type": "vit"}))
-
-
-@pytest.mark.parametrize(
-    "damage", [cut_weights, garble_config, unknown_architecture, no_weights, encoder]
-)
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_directory_is_refused_in_one_line(directory, damage):
-    damage(directory)
+    name, damaged = DAMAGE[damage]
+    whole = (directory / name).read_bytes()
+    (directory / name).unlink()
+    if content := damaged(whole):
+        (directory / name).write_bytes(content)
     with pytest.raises(ModelError, match="cannot load a causal model from") as caught:
         load_model(directory, device="cpu")
     assert "\n" not in str(caught.value)
@@ -189,3 +189,70 @@ def test_a_recipe_is_decided_for_the_device_that_it_takes(monkeypatch, device, h
     assert decided.sampling.max_rows == (
         256 if device == "cpu" or (not here and device == "auto") else "auto"
     )
+
+
+def test_every_module_is_in_its_own_mode_again_afterwards_also_after_an_error():
+    model = nn.Sequential(nn.Dropout(), nn.Linear(1, 1)).train()
+    model[0].eval()
+    modes = []
+
+    def fail():
+        modes.extend(module.training for module in model.modules())
+        raise KeyError
+
+    with pytest.raises(KeyError), evaluating(model):
+        fail()
+    assert modes == [False] * 3
+    assert [module.training for module in model.modules()] == [True, False, True]
+
+
+def test_bfloat16_reaches_the_products_and_leaves_the_weights_alone(make_model):
+    model = make_model()
+    ids = torch.tensor([[3, 4, 5]])
+    for name, dtype in (("bfloat16", torch.bfloat16), ("float32", torch.float32)):
+        with autocast(model, name):
+            assert model(input_ids=ids).logits.dtype is dtype
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    with pytest.raises(SettingsError, match=r'"float32" or "bfloat16", got \'fp8\''):
+        autocast(model, "fp8")
+
+
+WORDS = {"<p>": 0, "<b>": 1, "<e>": 2, "<u>": 3, "one": 4, "two": 5}
+
+
+@pytest.mark.parametrize("unknown", [None, "<u>"])
+def test_a_new_tokenizer_pads_on_the_left_and_is_the_same_when_it_was_saved(tmp_path, unknown):
+    backend = Tokenizer(models.WordLevel(WORDS, unk_token="<u>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = new_tokenizer(backend, pad="<p>", bos="<b>", eos="<e>", unknown=unknown)
+    tokenizer.save_pretrained(tmp_path)
+    again = tf.PreTrainedTokenizerFast.from_pretrained(tmp_path, local_files_only=True)
+    for one in (tokenizer, again):
+        rows = one(["one three two", "two"], padding=True)
+        assert dict(rows) == {
+            "input_ids": [[1, 4, 3, 5], [0, 0, 1, 5]],
+            "attention_mask": [[1, 1, 1, 1], [0, 0, 1, 1]],
+        }
+        assert (one.pad_token, one.bos_token, one.eos_token) == ("<p>", "<b>", "<e>")
+        assert (one.unk_token, one.padding_side) == (unknown, "left")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (tf.T5Config(), "org/m: t5 is an encoder-decoder, not a causal model"),
+        (tf.ViTConfig(), "org/m: transformers has no causal language model of the kind vit"),
+        (tf.MambaConfig(), "org/m: mamba is not supported: its layers keep a recurrent"),
+        (tf.RwkvConfig(), "org/m: rwkv is not supported: its layers keep a recurrent"),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused_by_its_config(config, message):
+    with pytest.raises(ModelError, match=message):
+        require_usable(config, "org/m")
+
+
+def test_every_family_that_the_tests_train_is_usable():
+    for family, (config_class, _, own) in (FAMILIES | MORE_FAMILIES).items():
+        if family != "mamba":
+            require_usable(config_class(**own), family)

@@ -1,8 +1,5 @@
-"""The mixed loss on all sequences at once, weighted with their probabilities.
-
-Every sequence stands once as a policy row (weight pi) and once as a rehearsal row (weight
-pi_ref), so the loss is its own exact expectation.
-"""
+# Every sequence stands once as a policy row (weight pi) and once as a rehearsal row (pi_ref), so
+# the mixed loss is its own exact expectation.
 
 import pytest
 import torch

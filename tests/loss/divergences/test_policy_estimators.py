@@ -58,22 +58,13 @@ def test_only_sequence_sums_give_the_gradient_of_the_reverse_kl_of_whole_sequenc
 
 
 @every_policy
-def test_policy_half_on_policy_has_value_and_gradient_of_the_kl_to_the_mixture(policy):
-    logprobs = policy.token_logprobs()
-    ratio = (logprobs - logprobs.detach()).exp()
-    estimate = on_policy(policy, policy_half(logprobs - REF_LOGPROBS, ratio))
-    truth = oracle.token_truth(oracle.policy_to_mixture, policy, prefixes=policy)
-    oracle.assert_same(estimate, truth)
-    oracle.assert_same(policy.gradient(estimate), policy.gradient(truth))
-
-
-@every_policy
-def test_policy_half_off_policy_has_value_and_gradient_at_the_sampling_policys_prefixes(policy):
-    logprobs = policy.token_logprobs()
-    ratio = importance_ratio(logprobs, OLD.token_logprobs())
+@pytest.mark.parametrize("on_policy", [True, False])
+def test_policy_half_has_value_and_gradient_at_the_sampling_policys_prefixes(policy, on_policy):
+    logprobs, old = policy.token_logprobs(), policy if on_policy else OLD
+    ratio = importance_ratio(logprobs, old.token_logprobs())
     values = policy_half(logprobs - REF_LOGPROBS, ratio)
-    estimate = oracle.expectation(OLD.probabilities(), values)
-    truth = oracle.token_truth(oracle.policy_to_mixture, policy, prefixes=OLD)
+    estimate = oracle.expectation(old.probabilities(), values)
+    truth = oracle.token_truth(oracle.policy_to_mixture, policy, prefixes=old)
     oracle.assert_same(estimate, truth)
     oracle.assert_same(policy.gradient(estimate), policy.gradient(truth))
 

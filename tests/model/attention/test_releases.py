@@ -3,10 +3,20 @@
 from inspect import Parameter, Signature
 
 import pytest
+import torch
 import transformers as tf
 from packaging.version import Version
+from torch.utils.checkpoint import checkpoint
 
-from dph.model.attention.releases import cache_argument, causal_classes, keeps_state
+from dph.errors import ModelError
+from dph.model.attention.releases import (
+    _attend,
+    attending,
+    cache_argument,
+    causal_classes,
+    checkpoint_contexts,
+    keeps_state,
+)
 from tiny_models import FAMILIES, build_model
 
 CACHE_SINCE = {"5.5": "past_key_values", "5.24": "cache"}
@@ -50,11 +60,77 @@ def test_a_state_is_known_by_the_arguments_of_the_forward(name, kept):
     assert keeps_state(tf.LlamaConfig(), [taking(name)]) == kept
 
 
-def test_a_state_is_known_by_the_layers_of_the_cache():
-    config = tf.MambaConfig(num_hidden_layers=2)
-    assert keeps_state(config, [tf.LlamaForCausalLM])
-
-
-def test_the_classes_of_a_config_are_those_that_transformers_loads():
+def test_a_state_is_known_by_the_layers_of_the_cache_too():
+    assert keeps_state(tf.MambaConfig(num_hidden_layers=2), [tf.LlamaForCausalLM])
     assert causal_classes(tf.LlamaConfig()) == (tf.LlamaForCausalLM,)
     assert causal_classes(tf.ViTConfig()) == ()
+
+
+IDS = torch.tensor([[3, 4, 5]])
+
+
+def counting():
+    """An attention function that notes who called it and gives zeros."""
+    seen = []
+
+    def attend(module, query, key, _value, **options):
+        seen.append((module.layer_idx, query.shape, key.shape, sorted(options)))
+        return torch.zeros_like(query).transpose(1, 2)
+
+    return attend, seen
+
+
+def test_every_layer_calls_the_function_while_it_lasts(make_model):
+    model = make_model("llama_gqa")
+    before = model.config._attn_implementation
+    attend, seen = counting()
+    inner, seen_inside = counting()
+    with attending(model, attend):
+        with attending(model, inner):
+            model(input_ids=IDS)
+        model(input_ids=IDS)
+    assert [layer for layer, *_ in seen] == [layer for layer, *_ in seen_inside] == [0, 1]
+    assert seen[0][1:3] == ((1, 4, 3, 8), (1, 2, 3, 8))
+    assert "scaling" in seen[0][3]
+    assert model.config._attn_implementation == before
+    model(input_ids=IDS)
+    assert len(seen) == 2
+
+
+def test_all_is_as_it_was_after_an_error(make_model):
+    model = make_model()
+    before = model.config._attn_implementation
+    expected = model(input_ids=IDS).logits
+
+    def broken(*_, **__):
+        raise KeyError("no")
+
+    with pytest.raises(KeyError), attending(model, broken):
+        model(input_ids=IDS)
+    assert model.config._attn_implementation == before
+    assert model(input_ids=IDS).logits.equal(expected)
+
+
+def test_a_checkpointed_layer_is_computed_again_with_the_same_attention(make_model):
+    model = make_model()
+    attend, seen = counting()
+    value = torch.ones(1, requires_grad=True)
+
+    def layer(x):
+        model(input_ids=IDS)
+        return x * x
+
+    with attending(model, attend):
+        out = checkpoint(layer, value, use_reentrant=False, context_fn=checkpoint_contexts)
+    assert len(seen) == 2
+    out.backward()
+    assert len(seen) == 4
+    assert model.config._attn_implementation == "sdpa"
+
+
+def test_without_a_context_checkpointing_is_as_usual(make_model):
+    first, again = checkpoint_contexts()
+    with first, again:
+        assert make_model()(input_ids=IDS).logits.isfinite().all()
+    with pytest.raises(ModelError, match="outside the forward"):
+        _attend(torch.nn.Identity(), *[torch.zeros(1, 1, 1, 1)] * 3, None)

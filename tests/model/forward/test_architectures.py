@@ -8,8 +8,6 @@ import torch
 
 from adapted_models import adapter, moved
 from architectures import ARCHITECTURES, attention_of, save_architecture
-from counting_device import CountingDevice
-from dph.model.forward import packed_attention, sharing
 from dph.model.forward.logprobs import completion_scores
 from dph.model.forward.sharing import packing_support
 from dph.model.loading import load_model
@@ -99,45 +97,6 @@ def of_sampler(model, tokenizer):
     with torch.no_grad():
         refusal = sharing_refusal(model) or window_refusal(model, 20 + 6)
     return "shared" if refusal is None else f"unshared: {refusal}"
-
-
-def scored(model):
-    """Log-probs of rows that share, and their gradient."""
-    schema = [*range(3, 23)]
-    prompts = [[*schema, *range(24, 44)]] * 3 + [[*schema, *range(44, 24, -1)]] * 2 + [[9, 10, 11]]
-    completions = [*COMPLETIONS[:3], [5, 6, 7], [6, 5, 8], [7, 9, 1]]
-    scores = completion_scores(
-        model, prompts, completions, temperature=1.0, pad_id=0, sharing="always"
-    )
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    loss = (scores.logprobs * scores.logprobs.detach().sin()).sum()
-    return scores.logprobs.detach(), *torch.autograd.grad(loss, parameters)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if "4 tokens" not in name])
-def test_cudas_form_of_attention_is_that_of_a_cpu(name, tmp_path, monkeypatch):
-    save_architecture(name, tmp_path)
-    model = load_model(tmp_path, device="cpu", attention=attention_of(name))
-    expected = scored(model)
-    support = packing_support(model)
-    monkeypatch.setattr(sharing, "packing_support", lambda *_: support)
-    flash = packed_attention.takes_flash
-    monkeypatch.setattr(  # as it would in 16 bits
-        packed_attention,
-        "takes_flash",
-        lambda query, value, softcap: flash(query.bfloat16(), value.bfloat16(), softcap=softcap),
-    )
-    with CountingDevice(exact=True) as device:
-        device.move(model)
-        with device.counting("scored") as counts:
-            found = [device.numbers(x) for x in scored(model)]
-    # Two layers: each its nodes, and the branches of the schema and of its questions.
-    calls = counts.by_operation()["_flash_attention_forward"]
-    assert calls == (0 if "soft caps" in name else 2 * 3)
-    largest = [float(expected[0].abs().max()), max(float(g.abs().max()) for g in expected[1:])]
-    for number, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
-        assert float((ours - theirs).abs().max()) <= EXACT * largest[number > 0]
 
 
 def row_of(name, directory, tokenizer):

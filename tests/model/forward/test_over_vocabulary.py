@@ -62,32 +62,6 @@ def test_values_and_gradients_are_those_of_the_whole_table(name, temperature, bi
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_gradient_is_that_of_finite_differences(monkeypatch, name):
-    monkeypatch.setattr(module, "BLOCK", 22)
-    hidden, head = problem(positions=5)
-    statistic = statistics()[name]
-
-    def of(hidden, weight, bias):
-        with torch.no_grad():
-            head.weight.copy_(weight), head.bias.copy_(bias)
-        return module._OverVocabulary.apply(hidden, weight, bias, statistic, 0.7, torch.float64)
-
-    inputs = (hidden, head.weight.detach().clone(), head.bias.detach().clone())
-    assert torch.autograd.gradcheck(of, [x.detach().requires_grad_() for x in inputs])
-
-
-def test_float32_is_exact_to_rounding(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 3000)
-    hidden, head = problem(40, 16, 300, dtype=torch.float32)
-    statistic = statistics(40, 300, torch.float32)["forward KL"]
-    found = over_vocabulary(statistic, hidden, head, 1.0)
-    expected = dense(statistic, hidden, head, 1.0)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-    ours, theirs = (torch.autograd.grad(v.sum(), head.weight)[0] for v in (found, expected))
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.abs().max()))
-
-
 def test_under_autocast_products_are_rounded_and_nothing_else():
     hidden, head = problem(40, 16, 60, bias=False, dtype=torch.float32)
     statistic = statistics(40, 60, torch.float32)["entropy"]
@@ -107,14 +81,10 @@ def test_blocks_hold_every_position_once_and_no_more_numbers_than_allowed(monkey
     assert max(rows.stop - rows.start for rows in found) == 3
     assert len(list(blocks(4, 1000))) == 4  # one position at least
     assert list(blocks(0, 30)) == []
+    hidden, head = problem()
+    assert over_vocabulary(statistics()["some tokens"], hidden[:0], head, 1.0).shape == (0, 3)
     monkeypatch.setattr(module, "CUDA_BLOCK", 1000)
     assert len(list(blocks(10, 30, cuda=True))) == 1
-
-
-def test_no_positions_give_no_values():
-    hidden, head = problem()
-    statistic = statistics()["some tokens"]
-    assert over_vocabulary(statistic, hidden[:0], head, 1.0).shape == (0, 3)
 
 
 def peak(work):
@@ -129,9 +99,8 @@ def peak(work):
     return most
 
 
-@pytest.mark.parametrize("positions", [256, 1024])
-def test_memory_is_bounded_by_blocks_however_many_positions_there_are(monkeypatch, positions):
-    words, size, block = 2**13, 4, 2**16
+def test_memory_is_bounded_by_blocks_however_many_positions_there_are(monkeypatch):
+    positions, words, size, block = 512, 2**13, 4, 2**16
     monkeypatch.setattr(module, "BLOCK", block)
     hidden, head = problem(positions, size, words, dtype=torch.float32)
 
@@ -148,7 +117,7 @@ def test_memory_is_bounded_by_blocks_however_many_positions_there_are(monkeypatc
     gradients = hidden.numel() + 2 * head.weight.numel() + 2 * words + 8 * positions
     bound = 4 * ((TABLES + of_statistic) * block + 2 * gradients)
     assert peak(work) <= bound
-    assert bound < 4 * positions * words or positions == 256
+    assert bound < 4 * positions * words
 
 
 def test_a_gpu_gets_a_few_tables_and_the_host_never_waits(monkeypatch):

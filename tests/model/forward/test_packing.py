@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 
-from dph.errors import DataError
+from counting_device import CountingDevice
 from dph.model.forward.packing import Branches, PackedRows, Span
 from dph.model.forward.packing import pack as pack_rows
+from dph.model.forward.transfer import to_device
 
 CPU = torch.device("cpu")
 
@@ -30,13 +32,6 @@ def test_a_row_whose_prompt_is_its_own_is_one_stretch():
     assert rows.sequences == (Span(0, 4),)
     assert rows.levels == ()
     assert rows.sources.tolist() == [1, 2, 3]
-
-
-def test_rows_of_a_prompt_need_not_be_neighbours():
-    rows = pack([[5], [6, 7], [5]], [[1, 2], [3], [4, 8]])
-    assert rows.ids.tolist() == [5, 6, 7, 1, 4]
-    assert rows.sources.tolist() == [0, 3, 2, 0, 4]
-    assert rows.targets.tolist() == [1, 2, 3, 4, 8]
 
 
 def test_every_target_is_predicted_from_the_tokens_before_it():
@@ -85,14 +80,42 @@ def test_what_is_alike_by_a_few_tokens_only_stays_apart():
     assert len(rows.ids) == 19
 
 
-@pytest.mark.parametrize(
-    ("prompts", "completions", "message"),
-    [
-        ([[3], []], [[4], [5]], "row 1 has an empty prompt"),
-        ([[3]], [[4], [5]], "got 1 prompts and 2 completions"),
-        ([], [], "at least one"),
-    ],
-)
-def test_malformed_rows_are_refused(prompts, completions, message):
-    with pytest.raises(DataError, match=message):
-        pack(prompts, completions)
+TABLES = [
+    np.arange(5, dtype=np.int32),
+    np.array([[True, False], [False, True], [True, True]]),
+    np.zeros((0, 4), dtype=np.int64),
+    np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    np.array(2.5),
+    np.arange(3),
+]
+
+
+def check(tensors):
+    for table, tensor in zip(TABLES, tensors, strict=True):
+        assert tensor.dtype is torch.from_numpy(table).dtype
+        assert np.array_equal(tensor.cpu().numpy(), table)
+
+
+def test_every_table_arrives_in_its_own_shape_and_dtype_in_one_copy():
+    check(to_device(TABLES, CPU))
+    with CountingDevice() as device, device.counting("copy") as counts:
+        check(map(device.numbers, to_device(TABLES, torch.device("cuda"))))
+    assert (counts.launches, counts.waits) == (1, 0)
+
+
+def test_tables_that_may_not_be_written_are_copied():
+    table = np.frombuffer(b"12345678", dtype=np.int32)
+    (tensor,) = to_device([table], CPU)
+    assert tensor.add_(1).equal(torch.from_numpy(table + 1))
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_tables_go_to_a_gpu_without_a_wait():
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        tensors = to_device(TABLES, torch.device("cuda"))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    check(tensors)

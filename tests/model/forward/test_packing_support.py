@@ -17,6 +17,8 @@ REFUSED = {
     "gpt_oss": "s_aux",
 }
 
+SOME_FAMILIES = ["llama_gqa", "gpt2", "gemma2_capped", "granite"]
+
 
 @pytest.mark.parametrize("family", PLAIN_FAMILIES)
 def test_families_with_plain_causal_attention_are_supported(make_model, family):
@@ -38,8 +40,7 @@ def on_a_gpu(model):
             return packing_support(model).refusal, counts
 
 
-# A CPU cannot count the tokens of Mixtral's experts as a GPU does.
-@pytest.mark.parametrize("family", sorted(set(PLAIN_FAMILIES) - {"mixtral"}))
+@pytest.mark.parametrize("family", SOME_FAMILIES)
 def test_values_and_gradients_are_checked_on_a_gpu_in_both_precisions(make_model, family):
     assert on_a_gpu(make_model(family))[0] is None
 
@@ -52,7 +53,7 @@ class WrongGradient(sharing.PackedAttention):
         return super().__call__(module, query, key, value, **options)
 
 
-@pytest.mark.parametrize("off", [1.0, 0.1, 0.01, 0.001])
+@pytest.mark.parametrize("off", [1.0, 0.001])
 def test_on_a_gpu_gradients_that_are_off_by_a_thousandth_are_found(make_model, monkeypatch, off):
     monkeypatch.setattr(WrongGradient, "off", off, raising=False)
     monkeypatch.setattr(sharing, "PackedAttention", WrongGradient)
@@ -85,12 +86,6 @@ def test_the_window_is_that_of_the_narrowest_layer(make_model):
     assert packing_support(make_model("llama")).window == torch.inf
 
 
-def test_a_model_that_looks_at_its_neighbours_outside_of_attention_is_found(make_model):
-    model = make_model()
-    model.model.layers[0].mlp.register_forward_hook(lambda _m, _i, out: out + out.roll(1, dims=1))
-    assert packing_support(model).refusal == "packed rows change its values"
-
-
 def test_dropout_in_training_is_refused_and_in_evaluation_it_is_not(make_model):
     model = make_model(attention_dropout=0.1)
     assert packing_support(model.train()).refusal == "it trains with dropout"
@@ -119,17 +114,11 @@ def test_checkpointing_that_recomputes_with_another_attention_is_found(make_mode
     assert packing_support(model.eval()).refusal is None
 
 
-def test_our_checkpointing_keeps_the_attention(make_model, tmp_path):
+@pytest.mark.parametrize("learns", [True, False])  # the reference model does not
+def test_our_checkpointing_keeps_the_attention(make_model, tmp_path, learns):
     make_model("llama_gqa").save_pretrained(tmp_path)
     model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
-    assert packing_support(model).refusal is None
-
-
-def test_a_frozen_model_needs_no_gradients_to_be_supported(make_model, tmp_path):
-    # As the reference model: on a GPU gradients are looked at in evaluation mode too.
-    make_model().save_pretrained(tmp_path)
-    model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
-    assert packing_support(model.requires_grad_(False)).refusal is None
+    assert packing_support(model.requires_grad_(learns)).refusal is None
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # newer releases have a newer name
@@ -155,7 +144,8 @@ def test_a_real_model_is_shared_in_every_precision_and_a_wrong_one_is_not(smollm
     weights = "bfloat16" if precision == "bfloat16" else "float32"
 
     def refusal(wrong_layer=None):
-        model = load_model(smollm2, device="cpu", weights=weights)
+        model = load_model(smollm2, device="cpu", weights=weights, gradient_checkpointing=True)
+        model.train(wrong_layer is None)  # whose gradients are looked at as well
         if wrong_layer is not None:
             looking_back(model.model.layers[wrong_layer].mlp, 1.0)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"):
@@ -165,16 +155,7 @@ def test_a_real_model_is_shared_in_every_precision_and_a_wrong_one_is_not(smollm
     assert refusal(wrong_layer=0) == "packed rows change its values"
 
 
-@pytest.mark.slow
-def test_gradients_of_a_real_model_in_bfloat16_are_its_own(smollm2):  # noqa: F811
-    prompts = [load_tokenizer(smollm2)(PROMPT)["input_ids"]]
-    model = load_model(
-        smollm2, device="cpu", weights="bfloat16", gradient_checkpointing=True
-    ).train()
-    assert packing_support(model, prompts).refusal is None
-
-
-@pytest.mark.parametrize("strength", [1.0, 0.1, 0.01, 0.001])
+@pytest.mark.parametrize("strength", [1.0, 0.001])
 def test_in_single_precision_a_thousandth_of_a_neighbour_is_found(make_model, strength):
     model = make_model()
     looking_back(model.model.layers[0].mlp, strength)
@@ -182,7 +163,7 @@ def test_in_single_precision_a_thousandth_of_a_neighbour_is_found(make_model, st
 
 
 @pytest.mark.parametrize("rounded", ["weights", "autocast"])
-@pytest.mark.parametrize("family", PLAIN_FAMILIES)
+@pytest.mark.parametrize("family", SOME_FAMILIES)
 def test_rounding_to_sixteen_bits_is_no_reason_to_refuse(make_model, family, rounded):
     model = make_model(family)
     if rounded == "weights":

@@ -1,10 +1,19 @@
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
 import pytest
 import torch
 from torch import nn
 
 from counting_device import CountingDevice
 from dph.model.forward import selected_logprobs as module
-from dph.model.forward.selected_logprobs import selected_logprobs
+from dph.model.forward.selected_logprobs import (
+    cut_logprobs,
+    plain_head,
+    selected_logprobs,
+    takes_cut_cross_entropy,
+)
 
 
 def problem(tokens=13, size=8, words=29, *, bias=False, dtype=torch.float64):
@@ -40,21 +49,6 @@ def test_values_and_gradients_are_those_of_the_plain_form(bias, temperature):
     torch.testing.assert_close(
         gradients(found, weights, hidden, head), gradients(expected, weights, hidden, head)
     )
-
-
-def test_float32_is_exact_to_rounding():
-    hidden, head, targets, weights = problem(200, 64, 1000, dtype=torch.float32)
-    expected = plain(hidden, head, targets, 1.0)
-    found = selected_logprobs(hidden, head, targets, 1.0)
-    assert found.dtype is torch.float32
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-    pairs = zip(
-        gradients(found, weights, hidden, head),
-        gradients(expected, weights, hidden, head),
-        strict=True,
-    )
-    for ours, theirs in pairs:
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.abs().max()))
 
 
 def test_logits_of_a_thousand_do_not_overflow():
@@ -169,3 +163,83 @@ def test_sixteen_bit_products_on_a_gpu_are_not_rounded_before_the_softmax():
     head.float()
     (found, *_), _ = on_the_device(hidden, head, targets, weights, autocast=True)
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gpt2", "gemma", "mixtral"])
+def test_the_plain_head_is_the_output_layer_of_a_model_that_leaves_its_logits_alone(
+    make_model, family
+):
+    model = make_model(family)
+    assert plain_head(model) is model.get_output_embeddings()
+
+
+@pytest.mark.parametrize("family", ["gemma2", "granite"])
+def test_softcaps_and_logit_scales_are_noticed(make_model, family):
+    assert plain_head(make_model(family)) is None
+
+
+def test_heads_that_are_no_linear_layer_or_have_hooks_are_left_alone(make_model):
+    model = make_model()
+    assert plain_head(model) is not None
+    handle = model.lm_head.register_forward_hook(lambda _m, _i, out: out)
+    assert plain_head(model) is None
+    handle.remove()
+    model.lm_head = torch.nn.Sequential(model.lm_head)
+    assert plain_head(model) is None
+    model.get_output_embeddings = lambda: None
+    assert plain_head(model) is None
+
+
+def test_a_base_model_that_gives_no_hidden_states_of_the_heads_size_is_left_alone(make_model):
+    model = make_model()
+    model.model.norm.register_forward_hook(lambda _m, _i, out: out[..., :16])
+    assert plain_head(model) is None
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """A stand-in for CUDA's cut_cross_entropy, computing the plain form and noting its calls."""
+    noted = []
+
+    def linear_cross_entropy(
+        e, c, targets, ignore_index=-100, softcap=None, reduction="mean", shift=False, filter_eps=""
+    ):
+        noted.append((e.dtype, c.dtype, reduction, filter_eps))
+        assert (ignore_index, softcap, shift) == (-100, None, False)
+        return nn.functional.cross_entropy(e.float() @ c.float().T, targets, reduction=reduction)
+
+    package = ModuleType("cut_cross_entropy")
+    package.linear_cross_entropy = linear_cross_entropy
+    package.__spec__ = ModuleSpec("cut_cross_entropy", None)
+    monkeypatch.setitem(sys.modules, "cut_cross_entropy", package)
+    return noted
+
+
+def test_cut_log_probs_are_those_of_the_plain_form_without_filtered_gradients(calls):
+    hidden, head, targets, _ = problem(dtype=torch.float32)
+    found = cut_logprobs(hidden, head.weight, targets, 0.7, dtype=torch.bfloat16)
+    assert found.dtype is torch.float32
+    torch.testing.assert_close(found, plain(hidden, head, targets, 0.7), rtol=0, atol=0.05)
+    assert calls == [(torch.bfloat16, torch.bfloat16, "none", None)]
+
+
+@pytest.mark.usefixtures("calls")
+def test_cut_cross_entropy_is_for_cuda_and_sixteen_bits_where_there_is_the_package(monkeypatch):
+    assert takes_cut_cross_entropy("cuda", torch.bfloat16)
+    assert not takes_cut_cross_entropy("cuda", torch.float32)
+    assert not takes_cut_cross_entropy("cpu", torch.bfloat16)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert not takes_cut_cross_entropy("cuda", torch.bfloat16)
+
+
+def test_it_is_used_where_it_can_be_and_the_blocks_elsewhere(calls, monkeypatch):
+    hidden, head, targets, _ = problem(dtype=torch.float32)
+    expected = plain(hidden, head, targets, 1.0)
+    selected_logprobs(hidden, head, targets, 1.0)
+    assert not calls
+    monkeypatch.setattr(module, "takes_cut_cross_entropy", lambda *_: True)
+    torch.testing.assert_close(selected_logprobs(hidden, head, targets, 1.0), expected)
+    assert len(calls) == 1
+    biased = nn.Linear(8, 29)  # it takes no bias
+    selected_logprobs(hidden, biased, targets, 1.0)
+    assert len(calls) == 1

@@ -61,20 +61,12 @@ def test_on_a_gpu_a_level_of_stems_costs_the_same_for_any_number_of_them(
         assert packs(device.move(model), prompts, completions, "auto") == shares
 
 
-def test_levels_are_those_of_the_deepest_row():
-    rows = [[1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 6], [7, 8], [7, 9]]
-    assert sharing._levels(prefix_tree.prefix_forest(rows, least_saved=0)) == 2
-    assert sharing._levels(prefix_tree.prefix_forest([[1, 2], [3]], least_saved=0)) == 0
-
-
 def test_always_and_never_are_obeyed(make_model):
     model = wide(make_model)
     assert packs(model, *SINGLES, "always")
     assert not packs(model, *LONG_GROUP, "never")
-
-
-def test_no_rows_are_not_shared(make_model):
-    assert not packs(make_model(), [], [], "always")
+    assert not packs(model, [], [], "always")
+    assert plan_microbatches(model, [], [], token_budget=9, sharing="auto") == []
 
 
 def test_a_model_that_cannot_share_falls_back_or_says_why(make_model):
@@ -111,10 +103,6 @@ def test_a_plan_has_every_row_once(make_model, sharing, budget):
     assert sharing == "auto" or all(batch.sharing == sharing for batch in plan)
 
 
-def test_a_plan_of_no_rows_is_empty(make_model):
-    assert plan_microbatches(make_model(), [], [], token_budget=9, sharing="auto") == []
-
-
 def test_a_planned_forward_builds_one_tree_for_the_plan_and_one_for_each_micro_batch(
     make_model, monkeypatch
 ):
@@ -146,13 +134,3 @@ def test_a_planned_forward_builds_one_tree_for_the_plan_and_one_for_each_micro_b
     built.clear()
     completion_scores(model, prompts, completions, temperature=1.0, pad_id=0)
     assert built == [32]
-
-
-def test_a_tree_that_is_handed_on_gives_the_scores_of_one_that_is_not(make_model):
-    model = wide(make_model)
-    prompts, completions = rows([5, 1, 3], 30, 6)
-    (batch,) = plan_microbatches(model, prompts, completions, token_budget=999, sharing="always")
-    some = [prompts[row] for row in batch.rows], [completions[row] for row in batch.rows]
-    options = {"temperature": 1.0, "pad_id": 0, "sharing": "always"}
-    handed_on = completion_scores(model, *some, forest=batch.forest, **options)
-    assert handed_on.logprobs.equal(completion_scores(model, *some, **options).logprobs)

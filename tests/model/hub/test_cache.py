@@ -1,9 +1,23 @@
+import errno
 import json
+import sys
 
 import pytest
+from huggingface_hub import HfApi, constants
+from huggingface_hub.utils import (
+    are_progress_bars_disabled,
+    disable_progress_bars,
+    enable_progress_bars,
+)
 
 from dph.errors import DataError, ModelError
-from dph.model.hub_cache import commit_of, dataset_file, model_snapshot
+from dph.model.hub_cache import (
+    bars_for_people,
+    commit_of,
+    dataset_file,
+    model_snapshot,
+    said_plainly,
+)
 from dph.recipe.hub_names import HubFile
 
 PLAIN = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}"}
@@ -50,18 +64,13 @@ def test_a_file_of_a_data_set_and_its_commit(hub):
     assert len(hub.requests) == asked
 
 
-def test_offline_a_branch_is_what_it_was_last(hub, offline):
+@pytest.mark.parametrize("state", ["offline", "unreachable"])
+def test_without_a_network_a_branch_is_what_it_was_last(request, hub, state):
     commit = hub.push("org/tiny", PLAIN)
     model_snapshot("org/tiny", "main", fetch=True)
-    hub.push("org/tiny", {"config.json": b"new"})
-    offline()
-    assert model_snapshot("org/tiny", None, fetch=True).name == commit
-
-
-def test_without_a_network_the_cache_serves(hub, unreachable):
-    commit = hub.push("org/tiny", PLAIN)
-    model_snapshot("org/tiny", None, fetch=True)
-    unreachable()
+    if state == "offline":  # a connection that is still open would be answered
+        hub.push("org/tiny", {"config.json": b"new"})
+    request.getfixturevalue(state)()
     assert model_snapshot("org/tiny", None, fetch=True).name == commit
 
 
@@ -106,20 +115,15 @@ def test_a_file_that_cannot_be_had_is_told_in_a_line(hub, file, message):
         dataset_file(file, fetch=True)
 
 
-def test_what_is_not_in_the_cache_is_told_offline(hub, offline):
-    hub.push("org/tiny", PLAIN)
-    offline()
-    with pytest.raises(ModelError, match=r"not in the cache .*, and HF_HUB_OFFLINE is set"):
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("offline", "HF_HUB_OFFLINE is set"), ("unreachable", r"http://\S+ cannot be reached")],
+)
+def test_what_is_not_in_the_cache_is_told_without_a_network(request, state, reason):
+    request.getfixturevalue(state)()
+    with pytest.raises(ModelError, match=rf"not in the cache .*, and {reason}"):
         model_snapshot("org/tiny", None, fetch=True)
-    with pytest.raises(DataError, match=r"not in the cache .*, and HF_HUB_OFFLINE is set"):
-        dataset_file(of(), fetch=True)
-
-
-def test_what_is_not_in_the_cache_is_told_without_a_network(unreachable):
-    unreachable()
-    with pytest.raises(ModelError, match=r"not in the cache .*, and http://\S+ cannot be reached"):
-        model_snapshot("org/tiny", None, fetch=True)
-    with pytest.raises(DataError, match=r"not in the cache .*, and http://\S+ cannot be reached"):
+    with pytest.raises(DataError, match=rf"not in the cache .*, and {reason}"):
         dataset_file(of(), fetch=True)
 
 
@@ -130,3 +134,34 @@ def test_a_part_of_a_model_is_not_taken_for_the_whole(hub):
     hub.push("org/tiny", files)
     with pytest.raises(ModelError, match=r"1 weight files are missing .* model-2\.safetensors"):
         model_snapshot("org/tiny", None, fetch=True)
+
+
+def test_a_full_disk_stays_what_it_is_and_a_server_in_trouble_is_told_with_its_answer(hub):
+    with pytest.raises(OSError, match="full") as refusal, said_plainly("a model", ModelError):
+        raise OSError(errno.ENOSPC, "full")
+    assert refusal.value.errno == errno.ENOSPC
+    hub.server.RequestHandlerClass.tell_about = lambda self, *_: self.refuse(418, "Teapot")
+    with (
+        pytest.raises(DataError, match=r"a thing: http://\S+ answered 418"),
+        said_plainly("a thing", DataError),
+    ):
+        HfApi(endpoint=hub.url).repo_info("org/any")
+
+
+@pytest.mark.parametrize(
+    ("terminal", "off", "shown"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+)
+def test_bars_are_shown_on_a_terminal_alone_and_afterwards_as_before(
+    monkeypatch, terminal, off, shown
+):
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    before = are_progress_bars_disabled()
+    try:
+        (disable_progress_bars if off else enable_progress_bars)()
+        with bars_for_people():
+            assert are_progress_bars_disabled() is not shown
+        assert are_progress_bars_disabled() is off
+    finally:
+        (disable_progress_bars if before else enable_progress_bars)()

@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import pytest
 
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, ModelError, SettingsError
 from dph.model import hub_cache as cache
-from dph.model.hub import model_directory, problems_file, resolve_names, uses_hub
-from dph.recipe import load_recipe, resolve_recipe, save_recipe
+from dph.model.hub import is_on_hub, model_directory, problems_file, resolve_names, uses_hub
+from dph.recipe import ModelSettings, load_recipe, resolve_recipe, save_recipe
 
 MODEL = {"config.json": b"{}", "model.safetensors": b"weights"}
 DATA = {"train.jsonl": b"{}\n", "dev.jsonl": b"{}\n"}
@@ -74,6 +76,9 @@ def test_local_places_alone_ask_for_nothing(hub, tmp_path):
     assert not uses_hub(recipe)
     assert resolve_names(recipe).recipe is recipe
     assert hub.requests == []
+    assert not is_on_hub(recipe.model)
+    assert model_directory(recipe.model) == tmp_path
+    assert problems_file(tmp_path / "train.jsonl") == tmp_path / "train.jsonl"
 
 
 def test_a_directory_of_that_name_is_taken_and_told(hub, tmp_path, monkeypatch):
@@ -101,13 +106,18 @@ def test_the_model_is_fetched_before_data_and_a_wrong_file_is_named(hub):
     assert set(of_data) == {False, True}
 
 
-@pytest.mark.usefixtures("pushed")
-def test_offline_the_cache_serves_a_recipe_that_pins_nothing(offline):
-    online = resolve_names(recipe_of()).recipe
-    offline()
-    assert resolve_names(recipe_of()).recipe == online
-
-
 def test_an_unreadable_recipe_of_a_run_pins_nothing(pushed, tmp_path):
     (tmp_path / "recipe.toml").write_text("half a rec")
     assert resolve_names(recipe_of(), run=tmp_path).recipe.model.revision == pushed[0]
+
+
+def test_asking_where_a_name_lies_fetches_nothing(hub):
+    hub.push("org/unfetched", {"config.json": b"{}", "model.safetensors": b""})
+    hub.push("org/unfetched", {"train.jsonl": b"{}"}, kind="datasets")
+    assert is_on_hub(ModelSettings(path="org/unfetched"))
+    with pytest.raises(ModelError, match="not in the cache"):
+        model_directory(ModelSettings(path="org/unfetched"))
+    with pytest.raises(DataError, match="not in the cache"):
+        problems_file(Path("hf://datasets/org/unfetched/train.jsonl"))
+    # A port is given to one server after another, so a request may be for the one before.
+    assert [path for _, path in hub.requests if "unfetched" in path] == []

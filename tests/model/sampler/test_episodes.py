@@ -47,10 +47,8 @@ def test_a_trajectory_says_of_every_token_who_wrote_it(tokenizer):
     ((slow, fast),) = rollout.groups
     for graded, steps in ((slow, (1, 2)), (fast, (2,))):
         completion = graded.completion
-        own = [t for t, mine in zip(completion.token_ids, completion.written, strict=True) if mine]
-        others = [
-            t for t, mine in zip(completion.token_ids, completion.written, strict=True) if not mine
-        ]
+        tokens = list(zip(completion.token_ids, completion.written, strict=True))
+        own, others = ([t for t, mine in tokens if mine is kind] for kind in (True, False))
         said = call("increment", step=steps[0] if len(steps) == 1 else 1)
         assert tokenizer.decode(own) == f"{said}{END}" * len(steps) + f"Done.{END}"
         assert tokenizer.decode(others) == "".join(
@@ -62,22 +60,12 @@ def test_a_trajectory_says_of_every_token_who_wrote_it(tokenizer):
             -float(turn + 1) for turn, count in enumerate(turns) for _ in range(count)
         )
         assert completion.finished
+        both = [turn for n in steps for turn in (Turn("", said), Turn("increment", str(n)))]
+        assert read_turns(completion.text) == [*both, Turn("", "Done.")]
         assert graded.verdict == Verdict(outcome=Outcome.CORRECT, reward=1.0)
         assert graded.style == " ".join(["increment"] * len(steps))
     prompt, history = rollout.prompts[0], slow.completion.token_ids
     assert tokenizer.decode((*prompt, *history)).count("<|im_start|>assistant") == 3
-
-
-def test_the_text_shows_turns_and_results_in_their_order(tokenizer):
-    with Environment(IncrementTo) as environment:
-        draw = make_draw(tokenizer, environment, by_steps_of(3))
-        rollout = draw(problems(3), samples=1, seed=0)
-    ((graded,),) = rollout.groups
-    assert read_turns(graded.completion.text) == [
-        Turn("", call("increment", step=3)),
-        Turn("increment", "3"),
-        Turn("", "Done."),
-    ]
 
 
 def test_rows_that_ended_are_not_drawn_again_and_each_turn_has_numbers_of_its_own(tokenizer):
@@ -100,13 +88,13 @@ def test_the_same_seed_gives_the_same_trajectories_in_parts_or_at_once(tokenizer
                 lambda p, i: script(p.replace("the counter by", "to"), i),
                 at_once=at_once,
             )
-            rollout = draw(
-                [Problem(problem_id=n, prompt="") for n in "ab"], samples=samples, seed=1
-            )
+            asked = [Problem(problem_id=n, prompt="") for n in "ab"]
+            rollout = draw(asked, samples=samples, seed=1)
         return [[g.completion.token_ids for g in group] for group in rollout.groups]
 
-    assert drawn(8) == drawn(3)
-    assert [group[:2] for group in drawn(8)] == drawn(8, samples=2)
+    whole = drawn(8)
+    assert whole == drawn(3)
+    assert [group[:2] for group in whole] == drawn(8, samples=2)
 
 
 def test_a_trajectory_of_one_turn_is_the_answer_that_the_sampler_draws():
@@ -191,12 +179,8 @@ def test_a_hang_or_a_crash_costs_one_row_and_holds_up_no_other(tokenizer):
     with Environment(Hostile, limits=EpisodeLimits(seconds=1.0)) as environment:
         draw = make_draw(tokenizer, environment, script)
         (group,) = draw(problems(1), samples=4, seed=0).groups
-    assert [g.verdict.outcome for g in group] == [
-        Outcome.WRONG,
-        Outcome.TIMED_OUT,
-        Outcome.CRASHED,
-        Outcome.WRONG,
-    ]
+    outcomes = [g.verdict.outcome for g in group]
+    assert outcomes == [Outcome.WRONG, Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.WRONG]
     assert [g.verdict.reward for g in group] == [0.0] * 4
 
 
@@ -256,12 +240,8 @@ def test_the_third_example_of_trl_shows_each_problem_the_tools_of_its_environmen
     names = ["coding", "game", "game", "coding"]
     asked = [problem(place, name) for place, name in enumerate(names)]
     with Environment(Coding) as coding, Environment(Game) as game:
-        draw = RoutedSampler(
-            {
-                name: make_draw(tokenizer, environment, script)
-                for name, environment in (("coding", coding), ("game", game))
-            }
-        )
+        both = {"coding": coding, "game": game}
+        draw = RoutedSampler({n: make_draw(tokenizer, e, script) for n, e in both.items()})
         rollout = draw(asked, samples=2, seed=0)
         with pytest.raises(DataError, match="'environment' is 'chess'; there are the environments"):
             draw([problem(0, "chess")], samples=1, seed=0)

@@ -1,7 +1,5 @@
 """What a decoded token launches and waits for on a GPU, counted on a CPU (`counting_device`)."""
 
-import pytest
-
 from counting_device import CountingDevice
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
@@ -38,16 +36,13 @@ def counted(*, layers: int, samples: int) -> TokenCounts:
         )
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_a_token_is_one_launch_of_so_many_kernels_a_layer_and_no_wait(layers):
-    token = counted(layers=layers, samples=2)
-    assert (token.launches, token.waits) == (1, 0)
-    assert token.kernels <= BESIDE + A_LAYER * layers
-
-
-def test_more_rows_launch_no_more():
-    few, many = (counted(layers=2, samples=samples) for samples in (2, 20))
-    assert many.launches == few.launches == 1
+def test_a_token_is_one_launch_of_so_many_kernels_a_layer_whatever_the_rows():
+    one, few, many = (
+        counted(layers=layers, samples=samples) for layers, samples in ((1, 2), (2, 2), (2, 20))
+    )
+    for layers, token in ((1, one), (2, few), (2, many)):
+        assert (token.launches, token.waits) == (1, 0)
+        assert token.kernels <= BESIDE + A_LAYER * layers
     assert many.kernels == few.kernels
     assert many.prefill.launches == few.prefill.launches
     assert many.prefill.waits == few.prefill.waits

@@ -1,14 +1,15 @@
 import pytest
 import torch
 
-from dph.errors import ModelError
 from dph.model.sampler.torch import shared_forward as module
+from dph.model.sampler.torch.prefill import prefill_parts
+from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.shared_forward import LEAST_ROWS, SharedForward
 from dph.model.sampler.torch.waves import Wave, WaveRow
 from tiny_models import build_model
 
 
-def wave_of(*prompts, samples=2):
+def wave_of(*prompts, samples=1):
     rows = tuple(WaveRow(0, i, p) for p in range(len(prompts)) for i in range(samples))
     return Wave(prompts=prompts, rows=rows)
 
@@ -22,7 +23,7 @@ def last_logits(model, ids):
 def test_waves_of_different_ages_in_one_forward_equal_each_row_alone(family):
     model = build_model(family)
     forward = SharedForward(model, max_tokens=9)
-    waves = [wave_of((3, 4, 5), (6, 7)), wave_of((9, 8, 7, 6), (1, 2, 3, 4), samples=1)]
+    waves = [wave_of((3, 4, 5), (6, 7), samples=2), wave_of((9, 8, 7, 6), (1, 2, 3, 4))]
     rows = [[list(wave.prompts[row.prompt]) for row in wave.rows] for wave in waves]
     with torch.no_grad(), forward.active():
         caches, checks = [], []
@@ -53,7 +54,7 @@ def test_prompts_are_prefilled_in_parts_of_bounded_size(monkeypatch):
     prompts = [(3,) * 8, (4,) * 4, (5,) * 2, (6,)]
     forward = SharedForward(model, max_tokens=3)
     with torch.no_grad(), forward.active():
-        cache, logits = forward.start(wave_of(*prompts, samples=1))
+        cache, logits = forward.start(wave_of(*prompts))
         logits = forward.step([cache], torch.tensor([9, 9, 9, 9]))
     assert sizes == [8, 6, 1, 4]
     expected = torch.stack([last_logits(model, [*prompt, 9]) for prompt in prompts])
@@ -70,28 +71,101 @@ def test_only_the_last_position_of_each_prompt_reaches_the_head():
     assert shapes == [(1, LEAST_ROWS, 48)]
 
 
-def test_the_model_attends_as_before_afterwards_also_after_an_error():
-    model = build_model("llama")
-    before = model.config._attn_implementation
-    forward = SharedForward(model, max_tokens=3)
-
-    def fail():
-        with forward.active():
-            assert model.config._attn_implementation != before
-            raise RuntimeError("lost")
-
-    with pytest.raises(RuntimeError, match="lost"):
-        fail()
-    assert model.config._attn_implementation == before
-
-
-def test_a_layer_without_a_number_is_refused():
-    model = build_model("llama")
-    del model.model.layers[1].self_attn.layer_idx
-    forward = SharedForward(model, max_tokens=3)
-    with torch.no_grad(), forward.active(), pytest.raises(ModelError, match="LlamaAttention"):
-        forward.start(wave_of((3, 4)))
-
-
 def test_a_model_that_passes_no_scaling_gets_the_usual_one():
     assert module._mixing(torch.zeros(1, 1, 1, 16), {}) == {"scaling": 0.25, "softcap": None}
+
+
+CPU = torch.device("cpu")
+SCHEMA = tuple(range(100, 170))
+PROMPTS = ((*SCHEMA, 1, 2, 3), (*SCHEMA, 1, 5), (9,) * 30, SCHEMA, (7,) * 70)
+
+
+def cache_of(prompts):
+    return SharedCache(wave_of(*prompts), capacity=3, device=CPU)
+
+
+def planned(prompts, living=(), *, most=10**6, least=16):
+    cache = cache_of(prompts)
+    parts = prefill_parts(prompts, cache, living, device=CPU, most_tokens=most, least_saved=least)
+    return cache, list(parts)
+
+
+def run(parts):
+    return [len(part.rows.ids) for part in parts]
+
+
+def put_together(part, width=None):
+    """Prompts as their places among the run and the borrowed tokens say."""
+    lent = [t for loan in part.loans for t in loan.lender.prompts[loan.prompt][: loan.tokens]]
+    known = torch.tensor([*part.rows.ids.tolist(), *lent])
+    ids = known[part.tokens(width)]
+    if width is None:
+        return [tuple(x.tolist()) for x in torch.split(ids, part.lengths)]
+    return [
+        tuple(row[:n].tolist()) for row, n in zip(ids.view(-1, width), part.lengths, strict=True)
+    ]
+
+
+def require_whole(prompts, parts):
+    places = [place for part in parts for place in part.places]
+    assert sorted(places) == list(range(len(prompts)))
+    for part in parts:
+        wanted = [tuple(prompts[place]) for place in part.places]
+        assert put_together(part) == put_together(part, width=128) == wanted
+        assert part.rows.ids[part.last].tolist() == [ids[-1] for ids in wanted]
+
+
+def test_every_prompt_is_put_together_of_what_is_run_once():
+    _, parts = planned(PROMPTS)
+    assert run(parts) == [70 + 3 + 2 + 30 + 70]
+    assert not parts[0].loans
+    require_whole(PROMPTS, parts)
+
+
+def test_a_part_borrows_from_living_waves_all_but_one_token_of_a_root():
+    living = [cache_of([(9,) * 80]), cache_of(PROMPTS)]
+    prompts = ((*SCHEMA, 1, 2, 8), (*SCHEMA, 1, 2, 9, 9), (7,) * 90, (9,) * 79, (5,) * 40)
+    _, parts = planned(prompts, living)
+    [part] = parts
+    assert [(loan.prompt, loan.tokens) for loan in part.loans] == [(0, 71), (4, 70), (0, 78)]
+    assert part.loans[2].lender is living[0]
+    assert run(parts) == [1 + 1 + 2 + 20 + 1 + 40]
+    require_whole(prompts, parts)
+
+
+def test_fewer_common_tokens_are_run_again():
+    _, parts = planned([(*SCHEMA, 1), (*SCHEMA, 2)], [cache_of([(*SCHEMA[:15], 3)])])
+    assert run(parts) == [72]
+    _, parts = planned([(*SCHEMA, 1), (*SCHEMA, 2)], [cache_of([(*SCHEMA[:16], 3)])])
+    assert run(parts) == [56]
+    _, parts = planned([(*SCHEMA, 1), (*SCHEMA, 2)], least=10**6)
+    assert run(parts) == [142]
+
+
+def test_a_part_borrows_from_the_parts_before_it():
+    prompts = [(*SCHEMA, i, i + 1, i + 2) for i in range(8)]
+    cache, parts = planned(prompts, most=79)
+    assert run(parts)[0] <= 79
+    assert len(parts) > 1
+    for part in parts[1:]:
+        assert [loan.tokens for loan in part.loans] == [69 if len(part.places) > 1 else 70]
+        assert part.loans[0].lender is cache
+    require_whole(prompts, parts)
+
+
+@pytest.mark.parametrize("family", ["llama_gqa", "gpt2"])
+@pytest.mark.parametrize("most", [60, 10**6])
+def test_first_logits_are_those_of_each_prompt_alone(monkeypatch, family, most):
+    context = {"n_positions" if family == "gpt2" else "max_position_embeddings": 128}
+    model = build_model(family, **context)
+    monkeypatch.setattr("dph.model.sampler.torch.shared_forward.CPU_PREFILL_TOKENS", most)
+    stem = tuple(3 + i % 40 for i in range(50))
+    first = [(*stem, 4, 5), (*stem[:30], 8), (6, 7), (*stem, 4, 5, 6, 7, 8)]
+    second = [(*stem, 9), (*stem, 10, 11), (*stem, 4, 5), (*stem[:20], 3, 9, 9), (30,)]
+    forward = SharedForward(model, max_tokens=3)
+    with torch.no_grad():
+        with forward.active():
+            cache, logits = forward.start(wave_of(*first))
+            _, more = forward.start(wave_of(*second), [cache])
+        for ours, prompt in zip([*logits, *more], [*first, *second], strict=True):
+            torch.testing.assert_close(ours, last_logits(model, prompt), rtol=0, atol=1e-5)

@@ -1,6 +1,6 @@
-"""Models whose layers are special: drawn from as they are, or refused by name."""
+"""Which models share prompts; models with special layers are drawn from or refused by name."""
 
-import random
+import math
 from itertools import chain
 
 import pytest
@@ -8,55 +8,13 @@ import torch
 import transformers as tf
 
 from dph.errors import ModelError
-from dph.model.loading import load_model
+from dph.model.attention.releases import attention_window
+from dph.model.loading import load_model, load_tokenizer
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
-from tiny_models import VOCABULARY, build_model, build_tokenizer
-
-IDS = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": 1}
-SMALL = IDS | {"hidden_size": 32, "num_hidden_layers": 2, "initializer_range": 0.25}
-HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
-RECURRENT = {
-    "mamba": lambda: build_model("mamba"),
-    "mamba2": lambda: tf.Mamba2ForCausalLM(
-        tf.Mamba2Config(**SMALL, head_dim=16, num_heads=4, state_size=8, n_groups=1)
-    ),
-    "jamba": lambda: tf.JambaForCausalLM(
-        tf.JambaConfig(**SMALL, **HEADS, attn_layer_period=2, attn_layer_offset=1, num_experts=2)
-    ),
-    "rwkv": lambda: tf.RwkvForCausalLM(
-        tf.RwkvConfig(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2)
-    ),
-}
-
-
-@pytest.mark.parametrize("alibi", [False, True])
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_falcon_draws_what_its_full_forward_says(alibi, attention):
-    torch.manual_seed(0)
-    config = tf.FalconConfig(**SMALL, num_attention_heads=4, alibi=alibi)
-    config._attn_implementation = attention
-    model = tf.FalconForCausalLM(config).eval()
-    numbers = random.Random(0)
-    requests = [
-        SampleRequest(
-            problem_id=f"p{i}",
-            prompt_ids=tuple(numbers.randrange(3, VOCABULARY) for _ in range(2 + 3 * i)),
-            samples=3,
-        )
-        for i in range(3)
-    ]
-    parameters = SamplingParameters(max_tokens=8, stop_token_ids=(1, 5))
-    results = TorchSampler(model, build_tokenizer()).sample(requests, parameters, seed=0)
-    for request, drawn in zip(requests, results, strict=True):
-        for completion in drawn:
-            ids = torch.tensor([[*request.prompt_ids, *completion.token_ids]])
-            with torch.no_grad():
-                # A mask of ones: without one, Falcon's eager attention is not causal.
-                logits = model(ids, attention_mask=torch.ones_like(ids)).logits[0].float()
-            table = torch.log_softmax(logits, dim=-1)[len(request.prompt_ids) - 1 : -1]
-            expected = table.gather(1, torch.tensor(completion.token_ids)[:, None])[:, 0].tolist()
-            assert completion.logprobs == pytest.approx(expected, abs=1e-4)
+from dph.model.sampler.torch.shared_forward import sharing_refusal, window_refusal
+from smollm2_model import smollm2  # noqa: F401
+from tiny_models import FAMILIES, build_model, build_tokenizer
 
 
 class OfAnotherRelease(tf.LlamaForCausalLM):
@@ -111,15 +69,86 @@ def test_a_model_that_is_not_causal_is_refused_by_name():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("family", RECURRENT)
-def test_a_model_with_a_recurrent_state_is_refused_by_name(family):
-    model = RECURRENT[family]()
-    with pytest.raises(ModelError, match=f"{type(model).__name__} is not supported: .*recurrent"):
+def test_a_model_with_a_recurrent_state_is_refused_by_name_also_on_disk(tmp_path):
+    model = build_model("mamba")
+    with pytest.raises(ModelError, match=r"MambaForCausalLM is not supported: .*recurrent"):
         TorchSampler(model, build_tokenizer())
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_recurrent_model_on_disk_is_refused_by_name(tmp_path):
-    build_model("mamba").save_pretrained(tmp_path / "mamba")
+    model.save_pretrained(tmp_path / "mamba")
     with pytest.raises(ModelError, match=r"mamba is not supported: .*recurrent state"):
         load_model(tmp_path / "mamba", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("family", "reach"),
+    [("llama", math.inf), ("gpt2", math.inf), ("gemma2", 64), ("mistral_window", 5)],
+)
+def test_the_window_is_that_of_the_layer_that_sees_least(family, reach):
+    assert attention_window(build_model(family)) == reach
+
+
+@pytest.mark.parametrize(
+    ("family", "attention"),
+    [
+        *((family, "eager") for family in FAMILIES if family != "bloom"),
+        *((family, "sdpa") for family in FAMILIES if family not in ("bloom", "gemma2")),
+    ],
+)
+def test_models_that_attend_through_the_registry_share_prompts(family, attention):
+    model = build_model(family)
+    model.config._attn_implementation = attention
+    with torch.no_grad():
+        assert sharing_refusal(model) is None
+    assert model.config._attn_implementation == attention
+
+
+@pytest.mark.parametrize(
+    ("family", "refusal"),
+    [
+        ("bloom", "its forward takes no position_ids"),  # ALiBi, outside the registry
+        ("gpt_oss", "packed attention cannot compute s_aux (GptOssAttention)"),
+    ],
+)
+def test_models_that_attend_otherwise_do_not(family, refusal):
+    with torch.no_grad():
+        assert sharing_refusal(build_model(family)) == refusal
+
+
+def test_a_model_whose_layers_have_no_numbers_does_not():
+    model = build_model("llama")
+    for layer in model.model.layers:
+        del layer.self_attn.layer_idx
+    with torch.no_grad():
+        assert "LlamaAttention" in sharing_refusal(model)
+
+
+def test_rows_beyond_a_window_are_refused_with_both_lengths():
+    model = build_model("mistral_window")
+    assert window_refusal(model, 5) is None
+    assert window_refusal(model, 6) == "a row may have 6 tokens, a layer attends to the last 5"
+
+
+def test_lost_weights_are_left_to_the_sampler_to_report():
+    model = build_model("llama")
+    with torch.no_grad():
+        model.lm_head.weight.fill_(torch.nan)
+        assert sharing_refusal(model) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["float32", "bfloat16"])
+def test_a_real_model_shares_prompts_in_every_precision_and_a_wrong_one_does_not(smollm2, weights):  # noqa: F811
+    model = load_model(smollm2, device="cpu", weights=weights)
+    asked = "How many heads of the departments are older than 56?"
+    prompts = [load_tokenizer(smollm2)(asked)["input_ids"]]
+    with torch.no_grad():
+        assert sharing_refusal(model, prompts) is None
+        # It sees the token before, past every attention mask.
+        layer = model.model.layers[0].mlp
+        layer.register_forward_hook(lambda _m, _i, out: out + out.roll(1, dims=1))
+        assert sharing_refusal(model, prompts) == "shared prompts change its logits"
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "bloom"])
+def test_rounding_to_sixteen_bits_is_no_reason_to_refuse(family):
+    with torch.no_grad():
+        assert sharing_refusal(build_model(family).to(torch.bfloat16)) is None

@@ -1,4 +1,3 @@
-import random
 from collections import Counter
 
 import pytest
@@ -40,8 +39,8 @@ def waves_of(requests, *, rows, tokens=PLENTY, shared=True):
 
 
 @given(requests_strategy, st.integers(1, 12), st.integers(67, 300), st.booleans())
-def test_every_sample_is_in_exactly_one_wave_with_its_own_prompt(requests, rows, tokens, shared):
-    waves = waves_of(requests, rows=rows, tokens=tokens, shared=shared)
+def test_every_sample_is_in_exactly_one_wave_within_the_limits(requests, limit, tokens, shared):
+    waves = waves_of(requests, rows=limit, tokens=tokens, shared=shared)
     drawn = Counter((row.request, row.sample_index) for wave in waves for row in wave.rows)
     wanted = Counter(
         (position, request.first_index + k)
@@ -54,15 +53,9 @@ def test_every_sample_is_in_exactly_one_wave_with_its_own_prompt(requests, rows,
         assert [row.prompt for row in wave.rows] == sorted(row.prompt for row in wave.rows)
         for row in wave.rows:
             assert wave.prompts[row.prompt] == requests[row.request].prompt_ids
-
-
-@given(requests_strategy, st.integers(1, 12), st.integers(67, 300), st.booleans())
-def test_a_wave_keeps_to_the_rows_and_the_padded_tokens(requests, rows, tokens, shared):
-    for wave in waves_of(requests, rows=rows, tokens=tokens, shared=shared):
-        prompts, count = len(wave.prompts), len(wave.rows)
-        width = len(wave.prompts[0])
+        prompts, count, width = len(wave.prompts), len(wave.rows), len(wave.prompts[0])
         held = (prompts if shared else count) * padded_width(width) + count * MAX_TOKENS
-        assert 1 <= count <= rows
+        assert 1 <= count <= limit
         assert held <= tokens
         assert all(len(prompt) <= width <= 2 * len(prompt) for prompt in wave.prompts)
 
@@ -78,23 +71,6 @@ def test_a_prompt_is_prefilled_at_most_once_more_than_its_rows_need(requests, ro
         assert prefills[prompt] <= 1 + -(-count // rows)
         if 2 * count <= rows:
             assert prefills[prompt] == 1
-
-
-def test_thirty_two_prompts_of_eight_samples_fill_one_wave_of_256_rows():
-    requests = [SampleRequest(problem_id=str(i), prompt_ids=(i,), samples=8) for i in range(33)]
-    assert [len(wave.rows) for wave in waves_of(requests, rows=256)] == [256, 8]
-
-
-def test_longer_prompts_come_first():
-    lengths = [3, 1, 4, 1, 5, 9, 2, 6]
-    random.Random(0).shuffle(lengths)
-    requests = [
-        SampleRequest(problem_id=str(i), prompt_ids=(i,) * n, samples=2)
-        for i, n in enumerate(lengths)
-    ]
-    waves = waves_of(requests, rows=3)
-    met = [len(prompt) for wave in waves for prompt in wave.prompts]
-    assert met == sorted(met, reverse=True)
 
 
 def test_prompts_that_are_half_alike_come_with_the_longest_of_them():
@@ -122,16 +98,6 @@ def test_a_small_group_waits_for_room_as_a_whole_and_a_large_one_takes_what_is_f
         waiting = Waiting([request], limit=limit, max_tokens=MAX_TOKENS)
         wave = waiting.next_wave(Room(rows=3, tokens=PLENTY))
         assert (wave and len(wave.rows)) == taken
-
-
-def test_prompts_of_very_different_lengths_are_not_padded_to_each_other():
-    requests = [
-        SampleRequest(problem_id=str(n), prompt_ids=(n,) * n, samples=1) for n in (140, 70, 69)
-    ]
-    assert [[len(p) for p in wave.prompts] for wave in waves_of(requests, rows=9)] == [
-        [140, 70],
-        [69],
-    ]
 
 
 def test_a_row_that_cannot_fit_is_refused_before_anything_is_drawn():

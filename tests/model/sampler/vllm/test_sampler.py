@@ -2,9 +2,10 @@
 
 import math
 import os
-import threading
+from dataclasses import replace
 from functools import partial
 from itertools import chain
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,10 +15,8 @@ from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
-from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.model.sampler.vllm import EngineOptions, VLLMSampler
-from dph.records import Outcome, Problem, Verdict
 from tiny_models import build_model, build_tokenizer
 
 PLAIN = SamplingParameters(max_tokens=6, stop_token_ids=(1, 5, 6, 7, 8))
@@ -65,16 +64,15 @@ def tokens_of(results):
     return [[completion.token_ids for completion in drawn] for drawn in results]
 
 
+def rescoring(model):
+    return partial(score_completions, model, pad_id=0, token_budget=512, dtype="float32")
+
+
 def scores(model, results, temperature=1.0):
-    return score_completions(
-        model,
-        [PROMPTS[c.problem_id] for drawn in results for c in drawn],
-        [c.token_ids for drawn in results for c in drawn],
-        temperature=temperature,
-        pad_id=0,
-        token_budget=512,
-        dtype="float32",
-    )
+    drawn = [completion for group in results for completion in group]
+    prompts = [PROMPTS[completion.problem_id] for completion in drawn]
+    answers = [completion.token_ids for completion in drawn]
+    return rescoring(model)(prompts, answers, temperature=temperature)
 
 
 def logprobs_of(results):
@@ -95,17 +93,19 @@ def test_it_is_a_sampler_of_the_same_records(make_sampler):
         assert completion.finished or len(completion.token_ids) == PLAIN.max_tokens
         shown = [t for t in completion.token_ids if t > 2]
         assert completion.text == " ".join(f"w{t}" for t in shown)
+    assert sampler.sample([], PLAIN, seed=0) == []
+    assert sampler.sample(requests(samples=0), PLAIN, seed=0) == [[], [], []]
 
 
-def test_eight_samples_and_then_eight_more_are_the_same_sixteen(make_sampler):
+def test_three_samples_and_then_three_more_are_the_same_six(make_sampler):
     sampler = make_sampler()
-    whole = sampler.sample(requests(samples=16), PLAIN, seed=3)
-    first = sampler.sample(requests(samples=8), PLAIN, seed=3)
-    second = sampler.sample(requests(samples=8, first_index=8), PLAIN, seed=3)
+    whole = sampler.sample(requests(samples=6), PLAIN, seed=3)
+    first = sampler.sample(requests(samples=3), PLAIN, seed=3)
+    second = sampler.sample(requests(samples=3, first_index=3), PLAIN, seed=3)
     assert [a + b for a, b in zip(first, second, strict=True)] == whole
-    backwards = make_sampler().sample(requests(samples=16)[::-1], PLAIN, seed=3)
+    backwards = make_sampler().sample(requests(samples=6)[::-1], PLAIN, seed=3)
     assert backwards[::-1] == whole
-    assert tokens_of(sampler.sample(requests(samples=16), PLAIN, seed=4)) != tokens_of(whole)
+    assert tokens_of(sampler.sample(requests(samples=6), PLAIN, seed=4)) != tokens_of(whole)
 
 
 def test_each_sample_has_a_seed_of_its_own(make_sampler, vllm):
@@ -145,25 +145,19 @@ def test_log_probs_are_those_of_the_full_vocabulary_at_the_temperature(
 
     def rescore(prompts, completions, **options):
         calls.append(len(completions))
-        return partial(score_completions, model, pad_id=0, token_budget=512, dtype="float32")(
-            prompts, completions, **options
-        )
+        return rescoring(model)(prompts, completions, **options)
 
     parameters = SamplingParameters(
         max_tokens=6, stop_token_ids=(1,), temperature=temperature, top_p=top_p, greedy=greedy
     )
-    results = make_sampler(rescore=rescore).sample(requests(), parameters, seed=0)
+    sampler = make_sampler(rescore=rescore)
+    results = sampler.sample(requests(), parameters, seed=0)
     assert scores(model, results, temperature) == logprobs_of(results)
     assert vllm.started[0].options["logprobs_mode"] == mode
     assert calls == ([12] if rescored else [])
-
-
-def test_a_running_engine_is_rescored_where_its_log_probs_do_not_fit(make_sampler, model):
-    rescore = partial(score_completions, model, pad_id=0, token_budget=512, dtype="float32")
-    sampler = make_sampler(rescore=rescore)
-    sampler.sample(requests(), PLAIN, seed=0)
-    cool = SamplingParameters(max_tokens=6, stop_token_ids=(1,), temperature=0.5)
-    results = sampler.sample(requests(), cool, seed=0)
+    # An engine that runs is rescored where its log-probs do not fit.
+    other = SamplingParameters(max_tokens=6, stop_token_ids=(1,), temperature=0.5)
+    results = sampler.sample(requests(), other, seed=0)
     assert scores(model, results, 0.5) == logprobs_of(results)
 
 
@@ -182,10 +176,7 @@ def test_finished_completions_are_told_with_their_requests_position(
     parameters = SamplingParameters(
         max_tokens=6, stop_token_ids=(1,), temperature=temperature, top_p=0.7
     )
-    sampler = make_sampler(
-        rescore=partial(score_completions, model, pad_id=0, token_budget=512, dtype="float32")
-    )
-    results = sampler.sample(
+    results = make_sampler(rescore=rescoring(model)).sample(
         requests(),
         parameters,
         seed=0,
@@ -195,35 +186,6 @@ def test_finished_completions_are_told_with_their_requests_position(
     assert progress == [1] * 12
     told = sorted(seen, key=lambda each: (each[0], each[1].sample_index))
     assert told == [(i, c) for i, drawn in enumerate(results) for c in drawn]
-
-
-def test_answers_are_graded_while_others_are_still_being_drawn(make_sampler):
-    graded, seen = threading.Event(), []
-
-    class Grader:
-        name, version = "grader", "1"
-
-        def grade(self, _, responses):
-            graded.set()
-            return [Verdict(outcome=Outcome.CORRECT, reward=1.0) for _ in responses]
-
-    # The last of twelve completions waits here until one of the others was graded.
-    def wait(_):
-        seen.append(graded.wait(timeout=60) if len(seen) == 11 else graded.is_set())
-
-    parameters = SamplingParameters(max_tokens=6, stop_token_ids=tuple(range(2, 48)))
-    sampler = GradedSampler(
-        sampler=make_sampler(),
-        verifier=Grader(),
-        encode=lambda problem: PROMPTS[problem.problem_id],
-        parameters=parameters,
-    )
-    problems = [Problem(problem_id=name, prompt=name) for name in PROMPTS]
-    rollout = sampler(problems, samples=4, seed=0, on_progress=wait)
-    assert seen[-1]
-    assert [[g.verdict.outcome for g in group] for group in rollout.groups] == [
-        [Outcome.CORRECT] * 4
-    ] * 3
 
 
 def test_what_is_given_up_is_taken_from_the_engine(make_sampler, vllm):
@@ -240,9 +202,8 @@ def test_what_is_given_up_is_taken_from_the_engine(make_sampler, vllm):
 
 
 def test_the_engine_starts_once_with_what_was_asked_for_and_ends_with_the_sampler(directory, vllm):
-    options = EngineOptions(
-        dtype="bfloat16", max_rows=7, memory=0.3, gpus=2, context=32, eager=True
-    )
+    own = {"dtype": "bfloat16", "max_rows": 7, "memory": 0.3, "gpus": 2, "context": 32}
+    options = EngineOptions(**own, eager=True)
     with VLLMSampler(directory, build_tokenizer(), options=options) as sampler:
         assert vllm.started == ()
         for seed in (0, 1):
@@ -269,21 +230,12 @@ def test_the_engine_starts_once_with_what_was_asked_for_and_ends_with_the_sample
     assert "LD_PRELOAD" not in os.environ  # what it says to its processes, ours do not inherit
 
 
-def test_no_requests_and_no_samples_are_fine(make_sampler):
-    sampler = make_sampler()
-    assert sampler.sample([], PLAIN, seed=0) == []
-    assert sampler.sample(requests(samples=0), PLAIN, seed=0) == [[], [], []]
-
-
-def test_a_missing_vllm_is_named_with_its_extra(monkeypatch, directory):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[vllm\]'"):
-        VLLMSampler(directory, build_tokenizer())
-
-
-def test_a_machine_without_a_gpu_is_refused(monkeypatch, directory):
+def test_a_missing_vllm_and_a_missing_gpu_are_named(monkeypatch, directory):
     fake_vllm.install(monkeypatch, cuda=False)
     with pytest.raises(SettingsError, match="needs a CUDA device, and there is none"):
+        VLLMSampler(directory, build_tokenizer())
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[vllm\]'"):
         VLLMSampler(directory, build_tokenizer())
 
 
@@ -315,40 +267,30 @@ def test_weights_come_from_a_directory(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "prompt", "message"),
     [
-        ({"max_tokens": 62}, r"a prompt of 3 tokens and max_tokens = 62 exceed the model's"),
-        ({"temperature": 0.001}, r"vLLM draws at temperature 0\.01 or above, got 0\.001"),
-        ({"stop_token_ids": (48,)}, "stop token 48 is not in the vocabulary"),
+        ({"max_tokens": 62}, (3, 4, 5), "a prompt of 3 tokens and max_tokens = 62 exceed the mod"),
+        ({"temperature": 0.001}, (3,), r"vLLM draws at temperature 0\.01 or above, got 0\.001"),
+        ({"stop_token_ids": (48,)}, (3,), "stop token 48 is not in the vocabulary"),
+        ({}, (), "'a' has an empty prompt"),
     ],
 )
-def test_what_vllm_cannot_draw_is_refused(make_sampler, vllm, changes, message):
-    given = {"max_tokens": 6, "stop_token_ids": (1,)} | changes
-    with pytest.raises(SettingsError, match=message):
-        make_sampler().sample(requests(), SamplingParameters(**given), seed=0)
+def test_what_vllm_cannot_draw_is_refused(make_sampler, vllm, changes, prompt, message):
+    request = SampleRequest(problem_id="a", prompt_ids=prompt, samples=1)
+    with pytest.raises((SettingsError, DataError), match=message):
+        make_sampler().sample([request], replace(PLAIN, **changes), seed=0)
     assert vllm.started == ()
 
 
-def test_an_empty_prompt_is_refused(make_sampler):
-    request = SampleRequest(problem_id="a", prompt_ids=(), samples=1)
-    with pytest.raises(DataError, match="'a' has an empty prompt"):
-        make_sampler().sample([request], PLAIN, seed=0)
-
-
-def test_a_context_that_the_memory_has_no_room_for_is_named(make_sampler, vllm, monkeypatch):
-    monkeypatch.setattr(vllm, "longest", 8)
-    with pytest.raises(
-        SettingsError,
-        match=r"context of 8 that fits in vLLM's memory; raise "
-        r"vllm\.",
-    ):
-        make_sampler().sample(requests(), PLAIN, seed=0)
-
-
-def test_a_model_that_vllm_cannot_serve_says_why(make_sampler):
+def test_a_model_that_vllm_cannot_serve_or_has_no_memory_for_says_why(
+    make_sampler, vllm, monkeypatch
+):
     sampler = make_sampler(options=EngineOptions(context=65))
     with pytest.raises(ModelError, match=r"vLLM cannot serve .*: ValueError: max_model_len is gr"):
         sampler.sample(requests(), PLAIN, seed=0)
+    monkeypatch.setattr(vllm, "longest", 8)
+    with pytest.raises(SettingsError, match=r"context of 8 that fits in vLLM's memory; raise vllm"):
+        make_sampler().sample(requests(), PLAIN, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -362,11 +304,7 @@ def test_a_model_that_vllm_cannot_serve_says_why(make_sampler):
 def test_a_completion_that_vllm_broke_off_or_lost_is_an_error(
     make_sampler, monkeypatch, ids, logprob, message
 ):
-    class Logprob:
-        def __init__(self):
-            self.logprob = logprob
-
-    tables = [{token: Logprob()} for token in ids]
+    tables = [{token: SimpleNamespace(logprob=logprob)} for token in ids]
     monkeypatch.setattr(fake_vllm.LLMEngine, "_draw", lambda *_: (ids, tables, "abort"))
     request = SampleRequest(problem_id="a", prompt_ids=(3,), samples=1)
     with pytest.raises(ModelError, match=message):
@@ -394,26 +332,15 @@ def test_the_real_vllm_agrees_with_the_torch_sampler(tmp_path):
     """On a model with heads that GPU kernels take, in bfloat16: 8 bits, hence the tolerances."""
     pytest.importorskip("vllm")
     torch.manual_seed(0)
-    model = build_model(
-        "llama_gqa",
-        hidden_size=256,
-        intermediate_size=512,
-        num_attention_heads=4,
-        initializer_range=0.05,
-    )
+    wide = {"hidden_size": 256, "intermediate_size": 512, "initializer_range": 0.05}
+    model = build_model("llama_gqa", num_attention_heads=4, **wide)
     model.save_pretrained(tmp_path)
     options = EngineOptions(dtype="bfloat16", memory=0.2, context=64, eager=True)
     request = [SampleRequest(problem_id="a", prompt_ids=(3, 4, 5), samples=4000)]
     with VLLMSampler(tmp_path, build_tokenizer(), options=options) as sampler:
         (drawn,) = sampler.sample(request, PLAIN, seed=0)
-        parts = [
-            sampler.sample(
-                [SampleRequest(problem_id="a", prompt_ids=(3, 4, 5), samples=8, first_index=i)],
-                PLAIN,
-                seed=0,
-            )[0]
-            for i in (0, 8)
-        ]
+        halves = [[replace(request[0], samples=8, first_index=i)] for i in (0, 8)]
+        parts = [sampler.sample(half, PLAIN, seed=0)[0] for half in halves]
     expected = score_completions(
         model.cuda(),
         [(3, 4, 5)] * len(drawn),

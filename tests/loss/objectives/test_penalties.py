@@ -1,0 +1,171 @@
+"""Penalties on log-probs, on whole distributions and on lengths, and the weight that adapts."""
+
+import math
+
+import pytest
+import torch
+
+from dph.errors import SettingsError
+from dph.loss.objectives import (
+    DualAscent,
+    EntropyBonus,
+    ExactForwardKL,
+    ExactReverseKL,
+    VocabularyPenalty,
+    kl_penalty,
+    overlong_penalty,
+)
+
+# Expected values and gradients of k2 and k3: tests/loss/divergences/test_policy_estimators.py.
+
+
+@pytest.mark.parametrize(
+    ("estimator", "value", "gradient"),
+    [("k2", 2.0, -2.0), ("k3", math.exp(2) - 1 - 2, 1 - math.exp(2))],
+)
+def test_a_token_the_policy_likes_less_than_the_reference(estimator, value, gradient):
+    logprobs = torch.tensor([-3.0], dtype=torch.float64, requires_grad=True)
+    reference = torch.tensor([-1.0], dtype=torch.float64, requires_grad=True)
+    penalty = kl_penalty(logprobs, reference, estimator=estimator)
+    penalty.sum().backward()
+    assert penalty.item() == pytest.approx(value, rel=1e-14)
+    assert logprobs.grad.item() == pytest.approx(gradient, rel=1e-14)
+    assert reference.grad is None
+
+
+@pytest.mark.parametrize("estimator", ["k2", "k3"])
+def test_both_are_half_the_square_near_agreement_and_finite_at_extremes(estimator):
+    x = torch.tensor([1e-6, -1e-6], dtype=torch.float64)
+    penalty = kl_penalty(x, torch.zeros_like(x), estimator=estimator)
+    torch.testing.assert_close(penalty, x.square() / 2, rtol=1e-6, atol=0)
+    logprobs = torch.tensor([-80.0, 0.0, 80.0], dtype=torch.bfloat16, requires_grad=True)
+    penalty = kl_penalty(logprobs, torch.zeros(3), estimator=estimator)
+    penalty.sum().backward()
+    assert penalty.dtype == torch.float32
+    assert torch.isfinite(penalty).all()
+    assert torch.isfinite(logprobs.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("penalty", "reads"),
+    [(ExactReverseKL(), True), (ExactForwardKL(), True), (EntropyBonus(), False)],
+)
+def test_penalties_of_whole_distributions_say_whether_they_need_the_initial_policy(penalty, reads):
+    assert isinstance(penalty, VocabularyPenalty)
+    assert getattr(penalty, "reads_reference", False) is reads
+
+
+@pytest.fixture
+def tables():
+    torch.manual_seed(0)
+    logits = torch.randn(3, 7, dtype=torch.float64, requires_grad=True)
+    reference = torch.randn(3, 7, dtype=torch.float64).log_softmax(-1)
+    return logits, reference
+
+
+def expected_over_samples(logits, values):
+    """The mean over every token that the policy may draw at a position."""
+    return (logits.detach().softmax(-1) * values).sum(-1)
+
+
+def test_the_exact_reverse_kl_is_the_mean_of_k3_and_its_gradient_that_of_k2(tables):
+    logits, reference = tables
+    log_pi = logits.log_softmax(-1)
+    exact = ExactReverseKL().over_vocabulary(log_pi, reference)
+    k3 = kl_penalty(log_pi, reference, estimator="k3")
+    torch.testing.assert_close(exact, expected_over_samples(logits, k3))
+    (found,) = torch.autograd.grad(exact.sum(), logits, retain_graph=True)
+    k2 = kl_penalty(log_pi, reference, estimator="k2")
+    (expected,) = torch.autograd.grad(expected_over_samples(logits, k2).sum(), logits)
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_exact_forward_kl_by_hand_and_its_gradient_the_gap_of_probabilities(tables):
+    logits, reference = tables
+    log_pi = logits.log_softmax(-1)
+    exact = ExactForwardKL().over_vocabulary(log_pi, reference)
+    by_hand = [
+        sum(float(r.exp()) * float(r - p) for r, p in zip(*rows, strict=True))
+        for rows in zip(reference, log_pi.detach(), strict=True)
+    ]
+    assert exact.tolist() == pytest.approx(by_hand)
+    (found,) = torch.autograd.grad(exact.sum(), logits)
+    torch.testing.assert_close(found, logits.detach().softmax(-1) - reference.exp())
+
+
+def test_the_entropy_bonus_is_minus_the_entropy_with_its_gradient_written_out():
+    table = torch.tensor([[0.5, 0.25, 0.25], [1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0]]).log()
+    found = EntropyBonus().over_vocabulary(table, None).tolist()
+    assert found == pytest.approx([-1.5 * math.log(2), -math.log(3), 0.0])
+    torch.manual_seed(0)
+    logits = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+    EntropyBonus().over_vocabulary(logits.log_softmax(-1), None).sum().backward()
+    p = logits.detach().softmax(-1)
+    entropy = -(p * p.log()).sum(-1, keepdim=True)
+    # d(-H)/d logit_v = p_v (log p_v + H)
+    torch.testing.assert_close(logits.grad, p * (p.log() + entropy))
+
+
+def test_tokens_that_are_ruled_out_give_finite_gradients():
+    logits = torch.tensor([[0.5, -math.inf, 0.1]], requires_grad=True)
+    EntropyBonus().over_vocabulary(logits.log_softmax(-1), None).sum().backward()
+    assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("buffer", "penalty", "expected"),
+    [
+        (4, 1.0, [0.0, 0.0, 0.0, -0.25, -0.5, -0.75, -1.0, -1.0, -1.0]),
+        (4, 0.5, [0.0, 0.0, 0.0, -0.125, -0.25, -0.375, -0.5, -0.5, -0.5]),
+        (10, 1.0, [0.0, -0.5, -0.6, -0.7, -0.8, -0.9, -1.0, -1.0, -1.0]),
+    ],
+)
+def test_the_penalty_of_length_falls_linearly_over_the_buffer(buffer, penalty, expected):
+    lengths = torch.tensor([0, 5, 6, 7, 8, 9, 10, 11, 100])
+    found = overlong_penalty(lengths, max_tokens=10, buffer=buffer, penalty=penalty)
+    assert found.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("measured", "power"),
+    [(0.0, -1.0), (0.05, -0.5), (0.1, 0.0), (0.15, 0.5), (0.2, 1.0), (7.0, 1.0)],
+)
+def test_the_weight_rises_above_the_target_and_falls_below_by_at_most_the_rate(measured, power):
+    found = DualAscent(target=0.1, rate=0.2).next(1.0, measured=measured)
+    assert found == pytest.approx(math.exp(0.2 * power))
+
+
+def test_the_weight_stays_within_its_bounds_and_is_led_to_the_target():
+    bounded = DualAscent(target=0.1, low=0.5, high=2.0)
+    assert bounded.next(0.55, measured=0.0) == 0.5
+    assert bounded.next(1.9, measured=9.0) == 2.0
+    # a value that falls as 0.2 / (1 + weight) meets 0.05 at weight 3
+    ascent, weight = DualAscent(target=0.05), 0.1
+    for _ in range(200):
+        weight = ascent.next(weight, measured=0.2 / (1 + weight))
+    assert weight == pytest.approx(3.0, rel=1e-3)
+
+
+LENGTHS = torch.tensor([1])
+
+
+@pytest.mark.usefixtures("no_type_checks")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: kl_penalty(LENGTHS, LENGTHS, estimator="k1"), "'k2' or 'k3', got 'k1'"),
+        (lambda: overlong_penalty(LENGTHS, max_tokens=9, buffer=0), "buffer=0, max_tokens=9"),
+        (lambda: overlong_penalty(LENGTHS, max_tokens=9, buffer=10), "buffer=10, max_tokens=9"),
+        (
+            lambda: overlong_penalty(LENGTHS, max_tokens=9, buffer=4, penalty=-1.0),
+            "finite and at least 0, got -1.0",
+        ),
+        (lambda: DualAscent(target=0.0), "target and rate must be above 0, got target 0.0"),
+        (lambda: DualAscent(target=0.1, rate=-1.0), "target and rate must be above 0"),
+        (lambda: DualAscent(target=0.1, low=0.0), "need 0 < low <= high, got 0.0"),
+        (lambda: DualAscent(target=0.1, low=2.0, high=1.0), "low <= high, got 2.0 and 1.0"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(make, message):
+    with pytest.raises(SettingsError, match=message):
+        make()
