@@ -100,7 +100,7 @@ def test_a_continued_run_still_refuses_a_pool_that_was_exchanged(make_recipe, tm
     trained(make_recipe(), run)
     shutil.rmtree(run / "pool")
     presampled(make_recipe(presample={"samples": 3}), run)
-    with pytest.raises(PoolError, match="presample.samples was 3, this run has 4"):
+    with pytest.raises(PoolError, match=r"presample\.samples was 3, this run has 4"):
         trained(make_recipe(train={"steps": 3}), run)
 
 

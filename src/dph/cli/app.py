@@ -21,8 +21,6 @@ from dph.cli.show import show
 from dph.cli.tasks import convert, tasks_app
 from dph.errors import SettingsError
 
-# ``dph doctor``: what is installed here, and what each engine lacks.
-
 
 def doctor(
     names: Annotated[

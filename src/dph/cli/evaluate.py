@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from dph.runs.written_models import Interpolations
 
 
-# ``dph export``: a run's result as a plain model directory.
-
-
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New directory for the model.")],
@@ -45,8 +42,6 @@ def export(
     path = export_run(run, out, weights="bfloat16" if weights == "bfloat16" else "float32")
     typer.echo(json_text({"model": str(path), "weights": weights}) if as_json else f"model: {path}")
 
-
-# ``dph interpolate``: models between a run's initial policy and its result.
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")]
 WeightsOption = Annotated[

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from dph.tasks.grading.rows import MathRowGrader, VerifierRowGrader
 
 
-# Grading of a file with progress on stderr and a summary on stdout, whatever grades it.
-
-
 def default_workers() -> int:
     """A worker for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -94,8 +91,6 @@ def summary_text(summary: "GradeSummary", target: Path) -> str:
     return "\n".join(lines)
 
 
-# The options that every ``dph grade`` verb has.
-
 AnswersOption = Annotated[
     Path, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
 ]
@@ -118,8 +113,6 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue where a killed run of the same command stopped.")
 ]
 
-
-# ``dph grade code``: run programs against tests.
 
 ProblemsOption = Annotated[
     Path | None,
@@ -180,8 +173,6 @@ def grade_code(
             typer.echo(f"dph: not confined by {', '.join(grader.missing)}", err=True)
         run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
 
-
-# ``dph grade math``: compare mathematical answers with their golds.
 
 MathRuleOption = Annotated[
     str,
@@ -253,9 +244,6 @@ def _grader(
             f"--phrase and --no-any-expression are settings of math, not {verifier}"
         )
     return VerifierRowGrader(verifier, gold="gold", workers=workers, timeout=timeout)
-
-
-# ``dph grade sql``: run predicted SQL against the gold's result.
 
 
 def _rule(name: str) -> str:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from dph.runs.train.loop import Trained
 
 
-# ``dph train``: from the pool, or from all problems, to a checkpoint.
-
-
 def train(
     recipe: RecipeArgument,
     overrides: SetOption = None,
@@ -75,8 +72,6 @@ def end_interrupted(trained: "Trained") -> None:
     typer.echo(f"stopped after step {trained.step}, everything is saved", err=True)
     raise typer.Exit(INTERRUPTED)
 
-
-# ``dph presample``: the pool of a recipe, and its problems by their rate of right answers.
 
 WriteOption = Annotated[
     Path | None,
@@ -181,8 +176,6 @@ def _write_data_set(rows: list[dict[str, Any]], directory: Path) -> None:
     with atomic_path(directory) as part:
         Dataset.from_list(rows).save_to_disk(str(part))
 
-
-# Options of ``dph run`` that choose and start an engine: each is one setting of the recipe.
 
 EngineOption = Annotated[
     str | None,

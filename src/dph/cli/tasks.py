@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from dph.tasks.sql.data_sets import SQLSplit
 
 
-# ``dph convert``: problems as verl's data sets and back, evaluations as logs of Inspect.
-
-
 class Format(StrEnum):
     """Target format of a conversion."""
 

@@ -39,8 +39,6 @@ from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, LIGER
 from dph.recipe.section import Device, Stored
 
-# A model in another mode for a moment: evaluation, or bfloat16 arithmetic.
-
 
 def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[object]:
     """A context in which the model's matrix products run in ``dtype``; weights stay float32.
@@ -67,9 +65,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-# A tokenizer of our own making for transformers.
-
-
 def new_tokenizer(
     backend: Tokenizer, *, pad: str, bos: str, eos: str, unknown: str | None = None
 ) -> PreTrainedTokenizerFast:
@@ -87,9 +82,6 @@ def new_tokenizer(
         clean_up_tokenization_spaces=False,
         model_input_names=["input_ids", "attention_mask"],
     )
-
-
-# Models that can be neither sampled nor trained, told by their config alone.
 
 
 def require_usable(config: PreTrainedConfig, name: str) -> None:

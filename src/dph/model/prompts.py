@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-# Chat templates: whether there is one, the variables that a recipe sets in it, and its words.
-#
-# Nothing here needs transformers, which loads torch.
-
 TemplateValue = bool | int | float | str
 Templates = str | Mapping[str, str] | None
 """A tokenizer's template, or several by name, of which ``default`` is used."""

@@ -10,8 +10,6 @@ from dph.recipe.hub_names import SPELLING, LocalPath, ProblemsPath
 from dph.recipe.section import Count, FilePath, Phrase, Positive, Section, with_default
 from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting, verifier_settings
 
-# The settings of ``[evaluate]``.
-
 # The settings of ``[evaluate.during]``: what is measured while training runs.
 
 
@@ -172,8 +170,6 @@ def wrong_during(settings: EvaluationSettings, known: Collection[str], *, steps:
         return f"evaluate.keep_best names the set {best[0]!r}; the measured sets are {measured}"
     return ""
 
-
-# The settings of ``[data.shots]``: solved examples before every question.
 
 PROMPT, ANSWER = "{prompt}", "{answer}"
 

@@ -122,8 +122,6 @@ LocalPath = Annotated[FilePath, AfterValidator(_local)]
 """A path that cannot be a name on the Hub."""
 
 
-# Where the files and modules lie that a recipe names: made absolute when it is read or saved.
-
 PATH_KEYS = (
     "data.train",
     "data.databases",

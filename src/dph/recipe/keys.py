@@ -22,8 +22,6 @@ from dph.recipe.schema import Recipe
 from dph.recipe.section import Section, section_in
 from dph.recipe.terms import Term
 
-# What other packages call our settings: an unknown key is better explained than guessed at.
-
 _ELSEWHERE = {
     "train.learning_rate": "lr",
     "train.problems_per_step": "batch_size train_batch_size",

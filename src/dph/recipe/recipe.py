@@ -36,8 +36,6 @@ from dph.recipe.objective import expand_shorthand
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Override, faults_of, put, read_override, read_table, section_in
 
-# The recipes that come with the package: inside it when installed, beside it in a checkout.
-
 _PACKAGE = Path(__file__).parents[1]
 RECIPE_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
 """In a wheel, and in a checkout or an unpacked source distribution."""

@@ -32,8 +32,6 @@ from dph.recipe.tables import (
 from dph.recipe.terms import BASE_CORRECT
 from dph.tasks.environments import EpisodeLimits
 
-# The settings of ``[environment]``.
-
 SQL, CODE = "sql", "code"
 """Environments that come with the package (``sql_environment``, ``code_environment``)."""
 _LIMITS = EpisodeLimits()
@@ -285,9 +283,6 @@ class Recipe(Section):
             SettingsError: a user-defined advantage cannot be imported.
         """
         return self.needs_pool or self.reads_base_counts()
-
-
-# Trajectories and the parts of a recipe that do not know them yet.
 
 
 def _wrong_environment(recipe: Recipe) -> str:

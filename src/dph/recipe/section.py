@@ -67,9 +67,6 @@ def put(table: dict[str, Any], override: Override) -> None:
     table[name] = override.value
 
 
-# What pydantic says of a wrong table, each fault once.
-
-
 def faults_of(error: ValidationError) -> list[ErrorDetails]:
     """All of them, without lists that are too short only because an element is wrong.
 
@@ -84,8 +81,6 @@ def faults_of(error: ValidationError) -> list[ErrorDetails]:
 
     return [item for item in items if item["type"] != "too_short" or not is_echo(item)]
 
-
-# Choices by name that settings offer and other layers take: each list stands here alone.
 
 Engine = Literal["own", "verl"]
 Device = Literal["auto", "cpu", "cuda"]

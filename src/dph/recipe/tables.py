@@ -21,8 +21,6 @@ from dph.recipe.section import (
     with_default,
 )
 
-# A word, or a number.
-
 
 def _or_number(*words: str) -> BeforeValidator:
     def checked(value: Any) -> Any:
@@ -37,8 +35,6 @@ def _or_number(*words: str) -> BeforeValidator:
 
 Size = Annotated[Literal["auto"] | int, _or_number("auto")]
 KeptSamples = Annotated[Literal["all", "none"] | int, _or_number("all", "none")]
-
-# The settings of ``[model]``.
 
 # The settings of ``[model.adapter]``.
 
@@ -137,9 +133,6 @@ class ModelSettings(Section):
         return self
 
 
-# The settings of ``[presample]``.
-
-
 class PresamplingSettings(Section):
     """Split of the problems by the initial policy's answers, and the answers to keep."""
 
@@ -233,9 +226,6 @@ class VLLMSettings(Section):
     )
 
 
-# The settings of ``[self_consistency]``: RL on prompts without labels, rewarded by agreement.
-
-
 class SelfConsistencySettings(Section):
     """Groups of unlabelled prompts in the place of some of a step's problems."""
 
@@ -284,8 +274,6 @@ class SelfConsistencySettings(Section):
                 "the fields other than the answer that the verifier reads, such as database)"
             )
 
-
-# The settings of ``[verl]``.
 
 Override = Annotated[str, Field(pattern=r"^[+~]{0,2}[A-Za-z_][\w.@/-]*(=.*)?$")]
 """One of Hydra's: ``key=value``, ``+key=value``, ``++key=value`` or ``~key``."""

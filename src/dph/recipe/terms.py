@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 
-# What a row of the tables of terms is.
-
 LOGPROBS, REF_LOGPROBS, BASE_CORRECT = "logprobs", "ref_logprobs", "base_correct"
 READS = frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT})
 """Inputs of an advantage other than rewards: the samples' log-probs and lengths, the initial

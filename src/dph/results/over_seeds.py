@@ -15,8 +15,6 @@ from typing import Any, Literal
 
 from dph.errors import DataError, SettingsError
 
-# Quantiles and tails of Student's t distribution, for a few seeds.
-
 
 def t_quantile(probability: float, degrees: int) -> float:
     """The t below which ``probability`` of the distribution lies.
@@ -56,9 +54,6 @@ def t_tail(t: float, degrees: int) -> float:
     from scipy.special import stdtr  # noqa: PLC0415 - loaded with the first tail
 
     return float(stdtr(degrees, -t))
-
-
-# The mean of a few seeds, and what another one may show.
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +161,6 @@ def prediction_interval(
     return max(lowest, middle - half), min(highest, middle + half)
 
 
-# Differences between two methods on the same seeds.
-
 Alternative = Literal["greater", "less", "two-sided"]
 
 
@@ -242,9 +235,6 @@ def _p_value(t: float, degrees: int, alternative: Alternative) -> float:
     return min(1.0, 2 * t_tail(abs(t), degrees))
 
 
-# Holm's correction of several p-values.
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values, in the order given: reject where one is at most the level.
 
@@ -268,8 +258,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         adjusted[place] = largest
     return adjusted
 
-
-# Summaries of several seeds as one, in the form of evaluation.json.
 
 Summary = Mapping[str, Any]
 FRACTIONS = ("greedy", "mean", "keep", "explore", "keep_null", "explore_null")

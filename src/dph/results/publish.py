@@ -35,8 +35,6 @@ from dph.runs.stage_costs import run_cost
 
 __all__ = ["FinishedRun", "model_card", "push", "read_finished_run", "write_card"]
 
-# What a run's directory says about its result.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
@@ -93,9 +91,6 @@ def read_finished_run(directory: Path) -> FinishedRun:
         pool=read_manifest(pool) if recipe.needs_pool and is_made(pool) else None,
         hashes={name: sha256(path) for name, path in made.items() if path.is_file()},
     )
-
-
-# A recipe that may leave the machine: without the directories that things lie in.
 
 
 def shared_recipe(recipe: Recipe) -> str:
@@ -227,8 +222,6 @@ def _use(name: str) -> str:
     )
     return f"## Use\n\n```python\n{code}\n```"
 
-
-# The upload: weights, tokenizer, card and recipe in one commit.
 
 _OF_TRAINING = {"optimizer.safetensors", "trainer.json", "recent.parquet"}
 """Files of a checkpoint that only a resumed training reads."""

@@ -11,8 +11,6 @@ from typing import Any
 from dph.errors import DataError, SettingsError
 from dph.recipe.methods import METHOD_ROWS
 
-# Methods, sets and runs.
-
 BASE = "base"
 
 _LABELS: Mapping[str, str] = MappingProxyType(
@@ -88,8 +86,6 @@ def _shortest(mine: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
     return str(Path(*mine))
 
 
-# The k of Pass@k.
-
 _USUAL_KS = ("8", "16")
 
 
@@ -128,8 +124,6 @@ def shown_ks(samples: int) -> list[int]:
     powers = [2**i for i in range(samples.bit_length())]
     return sorted({*powers, samples, *table_ks(samples)})
 
-
-# One number of a set's summary (evaluation.json, or one that was made of several seeds).
 
 PLAIN = ("greedy", "mean", "keep", "explore", "effective_styles")
 _TITLES = {"mean": "mean@1", "cut_off": "cut off", "effective_styles": "effective styles"}
@@ -214,8 +208,6 @@ DEFINITIONS: Mapping[str, str] = MappingProxyType(
 """Words of pages that need an explanation, by what asks for it."""
 
 
-# Axes, and what is drawn around a value.
-
 K_AXIS, STEP_AXIS, STRENGTH_AXIS = "k (samples a problem)", "training step", "strength"
 OVER_PROBLEMS, OVER_SEEDS = "95% over problems", "95% over seeds"
 
@@ -229,8 +221,6 @@ def metric_axis(metric: str) -> str:
     title = metric_title(metric)
     return title if metric == "effective_styles" else f"{title} (%)"
 
-
-# Columns of metrics.jsonl as charts.
 
 _TRAINING: Mapping[str, tuple[str, str]] = {
     "reward": ("Reward", ""),

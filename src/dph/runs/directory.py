@@ -150,8 +150,6 @@ class RunDirectory(EvaluationDirectory):
         return best_place(self.checkpoints, score=settings.keep_best) or self.newest_checkpoint
 
 
-# The checkpoints in a directory, without reading one.
-
 _NAME = re.compile(r"step_(\d{6,})")
 
 
@@ -229,9 +227,6 @@ def _best_file(directory: Path) -> Path:
     return directory / "best.json"
 
 
-# What a run's directory says once training has begun: its recipe, and the software that trains.
-
-
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
     """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``.
 
@@ -267,9 +262,6 @@ def read_software(directory: Path) -> list[dict[str, Any]]:
 def _packages(recipe: Recipe) -> Mapping[str, str]:
     engine = () if recipe.train.engine == "own" else (recipe.train.engine,)
     return {name: version(name) for name in ("torch", "transformers", *engine)}
-
-
-# metrics.jsonl, read back. Apart from what writes it, so that reading a log loads no torch.
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

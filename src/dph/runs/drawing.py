@@ -24,8 +24,6 @@ from dph.runs.train.optimizer import FILE as OPTIMIZER_FILE
 from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.styles import make_style
 
-# The scorer of a recipe.
-
 
 def scorer_of(
     recipe: Recipe, tokenizer: PreTrainedTokenizerBase, *, temperature: float | None = None

@@ -44,8 +44,6 @@ from dph.runs.train.tracking import open_trackers, shown_answers
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers.base import Verifier
 
-# The evaluation sets of a recipe, each with its own verifier and style classifier.
-
 
 def evaluation_set(
     plan: RunPlan, training: AnswerSampler, name: str, verifier: Verifier
@@ -90,9 +88,6 @@ def _parameters(plan: RunPlan, training: SamplingParameters) -> SamplingParamete
     )
 
 
-# An evaluation in the trackers of a recipe: scores and some answers, as a run of its own.
-
-
 def track_evaluation(
     plan: RunPlan,
     directory: Path,
@@ -120,9 +115,6 @@ def track_evaluation(
     with contextlib.closing(open_trackers(recipe.track, recipe, directory, name=name)) as trackers:
         trackers.log(step_metrics_of(document["sets"]), step=step)
         trackers.log_tables(tables, step=step)
-
-
-# The tokens of some evaluated answers, scored by the evaluated model and by the initial policy.
 
 
 def keep_tokens(

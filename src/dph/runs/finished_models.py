@@ -13,8 +13,6 @@ from dph.model.hub import model_directory, resolve_names
 from dph.recipe import EvaluationSettings, Recipe, load_recipe
 from dph.runs.directory import CHECKPOINTS, EvaluationDirectory, RunDirectory
 
-# The weights of an interpolation, checked before anything is loaded.
-
 
 def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
     """Refuse weights that nothing is made of.
@@ -82,8 +80,6 @@ def require_free(out: Path) -> None:
     if out.exists():
         raise SettingsError(f"{out} already exists: name another directory (--out)")
 
-
-# The model that an evaluation measures, and the place where the evaluation is written.
 
 MADE_FROM = "model.json"
 

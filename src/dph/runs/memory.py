@@ -22,8 +22,6 @@ from dph.recipe import Recipe
 from dph.recipe.section import Device as Wanted
 from dph.recipe.tables import ALL_LINEAR, AdapterSettings
 
-# The memory of the device that a recipe would run on, asked of the system and not of torch.
-
 _TOTAL = "/proc/meminfo"
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -87,8 +85,6 @@ def _memory() -> float | None:
     return total
 
 
-# How many tokens a recipe has in memory at a time, where every answer is as long as it may be.
-
 _PREFILL, _PREFILL_ON_CPU = 8192, 2048
 """Prompt tokens that the sampler runs at once (`dph.model.sampler.torch.shared_forward`)."""
 
@@ -151,8 +147,6 @@ def _stored(recipe: Recipe) -> int:
     anchors = recipe.objective.active_anchors.values()
     return sum(anchor.per_step or recipe.train.rehearsal_per_step for anchor in anchors)
 
-
-# The sizes of a model, from its config and the headers of its weight files.
 
 _LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.\d+\.")
 

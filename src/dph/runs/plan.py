@@ -29,8 +29,6 @@ from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
-# The prompts of a run: how problems are put to the model.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPrompts:

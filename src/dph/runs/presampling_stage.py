@@ -31,8 +31,6 @@ from dph.runs.stage_costs import timed
 from dph.runs.verifier_use import accepted_grading
 from dph.tasks.environments import EnvironmentVerifier
 
-# A run's recipe is left behind before anything is drawn, where it names the Hub.
-
 
 def pin(recipe: Recipe, run: RunDirectory) -> None:
     """Write the recipe with its commits into a run's directory that has none yet.
@@ -47,9 +45,6 @@ def pin(recipe: Recipe, run: RunDirectory) -> None:
     if uses_hub(recipe) and not path.exists():
         make_directory(path.parent)
         save_recipe(recipe, path)
-
-
-# The pool of a run: kept where it fits, else made by one process at a time.
 
 
 def pool_source(plan: RunPlan, model: PreTrainedModel) -> Source:

@@ -51,9 +51,6 @@ def warn_of_cut_off(
     return True
 
 
-# Progress of a child process, told to its parent as lines of JSON and shown there.
-
-
 class ToldProgress:
     """Shows nothing itself: every event is a line that ``ShownProgress`` understands."""
 

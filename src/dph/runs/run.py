@@ -82,9 +82,6 @@ def nothing_to_check(plan: RunPlan) -> None:
     """Our own engine can do whatever a recipe can say."""
 
 
-# All stages of a recipe, one after another, each skipped where it is done.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """Results of every stage; the evaluations are missing where training was stopped."""
@@ -141,9 +138,6 @@ def evaluate_stages(
 
 
 _LOG = logging.getLogger(__name__)
-
-
-# Stages for a notebook or a script; the command line has the same under the same names.
 
 
 @contextmanager

@@ -20,8 +20,6 @@ from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
 
-# Solved examples before a question: the same beginning for every prompt of a recipe.
-
 TEMPLATE = "{prompt}\n{answer}\n\n"
 
 
@@ -112,9 +110,6 @@ def _example(problem: Problem, answer: str, where: str) -> Example:
     return Example(problem.prompt, str(value))
 
 
-# The examples of a recipe, read from its files; none of them is trained on or tested.
-
-
 def recipe_shots(
     recipe: Recipe, train: Sequence[Problem]
 ) -> tuple[Shots | None, tuple[Problem, ...]]:
@@ -201,9 +196,6 @@ class SetProblems:
         for name in self._data.sets:
             self[name]
         return self
-
-
-# The verifiers and the environment of a recipe, without the parts that need torch.
 
 
 def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:

@@ -40,8 +40,6 @@ from dph.runs.verifier_use import accepted_grading, comparer, require_same_verif
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
 
-# Parts that evaluate a run while it trains.
-
 
 def compares_with_initial(recipe: Recipe) -> bool:
     """Whether evaluations during training need the initial policy in addition to the policy."""
@@ -166,9 +164,6 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
     )
 
 
-# The unlabelled prompts that a run learns from, and who rewards answers to them.
-
-
 @contextmanager
 def self_consistency(plan: RunPlan) -> Iterator[SelfConsistency | None]:
     """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off.
@@ -191,9 +186,6 @@ def self_consistency(plan: RunPlan) -> Iterator[SelfConsistency | None]:
             comparer=compares,
             seed=plan.recipe.seed,
         )
-
-
-# The stored samples that a run rehearses: a pool for each of its anchors.
 
 
 def require_pools(plan: RunPlan) -> None:

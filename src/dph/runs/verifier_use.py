@@ -81,9 +81,6 @@ def _kind(verifier: Verifier) -> str:
     return "environment" if isinstance(verifier, EnvironmentVerifier) else "verifier"
 
 
-# Choose how unlabelled answers are compared: by the verifier, or by a user-defined function.
-
-
 @contextmanager
 def comparer(plan: RunPlan, agreement: str | None) -> Iterator[Comparer]:
     """Comparer of unlabelled answers; its workers are stopped afterwards.

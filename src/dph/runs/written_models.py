@@ -105,8 +105,6 @@ def _make(path: Path, weight: float, ends: Ends, note: dict[str, Any]) -> None:
         raise TrainingError(f"cannot write the model {path}: {error}") from error
 
 
-# The interpolation stage: models between base and run, evaluated as the run is.
-
 logger = logging.getLogger(__name__)
 
 
@@ -203,9 +201,6 @@ def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
             plan.recipe.train.steps,
             ends.final,
         )
-
-
-# A run's result as a plain model directory, without the state that only training needs.
 
 
 def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") -> Path:

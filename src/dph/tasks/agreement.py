@@ -62,8 +62,6 @@ def largest_class(classes: Classes) -> int | None:
     return sizes.most_common(1)[0][0] if sizes else None  # of equal ones the first counted
 
 
-# Agreement by a function of the user's own: answers with equal keys agree.
-
 CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""
 
@@ -159,9 +157,6 @@ class KeyComparer(Closing):
 def _classes(keys: Sequence[str | None]) -> Classes:
     numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
     return tuple(None if key is None else numbers[key] for key in keys)
-
-
-# The child's side of agreement by a user's own function: call it, write down its key.
 
 
 class KeyReader:

@@ -19,8 +19,6 @@ from dph.tasks.code_environment import VISIBLE
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
 
-# What a row of a data set of programs gives.
-
 INSTRUCTION = "Answer with one block of code, ```python ... ```, that holds the whole program."
 """Instruction to a model, after the problem."""
 

@@ -11,8 +11,6 @@ from dph._base.files.rows import read_rows
 from dph.errors import DataError
 from dph.records import Problem
 
-# Rows whose columns have other names than the fields of problems.
-
 
 def renamed(
     rows: Iterable[tuple[str, Any]], columns: Mapping[str, str]
@@ -44,9 +42,6 @@ def renamed(
         yield place, {"problem_id": number, **others, **taken}
 
 
-# What a model was asked, as one text.
-
-
 def prompt_text(problem: Problem) -> str:
     r"""The prompt unchanged; of a chat, each message under its role.
 
@@ -57,9 +52,6 @@ def prompt_text(problem: Problem) -> str:
         return problem.prompt
     messages = (f"[{m.get('role', '')}]\n{m.get('content', '')}" for m in problem.prompt)
     return "\n\n".join(messages)
-
-
-# A problem as columns of a table: prompt and answer as JSON, so that chats and nesting survive.
 
 
 def problem_columns(problem: Problem) -> dict[str, str]:

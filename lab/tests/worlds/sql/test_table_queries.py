@@ -36,7 +36,7 @@ def test_every_query_runs_and_none_asks_about_a_key(databases):
     assert {"JOIN", "GROUP", "LIMIT", "AVG(guns)"} <= {
         word for answer in answers for word in answer.split()
     }
-    assert answers == write([PROMPTS[SQL](seed)] * 200, range(200))
+    assert answers == write([prompt_of(SQL, seed)] * 200, range(200))
 
 
 def test_without_a_table_that_has_numbers_nothing_is_asked():

@@ -16,8 +16,6 @@ from typing import Any
 
 from dph.errors import DataError
 
-# Values of a table as JSON knows them.
-
 
 def plain_value(value: Any, place: str) -> Any:
     """A value of a parquet file as JSON; dates and decimals become text.
@@ -38,9 +36,6 @@ def plain_value(value: Any, place: str) -> Any:
             return str(value)
         case _:
             raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")
-
-
-# Directories that can be written to, and that one process at a time writes into.
 
 
 def make_directory(path: Path) -> Path:
@@ -87,8 +82,6 @@ def only_writer(directory: Path) -> Iterator[None]:
             ) from error
         yield
 
-
-# What one process at a time may have, where the one before may take a moment to end.
 
 _PATIENCE = 60.0
 """Seconds: a child whose parent was killed notices within a moment, unless the machine is busy."""
@@ -172,9 +165,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-# JSON documents as files, and what tells one file from another.
 
 
 def write_json(path: Path, value: Any) -> None:

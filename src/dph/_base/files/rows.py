@@ -23,8 +23,6 @@ import pyarrow.parquet as pq
 from dph._base.files.atomic import plain_value
 from dph.errors import DataError
 
-# The rows of a text file: JSON lines, or CSV whose first line names the columns; also gzipped.
-
 _LONGEST_CELL = 2**31 - 1
 """The csv module stops at 131,072 characters by itself, which a response may have."""
 
@@ -117,9 +115,6 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}, it is truncated or damaged: {error}") from error
-
-
-# The tables of a parquet file, one after the other.
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:

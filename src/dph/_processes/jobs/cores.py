@@ -17,8 +17,6 @@ from dph._processes.jobs.child import BAD_INPUT
 from dph._processes.jobs.processes import Child, Job, JobEnd, Starter, starter
 from dph.errors import DphError, SettingsError
 
-# Jobs on a Ray cluster. What they read and write must lie where every machine of it can.
-
 
 def connected_ray() -> Any:
     """The module ``ray``, connected to the cluster of ``RAY_ADDRESS``, or to one made here.

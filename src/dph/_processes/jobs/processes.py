@@ -11,8 +11,6 @@ from dph._processes.child import start_child
 from dph._processes.zygote import ForkedChild, Zygote
 from dph.errors import StageError
 
-# Where work is done: something that takes jobs and says when one has ended.
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

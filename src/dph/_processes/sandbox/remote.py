@@ -18,9 +18,6 @@ from dph._processes.sandbox.values import (
     encode,
 )
 
-# Exceptions of a program as classes of the process that tests it: Python's own, and for any other
-# the nearest of its bases that is Python's.
-
 _ENDS_LOOPS = (StopIteration, StopAsyncIteration)
 """Never raised for a program: ``all(map(f, xs))`` would end with them, and be true."""
 

@@ -74,8 +74,6 @@ CHECKED = {
 # fmt: on
 
 
-# Calls into the C library that Python's standard library does not offer. Linux alone.
-
 _library = ctypes.CDLL(None, use_errno=True)
 _syscall = _library.syscall
 _syscall.restype = ctypes.c_long

@@ -18,8 +18,6 @@ from dph._processes.zygote import Zygote
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome
 
-# What a confined process may use.
-
 _SMALLEST_MEMORY = 64_000_000
 _STACK = 100_000_000
 """Bytes of a stack, less than the kernel keeps free for it. A recursion limit of 50,000 is reached

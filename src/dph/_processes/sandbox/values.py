@@ -34,8 +34,6 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
 
-# Messages between two processes: a length in eight bytes, then JSON.
-
 _HEADER = struct.Struct("<Q")
 _READ = 1 << 20
 LARGEST_MESSAGE = 32_000_000

@@ -6,8 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-# A cache that forgets what was used least recently.
-
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -38,9 +36,6 @@ class BoundedCache(Generic[Key, Value]):
         self._values.move_to_end(key)
         if len(self._values) > self._entries:
             self._values.popitem(last=False)
-
-
-# A bound on a worker's memory, so that one answer cannot take the machine's.
 
 
 def limit_address_space(size: int) -> None:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# What ``dph passk`` prints.
-
-
 def passk_json(summary: RewardsSummary, source: Path, against: Path | None) -> dict[str, Any]:
     """For machines: fractions in [0, 1]; keep and explore are null where nothing can be said."""
     kept = summary.retention

@@ -15,8 +15,6 @@ from dph import __version__
 from dph.errors import DphError
 from dph.runs.memory import Device, MemoryEstimate
 
-# The estimate of a recipe's memory, part by part.
-
 
 def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     """The peaks of training and sampling and what they are made of."""
@@ -49,8 +47,6 @@ def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:
 def _size(count: float) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
-
-# What this package asks for, part by part, and what of it is installed.
 
 _PACKAGE = "dph-rl"
 PARTS: Mapping[str, str] = MappingProxyType(

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# Keeping the libraries below from talking over our own output.
-
-
 def quiet_libraries() -> None:
     """Silence progress bars and advice of transformers and torch, for this process."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -121,9 +118,6 @@ def _printed(table: "Table") -> str:
     console.print(table)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return textwrap.dedent("\n".join(lines)).strip("\n")
-
-
-# Progress on stderr: a bar on a terminal, an occasional line anywhere else.
 
 
 # How much is done, how fast it goes and how long it will take.

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from dph.runs.presample.manifest import Manifest
 
 
-# A bar chart of plain characters.
-
 BAR_WIDTH = 40
 
 

@@ -13,8 +13,6 @@ from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
 from dph.recipe.section import section_in
 from dph.runs.directory import RunDirectory
 
-# The keys of a recipe: value, default and meaning.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:

@@ -59,8 +59,6 @@ class StepLog:
 VERDICT = "dph/"
 """Prefix of shares of verdicts in a log: ``dph/correct``, ``dph/outcome_wrong``."""
 
-# verl's log of a step as the metrics of a step, under this package's names.
-
 SAME_IN_VERL: Mapping[str, str] = {
     "entropy": "actor/entropy",
     "policy_loss": "actor/pg_loss",

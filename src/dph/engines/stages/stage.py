@@ -29,8 +29,6 @@ from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
 from dph.runs.training_stage import require_pools, steps_done
 from dph.tasks.environments import EnvironmentVerifier
 
-# A command of another engine: run to its end, watched, and ended with this process.
-
 ERROR = "dph: "
 """Start of the line in which a child of this package says why it ended."""
 _LOOK_EVERY = 0.2
@@ -108,9 +106,6 @@ def _reason(log: Path, code: int) -> str:
     return last if code > 0 else f"ended by signal {-code}: {last}"
 
 
-# The weights that an engine left, as a checkpoint of the run.
-
-
 def adopt(plan: RunPlan, model: Path, *, step: int) -> Trained:
     """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
 
@@ -148,8 +143,6 @@ def _say_the_dtype(directory: Path) -> None:
     write_json(path, {**said, "dtype": names[found.pop()]})
 
 
-# Which recipe an engine's own checkpoints were made from, so that another does not go on.
-
 _FILE = "made_from.json"
 
 
@@ -167,9 +160,6 @@ def require_made_from(place: Path, digest: str, *, done: int) -> None:
             f"the checkpoints in {place} were made with other settings; continue with the recipe "
             f"in its run directory, or train into a different directory (--out)"
         )
-
-
-# The problems that another engine trains on, and how long their prompts are.
 
 
 def longest_prompt(plan: RunPlan) -> int:

@@ -30,10 +30,6 @@ from dph.runs.train.preparation import Trained
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import ground_truth_of, problems_to_verl
 
-# A recipe as overrides of verl's configuration: plain arithmetic, without verl.
-#
-# A step of a recipe is a step of verl: a rollout with all its optimizer steps.
-
 # Values as Hydra's overrides have them.
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+-]+")

@@ -158,10 +158,6 @@ def _outcome(extra_fields: Any) -> Outcome | None:
     return Outcome(str(said["outcome"])) if "outcome" in said else None
 
 
-# What a step's answers were worth, under the names of ``metrics.jsonl`` after ``dph/``.
-#
-# verl's own metrics tell rewards with penalties, and nothing of outcomes.
-
 Verdicts = Mapping[str, Sequence[tuple[float, str]]]
 """For each group (a problem of the step) the rewards and outcomes of its answers."""
 

@@ -18,8 +18,6 @@ from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Manifest, read_manifest, require_policy, require_whole
 from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
 
-# The stored answers of a pool, read as they are needed.
-
 
 class StoredAnswers(Sequence[RehearsalSample]):
     """``rehearsal.parquet`` as a sequence: numbers in columns, a sample only while it is used.

@@ -72,9 +72,6 @@ _ADDED = ("num_turns", "rollout_reward_scores")
 """Keys that verl's own reward managers write into ``extra_info``."""
 
 
-# The agent loop: one answer to one prompt, with the package's own tokens and seeds.
-
-
 class SingleTurn(AgentLoopBase):  # type: ignore[misc]
     """Like verl's ``single_turn_agent``, but the prompt is tokenised as ``dph train`` does it.
 

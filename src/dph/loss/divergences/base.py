@@ -78,9 +78,6 @@ def at_least_float32(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
-# KL divergence between distributions of which every probability is known.
-
-
 def categorical_kl(
     logprobs: Float[Tensor, "*shape outcomes"], others: Float[Tensor, "*shape outcomes"]
 ) -> Float[Tensor, "*shape"]:

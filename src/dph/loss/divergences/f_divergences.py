@@ -68,9 +68,6 @@ class ForwardKL:
         return apply_generator(log_ratio, exp_remainder, torch.expm1)
 
 
-# Reverse KL: KL(pi || pi_ref), the mode-seeking one, on stored samples.
-
-
 # exp(-800) is 0 in every dtype, so this floor changes no result: it only keeps 0 * -inf away.
 _EXP_IS_ZERO = -800.0
 
@@ -109,11 +106,7 @@ class ReverseKL:
         return apply_generator(log_ratio, _reverse_value, _reverse_derivative)
 
 
-# Jensen-Shannon divergence in its generator form: stored samples only, no reference model.
-
 LOG_2: Final = log(2.0)
-
-# exp(-800) is 0 in every dtype, so this floor changes no result: it only keeps 0 * -inf away.
 
 _NEAR: Final = 1.0  # nats; inside, 2 sigmoid(x) is written as 1 + tanh(x / 2)
 
@@ -259,9 +252,6 @@ class JensenShannonDefinition:
     ) -> Float[Tensor, "*shape"]:
         """The half on tokens of the policy, in nats."""
         return policy_half(log_ratio, ratio)
-
-
-# Alpha divergence: from reverse KL (alpha -> 0) to forward KL (alpha -> 1).
 
 
 @dataclass(frozen=True, slots=True)

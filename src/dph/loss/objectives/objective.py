@@ -102,9 +102,6 @@ def weighted_sum(
     return (torch.where(mask, values, 0.0).sum(-1) * weights.to(values.dtype)).sum()
 
 
-# The weight of a term, adapted so that what it measures stays at a target.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualAscent:
     """One multiplicative step of dual ascent after each optimizer step.
@@ -310,9 +307,6 @@ def _term(settings: TermSettings, directories: Sequence[Path]) -> Any:
 def _check_weight(what: str, weight: float) -> None:
     if not 0 <= weight < float("inf"):
         raise SettingsError(f"the weight of {what} must be finite and at least 0, got {weight}")
-
-
-# Terms that need more than log-probs of tokens, and so a training step made for them.
 
 
 def needs_whole_step(objective: Objective) -> dict[str, str]:

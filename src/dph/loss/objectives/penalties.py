@@ -12,8 +12,6 @@ from dph.loss.divergences import ForwardKL
 from dph.loss.divergences.base import at_least_float32, categorical_kl
 from dph.loss.objectives.terms import PolicyTokens
 
-# Soft punishment of answers that come close to the length limit.
-
 
 def overlong_penalty(
     lengths: Int[Tensor, "rows"], *, max_tokens: int, buffer: int, penalty: float = 1.0
@@ -41,9 +39,6 @@ def overlong_penalty(
     return penalty * ((start - lengths).float() / buffer).clamp(-1.0, 0.0)
 
 
-# The entropy bonus: a reward for next-token distributions that stay wide.
-
-
 @dataclass(frozen=True, slots=True)
 class EntropyBonus:
     """Negative entropy of the policy at the positions of its own samples.
@@ -64,9 +59,6 @@ class EntropyBonus:
     ) -> Float[Tensor, "positions"]:
         """The value at each position."""
         return (logprobs.exp() * torch.where(logprobs > -torch.inf, logprobs, 0.0)).sum(dim=-1)
-
-
-# KL to the initial policy on new samples, exact over the vocabulary at each position.
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,6 @@ def check_bounds(clip_low: float, clip_high: float) -> None:
         raise SettingsError(f"clip_high must be at least 0, got {clip_high}")
 
 
-# The policy-gradient loss without bounds on the ratio.
-
-
 @dataclass(frozen=True, slots=True)
 class UnclippedSurrogate:
     """Minus ratio times advantage: nothing holds the policy near the one that drew the samples.
@@ -121,9 +118,6 @@ class UnclippedSurrogate:
         never = torch.zeros_like(tokens.mask)
         loss = -tokens.advantages.to(ratio.dtype)[:, None] * ratio
         return PolicyTerm(loss=loss, clipped_low=never, clipped_high=never)
-
-
-# Flow balance: a squared residual of whole answers instead of a policy gradient.
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +200,6 @@ def check_share(name: str, share: float) -> None:
         raise SettingsError(f"{name}: share must be above 0 and at most 1, got {share}")
 
 
-# Clip-Cov: a few tokens of high covariance are left out of the policy loss.
-
-
 @dataclass(frozen=True, slots=True)
 class ClipCov:
     """The clipped surrogate without some tokens, drawn among those of high covariance.
@@ -279,9 +270,6 @@ class ClipCov:
             clip_low=self.clip_low,
             clip_high=self.clip_high,
         )
-
-
-# KL-Cov: the few tokens of highest covariance are held near the policy that drew them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,6 @@ def _moved(_module: nn.Module, inputs: Any, output: Any, *, seed: int) -> Any:
     return (output * factor).to(output.dtype)
 
 
-# Tokens to ask a model with: those of the prompts that it is to be used on.
-
 COUNT = 10
 """Different tokens that rows of a probe are made of."""
 

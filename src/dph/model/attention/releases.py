@@ -73,8 +73,6 @@ def _reach(layer: Any) -> float:
     return torch.inf if type(layer) is DynamicLayer else 0.0
 
 
-# Running a model with an attention function of our own, through transformers' public registry.
-
 _NAME = "dph"
 
 

@@ -190,9 +190,6 @@ def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
     return plain_head(model)
 
 
-# Log-probs of given completions under a model: the training forward, without gradients.
-
-
 def score_completions(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],

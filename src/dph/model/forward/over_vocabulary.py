@@ -155,9 +155,6 @@ def _gradient(
     return table if head.temperature == 1 else table.div_(head.temperature)
 
 
-# A frozen model's next-token distributions at the tokens of completions, a block at a time.
-
-
 @dataclass(frozen=True, slots=True)
 class NextTokens:
     """Statistics of a model at each completion token, row after row, without gradient.

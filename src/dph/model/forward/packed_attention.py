@@ -104,9 +104,6 @@ _NOT_COMPUTED = ("s_aux", "position_bias", "head_mask", "cache")
 _NO_GRADIENT = "keys behind those of the rows' own tokens have no gradient"
 
 
-# Parts of a packed sequence as rectangular tables, so that one kernel call handles many.
-
-
 @dataclass(frozen=True, slots=True)
 class _Padding:
     """Padding of the tokens of spans of different lengths in a table."""
@@ -325,9 +322,6 @@ def _shared_tables(shared: Sequence[Branches], device: torch.device) -> _Tables:
         unseen = np.where(np.arange(keys.length) < lengths, np.float32(0), np.float32(-np.inf))
         (bias,) = to_device([unseen[:, None, None]], device)
     return _Tables(queries, keys, causal=False, bias=bias)
-
-
-# The same by FlashAttention of packed sequences: one call for all nodes, and one a level of stems.
 
 
 class _Call(NamedTuple):

@@ -156,9 +156,6 @@ def _alike(a: bytes, b: bytes) -> int:
     return low
 
 
-# Cutting rows into micro-batches by the tokens that a forward really computes.
-
-
 def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]]:
     """Indices of rows, longest first, in lists whose rows x longest row fit ``token_budget``.
 

@@ -16,8 +16,6 @@ from dph.model.forward.over_vocabulary import NextTokens, blocks, next_tokens
 from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.loading import autocast
 
-# Two models side by side on given answers: their next-token distributions, token by token.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTokens:

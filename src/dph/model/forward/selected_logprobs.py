@@ -51,8 +51,6 @@ def cut_logprobs(
     return -negative.float()
 
 
-# The head of a model whose logits are nothing but its products; each model is asked once.
-
 _known: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 
 

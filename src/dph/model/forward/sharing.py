@@ -34,8 +34,6 @@ from dph.model.forward.prefix_tree import (
 )
 from dph.model.loading import evaluating
 
-# Which models can run packed rows: asked of the config, then of the model itself, once.
-
 _LOG = logging.getLogger(__name__)
 
 _PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (3, 1, 4, 7), (9, 2))

@@ -8,8 +8,6 @@ from typing import Protocol, runtime_checkable
 from dph.errors import SettingsError
 from dph.records import Completion
 
-# What prompts begin with alike: schemas, templates, earlier turns.
-
 LEAST_SHARED = 16
 """Prompts that begin with fewer tokens alike run them each, as in the training forward."""
 

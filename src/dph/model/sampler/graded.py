@@ -15,8 +15,6 @@ from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Verifier
 
-# How many crashes of a verifier are verdicts, and from where on the verifier itself is broken.
-
 _REASON_CHARACTERS = 300
 
 
@@ -63,8 +61,6 @@ def _example(graded: GradedCompletion) -> str:
         reason = f"... {reason[-_REASON_CHARACTERS:]}"
     return f"problem {graded.completion.problem_id!r}: {reason}"
 
-
-# Grading in a thread, while more answers are still being drawn.
 
 Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
 Key = tuple[int, int]

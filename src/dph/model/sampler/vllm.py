@@ -24,10 +24,6 @@ from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
 from dph.records import Completion
 
-# vLLM's engine: token ids and seeds in, token ids and log-probs out, as they finish.
-#
-# All that is used of vLLM is used here. It is imported when an engine starts, never before.
-
 LogprobsMode = Literal["raw_logprobs", "processed_logprobs"]
 
 COOLEST = 0.01

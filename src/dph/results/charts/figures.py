@@ -16,8 +16,6 @@ from dph.results.charts.palette import Look, looks, require_picture
 from dph.results.charts.panels import Models, draw_pass_at_k, draw_shares, draw_training, title
 from dph.results.vocabulary import BASE, method_label, models_of, set_title
 
-# A picture as a file: one look for all of them, and the same bytes for the same figure.
-
 DPI = 160
 STYLE = Path(__file__).with_name("figures.mplstyle")
 """The look of every picture, a style file of matplotlib."""

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from dph.errors import SettingsError
 from dph.results.vocabulary import BASE
 
-# Looks: a colour and a marker.
-
 _STAR = (
     "M0,-1.6L0.36,-0.494L1.522,-0.494L0.58,0.189L0.941,1.294L0,0.611L-0.941,1.294"
     "L-0.58,0.189L-1.522,-0.494L-0.36,-0.494Z"
@@ -141,8 +139,6 @@ def fills(styles: Iterable[str]) -> dict[str, str]:
     return chosen | {"other": _OTHER}
 
 
-# The palette's colours on a dark page: the same hue, light enough to be seen.
-
 DARK = "#15171b"
 """The page's dark background (browser/style.css)."""
 _ENOUGH = 3.0
@@ -192,8 +188,6 @@ def _luminance(colour: str) -> float:
 def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
 
-
-# The kinds of pictures that are written; whoever asks loads nothing that draws.
 
 KINDS = ("png", "svg", "pdf")
 """The suffixes, without their dot."""

@@ -23,8 +23,6 @@ from dph.results.vocabulary import (
     value_of,
 )
 
-# A figure with panels in rows and one legend for all of them.
-
 Draw = Callable[[Axes], None]
 WIDTH, HEIGHT = 5.2, 4.2
 
@@ -261,8 +259,6 @@ def _sum_before(shares: Mapping[str, float], styles: Sequence[str], style: str) 
     return sum(shares.get(other, 0.0) for other in styles[: styles.index(style)])
 
 
-# One number of each model as a dot with its interval: styles, or problems kept and gained.
-
 ROW_HEIGHT = 0.19
 """Inches that a model's row takes."""
 _MARKERS = ("o", "D")
@@ -298,9 +294,6 @@ def draw_dots(ax: Axes, models: Models, metrics: Sequence[str], looks: Mapping[s
     light_grid(ax)
 
 
-# One metric against another: what is right at the first try, and with many.
-
-
 def draw_point(
     ax: Axes,
     model: Mapping[str, Any],
@@ -330,8 +323,6 @@ def draw_point(
     )  # fmt: skip
 
 
-# A score over the steps of training, with bands (the paper's Figure 5).
-
 Progress = Mapping[str, Mapping[int, Mapping[str, Any]]]
 """By run, the summary of a set at each step that was measured, rising."""
 
@@ -347,8 +338,6 @@ def draw_progress(ax: Axes, runs: Progress, metric: str, looks: Mapping[str, Loo
     ax.margins(x=0.02)
     light_grid(ax)
 
-
-# What a method's strength does: greedy and Pass@k over it (the paper's ablation of eta).
 
 Strengths = Mapping[str, Mapping[float, Mapping[str, Any]]]
 """By method, the summary of a set at each strength, rising."""

@@ -21,8 +21,6 @@ from dph.results.vocabulary import chosen_ks, method_label, models_of, set_label
 from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.stage_costs import RunCost
 
-# What a run cost as people read it.
-
 
 def cost_document(cost: RunCost) -> dict[str, Any]:
     """``answers``, ``tokens`` and ``seconds`` of all stages, and the stages ``not_timed``."""

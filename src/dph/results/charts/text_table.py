@@ -120,8 +120,6 @@ def _number(value: float | None, interval: Sequence[float] | None) -> TableNumbe
     return TableNumber(value=value, low=interval[0], high=interval[1])
 
 
-# Text that a model wrote, made safe to show: what would steer a terminal or a page is spelled out.
-
 _KEPT = {"\n", "\t"}
 _STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Controls, formats (bidirectional overrides, invisible characters), surrogates, line ends."""

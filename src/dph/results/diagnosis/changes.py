@@ -350,9 +350,6 @@ def list_level(smallest: Sequence[float], level: float) -> float:
     return level * (selected[-1] if selected else 1) / len(ordered)
 
 
-# The verdict on every problem of an evaluated run: the same wherever a problem is called lost.
-
-
 def change_levels(
     pairs: Iterable[tuple[SetScores, SetScores]], level: float
 ) -> tuple[float, float]:

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-# A number of ``metrics.jsonl`` over the steps: how it began and ended, and when it had moved.
-
 WINDOW = 0.1
 """The part of the steps that begin and end are means over."""
 NOTICED = 0.1

@@ -39,8 +39,6 @@ from dph.results.vocabulary import (
 )
 from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits
 
-# Runs of one method at several strengths (the paper's ablation of eta, Table 8).
-
 
 def strengths_on(models: Models, set_name: str) -> dict[str, dict[float, Mapping[str, Any]]]:
     """By method and rising strength, what models scored on a set; two strengths at least.

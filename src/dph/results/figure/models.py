@@ -24,8 +24,6 @@ from dph.runs.evaluate.progress_file import measured_steps, rows_of_step, step_s
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores, set_summary
 
-# A set's summary with an interval for every number of it: also of styles, kept and gained.
-
 Drawn = Int[np.ndarray, "block problems"]
 
 

@@ -22,8 +22,6 @@ from dph.results.read.run_results import Tokens
 from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
 from dph.tasks.problems import prompt_text
 
-# What a model was asked, as one line of a list.
-
 _LINE = 96
 
 
@@ -283,9 +281,6 @@ _COLUMNS = (
     *("text", "reason"),
     *("outcome", "style", "reward", "tokens", "cut", "samples", "detail"),
 )
-
-
-# Data inside a page: JSON, compressed, in letters that HTML leaves alone.
 
 
 def packed(value: Any) -> str:

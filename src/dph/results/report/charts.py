@@ -111,8 +111,6 @@ def finished(chart: "alt.LayerChart", keys: Iterable[str], *, height: int) -> di
     return spec
 
 
-# Lines over steps or over k, one a run, with a band where there are intervals.
-
 HEIGHT, _LINE = 180, 1.75
 _FEW = 10
 """So many steps are points as well, so that a single one can be seen."""

@@ -21,8 +21,6 @@ from dph.runs.evaluate.intervals import Difference
 from dph.runs.evaluate.samples_file import comparable_scores
 from dph.runs.evaluate.scores import SetScores
 
-# Every set's runs against the first of them: the table's numbers and the curves' points.
-
 
 def compare_sets(
     scores: Mapping[str, Mapping[str, SetScores]], *, seed: int
@@ -69,9 +67,6 @@ def _compare_set(
     runs = {run: {name: sets[name]} for run, sets in scores.items() if name in sets}
     fewest = min(sets[name].samples for sets in runs.values())
     return compare(runs, None, shown_ks(fewest), seed)
-
-
-# The diagnosis of every run that has something to be compared with.
 
 
 def run_diagnoses(

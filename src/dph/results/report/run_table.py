@@ -181,9 +181,6 @@ def _against(data: ReportData) -> str:
     return ", ".join(f"{label} {where_of(name)}" for name, label in labels.items())
 
 
-# Scores: of runs as the comparison has them, of seeds as means with t-intervals.
-
-
 def _score_columns(data: ReportData, name: str) -> Iterator[TableColumn]:
     rows = data.comparison[name]
     found = {(row.metric, row.run): row for row in rows}
@@ -276,9 +273,6 @@ def _over_seeds(
         difference=None if difference is None else difference.mean,
         difference_interval=None if difference is None else difference.interval(),
     )
-
-
-# What was run: cost over all stages, method, seed, steps, software, and settings that differ.
 
 
 def _cost_columns(data: ReportData) -> Iterator[TableColumn]:

@@ -85,8 +85,6 @@ def pass_at_k_chart(
     )
 
 
-# Titles that state what a chart shows; what chance would show is a tie.
-
 _MOST_NAMED = 2
 
 
@@ -161,8 +159,6 @@ def _tie(ways: Mapping[str, int], base: str, labels: Mapping[str, str]) -> str:
         return f"{labels[next(iter(ways))]} cannot be told from {base}"
     return f"no run can be told from {base}"
 
-
-# Greedy against Pass@k: what a run is good at against what it still can do.
 
 FRONT_WIDTH, FRONT_HEIGHT = 290, 190
 """Pixels inside the axes on a phone, the narrowest that names are laid out for."""

@@ -178,8 +178,6 @@ def _part(served: ServedRuns, name: str) -> Response:
     return Response(found, headers=encoded, media_type="application/json")
 
 
-# The server itself: a socket, and uvicorn on it until somebody ends it.
-
 _AT_ONCE = 64
 """Connections; browsers keep six."""
 

@@ -12,8 +12,6 @@ from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
 from dph.runs.evaluate.scores import SetScores, metric_values, require_same_problems
 
-# The problems on which two evaluated models differ most.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedProblem:

@@ -21,8 +21,6 @@ from dph.records import GradedCompletion, Outcome
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores, set_summary
 
-# What a step's rows of ``progress.parquet`` say of each set: scores with intervals, and more.
-
 _WEIGHTS = {
     "entropy": "compared_tokens",
     "reverse_kl": "compared_tokens",

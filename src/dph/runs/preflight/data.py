@@ -19,8 +19,6 @@ from dph.tasks.verifiers import unknown_verifier
 from dph.tasks.verifiers.base import Verifier
 from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 
-# What a look at a recipe's things found.
-
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
@@ -145,9 +143,6 @@ def _files(recipe: Recipe) -> Iterator[_File]:
         )
 
 
-# The examples of a recipe: that they can be had, and what they add to prompts.
-
-
 def check_shots(
     recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
 ) -> list[NamedProblems]:
@@ -170,8 +165,6 @@ def check_shots(
         for part in named
     ]
 
-
-# The SQLite files that problems name: that they are there, and are databases.
 
 _HEADER = b"SQLite format 3\x00"
 
@@ -201,8 +194,6 @@ def _is_database(file: Path) -> bool:
     except OSError:
         return False
 
-
-# The verifiers and style classifiers: that they can be made, and give a verdict on a row.
 
 _GOLDS = ("answer", "gold_sql", "gold")
 """Fields of a problem that say what is right."""

@@ -15,8 +15,6 @@ from dph.recipe import ModelSettings, Recipe
 from dph.recipe.extras import BITSANDBYTES, LIGER, PEFT, TORCHAO
 from dph.runs.preflight.data import Findings
 
-# A model's tokenizer, read without transformers (which loads torch).
-
 _UNSAID = object()
 _SPECIAL = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 

@@ -12,8 +12,6 @@ from dph.runs.presample.manifest import read_manifest
 from dph.runs.unlabelled_prompts import Known, file_prompts, require_unlabelled
 from dph.tasks.agreement import GOLDS
 
-# The unlabelled prompts: their file, and who compares answers to them.
-
 
 def check_unlabelled(
     recipe: Recipe, named: Sequence[NamedProblems], findings: Findings

@@ -13,8 +13,6 @@ from dph.runs.memory import Device, MemoryEstimate, device_at_hand, estimate, lo
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.preflight.model import ModelFiles, TokenizerFiles, read_tokenizer
 
-# How long prompts are as a model reads them, without transformers.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLengths:
@@ -190,8 +188,6 @@ def _too_long(lengths: PromptLengths, context: int, part: NamedProblems) -> list
         f"{part.max_tokens} exceed the model's context of {context}{more}"
     ]
 
-
-# Memory that the recipe will take, and whether the device at hand has it.
 
 _LOOKED_AT = 32
 """Prompts of which the longest in tokens is taken, those of most bytes; with as many of fewest

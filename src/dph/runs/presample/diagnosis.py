@@ -12,8 +12,6 @@ from dph.errors import PoolError
 from dph.records import UNGRADED, Outcome, Problem
 from dph.runs.presample.manifest import Counts, Manifest
 
-# What the samples of a pool came to, problem by problem and all together.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ungradable:

@@ -42,9 +42,6 @@ def require_free(path: Path) -> None:
         raise PoolError(f"the pool cannot be written to {path}: it is a file (presample.pool)")
 
 
-# One process at a time makes a pool, whatever happens to others next to it.
-
-
 @contextlib.contextmanager
 def only_maker(path: Path) -> Iterator[None]:
     """Hold the place ``path`` for this process; whoever comes second is refused.

@@ -161,9 +161,6 @@ def require_whole(place: Path, manifest: Manifest) -> None:
         )
 
 
-# Whether stored answers are those that a run would draw.
-
-
 _SETTINGS = {"answers": "presample.samples", "threshold": "presample.threshold"}
 """Settings whose values a manifest keeps under another name."""
 

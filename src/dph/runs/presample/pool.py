@@ -122,9 +122,6 @@ def load_pool(path: str | Path) -> Pool:
     )
 
 
-# Number of right answers of the initial policy to each problem.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseCounts:
     """Right answers by problem, of ``samples`` to each; the final sample does not count."""

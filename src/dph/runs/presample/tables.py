@@ -118,8 +118,6 @@ def ungradable_problem(row: dict[str, Any]) -> Ungradable:
     )
 
 
-# Graded completions as a table: one row for each sample, in the order of problems and samples.
-
 GRADED = pa.schema(
     [
         ("problem_id", pa.string()),

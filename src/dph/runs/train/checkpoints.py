@@ -192,9 +192,6 @@ def _write(path: Path, content: _TrainerFile) -> None:
     write_json(path / "trainer.json", {**made_by, **progress})
 
 
-# The checkpoints of one run: where it goes on from, when it saves, and which it keeps.
-
-
 class RunCheckpoints:
     """Reads and writes ``checkpoints/`` of a run.
 

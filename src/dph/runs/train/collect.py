@@ -144,8 +144,6 @@ def _add(
     )
 
 
-# Steps that nothing can be learnt from: in every group all answers ended alike.
-
 _LIKELY = {
     Outcome.CORRECT: "does the verifier tell right from wrong, and are the problems hard enough?",
     Outcome.WRONG: "does the verifier accept right answers, and are the problems easy enough?",

@@ -50,9 +50,6 @@ from dph.runs.train.kept_samples import SampleTable, graded_table
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import Metrics
 
-# Distance of the policy from the initial policy, on its own answers and on stored ones.
-
-
 # Answers of the initial policy, drawn once and kept: where later policies are compared with it.
 
 SCHEMA = 1

@@ -28,8 +28,6 @@ from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import PolicyRow, length_of
 from dph.runs.train.updating import LogprobGap, moves_the_loss
 
-# What an advantage may read of a step's samples beside their rewards.
-
 
 def group_samples(
     groups: Sequence[Group],
@@ -76,8 +74,6 @@ def group_samples(
         base_samples=base.samples if base and correct is not None else None,
     )
 
-
-# How far the sampler's log-probs are from those of the training forward.
 
 _LOG = logging.getLogger(__name__)
 

@@ -25,8 +25,6 @@ from dph.runs.train.policy_rows import TOLERANCE, Scorers
 from dph.runs.train.rows import written_of
 from dph.runs.train.self_consistency import SelfConsistency
 
-# Who takes part in a training run, and what comes of it.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actors:
@@ -47,9 +45,6 @@ class Trained:
     checkpoint: Path
     step: int
     stopped: bool
-
-
-# Ctrl-C while training: finish the step, write a checkpoint, stop.
 
 
 @contextlib.contextmanager
@@ -78,8 +73,6 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-
-# Before the first step: are the stored log-probs those of this policy?
 
 CHECKED = 1024
 """Stored samples that are looked at, spread evenly: a mean needs no more, a pool may hold 10^5."""

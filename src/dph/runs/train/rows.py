@@ -80,9 +80,6 @@ def split_minibatches(
     ]
 
 
-# Order of problems and stored samples: functions of the seed and a position.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """Position of training in the shuffled problems."""

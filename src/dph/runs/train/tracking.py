@@ -24,8 +24,6 @@ from dph.runs.train.collect import Collected, Group
 from dph.runs.train.kept_samples import COLUMNS, SampleTable
 from dph.runs.train.updating import LogprobGap, UpdateReport
 
-# What a step reports.
-
 Metrics = Mapping[str, float | int | None]
 
 

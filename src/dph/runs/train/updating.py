@@ -33,8 +33,6 @@ from dph.runs.train.rows import (
     written_of,
 )
 
-# Tokens that terms choose among all of a mini-batch, before it is cut into micro-batches.
-
 
 def chosen_tokens(
     weighted: Sequence[WeightedRow],
@@ -70,9 +68,6 @@ def chosen_tokens(
         chosen[name] = torch.zeros(len(weighted), width, dtype=torch.bool)
         chosen[name][places, : table.shape[1]] = term.choose(tokens, derived_seed(seed, name))
     return chosen
-
-
-# Weights of anchors that follow a target: what a run starts with, and how they go on.
 
 
 def first_weights(objective: Objective) -> dict[str, float]:
@@ -307,9 +302,6 @@ def _terms(loss: MixedLoss) -> Iterator[tuple[str, Tensor]]:
     yield "clipped_high", loss.clipped_high
     yield from ((f"penalties.{name}", value) for name, value in loss.penalties.items())
     yield from ((f"anchors.{name}", value) for name, value in loss.anchors.items())
-
-
-# What is kept when a loss is not finite: the rows it came from, to be looked at.
 
 
 def save_failed_batch(path: Path, error: NonFiniteLossError, *, step: int) -> None:

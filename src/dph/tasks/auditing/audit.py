@@ -65,9 +65,6 @@ class Audit:
     findings: tuple[Fault, ...]
 
 
-# The child's side: the value as it is, also outside [0, 1].
-
-
 class _Handler:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = RewardFunction(function)

@@ -206,8 +206,6 @@ def with_names(call: Call, tools: Mapping[str, Mapping[str, Any]]) -> Call:
     return ToolCall(call.name, {**placed, **call.arguments})
 
 
-# A whole trajectory as text, in which nobody can pass for another.
-
 _POLICY, _NEXT = "> ", "  "
 
 

@@ -179,9 +179,6 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-# A call against the schema of its tool.
-
-
 def fault_of(schema: Schema, arguments: Mapping[str, Any]) -> str:
     """Reason why a tool cannot be called with these arguments; '' where it can."""
     function = schema["function"]

@@ -20,8 +20,6 @@ from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
 from dph.tasks.verifiers.table import VERIFIERS
 
-# Rows graded by any verifier, the user's own function included: a row is a problem's answer.
-
 Pair = TypeVar("Pair")
 Judged = TypeVar("Judged", contravariant=True)
 _NO_ID = "(no problem_id)"
@@ -126,9 +124,6 @@ def _verdict(outcome: Outcome, reason: str) -> Verdict:
     return Verdict(outcome=outcome, reward=0.0, reason=reason)
 
 
-# Rows that make a pair, an answer and what it is judged by.
-
-
 class PairVerifier(Protocol[Judged]):
     """A verifier of pairs."""
 
@@ -166,9 +161,6 @@ class PairRowGrader(Closing, Generic[Pair]):
     def _pair(self, row: Mapping[str, Any]) -> Pair | Verdict:
         """The pair of a row, or the verdict on one that makes none."""
         raise NotImplementedError
-
-
-# Rows of programs: ``program`` or ``response``, and their tests, or the problem that has them.
 
 
 class CodeRowGrader(PairRowGrader[CodePair]):
@@ -249,8 +241,6 @@ class CodeRowGrader(PairRowGrader[CodePair]):
         }
         return parse_task(fields, "the row")
 
-
-# Rows of mathematical answers: ``gold`` and ``response``.
 
 MATH_VERIFIERS = (MathVerifier.name, MathQwenVerifier.name)
 """The verifiers whose rows a MathRowGrader grades."""

@@ -26,8 +26,6 @@ from dph._base.files.rows import Chunk, RowFormat, column_names, read_chunks, re
 from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, TimedVerdict
 
-# The files that grading writes: chunks as parquet or JSON lines, joined to any file of rows.
-
 Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
 """New columns by name: their type and one value for each row."""
 

@@ -19,8 +19,6 @@ from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.tasks.sql.schema import Column, ForeignKey, Schema, SchemaTable, read_tables
 
-# Questions with gold SQL: what Spider and BIRD have in common.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQLQuestion:
@@ -252,9 +250,6 @@ def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> SchemaTable:
             for key in json.loads(row["foreign_keys"] or "[]")
         ),
     )
-
-
-# Schemas from whatever file a data set brings.
 
 
 def schemas_of(tables: Path | None) -> dict[str, Schema]:

@@ -137,10 +137,6 @@ def _final_letters(word: str) -> str:
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
-# Two ways of cutting text into words: as a linguist does, and as a search engine does.
-#
-# The first gives the n-grams that a question is searched by, the second what is compared.
-
 LONGEST_QUERY = 8
 """Words of the longest n-gram; the whole question is searched for as well."""
 

@@ -180,8 +180,6 @@ def _once(items: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
 
 
-# A schema as CREATE TABLE statements, with example values beside the columns.
-
 LONGEST_EXAMPLES = 6
 
 Examples = Mapping[tuple[str, str], Sequence[Any]]

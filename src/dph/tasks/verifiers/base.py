@@ -56,8 +56,6 @@ def verifier_identity(verifier: Verifier) -> dict[str, Any]:
     return {"name": verifier.name, "version": verifier.version, "settings": dict(settings)}
 
 
-# What an answer would be as a gold answer, for a verifier that can compare answers.
-
 Gold = Mapping[str, Any]
 """Fields that make a problem whose gold answer is some model's answer."""
 
@@ -74,9 +72,6 @@ class GoldOfAnswer:
 
     make: Callable[[Verifier, str], Gold | None]
     silent: tuple[Gold, ...] = ()
-
-
-# A verifier that several threads may call.
 
 
 class OneAtATime:

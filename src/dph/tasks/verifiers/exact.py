@@ -159,9 +159,6 @@ def _grade(problem: Problem, response: str) -> Verdict:
     )
 
 
-# What an answer would be as a gold answer.
-
-
 def _text(_: Verifier, response: str) -> Gold | None:
     answer = read_turn(response).answer.strip()
     return {"answer": answer} if answer else None

@@ -193,9 +193,6 @@ def unknown_verifier(name: object) -> str:
     )
 
 
-# A verifier from its name, or from a function of one's own.
-
-
 def make_verifier(
     name: str | Callable[[str, Problem], Any],
     *,

@@ -107,9 +107,6 @@ class AlphaDPG:
         return group_advantages(worth, scale="none") * (count / (count - 1))
 
 
-# FlowRL: towards the initial policy tilted by rewards, an answer as likely as its reward says.
-
-
 @dataclass(frozen=True, slots=True)
 class FlowRL:
     """Distance of each sample from FlowRL's target, which the group itself normalises.

@@ -11,8 +11,6 @@ from dph.errors import DataError, SettingsError
 from dph.loss.objectives.terms import AnyAdvantage, GroupSamples
 from dph.recipe.terms import READS
 
-# What an advantage is given beside rewards, and how large its groups have to be.
-
 
 def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
     """The names on the attribute ``reads``, none where it has none.

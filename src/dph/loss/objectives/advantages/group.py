@@ -10,8 +10,6 @@ from torch import Tensor
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives.terms import GroupSamples
 
-# Rewards that say right or wrong and nothing between.
-
 
 def right_answers(
     rewards: Float[Tensor, "groups samples"], advantage: str
@@ -111,9 +109,6 @@ class GroupAdvantage:
         return group_advantages(rewards, scale=self.scale)
 
 
-# MaxRL: rare successes count for more, as they do in maximum likelihood.
-
-
 # F-GRPO: groups that mostly succeed count for less.
 
 
@@ -185,8 +180,6 @@ class MaxRL:
         return maxrl_advantages(rewards)
 
 
-# UCPO: among right answers, the improbable ones get more of the credit.
-
 _LEAST_SHARE = 1e-6
 """Of the authors' code: an answer that hardly ever comes does not take all of the credit."""
 
@@ -237,9 +230,6 @@ class UniformCorrect:
         count = right.sum(-1, keepdim=True)
         share = count * rare / rare.sum(-1, keepdim=True).clamp(min=1)
         return torch.where(right, plain * ((1 - self.tau) + self.tau * share), plain)
-
-
-# Differential smoothing: right answers are flattened, wrong ones sharpened.
 
 
 @dataclass(frozen=True, slots=True)

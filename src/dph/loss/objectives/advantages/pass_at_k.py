@@ -12,8 +12,6 @@ from torch import Tensor
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives.advantages.group import right_answers
 
-# PKPO: rewards whose policy gradient is, without bias, that of the best of k samples.
-
 Baseline = Literal["none", "leave_one_out", "k_minus_one"]
 
 

@@ -13,9 +13,6 @@ from dph.errors import ModelError
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
 
-# Choosing the next token of every row from its logits and one uniform number.
-
-
 # The nucleus: the fewest most likely tokens that together reach a probability.
 
 _PREFIX = 256
@@ -145,9 +142,6 @@ def _invert(
     rest = torch.minimum(target - before, inner[:, -1:] * (1 - 2.0**-40))
     offset = torch.searchsorted(inner, rest, right=True)
     return (block * _BLOCK + offset)[:, 0].clamp_(max=last)
-
-
-# The rows of one wave while they are decoded: what they drew and which still go on.
 
 
 class Cache(Protocol):

@@ -21,8 +21,6 @@ from dph.model.sampler.torch.decoding import ADMIT_ABOVE, LOOK_EVERY, DrawnRow, 
 from dph.model.sampler.torch.rows_in_place import Capacity, RowsInPlace, bucketed
 from dph.model.sampler.torch.waves import Room, Waiting, Wave, WaveRow
 
-# How much there is room for.
-
 _SHARE = 0.85
 """Of the free memory; the rest is for what a forward makes on its way."""
 _OF_A_LOGIT = 18
@@ -73,9 +71,6 @@ def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: i
         longest=longest,
         samples=max(wanted.values()),
     )
-
-
-# Capturing a step.
 
 
 class CapturedSteps:
@@ -139,8 +134,6 @@ def _waits_refused() -> Iterator[None]:
     finally:
         torch.cuda.set_sync_debug_mode(before)
 
-
-# The loop.
 
 COMPACT_BELOW = 0.5
 """Finished rows leave once rows in use would become at most this share of what they are. A new

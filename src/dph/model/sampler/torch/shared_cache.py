@@ -11,8 +11,6 @@ from torch.nn.functional import pad
 from dph.model.attention.kernels import AttentionPart, Scoring, kernel_for, merge_evenly
 from dph.model.sampler.torch.waves import Wave, padded_width
 
-# Attention of rows that share prompts: each prompt's keys and values are read once for all.
-
 LEAST_QUERIES = 4
 """CPU kernels round one to three queries, and three that are left over, differently from the same
 queries beside others: a row's tokens would depend on how many others are left."""

@@ -177,8 +177,6 @@ def _mixing(query: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Whether a model can be decoded with shared prompts: asked of its config, then of the model.
-
 _PROMPTS = ((3, 1, 4), (3, 1, 5), (5,))
 """Of which tokens of a probe; shorter than any window worth asking about; two begin alike."""
 _AFTER = (0, 1, 2, 3)

@@ -86,8 +86,6 @@ def latex_signs(text: str) -> str:
     )
 
 
-# Program text.
-
 _CALLS = {"sqrt": r"\sqrt{%s}", "cbrt": r"\sqrt[3]{%s}", "exp": "e^{%s}", "^": "^{%s}"}
 _CALLS |= {"abs": "|%s|", "Abs": "|%s|"}
 _CALL = re.compile(r"(?:\\|(?<![A-Za-z\\]))(sqrt|cbrt|exp|[aA]bs)\s*\(|(\^)\s*\(")
@@ -143,8 +141,6 @@ def _closing(text: str, place: int) -> int:
             return end
     return 0
 
-
-# Numbers.
 
 _GROUPED = re.compile(
     rf"(?<![0-9.,^_A-Za-z\\])(?:[1-9][0-9]{{0,2}}(?:(?:{_BLANK}[0-9]{{3}})+|(?:'[0-9]{{3}})+"

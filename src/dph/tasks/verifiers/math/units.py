@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# Products of units: ``10 m s`` is not ``10 s``, but ``9.8 m s^{-2}`` is ``9.8 m/s^2``.
-
 Powers = Mapping[str, int]
 
 _AMOUNT = re.compile(

@@ -247,8 +247,6 @@ def _difference(sides: list[str]) -> str:
     return f"{sides[0].strip()} - ({sides[1].strip()})"
 
 
-# The child's side of the Qwen verifier: find the answer, respell it and the gold, compare.
-
 _LONGEST_ANSWER = 20_000
 _SAME = (r"\frac{2}{4}x", r"\frac{1}{2}x")
 """Equal, and only sympy can tell: its grammar of LaTeX takes most of a second to load."""

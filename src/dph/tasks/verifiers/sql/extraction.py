@@ -38,8 +38,6 @@ from dph.tasks.verifiers.turn import read_turn
 __all__ = ["DEFAULT_SOURCES", "ExtractedSQL", "SQLSource", "extract_sql"]
 
 
-# A statement that was found in a response, and what only stands in its place.
-
 _PLACEHOLDER = re.compile(
     r"[\s<\[{(*_-]*(?:your|the|insert|write|put|place|enter|final|generated)\b[^;'\"=]{0,80}"
     r"\b(?:sql|query|statement|code|answer)\b(?:\s+(?:here|goes here|query|code))?[\s>\])}.:!*_-]*",
@@ -69,8 +67,6 @@ def is_placeholder(text: str) -> bool:
         return True
     return bool(_PLACEHOLDER.fullmatch(text) or _ELLIPSIS.fullmatch(text))
 
-
-# Statements in fenced blocks.
 
 # Tildes fence only at the start of a line: in a line they strike out, or say "about".
 _FENCE = re.compile(r"`{3,}+|(?:(?<=\n)|(?<![\s\S]))[ \t]*+~{3,}+")
@@ -161,8 +157,6 @@ class _Quoted:
         begin = mark.end() if mark else body
         return first_word(self._response[begin : begin + _FENCE_BEGINNING]) in ("SELECT", "WITH")
 
-
-# Statements in ``<answer>`` elements and in the arguments of tool calls.
 
 _ANSWER = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _TOOL_CALL = re.compile(r"<(/?)tool_call>", re.IGNORECASE)
@@ -267,8 +261,6 @@ def _object(text: str) -> Any:
         return None
 
 
-# Statements in inline code: `SELECT name FROM singer`, with one backtick or two.
-
 _LONGEST_INLINE = 10_000
 _OPENING = re.compile(r"(?<!`)(`{1,2})(?=(?:select|with)\s)", re.IGNORECASE)
 _RUN = re.compile(r"`++")
@@ -310,8 +302,6 @@ def _end(response: str, start: int, width: int) -> int | None:
             return token.start
         position = name.end() if name is not None else token.start + len(run[0] if run else "`")
 
-
-# Statements that stand in a text without any mark.
 
 _WITH = re.compile(r"with\s++(?:recursive\s++)?[\w\"`\[][^\s(]*+\s*+(?:\(|as\b)", re.IGNORECASE)
 _LABEL = re.compile(r"[A-Za-z]\w*+(?:[ \t]\w++){0,3}[ \t]*+:(?![:=])")
