@@ -417,7 +417,7 @@ def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -
     """Audit a function or a verifier; exit code 1 if there are findings."""
     from dph._base.import_path import is_import_path
     from dph.cli.display.audit import audit_json, audit_text
-    from dph.tasks.auditing.audit import audit_function, audit_verifier
+    from dph.tasks.grading.audit import audit_function, audit_verifier
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
 

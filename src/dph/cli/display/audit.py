@@ -1,8 +1,8 @@
 """Output of ``dph grade --audit``: the forms that a reward function reads, and its findings."""
 
 from dph.cli.display.output import json_text
-from dph.tasks.auditing.audit import Audit, Fault
-from dph.tasks.auditing.probes import FORMS
+from dph.tasks.grading.audit import Audit, Fault
+from dph.tasks.grading.probes import FORMS
 
 _LONGEST = 100
 

@@ -16,7 +16,7 @@ from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import ReplyKind, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Problem
-from dph.tasks.auditing.probes import BUILT_IN, Probe, first_probes, probes_of, wrong_answers
+from dph.tasks.grading.probes import BUILT_IN, Probe, first_probes, probes_of, wrong_answers
 from dph.tasks.verifiers.base import Verifier
 from dph.tasks.verifiers.function import as_verdict, describe_crash, requested_problem
 from dph.tasks.verifiers.signatures import RewardFunction, Signature, columns_of, signature_of
@@ -133,7 +133,7 @@ def audit_function(
 
 
 def _pool(path: str, timeout: float) -> WorkerPool:
-    handler = "dph.tasks.auditing.audit:make_handler"
+    handler = "dph.tasks.grading.audit:make_handler"
     return WorkerPool(handler=handler, options={"path": path}, timeout=timeout)
 
 

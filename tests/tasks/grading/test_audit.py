@@ -8,7 +8,7 @@ import pytest
 from dph.cli import main
 from dph.errors import SettingsError
 from dph.records import Problem
-from dph.tasks.auditing.audit import audit_function, audit_verifier
+from dph.tasks.grading.audit import audit_function, audit_verifier
 from dph.tasks.verifiers import make_verifier
 
 FUNCTIONS = r"""
