@@ -40,7 +40,7 @@ def own_task(tmp_path, example, monkeypatch):
     (directory / "reward.py").write_text("def reward(response, problem):\n    return 1.0\n")
     for name, given in {
         "answers": {"response": "3"},
-        "new": {"reward": 1},
+        "trained": {"reward": 1},
         "base": {"reward": 0},
     }.items():
         row = json.dumps({"problem_id": "a", **given}) + "\n"
@@ -53,7 +53,7 @@ def own_task(tmp_path, example, monkeypatch):
 @pytest.mark.slow
 def test_every_command_of_the_package_runs(dph, own_task, speller):
     found = commands("dph ")
-    verbs = ["recipe", "run", "compare", "report", "presample", "run", "passk", "grade"]
+    verbs = ["recipe", "run", "compare", "report", "presample", "run", "report", "grade"]
     assert [words[0] for words in found] == verbs
     code, checked, err = dph(*found[0])
     assert code == 0, err

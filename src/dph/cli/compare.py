@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import ROW_FILES, JsonOption, SetNamesOption
+from dph.cli.options import ROW_FILES, ColumnOption, JsonOption, SetNamesOption
 
 if TYPE_CHECKING:
     from dph.results.diagnosis import Diagnosis
@@ -19,7 +19,10 @@ def passk(
     source: Annotated[
         Path,
         typer.Option(
-            "--input", metavar="FILE", help=f"problem_id and reward in each row: {ROW_FILES}."
+            "--input",
+            metavar="FILE",
+            help=f"problem_id and correct or reward in each row ({ROW_FILES}), or answers of "
+            "another tool.",
         ),
     ],
     against: Annotated[
@@ -45,6 +48,7 @@ def passk(
         str | None, typer.Option("--set-name", metavar="NAME", help="Use only rows of this set.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
+    _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute unbiased Pass@k of a file of graded samples.
@@ -68,7 +72,11 @@ def passk(
 # ``dph diagnose``: what a run lost against its initial policy, and where it went.
 
 RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Evaluated run directory, or a directory of runs.")
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="Evaluated run directory, a directory of runs, or answers of another tool.",
+    ),
 ]
 AgainstOption = Annotated[
     Path | None,
@@ -115,6 +123,7 @@ def diagnose(
     died: DiedOption = 0.1,
     problems: ListedOption = 10,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say which problems and ways of answering a run lost.
@@ -178,8 +187,8 @@ RunsArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN",
-        help="Run directories; the first is the baseline. One run, or a directory of runs, is "
-        "compared with its initial policy.",
+        help="Run directories or answers of other tools; the first is the baseline. One run, or a "
+        "directory of runs, is compared with its initial policy.",
     ),
 ]
 SetNameOption = Annotated[
@@ -209,6 +218,7 @@ def compare(
     retention_k: RetentionOption = 8,
     problems: ProblemsOption = 0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
+    _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare evaluated runs problem by problem, with intervals.

@@ -1,13 +1,15 @@
 """The options that several verbs share."""
 
 import errno
+import logging
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -122,6 +124,53 @@ AcceptVerifierOption = Annotated[
 WorkersOption = Annotated[
     int | None,
     typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
+]
+
+
+@contextmanager
+def _said_on_stderr(*, at_once: bool) -> Iterator[None]:
+    """Write what is said of answers that are read (``dph.runs.evaluate``) to stderr.
+
+    At once, or when the verb ends: one that fails says why it failed and nothing else.
+    """
+    kept: list[logging.LogRecord] = []
+    handler = logging.StreamHandler(sys.stderr)
+    write = handler.emit
+    if not at_once:
+        handler.emit = kept.append  # type: ignore[method-assign,assignment]
+    logger = logging.getLogger("dph.runs.evaluate")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        for record in kept if sys.exc_info()[0] is None else ():
+            write(record)
+
+
+def _name_columns(context: typer.Context, given: list[str] | None) -> None:
+    """Read files of answers with these columns until the verb ends, and say what was found."""
+    pairs = [one.partition("=") for one in given or ()]
+    if wrong := [name for name, _, column in pairs if not (name and column)]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not of the form NAME=COLUMN")
+    enter: Callable[..., object] = cast("Any", context).with_resource
+    enter(_said_on_stderr(at_once=context.info_name == "view"))
+    if pairs:
+        from dph.runs.evaluate.answers.record import columns_named
+
+        enter(columns_named({name: column for name, _, column in pairs}))
+
+
+ColumnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        callback=_name_columns,
+        help="Name of a column in files of answers, such as response=answer or "
+        "correct=exact_match: problem_id, prompt, response, gold, correct or set; may be "
+        "repeated.",
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import JsonOption, SetNamesOption
+from dph.cli.options import ColumnOption, JsonOption, SetNamesOption
 
 if TYPE_CHECKING:
     from dph.results.publish import FinishedRun
@@ -78,14 +78,20 @@ def _finished(place: Path) -> "FinishedRun":
     return run
 
 
+PlacesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN",
+        help="Run directories, a directory of runs, or answers of other tools, the base model's "
+        "first.",
+    ),
+]
+
 # ``dph view``: the report's page served from run directories, as they grow.
 
 
 def view(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
-    ],
+    runs: PlacesArgument,
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 picks a free one.")
     ] = 8391,
@@ -106,6 +112,7 @@ def view(
     ] = False,
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph view"),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    _columns: ColumnOption = None,
 ) -> None:
     """Serve the report of large or running runs to a browser.
 
@@ -303,10 +310,7 @@ _LARGE = 50_000_000
 
 
 def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
-    ],
+    runs: PlacesArgument,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path("report.html"),
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph report"),
     most_answers: Annotated[
@@ -326,12 +330,14 @@ def report(
         ),
     ] = 50_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write runs and all their answers as one HTML file.
 
     The file has the comparison, curves, training, the diagnosis, and all problems with the answers
-    of the runs and of their initial policy side by side. It needs no network.
+    of the runs and of their initial policy side by side. It needs no network. Two files of answers
+    are enough: `dph report base.jsonl trained.jsonl`.
     """
     from dph.cli.display.output import json_text
     from dph.results.report import Limits, read_report, write_report

@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import ColumnOption, JsonOption
 from dph.records import Outcome
 
 RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Run directory, or a directory with one run.")
+    Path,
+    typer.Argument(
+        metavar="RUN", help="Run directory, a directory with one run, or answers of another tool."
+    ),
 ]
 OtherArgument = Annotated[
     Path | None, typer.Argument(metavar="OTHER", help="Second run to compare with the first.")
@@ -67,6 +70,7 @@ def show(
     answers: AnswersOption = None,
     full: Annotated[bool, typer.Option("--full", help="Show texts in full length.")] = False,
     no_pager: NoPagerOption = False,
+    _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show problems, golds and answers of one or two runs.

@@ -123,7 +123,8 @@ def log_sample(
     asked = _messages(problem)
     said = _turns(row["text"]) if head.acts else [_assistant(row["text"])]
     answer = next((m for m in reversed(said) if m["role"] == "assistant"), _assistant(""))
-    usage = {"input_tokens": 0, "output_tokens": row["tokens"], "total_tokens": row["tokens"]}
+    tokens = row["tokens"] or 0  # other tools' answers have no number of them
+    usage = {"input_tokens": 0, "output_tokens": tokens, "total_tokens": tokens}
     return {
         "id": row["problem_id"],
         "epoch": epoch,

@@ -27,8 +27,9 @@ class RunVerdict:
     """Gains and losses of a run against a baseline, on every set that both were evaluated on.
 
     ``rows`` are the run's, of ``dph.compare``. ``ways`` has the effective number of styles, the
-    run's and the baseline's, by set; ``lost`` the number of problems lost, by set. Both lack the
-    sets on which that is not known. With several ``seeds`` all are means over them; ``planned`` is
+    run's and the baseline's, by set; ``lost`` the number of problems lost, by set; ``alone`` that
+    of problems that only the baseline solved, where chance does not explain them. All lack the sets
+    on which that is not known. With several ``seeds`` all are means over them; ``planned`` is
     the number of seeds with those that are not evaluated yet.
     """
 
@@ -37,6 +38,7 @@ class RunVerdict:
     rows: Sequence[ComparisonRow]
     ways: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
+    alone: Mapping[str, int] = field(default_factory=dict)
     seeds: int = 1
     planned: int = 1
 
@@ -74,6 +76,8 @@ class RunVerdict:
         else:
             texts += [*(self._metric(metric) for metric in self._metrics), self._ways()]
             lost = self._problems()
+            if alone := sum(self.alone.values()):
+                lost.append(VerdictPart(text=f"{alone} solved by {self.baseline} alone"))
         return [*(VerdictPart(text=text) for text in texts if text), *lost]
 
     def sentence(self) -> str:

@@ -1,8 +1,5 @@
 import json
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from dph.errors import DataError, SettingsError
@@ -89,22 +86,6 @@ def test_one_of_several_sets_has_to_be_chosen(write):
 def test_what_cannot_be_read_is_named(write, rows, message):
     with pytest.raises(DataError, match=message):
         read_rewards(write(*rows))
-
-
-def test_files_of_other_kinds_are_refused(tmp_path):
-    (tmp_path / "x.txt").write_text("")
-    (tmp_path / "x.parquet").write_text("no")
-    (tmp_path / "x.jsonl").write_text("{\n")
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
-    for name, message in [
-        ("x.txt", "must end in one of"),
-        ("x.parquet", "not a parquet file"),
-        ("x.jsonl", "line 1: not valid JSON"),
-        ("gone.jsonl", "there is no file"),
-        ("y.parquet", "no 'problem_id'"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            read_rewards(tmp_path / name)
 
 
 def test_numbers_of_a_csv_file_are_read_and_empty_cells_are_none(tmp_path):

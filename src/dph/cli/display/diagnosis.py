@@ -37,7 +37,7 @@ def diagnosis_text(found: Diagnosis, *, most: int, width: int | None = None) -> 
         lines = [wrapped(finding.text, width, indent="  ") for finding in found.log]
         blocks.append("\n".join(["Training log", *lines]))
     left_out = [
-        f"{set_label(name)}: {len(ids)} problem(s) left out, their gold cannot be graded"
+        f"{set_label(name)}: {len(ids)} problem(s) left out: not in both, or no gold to grade by"
         for name, ids in found.left_out.items()
     ]
     notes = [one_line(note, widest=_SENTENCE) for note in (*left_out, *found.notes)]
@@ -117,6 +117,8 @@ def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
         named = sorted(found.of(change), key=lambda one: min(one.p_lost, one.p_gained))
         if named and most:
             yield _problems_table(change, named, most)
+    if found.solved_before_alone and most:
+        yield _alone_table(found.solved_before_alone, most)
 
 
 def _problems_table(change: Change, named: Sequence[ProblemChange], most: int) -> "Table":
@@ -134,6 +136,16 @@ def _problems_table(change: Change, named: Sequence[ProblemChange], most: int) -
             f"{one.p_lost if lost else one.p_gained:.1g}",
             f"{one.q_lost if lost else one.q_gained:.1g}",
         )
+    return table
+
+
+def _alone_table(alone: Sequence[ProblemChange], most: int) -> "Table":
+    shown = alone[:most]
+    caption = f"solved by the baseline alone: {len(shown)} of {len(alone)}"
+    table = _table(caption, "problem", "baseline", "run", "")
+    for one in shown:
+        before = f"{one.baseline_correct}/{one.baseline_samples}"
+        _add_row(table, one.problem_id, before, f"{one.correct}/{one.samples}", one.change.value)
     return table
 
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from dph.records import Outcome, Problem
 from dph.results.charts.text_table import shortened, visible
 from dph.results.diagnosis.changes import Change, problem_verdicts
 from dph.results.read.run_results import RunResults
-from dph.runs.directory import RunDirectory
 from dph.runs.evaluate.evaluated_runs import (
     AnswerGroup,
     CorrectCount,
@@ -28,7 +27,6 @@ from dph.runs.evaluate.evaluated_runs import (
     shown_problems,
     with_outcome,
 )
-from dph.runs.evaluate.scores import read_kept_problems
 from dph.tasks.problems import prompt_text
 
 if TYPE_CHECKING:
@@ -317,12 +315,18 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     """
     tables = [RunResults(run).answers() for run in runs]
     scores = counted(tables[0])
-    base = _base(runs[0], required=choice.change is not None)
+    results = RunResults(runs[0])
+    if results.is_foreign and len(runs) > 1:
+        results = replace(results, beside=runs[1])
+    base = _base(results, required=choice.change is not None)
+    policy = results.initial.results
+    if policy is not None and policy.path.resolve() in [run.resolve() for run in runs[1:]]:
+        base = {}  # it stands there already
     keys = _of_set(list(scores), choice.set_name)
     if choice.problems:
         keys = [key for name in choice.problems for key in require_problem(name, keys)]
     if choice.change is not None:
-        keys = _changed(runs[0], choice.change, keys)
+        keys = _changed(results, choice.change, keys)
     if choice.outcome is not None:
         having = with_outcome(tables, choice.outcome)
         keys = [key for key in keys if key in having]
@@ -334,14 +338,14 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     )
 
 
-def _changed(run: Path, change: Change, keys: Sequence[Key]) -> list[Key]:
-    verdicts = problem_verdicts(run)
+def _changed(run: RunResults, change: Change, keys: Sequence[Key]) -> list[Key]:
+    verdicts = problem_verdicts(run.path, run.initial.required().path)
     found = [key for key in keys if key in verdicts and verdicts[key].change is change]
     return sorted(found, key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
 
 
-def _base(run: Path, *, required: bool) -> Mapping[Key, CorrectCount]:
-    base = RunResults(run).initial
+def _base(run: RunResults, *, required: bool) -> Mapping[Key, CorrectCount]:
+    base = run.initial
     if base.results is None and not required:
         return {}
     return counted(base.required().answers())
@@ -357,5 +361,5 @@ def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
 
 def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
     """From beside the samples of the first run that has all; none where no run does."""
-    kept = (read_kept_problems(RunDirectory(run).problems) for run in runs)
+    kept = (RunResults(run).kept_problems() for run in runs)
     return next((found for found in kept if all(key in found for key in keys)), {})

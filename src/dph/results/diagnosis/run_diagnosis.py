@@ -154,7 +154,7 @@ def _features_level(found: Mapping[str, SetDiagnosis], level: float) -> float:
 def _log(results: RunResults, notes: list[str]) -> list[Finding]:
     """Findings in the run's log; notes of what it does not cover."""
     rows = results.log()
-    if not rows:
+    if not rows and not results.is_foreign:
         notes.append(
             f"{results.path} has no metrics.jsonl, so the diagnosis has no findings about training"
         )

@@ -50,6 +50,8 @@ def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
         one: Total = getattr(found.totals, about)
         if one.named:
             shown = text.format(observed=one.observed, name=name, range=f"{one.lo} to {one.hi}")
+            if about == "solved_before_alone":
+                shown += _named_alone(found)
             values = {
                 "observed": one.observed,
                 "expected": one.expected,
@@ -57,6 +59,15 @@ def _totals(name: str, found: SetDiagnosis) -> Iterator[Finding]:
                 "hi": one.hi,
             }
             yield Finding(about=about, text=shown, values=values)
+
+
+def _named_alone(found: SetDiagnosis) -> str:
+    alone = found.solved_before_alone
+    told = [f"{one.problem_id} ({one.baseline_correct}/{one.baseline_samples})" for one in alone]
+    listed = ", ".join(told[:_LISTED])
+    listed += f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
+    seldom = sum(one.change is not Change.LOST for one in alone)
+    return f" They are {listed}; {seldom} were right too seldom to be lost each by itself."
 
 
 def _styles(name: str, found: SetDiagnosis) -> Iterator[Finding]:

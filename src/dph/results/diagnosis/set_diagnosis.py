@@ -80,6 +80,15 @@ class SetDiagnosis:
         return [one for one in self.problems if one.change is change]
 
     @property
+    def solved_before_alone(self) -> list[ProblemChange]:
+        """Problems that only the baseline solved, those that it solved most often first.
+
+        Many were right too seldom to be lost each by itself; Pass@k counts them all.
+        """
+        alone = [one for one in self.problems if one.baseline_correct and not one.correct]
+        return sorted(alone, key=lambda one: -one.baseline_correct)
+
+    @property
     def styles_died(self) -> list[str]:
         """The names of the styles that died."""
         return [one.style for one in self.styles if one.died and one.style is not None]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import BASE as BASE_LABEL
 from dph.results.vocabulary import run_labels
 from dph.runs.directory import BASE, EVALUATION, METRICS, SAMPLES
+from dph.runs.evaluate.samples_file import is_foreign
 
 
 def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunResults]:
     """The runs at ``places``; a directory of runs (a quickstart's, say) stands for all of them.
+
+    Answers of another tool are compared with those that are named first.
 
     ``any_recipe``: a run whose recipe is not valid, such as one of another version of this package,
     is among them without its recipe (``RunResults.unread_recipe``).
@@ -35,6 +38,8 @@ def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunRe
         seen.add(path.resolve())
     found = [RunResults(path) for path in paths]
     found = [run.readable() for run in found] if any_recipe else found
+    if len(found) > 1 and found[0].is_foreign:
+        found = [replace(run, beside=found[0].path) if run.is_foreign else run for run in found]
     for run in found:
         refuse_stores(run.path)
         run.why_alone  # noqa: B018 - so that what is wrong with any is said before all are read
@@ -69,18 +74,22 @@ def is_run(directory: Path) -> bool:
 
 def holds_runs(place: Path) -> bool:
     """Whether a directory that was named stands for the runs in it."""
-    return place.is_dir() and not is_run(place) and not (place / SAMPLES).is_file()
+    own = is_run(place) or (place / SAMPLES).is_file()
+    return place.is_dir() and not own and not is_foreign(place)
 
 
 def _runs_at(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place.parent if place.name == SAMPLES else place]
     if not place.is_dir():
-        raise DataError(f"there is no run directory {place}")
+        raise DataError(f"there is no run directory {place}, and no file of answers")
     if not holds_runs(place):
         return [place]
     inside = [path for path in sorted(place.iterdir()) if path.is_dir() and is_run(path)]
     if not inside:
         raise DataError(
-            f"{place} is not a run and contains none: a run has {METRICS} or {EVALUATION} in it"
+            f"{place} is not a run and contains none: a run has {METRICS} or {EVALUATION} in it; "
+            "it has no file of answers either"
         )
     # What the others began with comes by itself.
     return [path for path in inside if path.name != BASE] or inside

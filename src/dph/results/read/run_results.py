@@ -15,6 +15,7 @@ from dph.recipe.recipe import recipe_of
 from dph.recipe.section import read_table
 from dph.records import Problem
 from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory, read_metrics
+from dph.runs.evaluate.answers.read import first_dump, read_answers
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.progress_file import (
     read_progress_file,
@@ -22,7 +23,12 @@ from dph.runs.evaluate.progress_file import (
     step_metrics_of,
     step_summary,
 )
-from dph.runs.evaluate.samples_file import read_samples, read_token_details, samples_digest
+from dph.runs.evaluate.samples_file import (
+    is_foreign,
+    read_samples,
+    read_token_details,
+    samples_digest,
+)
 from dph.runs.evaluate.scores import read_evaluation, read_kept_problems
 from dph.tasks.problems import load_problems
 
@@ -37,11 +43,18 @@ _ABOVE = 2
 class RunResults:
     """A run, or the evaluation of any other model; a samples file stands for its evaluation.
 
-    ``unread_recipe`` is why its recipe is left out [empty: it is read].
+    ``unread_recipe`` is why its recipe is left out [empty: it is read]. ``beside`` are the answers
+    that those of another tool are compared with; they lie in no run.
     """
 
     path: Path
     unread_recipe: str = field(default="", compare=False)
+    beside: Path | None = field(default=None, compare=False)
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether another tool wrote its answers."""
+        return is_foreign(self.path)
 
     @property
     def place(self) -> RunDirectory:
@@ -85,7 +98,7 @@ class RunResults:
     @property
     def is_evaluated(self) -> bool:
         """Whether there are answers to compare."""
-        return self.place.samples.is_file()
+        return self.place.samples.is_file() or self.is_foreign
 
     @property
     def samples(self) -> Path:
@@ -155,17 +168,26 @@ class RunResults:
         return read_progress_file(self.place.progress)
 
     def problems(self, set_name: str) -> Mapping[str, Problem]:
-        """The problems of a set of the recipe, by id.
+        """The problems of a set of the recipe, by id; of another tool's answers those in its files.
 
         Raises:
             DataError: there is no recipe that names the set, or its file cannot be read.
         """
+        if self.is_foreign:
+            kept = self.kept_problems()
+            return {problem_id: of for (name, problem_id), of in kept.items() if name == set_name}
         if self.recipe is None:
             raise DataError(f"there is no {RECIPE} in or above {self.path}")
         if set_name not in self.recipe.data.sets:
             raise DataError(f"the recipe of {self.path} names no set {set_name!r}")
         data = self.recipe.data
         return _by_id(data.sets[set_name].path, data.columns_of(set_name))
+
+    def kept_problems(self) -> Mapping[tuple[str, str], Problem]:
+        """The problems next to its answers, or among them, by set and id."""
+        if self.is_foreign:
+            return read_answers(self.path).problems
+        return read_kept_problems(self.place.problems)
 
     # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
     # a cookbook or a study share the one beside them; what lies in a run has that of the run.
@@ -180,6 +202,8 @@ class RunResults:
             SettingsError: the recipe is not valid.
             DataError: an evaluation.json is damaged.
         """
+        if self.is_foreign:
+            return self._foreign_initial()
         recipe, others = self.recipe, []
         for found in map(RunResults, self.base_places):
             if found.path.resolve() == self.path.resolve():
@@ -195,9 +219,17 @@ class RunResults:
         why = f"{self.path}: there is no evaluation of the initial policy{wanted} in {places}"
         return InitialEvaluation(why_none="; ".join([why, *others]))
 
+    def _foreign_initial(self) -> "InitialEvaluation":
+        first = self.beside or first_dump(self.path)
+        if first is None:
+            return InitialEvaluation(why_none=f"{self.path}: name the base model's answers first")
+        return InitialEvaluation(results=None if first == self.path else RunResults(first))
+
     @property
     def base_places(self) -> list[Path]:
         """Places of the evaluation of its initial policy: in a run, and next to it."""
+        if self.is_foreign:
+            return [one for one in (self.beside, first_dump(self.path)) if one is not None]
         home = (self._home or self.path).absolute()
         return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
 
@@ -243,6 +275,8 @@ class RunResults:
     @cached_property
     def _home(self) -> Path | None:
         """The directory with the recipe of the run that an evaluation belongs to."""
+        if self.is_foreign:
+            return None
         above = [self.path, *self.path.absolute().parents[:_ABOVE]]
         return next((directory for directory in above if (directory / RECIPE).is_file()), None)
 
@@ -332,8 +366,11 @@ def read_set_problems(
     read: dict[tuple[Any, ...], Mapping[str, Problem]] = {}
     for run, recipe in runs.items():
         for name, path, problems in _of_run(run, recipe, read, notes):
-            first = sets.setdefault(name, problems)
-            _require_same(name, first, problems, origins.setdefault(name, path), path)
+            first, origin = sets.setdefault(name, problems), origins.setdefault(name, path)
+            if run.is_foreign:
+                sets[name] = _merged(name, first, problems, origin, path, notes)
+            else:
+                _require_same(name, first, problems, origin, path)
     return sets, list(notes.values())
 
 
@@ -345,10 +382,11 @@ def _of_run(
 ) -> list[tuple[str, Path, Mapping[str, Problem]]]:
     """Sets with the file that their problems come from."""
     kept: dict[str, dict[str, Problem]] = {}
-    for (name, problem_id), problem in read_kept_problems(run.place.problems).items():
+    for (name, problem_id), problem in run.kept_problems().items():
         kept.setdefault(name, {})[problem_id] = problem
+    place = run.path if run.is_foreign else run.path / PROBLEMS_FILE
     found: list[tuple[str, Path, Mapping[str, Problem]]] = [
-        (name, run.path / PROBLEMS_FILE, problems) for name, problems in kept.items()
+        (name, place, problems) for name, problems in kept.items()
     ]
     if recipe is None:
         return found
@@ -365,6 +403,30 @@ def _of_run(
             read[key] = _by_id(path, columns)
         found.append((name, path, read[key]))
     return found
+
+
+def _merged(
+    name: str,
+    first: Mapping[str, Problem],
+    other: Mapping[str, Problem],
+    first_path: Path,
+    other_path: Path,
+    notes: dict[Path, str],
+) -> Mapping[str, Problem]:
+    """Problems of other tools' answers, whose prompts may have another form in another file."""
+    both = [(one, other[i]) for i, one in first.items() if i in other]
+    golds = [a.problem_id for a, b in both if a.answer and b.answer and a.answer != b.answer]
+    if golds:
+        raise DataError(
+            f"{len(golds)} of {len(both)} problems of {name!r} have one gold in {first_path} and "
+            f"another in {other_path}, for example {golds[0]!r}: one id, two problems"
+        )
+    if prompts := sum(bool(a.prompt and b.prompt and a.prompt != b.prompt) for a, b in both):
+        notes[other_path] = (
+            f"{prompts} of {len(both)} problems of {name!r} have another prompt in {other_path} "
+            f"than in {first_path}, whose is shown"
+        )
+    return {**other, **first}
 
 
 def _by_id(path: Path, columns: Mapping[str, str]) -> dict[str, Problem]:

@@ -33,7 +33,10 @@ MOST_FEATURES = 8
 
 
 def clearest(problems: Sequence[Mapping[str, Any]], change: str) -> list[Mapping[str, Any]]:
-    """The lost or gained problems that chance explains least."""
+    """The lost or gained problems that chance explains least; ``alone``: the baseline's only."""
+    if change == "alone":
+        alone = [one for one in problems if one["baseline_correct"] and not one["correct"]]
+        return sorted(alone, key=lambda one: -int(one["baseline_correct"]))[:MOST_PROBLEMS]
     named = [one for one in problems if one["change"] == change]
     return sorted(named, key=lambda one: float(one[f"p_{change}"]))[:MOST_PROBLEMS]
 

@@ -92,6 +92,11 @@ def run_verdict(data: ReportData, run: ReportRun) -> RunVerdict:
         rows=data.against_own.get(run.key, []),
         ways=ways_left(run.evaluation, baseline.evaluation),
         lost={name: of["counts"]["lost"] for name, of in sets.items()},
+        alone={
+            name: of["totals"]["solved_before_alone"]["observed"]
+            for name, of in sets.items()
+            if of["totals"]["solved_before_alone"]["named"]
+        },
     )
 
 
@@ -126,6 +131,7 @@ def of_seeds(
             for name in ways
         },
         lost={name: round(fmean(one.lost.get(name, 0) for one in each)) for name in lost},
+        alone={name: round(fmean(one.alone.get(name, 0) for one in each)) for name in lost},
         seeds=len(each),
         planned=planned,
     )

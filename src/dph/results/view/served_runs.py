@@ -25,6 +25,7 @@ from dph.runs.directory import (
     SAMPLES,
     TOKENS_FILE,
 )
+from dph.runs.evaluate.answers.read import answer_files
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +36,16 @@ ANSWERS = (SAMPLES, EVALUATION, PROBLEMS_FILE, TOKENS_FILE, RECIPE)
 
 
 def state_of(directories: Iterable[Path], names: Iterable[str]) -> str:
-    """A digest of the sizes and times of the files of these names; it changes when they do."""
+    """A digest of the sizes and times of the files of these names; it changes when they do.
+
+    A file is one of answers, which counts itself.
+    """
     looked = hashlib.sha256()
     names = tuple(names)
     for directory in directories:
         for name in names:
-            looked.update(f"{directory}\0{name}\0{_stamp(directory / name)}\0".encode())
+            file = directory if directory.is_file() else directory / name
+            looked.update(f"{directory}\0{name}\0{_stamp(file)}\0".encode())
     return looked.hexdigest()[:16]
 
 
@@ -58,7 +63,8 @@ def answers_state(places: Sequence[Path]) -> str:
     Raises:
         DataError: there is no run.
     """
-    around = [(run, *RunResults(run).base_places) for run in runs_at(places)]
+    runs = runs_at(places)
+    around = [(run, *answer_files(run), *RunResults(run).base_places) for run in runs]
     return state_of([path for paths in around for path in paths], ANSWERS)
 
 

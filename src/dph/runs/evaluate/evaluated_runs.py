@@ -13,7 +13,12 @@ from dph.runs.directory import EvaluationDirectory
 from dph.runs.evaluate.comparison import ChangedProblem, RunComparison, changed_problems
 from dph.runs.evaluate.comparison import compare as compare_scores
 from dph.runs.evaluate.metrics import Retention, effective_styles, retention
-from dph.runs.evaluate.samples_file import GREEDY_INDEX, comparable_scores, read_samples
+from dph.runs.evaluate.samples_file import (
+    GREEDY_INDEX,
+    comparable_scores,
+    is_foreign,
+    read_samples,
+)
 from dph.runs.evaluate.scores import SetScores
 
 # Problems of evaluated runs as a person reads them: prompt, gold, and answers grouped by text.
@@ -228,10 +233,12 @@ def read_runs(runs: Sequence[Path], set_names: Collection[str]) -> dict[str, dic
 def require_evaluated(run: Path) -> Path:
     """The samples of a run's evaluation: the file in its directory, or ``run`` itself.
 
+    ``run`` may be a file or a directory of answers that another tool wrote.
+
     Raises:
         DataError: there is none.
     """
-    if run.is_file():
+    if run.is_file() or is_foreign(run):
         return run
     path = EvaluationDirectory(run).samples
     if not path.is_file():

@@ -1,18 +1,15 @@
-"""Any file of graded samples, ``problem_id`` and ``reward`` a row, as scores by problem."""
+"""Graded samples of any tool as scores by problem, whose numbers of samples may differ."""
 
-import contextlib
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dph._base.files.rows import RowFormat, column_names, read_rows, row_format
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
+from dph.runs.evaluate.answers.read import read_answers
 from dph.runs.evaluate.intervals import (
     RESAMPLES,
     Difference,
@@ -21,11 +18,6 @@ from dph.runs.evaluate.intervals import (
     paired_difference,
 )
 from dph.runs.evaluate.metrics import RETENTION_K, Retention, pass_at_k, retention
-
-_NEEDED = ("problem_id", "reward")
-_KNOWN = (*_NEEDED, "outcome", "sample_index", "set")
-_NUMBERS = ("reward", "sample_index")
-_OUTCOMES = tuple(outcome.value for outcome in Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +56,7 @@ class Rewards:
 
 
 def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
-    """Read a file of graded samples: parquet, JSON lines or CSV (dph._base.files.rows.SUFFIXES).
+    """Read graded samples of any tool that ``dph.runs.evaluate.answers.read`` knows.
 
     A sample is correct if its ``outcome`` is CORRECT, or, in a file without outcomes, if its
     reward is 1. One whose grading CRASHED says nothing and is left out. With ``sample_index``
@@ -72,116 +64,42 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
     file's.
 
     Args:
-        path: the file.
+        path: a file, or a directory of them.
         set_name: take only rows of this ``set``; a file with several needs it.
 
     Raises:
         DataError: the file is missing or of another kind, lacks a column, or a row is malformed;
             the message names the row.
     """
-    samples: dict[str, dict[int, tuple[float, bool]]] = {}
-    bad: dict[str, None] = {}
-    crashed: dict[str, None] = {}
-    numbered: set[bool] = set()
-    sets: dict[str, None] = {}
-    for place, row in _rows(path):
-        sets[str(row.get("set"))] = None
-        if set_name is not None and str(row.get("set")) != set_name:
+    answers = read_answers(path).by_problem
+    _require_one_set(path, [name for name, _ in answers], set_name)
+    kept: dict[str, ProblemRewards] = {}
+    bad = []
+    for (name, problem_id), of in answers.items():
+        if set_name not in (None, name):
             continue
-        problem_id, reward = _problem_id(row, place), _reward(row, place)
-        index, outcome = _index(row, place), _outcome(row, place)
-        if index is not None and index < 0:
-            continue
-        if outcome is Outcome.BAD_GOLD:
-            bad[problem_id] = None
-        if outcome is Outcome.CRASHED:  # the other answers to the problem count
-            crashed[problem_id] = None
-            continue
-        numbered.add(index is not None)
-        if len(numbered) > 1:
-            raise DataError(f"{place}: some rows have a sample_index and some have none")
-        own = samples.setdefault(problem_id, {})
-        index = len(own) if index is None else index
-        if index in own:
-            raise DataError(f"{place}: sample {index} of problem {problem_id!r} occurs twice")
-        own[index] = reward, reward == 1.0 if outcome is None else outcome is Outcome.CORRECT
-    _require_one_set(path, sets, set_name)
-    bad |= {name: None for name in crashed if name not in samples}
-    kept = {name: _of_problem(own) for name, own in samples.items() if name not in bad}
+        drawn = [answer for answer in of if answer.index is None or answer.index >= 0]
+        graded = [answer for answer in drawn if answer.outcome is not Outcome.CRASHED]
+        if any(answer.outcome is Outcome.BAD_GOLD for answer in graded) or len(graded) < bool(
+            drawn
+        ):
+            bad.append(problem_id)
+        elif graded:
+            kept[problem_id] = ProblemRewards(
+                rewards=np.array([answer.reward for answer in graded], dtype=np.float64),
+                correct=np.array([answer.outcome is Outcome.CORRECT for answer in graded]),
+            )
     if not kept:
         raise DataError(f"{path} has no graded samples" + (" that count" if bad else ""))
     return Rewards(problems=kept, bad_gold=tuple(bad))
 
 
-def _of_problem(samples: Mapping[int, tuple[float, bool]]) -> ProblemRewards:
-    ordered = [samples[index] for index in sorted(samples)]
-    return ProblemRewards(
-        rewards=np.array([reward for reward, _ in ordered], dtype=np.float64),
-        correct=np.array([correct for _, correct in ordered], dtype=bool),
-    )
-
-
-def _require_one_set(path: Path, sets: Mapping[str, None], set_name: str | None) -> None:
+def _require_one_set(path: Path, names: Sequence[str], set_name: str | None) -> None:
+    sets = dict.fromkeys(names)
     if set_name is not None and set_name not in sets:
         raise DataError(f"{path} has no rows of the set {set_name!r}, only of {', '.join(sets)}")
     if set_name is None and len(sets) > 1:
         raise DataError(f"{path} holds several sets, choose one: {', '.join(sets)}")
-
-
-def _problem_id(row: Mapping[str, Any], place: str) -> str:
-    value = row.get("problem_id")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise DataError(f"{place}: problem_id must be text or a whole number, got {value!r}")
-    return str(value)
-
-
-def _reward(row: Mapping[str, Any], place: str) -> float:
-    value = row.get("reward")
-    if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
-        raise DataError(f"{place}: reward must be a number in [0, 1], got {value!r}")
-    return float(value)
-
-
-def _index(row: Mapping[str, Any], place: str) -> int | None:
-    value = row.get("sample_index")
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
-    if value is not None and not whole:
-        raise DataError(f"{place}: sample_index must be a whole number, got {value!r}")
-    return None if value is None else int(value)
-
-
-def _outcome(row: Mapping[str, Any], place: str) -> Outcome | None:
-    value = row.get("outcome")
-    if value is not None and value not in _OUTCOMES:
-        raise DataError(f"{place}: outcome must be one of {', '.join(_OUTCOMES)}, got {value!r}")
-    return None if value is None else Outcome(value)
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    found = row_format(path)
-    if found is RowFormat.PARQUET:
-        _require_columns(column_names(path), str(path))
-    for place, row in read_rows(path, columns=_KNOWN):
-        if found is not RowFormat.PARQUET:
-            _require_columns(row if isinstance(row, dict) else {}, place)
-        yield place, _with_numbers(row) if found is RowFormat.CSV else row
-
-
-def _with_numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    """A row of a CSV file, in which all is text: numbers are read, and an empty cell is none."""
-    filled: dict[str, Any] = {name: cell for name, cell in row.items() if cell}
-    for name in _NUMBERS:
-        with contextlib.suppress(KeyError, ValueError):  # what is not a number is refused as text
-            filled[name] = float(filled[name])
-    return filled
-
-
-def _require_columns(names: Any, place: str) -> None:
-    if missing := [name for name in _NEEDED if name not in names]:
-        raise DataError(
-            f"{place}: there is no {' and no '.join(map(repr, missing))}, only "
-            f"{', '.join(names) or 'nothing'}; every row needs the id of its problem and its reward"
-        )
 
 
 # Mean and Pass@k of graded samples, alone or against others on the same problems.

@@ -7,6 +7,7 @@ samples give the same file.
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from jaxtyping import Int
 from dph._base.files import atomic_path
 from dph.errors import DataError
 from dph.records import GradedCompletion, Outcome
+from dph.runs.directory import SAMPLES as SAMPLES_NAME
+from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores
 
@@ -66,6 +69,7 @@ _TEXTS = ("text", "reason")
 ROWS_A_GROUP = 16_384
 """Rows that parquet keeps together: one problem's answers are read without the rest of the file."""
 _DIGEST = b"dph.digest"
+_OF_ANOTHER_TOOL = {b"dph.foreign": b"1"}
 
 
 def samples_table(
@@ -103,9 +107,14 @@ def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
 def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
     """Read a samples file; ``texts`` False leaves out ``text`` and ``reason``, most of its size.
 
+    ``path`` may be answers of another tool as well, a file or a directory; their tokens are null.
+
     Raises:
         DataError: it is missing, is not parquet, or has other columns, nulls or unknown outcomes.
     """
+    if is_foreign(path):
+        table = _foreign_table(path)
+        return table if texts else table.drop_columns([*_TEXTS])
     try:
         schema = pq.read_schema(path)
         wanted = [name for name in schema.names if texts or name not in _TEXTS]
@@ -116,6 +125,39 @@ def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
         raise DataError(f"{path} is damaged: {error}") from error
     _require_valid(table, schema, path)
     return table
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether answers of another tool are there, and no samples file of ours."""
+    if path.name == SAMPLES_NAME or not answer_files(path):
+        return False
+    if path.is_dir() or not path.name.endswith(".parquet"):
+        return True
+    try:
+        return not pq.read_schema(path).equals(SAMPLES)
+    except (OSError, pa.ArrowException):
+        return True
+
+
+def _foreign_table(path: Path) -> pa.Table:
+    rows = [
+        {
+            "set": name,
+            "problem_id": problem_id,
+            "sample_index": GREEDY_INDEX if answer.index == GREEDY_INDEX else index,
+            "text": answer.text,
+            "tokens": None,
+            "finished": True,
+            "outcome": answer.outcome.value,
+            "reward": answer.reward,
+            "reason": answer.reason,
+            "style": answer.style,
+        }
+        for name, problems in by_sets(read_answers(path)).items()
+        for problem_id, of in problems.items()
+        for index, answer in enumerate(of, -int(of[0].index == GREEDY_INDEX))
+    ]
+    return pa.Table.from_pylist(rows, schema=SAMPLES.with_metadata(_OF_ANOTHER_TOOL))
 
 
 def samples_digest(path: Path) -> str | None:
@@ -143,11 +185,14 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
     A problem whose gold answer turned out to be ungradable (BAD_GOLD) says nothing about a
     model: it is left out, and a warning names it. It is left out of all tables, since one model
     may have met it (an answer was there, the gold statement ran too long) and another not.
+    Where a table is of another tool's answers, so is a problem that not all tables have.
 
     Raises:
         DataError: rows are missing, repeated or out of order; the message names the table.
     """
     bad = _bad_gold(tables.values())
+    for name, ids in _not_in_all(tables).items():
+        bad[name] = [*bad.get(name, ()), *ids]
     scores: dict[str, dict[str, SetScores]] = {}
     for label, table in tables.items():
         _warn_of_crashes(label, table)
@@ -217,6 +262,32 @@ def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
             ids[0],
         )
     return distinct
+
+
+def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
+    """Problems of a set that only some tables have, where one is of another tool; warns of them."""
+    foreign = (_OF_ANOTHER_TOOL.keys() & (of.schema.metadata or {}) for of in tables.values())
+    if not any(foreign):
+        return {}
+    sets: dict[str, dict[str, list[str]]] = {}
+    for label, table in tables.items():
+        for name, part in _parts_by_set(table):
+            sets.setdefault(name, {})[label] = part["problem_id"].unique().to_pylist()
+    found = {}
+    for name, of in sets.items():
+        every = dict.fromkeys(chain.from_iterable(of.values()))
+        common = set(every).intersection(*of.values())
+        if not common:
+            ids = ", ".join(f"{label} has {ids[0]!r}" for label, ids in of.items())
+            raise DataError(f"set {name!r}: no problem is in all files: {ids}")
+        if alone := [one for one in every if one not in common]:
+            logger.warning(
+                "set %r: %d of %d problems are left out, since not all files have them, for "
+                "example %r",
+                *(name, len(alone), len(every), alone[0]),
+            )
+            found[name] = alone
+    return found
 
 
 def _warn_of_crashes(label: str, table: pa.Table) -> None:

@@ -19,7 +19,7 @@
  *   a row that is still to come is null
  * @typedef {{prompt: string | null, length?: number, fields: Record<string, any>}} Problem
  * @typedef {{text: string, length: number, outcome: string, reason: string, style: string | null,
- *   reward: number, tokens: number, cut: boolean, samples: number[], detail: TokenDetail | null}} Answer
+ *   reward: number, tokens: number | null, cut: boolean, samples: number[], detail: TokenDetail | null}} Answer
  * @typedef {{pieces: string[], logprob: (number|null)[], entropy: (number|null)[],
  *   ratio: (number|null)[]}} TokenDetail
  * @typedef {{answers: Answer[], different: number}} RunAnswers

@@ -36,7 +36,7 @@ function answerCard(answer, letter) {
     greedy ? make("span", { class: "tag" }, "greedy") : null,
     make("span", { class: `outcome ${answer.outcome}` }, answer.outcome.replaceAll("_", " ").toLowerCase()),
     answer.style === null ? null : make("span", { class: "tag" }, ...visible(answer.style)),
-    make("span", { class: "small" }, `${answer.tokens} tokens${answer.cut ? ", cut off" : ""}${answer.reward > 0 && answer.reward < 1 ? `, reward ${answer.reward.toFixed(2)}` : ""}`));
+    make("span", { class: "small" }, `${answer.tokens === null ? "" : `${answer.tokens} tokens`}${answer.cut ? ", cut off" : ""}${answer.reward > 0 && answer.reward < 1 ? `, reward ${answer.reward.toFixed(2)}` : ""}`));
   const differs = make("button", { type: "button", class: "letter", title: "how this answer differs from another one" }, "differs");
   head.append(differs);
   const card = make("li", { class: "answer", "data-letter": letter }, head,

@@ -1,0 +1,253 @@
+"""Files and directories of answers: which tool wrote them, and their answers by problem."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dph._base.files.rows import SUFFIXES, RowFormat, json_rows, read_rows, row_format
+from dph.errors import DataError
+from dph.records import Problem
+from dph.runs.directory import EVALUATION, METRICS, RECIPE, SAMPLES
+from dph.runs.evaluate.answers.record import GradedAnswer, PlacedRow, named_columns
+from dph.runs.evaluate.answers.rows import read_answer_rows, with_numbers
+from dph.runs.evaluate.answers.tools import (
+    inspect_log,
+    is_evalplus,
+    read_evalplus,
+    read_inspect,
+    read_lighteval,
+    read_lm_eval,
+    read_trl,
+    read_verl,
+)
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""Set and problem id."""
+
+_ROWS = (
+    ("lm-eval", {"doc_id", "resps"}, read_lm_eval),
+    ("lighteval", {"doc", "model_response", "metric"}, read_lighteval),
+    ("TRL", {"step", "completion", "advantage"}, read_trl),
+    ("verl", {"input", "output", "score", "step"}, read_verl),
+    ("graded answers", set[str](), read_answer_rows),
+)
+"""Tools that write rows, the columns that each is known by, and its reader."""
+
+_VERL_DUMP = re.compile(r"\d+\.jsonl")
+_PATTERNS = (
+    ("samples_*.jsonl", "*/samples_*.jsonl"),
+    ("details_*.parquet", "*/details_*.parquet", "details/**/details_*.parquet"),
+    ("completions_*.parquet", "completions/completions_*.parquet"),
+    ("*.eval",),
+    ("*eval_results.json",),
+    tuple(f"*{suffix}" for suffix in SUFFIXES),
+    ("*.json",),
+)
+"""Files of a directory; the first of these that any file fits says what the directory is."""
+
+
+def answer_files(place: Path) -> list[Path]:
+    """The files of answers at ``place``, a file or a directory; none in a directory of runs.
+
+    Of verl's dumps, one for each validation, they are in the order of the steps.
+    """
+    if place.is_file():
+        return [place]
+    if not place.is_dir() or any(map(_is_run, (place, *place.iterdir()))):
+        return []
+    for patterns in _PATTERNS:
+        found = sorted({path for pattern in patterns for path in place.glob(pattern)})
+        if found and all(_VERL_DUMP.fullmatch(path.name) for path in found):
+            return sorted(found, key=lambda path: int(path.stem))
+        if found:
+            return found
+    return []
+
+
+def _is_run(place: Path) -> bool:
+    return any((place / name).is_file() for name in (METRICS, EVALUATION, SAMPLES, RECIPE))
+
+
+def first_dump(place: Path) -> Path | None:
+    """The dump of the first of several validations of verl: what training began with."""
+    files = answer_files(place) if place.is_dir() else []
+    return files[0] if len(files) > 1 and _VERL_DUMP.fullmatch(files[0].name) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answers:
+    """Answers by set and problem, as they stand in the files, and the problems that are told of."""
+
+    by_problem: Mapping[Key, Sequence[GradedAnswer]]
+    problems: Mapping[Key, Problem]
+
+
+def read_answers(place: Path) -> Answers:
+    """The graded answers of one model, from a file or a directory of any known tool.
+
+    Of a problem that was answered at several steps of training the last counts. A line of the log
+    says once what was found.
+
+    Raises:
+        DataError: there is nothing, it is of no known tool, or a row is malformed.
+        SettingsError: a column was named that the tool's files do not leave open.
+    """
+    stats = [(path, path.stat()) for path in answer_files(place)]
+    if not stats:
+        raise DataError(f"there is no file {place}")
+    seen = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
+    return _read(place, (seen, *named_columns().items()))
+
+
+@lru_cache(maxsize=8)
+def _read(place: Path, _state: object) -> Answers:
+    files, dumps = answer_files(place), first_dump(place) is not None
+    if len({path.name for path in files}) < len(files):
+        raise DataError(f"{place} holds {files[0].name} several times: name the directory of one")
+    tools: dict[str, dict[str, None]] = {}
+    by_problem: dict[Key, list[GradedAnswer]] = {}
+    problems: dict[Key, Problem] = {}
+    for path in files[-1:] if dumps else files:
+        tool, right, answers = _of_file(path)
+        tools.setdefault(tool, {})[right] = None
+        of_file: dict[Key, GradedAnswer] = {}
+        for answer in answers:
+            key = (answer.set_name, answer.problem_id)
+            _require_same(of_file.setdefault(key, answer), answer)
+            by_problem.setdefault(key, []).append(answer)
+        told = {key: _problem(one) for key, one in of_file.items() if one.prompt or one.gold}
+        problems = {**told, **problems}
+    if len(tools) > 1:
+        raise DataError(f"{place} holds files of {' and '.join(tools)}: name one of them")
+    if not by_problem:
+        raise DataError(f"{place} has no graded samples")
+    kept = {key: _ordered(of) for key, of in by_problem.items()}
+    ((tool, rights),) = tools.items()
+    right = ", ".join(rights)
+    last = f"; the last of {len(files)} validations, {files[-1].name}" if dumps else ""
+    logger.warning("%s: rows of %s, %s, right by %s%s", place, tool, _counts(kept), right, last)
+    return Answers(by_problem=kept, problems=problems)
+
+
+def _of_file(path: Path) -> tuple[str, str, Iterator[GradedAnswer]]:
+    """The tool, what says right or wrong, and the answers."""
+    found = _content(path)
+    if isinstance(found, dict):
+        if is_evalplus(found):
+            return ("evalplus", *read_evalplus(found, path))
+        if isinstance(found.get("samples"), list):
+            model = found.get("eval", {}).get("model", "no model")
+            return (f"Inspect ({model})", *read_inspect(found, path))
+        raise DataError(
+            f"{path} is neither a log of Inspect nor evalplus's results; it has "
+            f"{', '.join(list(found)[:8]) or 'nothing in it'}"
+        )
+    first = next(found, None)
+    if first is None:
+        raise DataError(f"{path} has no graded samples: it is empty")
+    fields = first[1] if isinstance(first[1], dict) else {}
+    tool, read = next((name, read) for name, known, read in _ROWS if known <= fields.keys())
+    try:
+        return (tool, *read(chain([first], found), fields))
+    except DataError as error:
+        raise error if str(path) in str(error) else DataError(f"{path}: {error}") from error
+
+
+def _content(path: Path) -> dict[str, Any] | Iterator[PlacedRow]:
+    """The document of a JSON file or of a log, or else rows with their places."""
+    if path.name.endswith(".eval"):
+        return inspect_log(path)
+    if not path.name.endswith(".json"):
+        try:
+            csv = row_format(path) is RowFormat.CSV
+        except DataError as error:
+            raise DataError(f"{error}, .json, .eval") from error
+        return ((place, with_numbers(row) if csv else row) for place, row in read_rows(path))
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):  # lines of JSON; what is neither is named by its line
+        return json_rows(path)
+    if isinstance(document, list):
+        return ((f"{path}, item {number}", row) for number, row in enumerate(document, 1))
+    return document if isinstance(document, dict) else {}
+
+
+def _require_same(first: GradedAnswer, answer: GradedAnswer) -> None:
+    if (first.prompt, first.gold) != (answer.prompt, answer.gold):
+        which = "prompt" if first.prompt != answer.prompt else "gold"
+        raise DataError(
+            f"{answer.place}: problem {answer.problem_id!r} has another {which} than at "
+            f"{first.place}; an id belongs to one problem, and --column response=NAME names the "
+            "answers"
+        )
+
+
+def _problem(answer: GradedAnswer) -> Problem:
+    gold = {} if answer.gold is None else {"answer": answer.gold}
+    return Problem(problem_id=answer.problem_id, prompt=answer.prompt or "", answer=gold)
+
+
+def _ordered(answers: Sequence[GradedAnswer]) -> list[GradedAnswer]:
+    """Those of the last step, by their index where they have one, else as they stand."""
+    last = max(answer.step for answer in answers)
+    kept = [answer for answer in answers if answer.step == last]
+    found: dict[int | None, GradedAnswer] = {}
+    for answer in kept:
+        if (answer.index is None) != (kept[0].index is None):
+            raise DataError(f"{answer.place}: some rows have a sample_index and some have none")
+        if answer.index is not None and found.setdefault(answer.index, answer) is not answer:
+            name = f"sample {answer.index} of problem {answer.problem_id!r}"
+            raise DataError(f"{answer.place}: {name} occurs twice")
+    return sorted(kept, key=lambda answer: answer.index or 0)
+
+
+def _counts(kept: Mapping[Key, Sequence[GradedAnswer]]) -> str:
+    """Numbers of problems and of answers to each, in words."""
+    counts, sets = sorted({len(of) for of in kept.values()}), {name for name, _ in kept}
+    problems = f"{len(kept)} problem{'' if len(kept) == 1 else 's'}"
+    problems += f" of {len(sets)} sets" if len(sets) > 1 else ""
+    each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{problems}, {each} answer{'' if counts == [1] else 's'} each"
+
+
+def by_sets(answers: Answers) -> dict[str, dict[str, Sequence[GradedAnswer]]]:
+    """The answers of each set by problem, the same number of each, in the order of the ids.
+
+    The number is the one that keeps the most answers; problems with fewer are left out, and a
+    warning says so. Greedy answers stay where every problem has one.
+    """
+    sets: dict[str, dict[str, Sequence[GradedAnswer]]] = {}
+    for (name, problem_id), of in answers.by_problem.items():
+        sets.setdefault(name, {})[problem_id] = of
+    return {name: _even(name, of) for name, of in sets.items()}
+
+
+def _even(
+    name: str, problems: Mapping[str, Sequence[GradedAnswer]]
+) -> dict[str, Sequence[GradedAnswer]]:
+    drawn = {problem: [a for a in of if a.index != -1] for problem, of in problems.items()}
+    counts = [len(of) for of in drawn.values()]
+    width = max(set(counts), key=lambda count: (count * sum(c >= count for c in counts), -count))
+    if len(set(counts)) > 1:
+        logger.warning(
+            "set %r: the first %d answers of each problem count; %d of %d problems have fewer and "
+            "are left out",
+            *(name, width, sum(count < width for count in counts), len(counts)),
+        )
+    chosen = sorted((p for p in drawn if len(drawn[p]) >= width), key=_natural)
+    greedy = min(len(problems[p]) - len(drawn[p]) for p in chosen)
+    return {p: [*problems[p][:greedy], *drawn[p][:width]] for p in chosen}
+
+
+def _natural(problem_id: str) -> list[tuple[int, str]]:
+    """Numbers in an id by their value: of fewer digits first."""
+    parts = re.split(r"(\d+)", problem_id)
+    return [(len(part.lstrip("0")) if part.isdecimal() else 0, part) for part in parts]

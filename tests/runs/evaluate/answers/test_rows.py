@@ -1,0 +1,219 @@
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dph.errors import DataError, SettingsError
+from dph.records import Outcome
+from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
+from dph.runs.evaluate.answers.record import columns_named
+from dph.runs.evaluate.samples_file import comparable_scores, read_samples
+
+ROWS = [
+    {"problem_id": "q2", "response": "vier", "correct": True},
+    {"problem_id": "q10", "response": "drei", "correct": False},
+    {"problem_id": "q2", "response": "fünf", "correct": False},
+    {"problem_id": "q10", "response": "🙂", "correct": True},
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(*rows, name="a.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return to_file
+
+
+def outcomes(path):
+    return {
+        key[1]: [answer.outcome is Outcome.CORRECT for answer in of]
+        for key, of in read_answers(path).by_problem.items()
+    }
+
+
+def texts(path):
+    return {
+        key[1]: [answer.text for answer in of] for key, of in read_answers(path).by_problem.items()
+    }
+
+
+def write_rows(path):
+    lines = "\n\n".join(map(json.dumps, ROWS))
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), path)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(lines.encode()))
+    elif path.suffix == ".csv":
+        cells = [",".join(map(str, row.values())) for row in ROWS]
+        path.write_text("\n".join([",".join(ROWS[0]), *cells]))
+    else:
+        path.write_text(json.dumps(ROWS) if path.name == "a.json" else lines)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.jsonl.gz", "a.parquet", "a.csv", "a.json", "lines.json"]
+)
+def test_every_kind_of_file_reads_the_same(tmp_path, name):
+    write_rows(tmp_path / name)
+    assert outcomes(tmp_path / name) == {"q2": [True, False], "q10": [False, True]}
+    assert texts(tmp_path / name)["q10"] == ["drei", "🙂"]
+    table = read_samples(tmp_path / name)
+    assert table["problem_id"].to_pylist() == ["q2", "q2", "q10", "q10"]  # numbers by value
+    assert table["sample_index"].to_pylist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "right"),
+    [
+        ({"correct": True}, True),
+        ({"correct": 0}, False),
+        ({"correct": "true"}, True),
+        ({"correct": "False"}, False),
+        ({"correct": "1"}, True),
+        ({"correct": 0.5}, False),
+        ({"is_correct": 1.0}, True),
+        ({"passed": False}, False),
+        ({"reward": 1}, True),
+        ({"score": 1}, True),
+        ({"outcome": "CORRECT"}, True),
+        ({"outcome": "TIMED_OUT", "reward": 0, "correct": True}, False),
+        ({"outcome": None, "reward": 1}, True),
+    ],
+)
+def test_verdicts_in_many_spellings(write, verdict, right):
+    assert outcomes(write({"id": 7, "completion": "x", **verdict})) == {"7": [right]}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"correct": "maybe"}, "correct must be true, false or a number in .0, 1., got 'maybe'"),
+        ({"correct": float("nan")}, "got nan"),
+        ({"correct": None}, "got None"),
+        ({"score": -1.0}, r"score must be .* got -1.0; --column correct=NAME names another"),
+        ({"outcome": "passed"}, "outcome must be one of CORRECT"),
+        (
+            {"correct": True, "response": True},
+            "an answer is a text or a list of messages, got True",
+        ),
+        ({"response": ["a", "b"], "correct": [True]}, "a list of another length"),
+        ({"problem_id": None, "correct": True}, "problem_id must be text or a whole number"),
+    ],
+)
+def test_what_is_no_verdict_is_refused_with_its_place(write, row, message):
+    path = write({"problem_id": "a", "response": "x", **row})
+    with pytest.raises(DataError, match=f"line 1: .*{message}"):
+        read_answers(path)
+
+
+def test_a_missing_response_is_an_empty_answer(write):
+    path = write(
+        {"problem_id": "a", "response": None, "correct": False}, {"problem_id": "a", "correct": 1}
+    )
+    assert (texts(path), outcomes(path)) == ({"a": ["", ""]}, {"a": [False, True]})
+
+
+def test_a_row_may_hold_all_answers_to_a_problem(write):
+    path = write({"id": 1, "output": ["a", "b", "c"], "score": [True, False, 1]})
+    assert (texts(path), outcomes(path)) == ({"1": ["a", "b", "c"]}, {"1": [True, False, True]})
+
+
+def test_problems_without_an_id_go_by_their_text(write):
+    chat = [{"role": "user", "content": "2+2?"}]
+    path = write({"prompt": "1+1?", "response": "2", "correct": 1}, {"prompt": chat, "correct": 0})
+    other = write({"prompt": chat, "correct": 1}, {"prompt": "1+1?", "correct": 0}, name="b.jsonl")
+    assert set(outcomes(path)) == set(outcomes(other))
+    prompts = [problem.prompt for problem in read_answers(other).problems.values()]
+    assert prompts == [tuple(chat), "1+1?"]
+
+
+def test_an_id_with_two_prompts_is_refused(write):
+    rows = [{"problem_id": 1, "prompt": prompt, "correct": 1} for prompt in ("a", "b")]
+    with pytest.raises(DataError, match=r"line 2: problem '1' has another prompt than at .*line 1"):
+        read_answers(write(*rows))
+
+
+def test_half_a_surrogate_pair_is_written_as_its_code(write):
+    path = write({"problem_id": "a", "response": "\ud83d!", "correct": True})
+    assert read_samples(path)["text"].to_pylist() == ["\\ud83d!"]
+
+
+def test_columns_are_named_by_the_user(write):
+    path = write({"qid": "a", "answer": "4", "ok": "true", "truth": "4"})
+    with pytest.raises(DataError, match="no 'problem_id' and no 'reward', only qid, answer, ok"):
+        read_answers(path)
+    named = {"problem_id": "qid", "response": "answer", "correct": "ok", "gold": "truth"}
+    with columns_named(named):
+        assert texts(path) == {"a": ["4"]}
+        assert read_answers(path).problems["answers", "a"].answer == {"answer": "4"}
+    with columns_named({"response": "x"}), pytest.raises(DataError, match="there is no column 'x'"):
+        read_answers(write({"problem_id": "a", "correct": 1}, name="b.jsonl"))
+    with pytest.raises(SettingsError, match="no column 'x' to name"), columns_named({"x": "y"}):
+        pass
+
+
+def test_the_number_of_answers_is_the_one_that_keeps_most(write, caplog):
+    rows = [{"problem_id": p, "correct": 1} for p in "aaaabbbbbc"]
+    sets = by_sets(read_answers(write(*rows)))
+    assert {problem: len(of) for problem, of in sets["answers"].items()} == {"a": 4, "b": 4}
+    assert "the first 4 answers of each problem count; 1 of 3 problems have fewer" in caplog.text
+
+
+def test_greedy_answers_stay_where_every_problem_has_one(write):
+    rows = [
+        {"problem_id": p, "sample_index": i, "outcome": "CORRECT", "reward": 1}
+        for p, indices in (("a", (0, -1)), ("b", (-1, 0)))
+        for i in indices
+    ]
+    assert read_samples(write(*rows))["sample_index"].to_pylist() == [-1, 0, -1, 0]
+    assert read_samples(write(*rows[:3], {**rows[3], "problem_id": "c"}))[
+        "sample_index"
+    ].to_pylist() == [0, 0]
+
+
+def test_only_problems_of_all_files_are_compared(write, caplog):
+    one = write(*({"problem_id": p, "correct": 1} for p in "abc"))
+    other = write(*({"problem_id": p, "correct": 1} for p in "cbd"), name="b.jsonl")
+    scores = comparable_scores({"one": read_samples(one), "other": read_samples(other)})
+    assert [of["answers"].problem_ids for of in scores.values()] == [("b", "c"), ("b", "c")]
+    assert (
+        "2 of 4 problems are left out, since not all files have them, for example 'a'"
+        in caplog.text
+    )
+    third = write({"problem_id": "x", "correct": 1}, name="c.jsonl")
+    with pytest.raises(DataError, match="no problem is in all files: one has 'a', third has 'x'"):
+        comparable_scores({"one": read_samples(one), "third": read_samples(third)})
+
+
+def test_a_directory_is_its_files_unless_runs_lie_there(tmp_path, write):
+    write({"problem_id": "a", "correct": 1}, name="part-0.jsonl")
+    write({"problem_id": "a", "correct": 0}, name="part-1.jsonl")
+    assert outcomes(tmp_path) == {"a": [True, False]}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.jsonl").write_text("")
+    assert answer_files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", "", "no graded samples: it is empty"),
+        ("a.json", "{}", "neither a log of Inspect nor evalplus's results; it has nothing in it"),
+        ("a.json", '{"results": {}, "n": 1}', "it has results, n"),
+        ("a.json", "[1", "line 1: not valid JSON"),
+        ("a.json", "[3]", "item 1: there is no 'problem_id'"),
+        ("a.eval", "no zip", "as a log of Inspect"),
+        ("a.txt", "", r"must end in one of .parquet, .*\.eval"),
+        ("a.parquet", "no", "not a parquet file"),
+        ("a.jsonl", "{", "line 1: not valid JSON"),
+    ],
+)
+def test_a_wrong_file_is_told_what_was_expected(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_answers(tmp_path / name)
