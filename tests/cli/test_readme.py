@@ -34,8 +34,9 @@ def own_task(tmp_path, example, monkeypatch):
     problems = (example.parent / "problems.jsonl").read_text()
     (shown,) = map(json.loads, blocks("json"))
     assert json.loads(problems.splitlines()[0]).keys() == shown.keys()
-    for name in ("train", "test"):
-        (directory / f"{name}.jsonl").write_text(problems)
+    again = problems.replace('"problem_id": "', '"problem_id": "again-')
+    for name, rows in (("train", problems + again), ("test", problems)):
+        (directory / f"{name}.jsonl").write_text(rows)
     (directory / "recipe.toml").write_text(blocks("toml")[0])
     (directory / "reward.py").write_text("def reward(response, problem):\n    return 1.0\n")
     for name, given in {
@@ -53,9 +54,9 @@ def own_task(tmp_path, example, monkeypatch):
 @pytest.mark.slow
 def test_every_command_of_the_package_runs(dph, own_task, speller):
     found = commands("dph ")
-    verbs = ["recipe", "run", "compare", "report", "presample", "run", "report", "grade"]
+    verbs = ["run", "compare", "report", "recipe", "run", "presample", "run", "report", "grade"]
     assert [words[0] for words in found] == verbs
-    code, checked, err = dph(*found[0])
+    code, checked, err = dph(*found[3])
     assert code == 0, err
     assert "a run would fetch the model" in checked
     recipe = own_task / "recipe.toml"
@@ -68,11 +69,12 @@ def test_every_command_of_the_package_runs(dph, own_task, speller):
     assert size in text
     more = "sampling.max_tokens = 4\nevaluate.samples = 16\n"
     recipe.write_text(text.replace(size, small) + more)
+    found[0] += ["--set", "train.steps=1", "--set", "sampling.max_tokens=4"]
     for words in found:
-        code, _, err = dph(*words)
-        assert code == 0, f"{words}\n{err}"
+        code, out, err = dph(*words)
+        # The audit of a reward that is the same for every answer has findings.
+        assert code == (words[0] == "grade"), f"{words}\n{out}\n{err}"
     assert (own_task / "report.html").is_file()
-    assert "CORRECT" in (own_task / "graded.jsonl").read_text()
 
 
 def test_every_target_of_make_exists():

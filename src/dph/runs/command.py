@@ -130,9 +130,15 @@ def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]
         _require_same(chosen, directory)
         return ChosenRecipe(table=read_table(directory / FILE))
     device = device_at_hand("auto")
-    files = check_model(_resolved(chosen, directory), Findings())
-    for choice in _sizes(asked, device, files.context if files else None):
+    recipe = _resolved(chosen, directory)
+    files, named = check_model(recipe, Findings()), read_data(recipe, Findings())
+    count = len(chosen.rows.get("train.jsonl") or next((n.problems for n in named), ()))
+    for choice in _sizes(asked, device, files.context if files else None, count):
         chosen = _with(chosen, choice)
+    drawn = chosen.table.get("presample", {}).get("samples", 8)
+    enough = -(-5 * drawn // 8)
+    why = f"rehearse problems with {enough} right answers of {drawn}"
+    chosen = _with(chosen, Choice("presample.threshold", enough, why))
     tries = chosen.table["evaluate"]["samples"]
     ks = sorted({k for k in (1, 8, _MOST_TRIES) if k <= tries} | {tries})
     chosen = _with(chosen, Choice("evaluate.k", ks, "first try, and within several"))
@@ -235,8 +241,10 @@ def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
     return replace(chosen, table=table, choices=(*chosen.choices, choice), rows=rows, train=train)
 
 
-def _sizes(asked: Asked, device: Device | None, context: int | None) -> Iterator[Choice]:
-    """Sizes of the run, by the device, the model's context and the verifier."""
+def _sizes(
+    asked: Asked, device: Device | None, context: int | None, problems: int
+) -> Iterator[Choice]:
+    """Sizes of the run, by the device, the model's context, the problems and the verifier."""
     gpu = device is not None and device.cuda
     where = device.name if device else "a device of unknown memory"
     why = f"a starting point for {where}" if gpu else "small, because there is no GPU"
@@ -249,8 +257,10 @@ def _sizes(asked: Asked, device: Device | None, context: int | None) -> Iterator
     if gpu and find_spec("vllm"):
         yield Choice("sampling.engine", "vllm", "installed, and faster on a GPU")
     yield Choice("train.steps", 100 if gpu else 20, why)
-    yield Choice("train.problems_per_step", 32 if gpu else 8, why)
-    yield Choice("train.rehearsal_per_step", 32 if gpu else 8, "as many as new problems")
+    step, quarter = 32 if gpu else 8, max(problems // 4, 1)
+    why = why if step <= quarter else f"a quarter of {problems} problems"
+    yield Choice("train.problems_per_step", min(step, quarter), why)
+    yield Choice("train.rehearsal_per_step", min(step, quarter), "as many as new problems")
     yield Choice("train.checkpoint_every", 20 if gpu else 5, "a kill costs at most these steps")
     yield Choice("evaluate.samples", _MOST_TRIES, f"for Pass@{_MOST_TRIES}")
 
