@@ -18,7 +18,7 @@ OWN_FIELDS = {field.name for field in fields(DPHConfig)} - {f.name for f in fiel
 
 
 def test_the_version_is_one_that_the_extra_allows():
-    assert Version("1.16") <= Version(trl.__version__) < Version("2"), trl.__version__
+    assert Version("1.12") <= Version(trl.__version__) < Version("2"), trl.__version__
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,9 @@ def test_trl_has_not_taken_a_name_of_ours():
 
 def test_trl_scales_its_loss_for_accumulation_itself():
     # Else transformers divides the rehearsal term by the number of micro-steps once more.
-    assert GRPOTrainer.loss_is_scaled_for_ga is True, "GRPOTrainer.loss_is_scaled_for_ga moved"
+    said = getattr(GRPOTrainer, "loss_is_scaled_for_ga", None) is True  # from 1.15 on
+    before = 'compute_loss_func="non-None value to disable scaling"'
+    assert said or before in inspect.getsource(GRPOTrainer.__init__), "TRL scales elsewhere"
 
 
 def test_only_the_loss_rewards_and_advantages_are_overridden():

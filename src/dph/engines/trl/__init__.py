@@ -7,7 +7,7 @@ try:
     import trl as _trl  # noqa: F401
 except ModuleNotFoundError as error:
     raise ImportError(
-        'dph.engines.trl needs TRL: pip install "dph-rl[trl]" (trl>=1.16,<2)'
+        'dph.engines.trl needs TRL: pip install "dph-rl[trl]" (trl>=1.12,<2)'
     ) from error
 
 from dph.engines.trl.config import DPHConfig
