@@ -83,7 +83,7 @@ def evaluated(directory, model, *, method="grpo"):
 def followed(tmp_path_factory):
     """Thirty steps of TRL's own trainer with the callback, and its weights."""
     directory = tmp_path_factory.mktemp("followed")
-    trainer = grpo(directory, callback=heldout(), max_steps=30)
+    trainer = grpo(directory, callback=heldout(), max_steps=30, learning_rate=2e-3)
     trainer.save_model()
     return trainer, directory
 
@@ -146,7 +146,7 @@ def test_the_directory_is_a_run_for_report_and_compare(followed):
     run = directory / "run"
     assert compared_runs([run]).runs == (run / "base", run)
     assert any(row.metric == "pass_at_16" and row.difference for row in compare(run / "base", run))
-    page = report([run], directory / "report.html")
+    page = report(run, out=directory / "report.html")
     assert page.stat().st_size > 100_000
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == list(range(31))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dph.records import Outcome, Verdict
-from dph.tasks.verifiers.function import as_verdict, make_function_grader
+from dph.tasks.verifiers.function import FunctionGrader, as_verdict, make_function_grader
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,45 @@ def test_a_worker_takes_scalars_without_importing_numpy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def of_trl(completions, solution, **columns):
+    assert columns["prompts"] == ["2 + 2?"]
+    assert columns["problem_id"] == ["p"]
+    return [
+        1.0 if said == right else 0.25 for said, right in zip(completions, solution, strict=True)
+    ]
+
+
+def of_trl_in_a_chat(prompts, completions, solution):
+    assert prompts[0][-1]["content"] == "2 + 2?"
+    contents = [completion[0]["content"] for completion in completions]
+    return [float(said == right) for said, right in zip(contents, solution, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("function", "prompt"),
+    [(of_trl, "2 + 2?"), (of_trl_in_a_chat, [{"role": "user", "content": "2 + 2?"}])],
+)
+def test_a_reward_function_of_trl_is_called_with_lists_of_one(function, prompt):
+    grade = FunctionGrader(function)
+    request = {"problem_id": "p", "prompt": prompt, "answer": {"solution": "4"}}
+    assert grade({**request, "response": "4"}, None) == (Outcome.CORRECT, 1.0, "")
+    outcome, reward, _ = grade({**request, "response": "5"}, None)
+    assert (outcome, reward) == (Outcome.WRONG, 0.25 if function is of_trl else 0.0)
+    lacking = {**request, "answer": {}, "response": "4"}
+    outcome, _, reason = grade(lacking, None)
+    assert outcome is Outcome.CRASHED
+    assert "missing 1 required positional argument: 'solution'" in reason
+
+
+@pytest.mark.parametrize("returned", [1.0, [], [1.0, 0.0], None])
+def test_a_reward_function_that_does_not_return_one_number_crashed(returned):
+    request = {"problem_id": "p", "prompt": "?", "answer": {}, "response": "4"}
+
+    def reward(completions):
+        return returned if completions == ["4"] else completions
+
+    outcome, _, reason = FunctionGrader(reward)(request, None)
+    assert outcome is Outcome.CRASHED
+    assert "gets one completion and returned" in reason

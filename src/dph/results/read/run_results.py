@@ -199,6 +199,8 @@ class RunResults:
     def base_places(self) -> list[Path]:
         """Places of the evaluation of its initial policy: in a run, and next to it."""
         home = (self._home or self.path).absolute()
+        if self._home is None and RunDirectory(home.parent.parent).models == home.parent:
+            home = home.parent.parent
         return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
 
     @cached_property
@@ -242,8 +244,12 @@ class RunResults:
 
     @cached_property
     def _home(self) -> Path | None:
-        """The directory with the recipe of the run that an evaluation belongs to."""
-        above = [self.path, *self.path.absolute().parents[:_ABOVE]]
+        """The directory with the recipe of the run that an evaluation belongs to.
+
+        What has an initial policy of its own is a run, and one of TRL has no recipe.
+        """
+        parents = () if (self.path / BASE).is_dir() else self.path.absolute().parents[:_ABOVE]
+        above = [self.path, *parents]
         return next((directory for directory in above if (directory / RECIPE).is_file()), None)
 
     def _as_given(self, place: Path) -> Path:

@@ -1,5 +1,6 @@
 """The user's own verifier: a function, run in worker processes that can be killed."""
 
+import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +36,7 @@ class FunctionGrader:
     """Grades requests ``{"response", "problem_id", "prompt", "answer"}``."""
 
     def __init__(self, function: Callable[[str, Problem], Any]) -> None:
-        self._function = function
+        self._function = _reward_of_one(function) or function
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, float, str]:
         """Call the function; the answer is (outcome, reward, reason).
@@ -54,6 +55,35 @@ class FunctionGrader:
         except Exception as error:  # noqa: BLE001 - a value may raise in all it is asked
             return Outcome.CRASHED, 0.0, str(error)[:_REASON_CHARACTERS]
         return verdict.outcome, float(verdict.reward), str(verdict.reason)[:_REASON_CHARACTERS]
+
+
+def _reward_of_one(function: Callable[..., Any]) -> Callable[[str, Problem], Any] | None:
+    """A reward function of TRL as one of a response and its problem; None for any other function.
+
+    TRL calls it by keyword, with lists: ``prompts``, ``completions`` and the columns of its data
+    set, here the problem's fields. Where the prompt is a chat, so is the completion. What TRL alone
+    knows, such as ``completion_ids``, is not passed.
+    """
+    try:
+        names = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of C, say
+        return None
+    if "completions" not in names:
+        return None
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in names.values())
+
+    def reward(response: str, problem: Problem) -> Any:
+        chat = not isinstance(problem.prompt, str)
+        said = [{"role": "assistant", "content": response}] if chat else response
+        asked = [dict(m) for m in problem.prompt] if chat else problem.prompt  # type: ignore[call-overload]
+        columns = {**problem.answer, "problem_id": problem.problem_id}
+        columns |= {"prompts": asked, "completions": said}
+        found = function(**{n: [value] for n, value in columns.items() if takes_all or n in names})
+        if not isinstance(found, Sequence) or len(found) != 1:
+            raise TypeError(f"a reward function gets one completion and returned {found!r:.80}")
+        return found[0]
+
+    return reward
 
 
 def requested_problem(request: Mapping[str, Any]) -> Problem:
@@ -141,6 +171,8 @@ def _plain(value: object) -> object:
 
 class FunctionVerifier(Closing):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
+
+    A reward function of TRL, ``function(completions, **columns)``, is called with lists of one.
 
     The function runs in worker processes and is killed when it takes longer than ``timeout``. If
     it raises, or returns something that is not a verdict, that one answer is CRASHED, and the
