@@ -12,7 +12,7 @@ from dph import Problem, compare, evaluate
 from dph._base.files import read_json
 from dph.engines.trl import PassAtKCallback
 from dph.engines.trl.heldout import TrainerSampler, _can_sample_here
-from dph.errors import CheckpointError, SettingsError
+from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.results.notebook import report
 from dph.results.read.found_runs import compared_runs
@@ -139,6 +139,16 @@ def test_the_trainers_own_generation_agrees_within_the_interval(followed, tmp_pa
     assert low <= theirs <= high, (theirs, ours)
     greedy = [logged(one, "eval_heldout/greedy")[0] for one in (other, trainer)]
     assert greedy[0] == greedy[1]
+
+
+def test_a_model_that_our_sampler_refuses_is_sampled_by_the_trainer(tmp_path, monkeypatch, caplog):
+    def refuse(*_, **__):
+        raise ModelError("its layers keep a recurrent state")
+
+    monkeypatch.setattr("dph.engines.trl.heldout.TorchSampler", refuse)
+    trainer = grpo(tmp_path, callback=heldout(every=1), max_steps=1)
+    assert set(logged(trainer, "eval_heldout/pass_at_16")) == {0, 1}
+    assert "trainer's own generation draws held-out answers: its layers keep a rec" in caplog.text
 
 
 def test_the_directory_is_a_run_for_report_and_compare(followed):

@@ -50,9 +50,7 @@ def test_the_page_is_followed_from_the_pool_to_the_report(tmp_path):
     assert "rehearsal/loss" in trained
     assert "eval_heldout/pass_at_16" in trained
     assert re.search(r"heldout.*pass@16", compared, re.IGNORECASE), compared
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "trl-run" in page
-    assert "measured/base" in page, reported
+    assert "1,632 answers" in reported  # 17 to each of 48 problems, by both models
 
 
 def test_a_data_set_and_a_reward_function_serve_a_recipe(tmp_path, monkeypatch):

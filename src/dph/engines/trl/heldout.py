@@ -4,6 +4,7 @@ PassAtKCallback(problems, "math").attach(trainer)
 """
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -42,6 +43,7 @@ from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
+_LOG = logging.getLogger(__name__)
 _RETAINED = ("keep", "keep_null", "explore", "explore_null")
 
 
@@ -98,8 +100,9 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
 
     Answers are drawn by this package's sampler (the same as of ``dph evaluate`` with the same seed
     and settings, to the bit on a CPU), or by the trainer's own generation where that samples with
-    vLLM, shards its weights or shapes its distributions further (top_k, min_p, ...). Training is
-    the same to the bit as without the callback, unless vLLM shares its random state.
+    vLLM, shards its weights or shapes its distributions further (top_k, min_p, ...), or this
+    package cannot draw from the model. Training is the same to the bit as without the callback,
+    unless vLLM shares its random state.
 
     Args:
         problems: that are not trained on, divided among the processes.
@@ -158,7 +161,7 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         self._problems, self._samples, self._k = tuple(problems), samples, tuple(k)
         self._every, self._name, self._seed = every, name, seed
         self._asked = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
-        self._prompts = {"chat": chat, "system_prompt": system_prompt}
+        self._prompts: dict[str, Any] = {"chat": chat, "system_prompt": system_prompt}
         self._sampler, self._out = sampler, None if out is None else Path(out)
         self._trainer: Any = None
         self._base: pa.Table | None = None
@@ -245,7 +248,10 @@ class PassAtKCallback(TrainerCallback):  # type: ignore[misc]
         sampler: Sampler = TrainerSampler(self._trainer)
         if self._sampler == "auto" and _can_sample_here(self._trainer, model):
             dtype = "bfloat16" if self._trainer.args.bf16 else "float32"
-            sampler = TorchSampler(whole, tokenizer, dtype=dtype)
+            try:
+                sampler = TorchSampler(whole, tokenizer, dtype=dtype)
+            except ModelError as error:
+                _LOG.warning("the trainer's own generation draws held-out answers: %s", error)
         return GradedSampler(
             sampler=sampler,
             verifier=self._verifier,

@@ -73,9 +73,10 @@ def _reward_of_one(function: Callable[..., Any]) -> Callable[[str, Problem], Any
     takes_all = any(each.kind is each.VAR_KEYWORD for each in names.values())
 
     def reward(response: str, problem: Problem) -> Any:
-        chat = not isinstance(problem.prompt, str)
-        said = [{"role": "assistant", "content": response}] if chat else response
-        asked = [dict(m) for m in problem.prompt] if chat else problem.prompt  # type: ignore[call-overload]
+        asked: Any = problem.prompt
+        said: Any = response
+        if not isinstance(asked, str):
+            asked, said = list(asked), [{"role": "assistant", "content": response}]
         columns = {**problem.answer, "problem_id": problem.problem_id}
         columns |= {"prompts": asked, "completions": said}
         found = function(**{n: [value] for n, value in columns.items() if takes_all or n in names})
