@@ -16,7 +16,7 @@ from engines.trl.by_hand import (
     relative_error,
 )
 from engines.trl.processes import run_two_processes
-from engines.trl.small import TEMPERATURE, make_config, make_trainer
+from engines.trl.small import RECOMPUTE, TEMPERATURE, make_config, make_trainer
 
 EXACT = 1e-6  # a float32 forward against float64
 
@@ -56,7 +56,7 @@ def test_the_gradient_is_that_of_the_loss_by_hand(directory, divergence, accumul
 
 
 def test_recomputed_activations_change_nothing(directory):
-    args = make_config(directory, activation_checkpointing=True)
+    args = make_config(directory, **{RECOMPUTE: True})
     errors = [error_of(step, directory) for step in record(make_trainer(args))]
     assert max(errors) < EXACT
 

@@ -20,18 +20,24 @@ from dph.runs.evaluate.samples_file import read_samples
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import save_problems
 from engines.trl.processes import run_two_processes
-from engines.trl.small import TEMPERATURE, make_config, make_small_model, make_trainer, problems
+from engines.trl.small import (
+    RECOMPUTE,
+    TEMPERATURE,
+    make_config,
+    make_small_model,
+    make_trainer,
+    problems,
+)
 from environment_classes import IncrementTo
 from tiny_models import build_tokenizer
 
 GRADER = "length_grader:grade"
-OTHERS = ("pool", "eta", "rehearsal_per_step")
 
 
 def grpo_config(directory, **changes):
     """``make_config`` without rehearsal, as TRL's own settings."""
     ours = make_config(directory, eta=0.0, pool="", **changes)
-    names = {"use_cpu", "bf16", "activation_checkpointing", "temperature", "num_generations"}
+    names = {"use_cpu", "bf16", RECOMPUTE, "temperature", "num_generations"}
     names |= {"per_device_train_batch_size", "max_completion_length", "max_grad_norm", "max_steps"}
     names |= {"learning_rate", "logging_steps", "report_to", "save_strategy", "disable_tqdm"}
     names |= {"output_dir", *changes}
@@ -206,7 +212,7 @@ def test_with_vllm_the_trainer_is_asked_for_answers_one_by_one(tmp_path):
     class Engine(SimpleNamespace):
         def generate(self, prompts, num_generations, **_):
             asked.append((num_generations, self.temperature, self.max_completion_length))
-            return None, [[4, 5, 1] for _ in prompts], [[(-1.0,)] * 3 for _ in prompts], None
+            return None, [[4, 5, 1, 0] for _ in prompts], [[(-1.0,)] * 4 for _ in prompts], None
 
     trainer = make_trainer(grpo_config(tmp_path), trainer=GRPOTrainer)
     trainer.use_vllm, trainer._last_loaded_step = True, 0
@@ -217,7 +223,7 @@ def test_with_vllm_the_trainer_is_asked_for_answers_one_by_one(tmp_path):
     groups = TrainerSampler(trainer).sample(requests, likeliest, seed=0)
     assert asked == [(1, 0.0, 5)]
     assert [[one.text for one in group] for group in groups] == [["w4 w5"] * 2] * 2
-    assert all(one.finished for group in groups for one in group)
+    assert all(one.finished and one.length == 3 for group in groups for one in group)
     assert (trainer.vllm_generation.temperature, trainer.num_generations) == (0.9, 4)
 
 

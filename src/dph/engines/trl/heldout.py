@@ -67,20 +67,24 @@ class TrainerSampler:
         on_completion: Callable[[int, Completion], None] | None = None,
     ) -> list[list[Completion]]:
         """Completions of each request; training's own random numbers stay as they are."""
-        device, tokenizer = self.trainer.accelerator.device, self.trainer.processing_class
+        accelerator, tokenizer = self.trainer.accelerator, self.trainer.processing_class
+        device, stops = accelerator.device, parameters.stop_token_ids
         rows = [(i, n) for i, asked in enumerate(requests) for n in range(asked.samples)]
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
+            torch.manual_seed(derived_seed(seed, accelerator.process_index))
             drawn = generated(self.trainer, [requests[i].prompt_ids for i, _ in rows], parameters)
         found: list[list[Completion]] = [[] for _ in requests]
-        for (i, n), ids in zip(rows, drawn, strict=True):
+        for (i, n), tokens in zip(rows, drawn, strict=True):
+            # TRL before 1.14 leaves padding behind an end that the tokenizer does not know.
+            end = next((at for at, token in enumerate(tokens, 1) if token in stops), None)
+            ids = tuple(tokens[:end])
             completion = Completion(
                 problem_id=requests[i].problem_id,
                 sample_index=requests[i].first_index + n,
-                token_ids=tuple(ids),
+                token_ids=ids,
                 logprobs=(),
-                finished=bool(ids) and ids[-1] in parameters.stop_token_ids,
-                text=completion_text(tokenizer, tuple(ids)),
+                finished=end is not None,
+                text=completion_text(tokenizer, ids),
             )
             found[i].append(completion)
             if on_completion is not None:
