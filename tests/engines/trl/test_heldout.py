@@ -138,13 +138,16 @@ def test_training_is_the_same_as_without_it_to_the_bit(tmp_path):
         assert torch.equal(tensor, by_trainer[name]), name
 
 
-def test_the_trainers_own_generation_agrees_within_the_interval(tmp_path):
+def test_the_trainers_own_generation_agrees_within_the_intervals(tmp_path):
     theirs, ours = (
         grpo(tmp_path / one, callback=heldout(sampler=one, samples=100), max_steps=1)
         for one in ("trainer", "auto")
     )
-    low, high = (logged(ours, f"eval_heldout/pass_at_16_{end}")[0] for end in ("lo", "hi"))
-    assert low <= logged(theirs, "eval_heldout/pass_at_16")[0] <= high
+    low, high = (
+        [logged(one, f"eval_heldout/pass_at_16_{end}")[0] for one in (theirs, ours)]
+        for end in ("lo", "hi")
+    )
+    assert max(low) <= min(high)  # both are draws: their intervals have values in common
     shares = [logged(one, "eval_heldout/pass_at_1")[0] for one in (theirs, ours)]
     share, answers = sum(shares) / 2, 100 * len(problems())
     # Three standard errors of a difference of two shares.
