@@ -5,7 +5,9 @@ BIN := .venv/bin
 RUN_STAMP := .venv/.runs-installed
 STAMP := .venv/.installed
 BENCH_STAMP := .venv-bench/.installed
-TRL_STAMP := .venv-trl/.installed
+# TRL=1.14 tests another release of TRL, in an environment of that release.
+TRL ?= 1.16
+TRL_STAMP := .venv-trl-$(TRL)/.installed
 VERL_STAMP := .venv-verl/.installed
 INSPECT_STAMP := .venv-inspect/.installed
 ENVIRONMENTS_STAMP := .venv-environments/.installed
@@ -89,7 +91,7 @@ smollm2: $(STAMP)
 # DPHTrainer inside released TRL, in an environment of its own. Without TRL nothing is collected,
 # which pytest counts as a failure; the package's own coverage settings leave this part out.
 test-trl: $(TRL_STAMP)
-	DPH_TEST_TRL=1 .venv-trl/bin/python -m pytest tests/engines/trl --durations=5 --cov=dph.engines.trl \
+	DPH_TEST_TRL=1 .venv-trl-$(TRL)/bin/python -m pytest tests/engines/trl --durations=5 --cov=dph.engines.trl \
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
@@ -186,7 +188,7 @@ format: $(STAMP)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf dist .venv .venv-bench .venv-trl .venv-verl .venv-inspect .venv-environments .venv-vllm .venv-store .venv-newest .venv-oldest .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf dist .venv .venv-bench .venv-trl-* .venv-verl .venv-inspect .venv-environments .venv-vllm .venv-store .venv-newest .venv-oldest .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # $(call environment,DIRECTORY,WHAT TO INSTALL), where $(comma) is a comma.
 comma := ,
@@ -214,7 +216,8 @@ $(BENCH_STAMP): pyproject.toml lab/benchmarks/requirements.txt
 	$(call environment,.venv-bench,-e . -r lab/benchmarks/requirements.txt)
 
 $(TRL_STAMP): pyproject.toml
-	$(call environment,.venv-trl,-e ".[trl$(comma)math]" "peft>=0.18" "pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
+	$(call environment,.venv-trl-$(TRL),-e ".[trl$(comma)math]" "trl==$(TRL).*" "liger-kernel>=0.8$(comma)<0.9" \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
 
 $(VERL_STAMP): pyproject.toml corpus/pyproject.toml
 	$(call environment,.venv-verl,-e ".[verl]" -e corpus \

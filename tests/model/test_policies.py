@@ -141,6 +141,23 @@ def test_another_base_and_damage_are_told(tmp_path):
         read_adapter(build_model("qwen2"), tmp_path, base="base")
 
 
+def test_an_adapter_of_peft_belongs_to_the_directory_that_it_names_or_to_any(tmp_path, caplog):
+    model = adapted_model()
+    save_policy(model, tmp_path)
+    (tmp_path / "adapter_base.json").unlink()  # PEFT and TRL write none
+    again = build_model("qwen2")
+    read_adapter(again, tmp_path, base="base")
+    assert torch.equal(logits(again), logits(model))
+    assert "does not say which weights it was trained on" in caplog.text
+    build_model("qwen2").save_pretrained(tmp_path / "initial")
+    config = json.loads((tmp_path / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = str(tmp_path / "initial")
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="trained on different weights"):
+        read_adapter(build_model("qwen2"), tmp_path, base="other")
+    read_adapter(build_model("qwen2"), tmp_path, base=directory_fingerprint(tmp_path / "initial"))
+
+
 def test_bfloat16_weights_stay_and_their_adapter_is_float32():
     model = build_model("qwen2").bfloat16()
     add_adapter(model, adapter("dora"), base="base", seed=0)

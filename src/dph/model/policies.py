@@ -92,12 +92,15 @@ def add_adapter(model: PreTrainedModel, settings: AdapterSettings, *, base: str,
 def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
     """Put the adapter that ``directory`` holds into ``model``, whose weights ``base`` names.
 
+    One that PEFT or TRL saved says only the name of its model: a directory of that name is
+    compared, and with any other name the adapter is taken to belong to ``base``.
+
     Raises:
         SettingsError: PEFT is not installed.
         ModelError: it belongs to other weights, or is damaged.
     """
     peft = _peft()
-    if (belongs := _base_of(directory)) != base:
+    if (belongs := _base_of(directory) or base) != base:
         raise ModelError(
             f"the adapter in {directory} was trained on different weights from those it would be "
             f"put on (fingerprint {belongs[:12]}, these are {base[:12]})"
@@ -211,10 +214,20 @@ def _require_targets(model: PreTrainedModel, targets: tuple[str, ...]) -> None:
             )
 
 
-def _base_of(directory: Path) -> str:
+def _base_of(directory: Path) -> str | None:
+    """The fingerprint of the weights that an adapter belongs to; None where nothing says it."""
     try:
-        content = read_json(directory / BASE_FILE)
-        return str(content["fingerprint"])
+        if (directory / BASE_FILE).exists():
+            return str(read_json(directory / BASE_FILE)["fingerprint"])
+        named = Path(read_json(directory / CONFIG_FILE)["base_model_name_or_path"] or "")
+        if (named / "config.json").is_file():
+            return directory_fingerprint(named)
+        _LOG.warning(
+            "%s does not say which weights it was trained on (%s names %s): it is taken to belong "
+            "to the recipe's model",
+            *(directory, CONFIG_FILE, str(named) if named.parts else "none"),
+        )
+        return None
     except (DataError, KeyError, TypeError) as error:
         raise ModelError(f"the adapter in {directory} is damaged: {error}") from error
 

@@ -49,11 +49,27 @@ def record(trainer):
     return recorder.steps
 
 
-def gradient_by_hand(weights, batches, stored, *, divergence, eta, temperature):
-    """d/dw of mean(-A r) over the new tokens + eta * mean(f(u)) over the stored ones."""
+def entropy_gradient_by_hand(weights, batches, *, weight, temperature):
+    """d/dw of mean(-A r - weight * H) over the new tokens."""
+    model = _model_of(weights)
+    loss, tokens = policy_term(model, batches, temperature), 0
+    entropy = torch.zeros((), dtype=torch.float64)
+    for prompt, completion, _ in (row for batch in batches for row in _rows(batch)):
+        table = logprobs_over_vocabulary(model, prompt, completion, temperature)
+        entropy, tokens = entropy - (table.exp() * table).sum(), tokens + len(completion)
+    (loss - weight * entropy / tokens).backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def _model_of(weights):
     model = make_small_model()
     model.load_state_dict(weights, strict=False)
-    model = model.double()
+    return model.double()
+
+
+def gradient_by_hand(weights, batches, stored, *, divergence, eta, temperature):
+    """d/dw of mean(-A r) over the new tokens + eta * mean(f(u)) over the stored ones."""
+    model = _model_of(weights)
     stored_tokens = sum(len(row.completion_ids) for row in stored)
     loss = policy_term(model, batches, temperature)
     for row in stored:

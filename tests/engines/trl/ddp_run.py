@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from engines.trl.by_hand import record
-from engines.trl.small import make_config, make_trainer
+from engines.trl.small import RECOMPUTE, make_config, make_trainer
 
 
 def main():
@@ -16,8 +16,8 @@ def main():
         directory,
         per_device_train_batch_size=8 // accumulation,
         gradient_accumulation_steps=accumulation,
-        activation_checkpointing=accumulation > 1,  # TRL's default, and the other
         ddp_backend="gloo",
+        **{RECOMPUTE: accumulation > 1},  # TRL's default, and the other
         **(json.loads(changes[0]) if changes else {}),
     )
     trainer = make_trainer(args)

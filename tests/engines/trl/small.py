@@ -9,6 +9,9 @@ from dph.runs.presample.tables import RehearsalSample
 from small_pools import write_pool_of
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
+RECOMPUTE = "activation_checkpointing"  # what transformers before 5.20 calls otherwise
+if RECOMPUTE not in DPHConfig.__dataclass_fields__:
+    RECOMPUTE = "gradient_checkpointing"
 TEMPERATURE = 0.9
 STORED = 24
 
@@ -78,7 +81,7 @@ def make_config(directory, **changes):
         "rehearsal_per_step": 7,
         "use_cpu": True,
         "bf16": False,
-        "activation_checkpointing": False,
+        RECOMPUTE: False,
         "temperature": TEMPERATURE,
         "num_generations": 4,
         "per_device_train_batch_size": 16,

@@ -1,13 +1,22 @@
 """The gradient that an optimizer step takes is that of the stated loss."""
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
-from engines.trl.by_hand import TEXTBOOK, Step, gradient_by_hand, record, relative_error
+from engines.trl.by_hand import (
+    TEXTBOOK,
+    Step,
+    entropy_gradient_by_hand,
+    gradient_by_hand,
+    record,
+    relative_error,
+)
 from engines.trl.processes import run_two_processes
-from engines.trl.small import TEMPERATURE, make_config, make_trainer
+from engines.trl.small import RECOMPUTE, TEMPERATURE, make_config, make_trainer
 
 EXACT = 1e-6  # a float32 forward against float64
 
@@ -47,7 +56,7 @@ def test_the_gradient_is_that_of_the_loss_by_hand(directory, divergence, accumul
 
 
 def test_recomputed_activations_change_nothing(directory):
-    args = make_config(directory, activation_checkpointing=True)
+    args = make_config(directory, **{RECOMPUTE: True})
     errors = [error_of(step, directory) for step in record(make_trainer(args))]
     assert max(errors) < EXACT
 
@@ -62,4 +71,29 @@ def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulati
         assert all(torch.equal(step.gradient[n], other.gradient[n]) for n in step.gradient)
         errors.append(error_of(step, directory, batches=step.batches + other.batches))
     assert len(errors) == 3
+    assert max(errors) < EXACT
+
+
+def test_an_entropy_penalty_has_the_gradient_of_its_own_formula(directory):
+    penalties = {"wide": {"kind": "entropy", "weight": 0.3}}
+    args = make_config(directory, pool="", eta=None, objective={"penalties": penalties})
+    for step in record(make_trainer(args)):
+        with_it, without = (
+            entropy_gradient_by_hand(
+                step.weights, step.batches, weight=weight, temperature=TEMPERATURE
+            )
+            for weight in (0.3, 0.0)
+        )
+        assert relative_error(step.gradient, with_it) < EXACT
+        assert relative_error(step.gradient, without) > 1e-2
+
+
+@pytest.mark.skipif(not find_spec("liger_kernel"), reason="liger-kernel is not installed")
+@pytest.mark.filterwarnings("ignore")  # deprecations of TRL 1.16, and the compiler's in 1.12
+def test_ligers_loss_takes_the_same_gradient(directory):
+    # Its kernels need a GPU, its loss is torch.
+    kernels = ("rope", "rms_norm", "swiglu", "cross_entropy", "fused_linear_cross_entropy")
+    off = dict.fromkeys(kernels, False)
+    args = make_config(directory, use_liger_kernel=True, liger_kernel_config=off)
+    errors = [error_of(step, directory) for step in record(make_trainer(args))]
     assert max(errors) < EXACT

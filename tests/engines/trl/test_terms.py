@@ -53,6 +53,14 @@ def test_the_k3_penalty_is_k3_without_trls_factor(tmp_path):
     assert make(tmp_path, objective=penalty).use_bias_correction_kl is False
 
 
+def test_an_entropy_penalty_is_entropy_coef_where_a_step_is_one_micro_batch(tmp_path):
+    penalty = {"penalties": {"wide": {"kind": "entropy", "weight": 0.02}}}
+    assert make(tmp_path, objective=penalty).entropy_coef == 0.02
+    assert make(tmp_path, method="entropy_bonus").entropy_coef == 0.001
+    with pytest.raises(SettingsError, match=r"got 'token_mean' and 2 \(gradient_accumulation"):
+        make(tmp_path, objective=penalty, gradient_accumulation_steps=2)
+
+
 def test_a_method_of_the_recipes_is_one_word(tmp_path):
     config = make(tmp_path, method="rkl")
     assert theirs(config) == (0.2, 0.28, 0.01, "group", "dapo")
@@ -139,8 +147,15 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
         ({"surrogate": {"kind": "clip_cov"}}, r"surrogate: it chooses tokens .*; `dph train` can"),
         ({"surrogate": {"kind": "unclipped"}}, r"objective.surrogate = 'unclipped'.* and verl can"),
         (
-            {"penalties": {"wide": {"kind": "entropy", "weight": 0.1}}},
-            r"penalties.wide: it needs whole next-token distributions.*; `dph train` can",
+            {"penalties": {"near": {"kind": "exact_reverse_kl", "weight": 0.1}}},
+            r"penalties.near: it needs whole next-token distributions.*; `dph train` can",
+        ),
+        (
+            {
+                "penalties": {"wide": {"kind": "entropy", "weight": 0.1}},
+                "reduction": "sequence_mean",
+            },
+            r"entropy_coef only with reduction = 'token_mean' .*, got 'sequence_mean' and 1",
         ),
         (
             {"anchors": {"js": {"divergence": "jensen_shannon", "weight": 0.1, "target": 0.1}}},

@@ -13,6 +13,7 @@ from dph.errors import CheckpointError, ModelError, PoolError, SettingsError
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.small import (
+    RECOMPUTE,
     make_config,
     make_small_model,
     make_trainer,
@@ -23,7 +24,7 @@ from engines.trl.small import (
 SHARED = (
     *("output_dir", "use_cpu", "bf16", "temperature", "num_generations", "max_steps"),
     *("per_device_train_batch_size", "max_completion_length", "max_grad_norm"),
-    *("learning_rate", "report_to", "save_strategy", "activation_checkpointing", "disable_tqdm"),
+    *("learning_rate", "report_to", "save_strategy", RECOMPUTE, "disable_tqdm"),
 )
 """What ``make_config`` sets of TRL's own."""
 

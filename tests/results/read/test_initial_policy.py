@@ -4,6 +4,7 @@ import pytest
 
 from dph.errors import DataError
 from dph.recipe import ModelSettings, resolve_recipe, save_recipe
+from dph.results.read.found_runs import runs_at
 from dph.results.read.run_results import RunResults, is_model
 
 COMMIT = "a" * 40
@@ -47,6 +48,21 @@ def test_what_lies_in_a_run_has_the_base_of_the_run(tmp_path, model, place):
     assert RunResults(between).initial.results.path == beside
     inside = evaluation(run / "base", model)
     assert RunResults(between).initial.results.path == inside
+
+
+def test_a_model_that_was_measured_apart_has_the_base_next_to_it(tmp_path, model):
+    base = evaluation(tmp_path / "measured/base", model)
+    trained = evaluation(tmp_path / "measured/models/trl-run")
+    assert RunResults(trained).initial.results.path == base
+    assert runs_at([tmp_path / "measured"]) == [trained]
+
+
+def test_a_run_with_a_base_of_its_own_belongs_to_no_recipe_above_it(tmp_path, model):
+    run_of(tmp_path, model)
+    run = evaluation(tmp_path / "trl-run")
+    base = evaluation(run / "base", "another")
+    assert RunResults(run).initial.results.path == base
+    assert RunResults(run).recipe is None
 
 
 def test_an_evaluation_of_another_model_is_named_and_not_taken(tmp_path, model):

@@ -1,5 +1,8 @@
 """DPH-RL inside unmodified TRL: ``DPHTrainer`` is ``trl.GRPOTrainer`` plus the rehearsal term.
 
+TRL itself has no replay; ``DPHTrainer`` rehearses stored answers of the initial model.
+``PassAtKCallback`` measures held-out problems while either of the two trains.
+
 Needs the extra ``dph-rl[trl]``. docs/guides/cluster.md has a script and what was tested.
 """
 
@@ -7,17 +10,19 @@ try:
     import trl as _trl  # noqa: F401
 except ModuleNotFoundError as error:
     raise ImportError(
-        'dph.engines.trl needs TRL: pip install "dph-rl[trl]" (trl>=1.16,<2)'
+        'dph.engines.trl needs TRL: pip install "dph-rl[trl]" (trl>=1.12,<2)'
     ) from error
 
 from dph.engines.trl.config import DPHConfig
 from dph.engines.trl.dataset import problems_dataset, reward_function
 from dph.engines.trl.factory import trainer_arguments
+from dph.engines.trl.heldout import PassAtKCallback
 from dph.engines.trl.trainer import DPHTrainer
 
 __all__ = [
     "DPHConfig",
     "DPHTrainer",
+    "PassAtKCallback",
     "problems_dataset",
     "reward_function",
     "trainer_arguments",

@@ -110,16 +110,37 @@ def apply_terms(args: GRPOConfig, objective: ObjectiveSettings) -> None:
         _set(args, "loss_type", REDUCTIONS[objective.reduction], "reduction")
     if "surrogate" in named:
         _apply_surrogate(args, objective)
-    if "kl" in {term.kind for term in objective.penalties.values()}:
-        weight = sum(term.weight for term in objective.penalties.values())
-        _set(args, "beta", weight, "penalties")
+    kinds = [term.kind for term in objective.penalties.values()]
+    if "kl" in kinds:
+        _set(args, "beta", _weight_of(objective, "kl"), "penalties")
         # TRL's default multiplies k3 by pi / pi_old, which gives it the gradient of k2.
         _set(args, "use_bias_correction_kl", False, "penalties")
+    if "entropy" in kinds:
+        _refuse_entropy_of_parts(args, objective)
+        _set(args, "entropy_coef", _weight_of(objective, "entropy"), "penalties")
     if "advantage" in named:
         _apply_advantage(args, objective)
     if objective.overlong_filter:
         _set(args, "mask_truncated_completions", True, "overlong_filter")
     _refuse_masked_reading(args, objective)
+
+
+def _weight_of(objective: ObjectiveSettings, kind: str) -> float:
+    return sum(term.weight for term in objective.penalties.values() if term.kind == kind)
+
+
+def _refuse_entropy_of_parts(args: GRPOConfig, objective: ObjectiveSettings) -> None:
+    """TRL takes the mean entropy of each micro-batch, ours is that of a whole step's tokens."""
+    parts = args.gradient_accumulation_steps * args.world_size
+    if "entropy" in {p.kind for p in objective.active_penalties.values()} and (
+        parts > 1 or objective.reduction != "token_mean"
+    ):
+        raise SettingsError(
+            f"DPHConfig: an entropy penalty is TRL's entropy_coef only with reduction = "
+            f"'token_mean' and one micro-batch a step, got {objective.reduction!r} and {parts} "
+            f"(gradient_accumulation_steps x processes), of which TRL averages the means: set "
+            f"entropy_coef itself, or use `dph train`"
+        )
 
 
 def own_advantage(objective: ObjectiveSettings) -> bool:
@@ -162,7 +183,10 @@ def _refuse(objective: ObjectiveSettings) -> None:
         )
     _refuse_advantage(objective)
     terms = make_objective(objective)
+    entropy = {f"penalties.{n}" for n, p in objective.penalties.items() if p.kind == "entropy"}
     for place, why in needs_whole_step(terms).items():
+        if place in entropy:
+            continue  # becomes entropy_coef
         raise SettingsError(
             f"DPHConfig cannot have objective.{place}: it {why}, which TRL's loss does not "
             f"support; "
@@ -171,6 +195,8 @@ def _refuse(objective: ObjectiveSettings) -> None:
     if objective.surrogate.kind != "clipped":
         raise SettingsError(_no_room("surrogate", objective.surrogate.kind))
     for name, penalty in objective.active_penalties.items():
+        if penalty.kind == "entropy":
+            continue
         if penalty.kind != "kl":
             raise SettingsError(_no_room(f"penalties.{name}", penalty.kind))
         if penalty.parameters["estimator"] != "k3":

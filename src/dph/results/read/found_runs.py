@@ -13,7 +13,7 @@ from dph.recipe.keys import flat
 from dph.results.read.run_results import RunResults
 from dph.results.vocabulary import BASE as BASE_LABEL
 from dph.results.vocabulary import run_labels
-from dph.runs.directory import BASE, EVALUATION, METRICS, SAMPLES
+from dph.runs.directory import BASE, EVALUATION, METRICS, SAMPLES, RunDirectory
 from dph.runs.evaluate.samples_file import is_foreign
 
 
@@ -85,7 +85,10 @@ def _runs_at(place: Path) -> list[Path]:
         raise DataError(f"there is no run directory {place}, and no file of answers")
     if not holds_runs(place):
         return [place]
-    inside = [path for path in sorted(place.iterdir()) if path.is_dir() and is_run(path)]
+    # Of `dph evaluate --model` with a directory of its own there is nothing but such evaluations.
+    models = RunDirectory(place).models
+    paths = [*place.iterdir(), *(models.iterdir() if models.is_dir() else ())]
+    inside = [path for path in sorted(paths) if path.is_dir() and is_run(path)]
     if not inside:
         raise DataError(
             f"{place} is not a run and contains none: a run has {METRICS} or {EVALUATION} in it; "

@@ -231,6 +231,8 @@ class RunResults:
         if self.is_foreign:
             return [one for one in (self.beside, first_dump(self.path)) if one is not None]
         home = (self._home or self.path).absolute()
+        if self._home is None and RunDirectory(home.parent.parent).models == home.parent:
+            home = home.parent.parent
         return [self._as_given(place) for place in (home / BASE, home.parent / BASE)]
 
     @cached_property
@@ -274,10 +276,14 @@ class RunResults:
 
     @cached_property
     def _home(self) -> Path | None:
-        """The directory with the recipe of the run that an evaluation belongs to."""
+        """The directory with the recipe of the run that an evaluation belongs to.
+
+        What has an initial policy of its own is a run, and one of TRL has no recipe.
+        """
         if self.is_foreign:
             return None
-        above = [self.path, *self.path.absolute().parents[:_ABOVE]]
+        parents = () if (self.path / BASE).is_dir() else self.path.absolute().parents[:_ABOVE]
+        above = [self.path, *parents]
         return next((directory for directory in above if (directory / RECIPE).is_file()), None)
 
     def _as_given(self, place: Path) -> Path:

@@ -133,7 +133,8 @@ class RewardFunction:
             prompt = "\n".join(message["content"] for message in prompt)
         if self.signature is Signature.TRL:
             count = len(responses)
-            columns = {name: [value] * count for name, value in problem.answer.items()}
+            fields = {"problem_id": problem.problem_id, **problem.answer}
+            columns = {name: [value] * count for name, value in fields.items()}
             return {**columns, "prompts": [prompt] * count, "completions": answers}
         given = {"info": {}, "task": "", **problem.answer, "prompt": prompt}
         given["completion"] = answers[0]

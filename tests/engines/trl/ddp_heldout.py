@@ -1,0 +1,25 @@
+"""Two processes measure held-out problems together (gloo), each a part of them."""
+
+import sys
+from pathlib import Path
+
+from dph.engines.trl import PassAtKCallback
+from engines.trl.small import make_config, make_trainer, problems
+
+
+def main():
+    args = make_config(
+        Path(sys.argv[1]),
+        pool="",
+        eta=0.0,
+        per_device_train_batch_size=8,
+        max_steps=1,
+        ddp_backend="gloo",
+    )
+    trainer = make_trainer(args)
+    PassAtKCallback(problems(), "length_grader:grade", every=1, seed=3).attach(trainer)
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main()
