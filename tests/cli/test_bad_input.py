@@ -75,7 +75,7 @@ NO_ROOM = "a prompt of 7 tokens and max_tokens = 30 exceed the model's context o
         ("quickstart --methods grpo,dph_x", ["unknown method 'dph_x'"]),
         ("quickstart --methods ,", ["at least one method"]),
         ("quickstart --out file/q", ["is a file"]),
-        ("run", ["Missing argument 'RECIPE'", "--help"]),
+        ("run", ["give a recipe, or --model with --train and --verifier", "--help"]),
         ("runn", ["No such command 'runn'", "--help"]),
         ("run r.toml --nope", ["No such option", "--help"]),
         ("run r.toml --seed x", ["--seed", "--help"]),

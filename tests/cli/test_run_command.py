@@ -76,7 +76,7 @@ def test_another_command_and_other_problems_are_refused_in_the_same_directory(dp
         (("--train", "x.jsonl"), "--model needs --verifier NAME, or --task (gsm8k, math500)"),
         (("--verifier", "exact"), "--model needs --train FILE"),
         (("--task", "mmlu"), "--task takes gsm8k, math500, got 'mmlu'"),
-        (("--task", "gsm8k", "--train", "x.jsonl"), "--task gsm8k has problems of its own"),
+        (("--task", "gsm8k", "--train", "x.jsonl"), "--task gsm8k brings its problems"),
         (("--train", "x.jsonl", "--verifier", "exact"), "x.jsonl"),
     ],
 )

@@ -38,7 +38,7 @@ TRAIN = {"train": "t.jsonl"}
         ),
         ({"data": TRAIN | {"math_phrases": [" "]}}, "math_phrases"),
         ({"presample": {"threshold": 9}}, "threshold=9, samples=8"),
-        ({"evaluate": {"k": [1, 64]}}, "k is at most samples, got k = 64, samples = 32"),
+        ({"evaluate": {"k": [1, 64]}}, "k is at most samples, got k=64, samples=32"),
         ({"evaluate": {"k": []}}, r"evaluate\.k"),
         (
             {"method": "grpo", "objective": {"eta": 0.1}},

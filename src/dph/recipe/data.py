@@ -20,7 +20,7 @@ def require_k(ks: tuple[int, ...], samples: int) -> None:
         ValueError: it does.
     """
     if max(ks) > samples:
-        raise ValueError(f"k is at most samples, got k = {max(ks)}, samples = {samples}")
+        raise ValueError(f"k is at most samples, got k={max(ks)}, samples={samples}")
 
 
 class DuringSettings(Section):

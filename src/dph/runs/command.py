@@ -59,7 +59,7 @@ _BOXED = "Please reason step by step, and put your final answer within \\boxed{}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a command gives; ``data`` is the recipe's ``[data]``."""
+    """The settings that a command gives; ``data`` is the recipe's ``[data]``."""
 
     model: str
     method: str
@@ -105,7 +105,7 @@ def asked_for(
         if task not in TASKS:
             raise SettingsError(f"--task takes {', '.join(TASKS)}, got {task!r}")
         if train or test:
-            raise SettingsError(f"--task {task} has problems of its own: leave out --train, --test")
+            raise SettingsError(f"--task {task} brings its problems: leave out --train, --test")
         data = {**TASKS[task], **({"verifier": verifier} if verifier else {})}
         return Asked(model=model, method=method, data=data)
     if train is None or verifier is None:
