@@ -120,7 +120,7 @@ def presample(
     _require_targets(write, write_hf, right)
     progress = open_progress()
     with request.plan() as plan:
-        from dph.runs.presample.filtering import problems_by_rate, write_problems
+        from dph.runs.presample.pool import problems_by_rate, write_problems
         from dph.runs.presampling_stage import presample_stage
 
         manifest = presample_stage(plan, progress)

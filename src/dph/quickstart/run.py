@@ -24,14 +24,12 @@ from dph.runs.progress import ProgressDisplay, ShownProgress, ToldProgress
 from dph.runs.run import evaluate, presample, run
 from dph.runs.stage_costs import run_cost
 
-METHODS = ("grpo", "dph_f", "rkl")
-"""Methods that are compared where none is named."""
+METHODS = ("grpo", "dph_f", "rkl")  # where none is named
 _TINY = (
     *("train.steps=2", "train.problems_per_step=4", "train.rehearsal_per_step=4"),
     "train.checkpoint_every=1",
 )
-_TINY_THRESHOLD = {"countdown": 1, "sql": 8}
-"""Right samples from which a problem is rehearsed, so that both sides of a tiny pool have some."""
+_TINY_THRESHOLD = {"countdown": 1, "sql": 8}  # so that both sides of a tiny pool have problems
 
 
 def quickstart(
@@ -62,10 +60,10 @@ def quickstart(
         choice = ", ".join(sorted(known))
         raise SettingsError(f"unknown method {unknown[0]!r}; choose from {choice}")
     unpack(task, out, seed=seed, tiny=tiny)
-    files = [out / "recipes" / f"{name}.toml" for name in methods]
     overrides = (*_TINY, f"presample.threshold={_TINY_THRESHOLD[task]}") if tiny else ()
-    recipes = [  # a copied recipe has the name of its file, also where the copy kept the old one
-        load_recipe(file, overrides=(*overrides, f"name={file.stem}"), seed=seed) for file in files
+    recipes = [
+        load_recipe(out / f"recipes/{m}.toml", overrides=(*overrides, f"name={m}"), seed=seed)
+        for m in methods  # the copy of a recipe may have kept its name
     ]
     compare_recipes(recipes, out, progress, jobs=jobs)
     return _summary(recipes, out, seed=seed)
@@ -83,8 +81,7 @@ def compare_recipes(
         KeyboardInterrupt: Ctrl-C, after training has written a checkpoint.
     """
     _share(recipes, out, progress)
-    place = out.resolve()
-    payloads = [{"run": str(place / r.name), "recipe": recipe_toml(r)} for r in recipes]
+    payloads = [{"run": str(out.resolve() / r.name), "recipe": recipe_toml(r)} for r in recipes]
     if jobs > 1 and len(recipes) > 1:
         _side_by_side(payloads, progress, jobs=jobs)
     else:

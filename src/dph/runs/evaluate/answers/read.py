@@ -14,8 +14,13 @@ from dph._base.files.rows import SUFFIXES, RowFormat, json_rows, read_rows, row_
 from dph.errors import DataError
 from dph.records import Problem
 from dph.runs.directory import EVALUATION, METRICS, RECIPE, SAMPLES
-from dph.runs.evaluate.answers.record import GradedAnswer, PlacedRow, named_columns
-from dph.runs.evaluate.answers.rows import read_answer_rows, with_numbers
+from dph.runs.evaluate.answers.record import (
+    GradedAnswer,
+    PlacedRow,
+    named_columns,
+    read_answer_rows,
+    with_numbers,
+)
 from dph.runs.evaluate.answers.tools import (
     inspect_log,
     is_evalplus,
