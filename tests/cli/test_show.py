@@ -98,6 +98,8 @@ def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(
     assert ids(lost) == [one.problem_id for one in found.of(Change.LOST)] == ["q1"]
     assert ids(shown(dph, long_run, "--lost", "--set-name", "dev")) == ["q1"]
     assert lost["problems"][0]["base"] == {"correct": 12, "samples": 12}
+    text = dph("show", long_run, "--lost", "--no-pager")[1]
+    assert "12/12" in text  # a person sees the answers of both models
     assert lost["problems"][0]["scores"] == {str(long_run): {"correct": 0, "samples": 12}}
     assert ids(shown(dph, long_run, "--gained")) == ["q2"]
 

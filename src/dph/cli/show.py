@@ -88,9 +88,12 @@ def show(
         shown_json,
     )
     from dph.results.read.found_runs import the_run
+    from dph.results.read.run_results import RunResults
     from dph.results.vocabulary import run_labels
 
     runs = [the_run(place) for place in (run, other) if place is not None]
+    if (lost or gained) and other is None and not as_json:  # people want both models' answers
+        runs.append(RunResults(runs[0]).initial.required().path)
     choice = ProblemChoice(
         lost=lost, gained=gained, problems=tuple(problem or ()), outcome=outcome, set_name=set_name
     )
