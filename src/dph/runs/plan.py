@@ -139,7 +139,7 @@ class RunPlan:
     @cached_property
     def needs_pool(self) -> bool:
         """Whether training reads a pool."""
-        return self.recipe.reads_pool()
+        return self.recipe.needs_pool
 
     @cached_property
     def pool(self) -> Path:

@@ -23,7 +23,7 @@ from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.plan import RunPlan
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Source, read_manifest, require_fit, require_policy_of
-from dph.runs.presample.pool import BaseCounts, Pool, load_pool, read_base_counts
+from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off
@@ -213,8 +213,6 @@ def stored_samples(
     stored: dict[str, Sequence[RehearsalSample]] = {}
     loaded: dict[str, Sequence[RehearsalSample]] = {}  # anchors may share one
     for name, anchor in plan.anchors.items():
-        if anchor.recent is not None:
-            continue  # the loop fills them
         if anchor.samples not in loaded:
             loaded[anchor.samples] = _loaded(pool, anchor, source, initial=initial)
         stored[name] = loaded[anchor.samples]
@@ -317,7 +315,6 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
             problems,
             stored,
             digest=plan.training_key(),
-            base=_base_counts(plan, pool),
             loaded=checkpoint,
             on_start=start,
             on_step=tell,
@@ -397,12 +394,6 @@ def _fitting_pool(plan: RunPlan, expected: Source, *, initial: bool) -> Pool | N
         explores=plan.recipe.labelled_per_step if train.problems == "exploration" else 0,
     )
     return pool
-
-
-def _base_counts(plan: RunPlan, pool: Pool | None) -> BaseCounts | None:
-    if pool is None or not plan.recipe.reads_base_counts():
-        return None
-    return read_base_counts(plan.pool, pool.manifest)
 
 
 def _problems(plan: RunPlan, pool: Pool | None) -> Sequence[Problem]:

@@ -155,12 +155,11 @@ def scorers(recipe: Recipe, actors: Actors, objective: Objective, *, dtype: str)
     """Sources of old log-probs (``train.old_logprobs``) and of the initial policy's.
 
     With "auto" in 16 bits, rows of the first optimizer step take those of its gradient pass, unless
-    they are read before it, or again after it (another epoch, an anchor on recent answers).
+    they are read before it, or again after it (another epoch).
     """
-    train, anchors = recipe.train, recipe.objective.active_anchors.values()
+    train = recipe.train
     auto = train.old_logprobs == "auto" and dtype != "float32"
-    read_once = train.epochs == 1 and all(anchor.recent is None for anchor in anchors)
-    read_once = read_once and REF_LOGPROBS not in reads_of(objective.advantage)
+    read_once = train.epochs == 1 and REF_LOGPROBS not in reads_of(objective.advantage)
     return Scorers(
         old=actors.policy if auto or train.old_logprobs == "recompute" else None,
         reference=actors.reference if objective.reads_reference_logprobs else None,
