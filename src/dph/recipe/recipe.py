@@ -163,7 +163,8 @@ def recipe_of(
     table = _overridden(table, read)
     if seed is not None:
         table["seed"] = seed
-    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, read)))
+    overridden = any(override.key.rpartition(".")[2] in OWN_CODE for override in read)
+    place_own_code(table, beside=beside, overridden=overridden)
     return resolve_recipe(table)
 
 
@@ -243,10 +244,6 @@ def _apply(table: dict[str, Any], override: Override) -> None:
     spell_out_sets(table)
     if pattern_of(override.key) in PLACES:
         start_paths_at(table, Path.cwd())
-
-
-def _names_own_code(override: Override) -> bool:
-    return override.key.rpartition(".")[2] in OWN_CODE
 
 
 def _placed(recipe: Recipe) -> dict[str, Any]:

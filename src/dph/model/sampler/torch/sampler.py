@@ -226,11 +226,7 @@ class TorchSampler:
         return RepeatedForward(self.model, argument) if argument else self._whole_forward(requests)
 
     def _whole_forward(self, requests: Sequence[SampleRequest]) -> WholeForward:
-        """The forward of a model whose cache is not known.
-
-        Raises:
-            ModelError: the model is not causal.
-        """
+        """The forward of a model whose cache is not known."""
         name = type(self.model).__name__
         tokens = probe_tokens(self.model.config, [request.prompt_ids for request in requests])
         if sees_later_tokens(self.model, tokens):
