@@ -187,9 +187,6 @@ def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
     """Inputs of the advantage ``name`` in addition to the samples' rewards.
 
     One's own says so by an attribute ``reads``.
-
-    Raises:
-        SettingsError: one's own cannot be imported.
     """
     if is_import_path(name):
         return frozenset(getattr(load_callable(name, directories), "reads", ()))

@@ -48,22 +48,14 @@ _TERMS = {
 
 
 def refuse_stores(run: Path) -> None:
-    """Refuse the directory of a run that has stores or a consolidation.
-
-    Raises:
-        DataError: it has.
-    """
+    """Refuse the directory of a run that has stores or a consolidation."""
     for name in ("stores", "consolidation"):
         if (run / name).is_dir():
             raise DataError(LEFT.format(f"the directory {run / name}"))
 
 
 def without_departed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """``table`` without settings that left the package.
-
-    Raises:
-        SettingsError: one of them asks for something.
-    """
+    """``table`` without settings that left the package."""
     if refused := list(_refused(table)):
         raise SettingsError("; ".join(refused))
     kept = {name: value for name, value in table.items() if name not in _OFF}

@@ -87,11 +87,7 @@ def engine_settings(engine: Engine) -> Mapping[str, Row]:
 
 
 def require_engine_can(recipe: Recipe) -> None:
-    """Refuse every setting that ``train.engine`` cannot have, all at once.
-
-    Raises:
-        SettingsError: names the settings, their values, why, and what can be done.
-    """
+    """Refuse every setting that ``train.engine`` cannot have, all at once."""
     if refused := list(_refused(recipe)):
         raise SettingsError("; ".join(refused))
 

@@ -54,11 +54,7 @@ _PARAMETER_OF = {"alpha": "alpha", "forward_kl_form": "forward_kl"}
 
 
 def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
-    """``[objective]`` with every short name in the place that it stands for.
-
-    Raises:
-        ValueError: a value stands under both names, or js_definition with another divergence.
-    """
+    """``[objective]`` with every short name in the place that it stands for."""
     short = {name: objective[name] for name in SHORTHAND if name in objective}
     expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
     if not short:

@@ -16,9 +16,6 @@ def directory_of(text: str) -> str:
 
     >>> directory_of("pool"), directory_of("pool:other")
     ('', 'other')
-
-    Raises:
-        ValueError: it has another form.
     """
     kind, colon, name = text.partition(":")
     if kind != POOL or bool(colon) != bool(name):

@@ -105,11 +105,7 @@ class EnvironmentSettings(Section):
 
     @property
     def limits(self) -> EpisodeLimits:
-        """Limits of each trajectory.
-
-        Raises:
-            SettingsError: most_characters is below result_characters.
-        """
+        """Limits of each trajectory."""
         return EpisodeLimits(**{each.name: getattr(self, each.name) for each in fields(_LIMITS)})
 
 

@@ -204,11 +204,7 @@ DIVERGENCES: Mapping[str, Term] = MappingProxyType(
 def checked_parameters(
     table: Mapping[str, Term], name: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The parameters of the term ``name``, complete and in range; one's own are left as they are.
-
-    Raises:
-        ValueError: there is no such term, it takes no such parameter, or a value is out of range.
-    """
+    """The parameters of the term ``name``, complete and in range; user-defined ones as they are."""
     if is_import_path(name):
         return dict(given)
     if name not in table:
@@ -233,9 +229,6 @@ def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[
 
     One's own says so by an attribute ``reads_reference``. A divergence with ``on_policy`` does in
     any case: what it is given there is a distance to the initial policy.
-
-    Raises:
-        SettingsError: one's own cannot be imported.
     """
     if is_import_path(name):
         own = load_callable(name, directories)

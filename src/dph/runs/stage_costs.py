@@ -57,11 +57,7 @@ class RunCost:
 
 
 def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
-    """Cost of each stage of ``run`` on disk; files that were removed since are not counted.
-
-    Raises:
-        DphError: a file is damaged.
-    """
+    """Cost of each stage of ``run`` on disk; files that were removed since are not counted."""
     before = [] if recipe is None else _pool(RunDirectory(run).pool(recipe), recipe)
     return RunCost([*before, *_training(RunDirectory(run))])
 

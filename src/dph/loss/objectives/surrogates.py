@@ -92,11 +92,7 @@ class ClippedSurrogate:
 
 
 def check_bounds(clip_low: float, clip_high: float) -> None:
-    """Refuse bounds that no ratio can have.
-
-    Raises:
-        SettingsError: ``clip_low`` outside [0, 1], or ``clip_high`` below 0.
-    """
+    """Refuse bounds that no ratio can have."""
     if not 0 <= clip_low <= 1:
         raise SettingsError(f"clip_low must lie in [0, 1], got {clip_low}")
     if not clip_high >= 0:

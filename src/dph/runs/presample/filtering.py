@@ -24,10 +24,6 @@ def problems_by_rate(
     """Rows of the problems with ``least`` to ``most`` right samples, in the problems' order.
 
     A row has the fields of the problem's own file, ``pass_rate``, ``correct`` and ``samples``.
-
-    Raises:
-        SettingsError: not 0 <= least <= most, or a problem has a field of one of these names.
-        PoolError: no problem is in the range.
     """
     if not 0 <= least <= most:
         raise SettingsError(f"--right takes LEAST-MOST with 0 <= LEAST <= MOST, got {least}-{most}")

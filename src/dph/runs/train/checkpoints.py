@@ -69,11 +69,7 @@ def save_checkpoint(
     spare: int | None = None,
     verifiers: Sequence[VerifierVersion] = (),
 ) -> Path:
-    """Write ``step_NNNNNN``; remove all but the newest ``keep`` checkpoints and that of ``spare``.
-
-    Raises:
-        TrainingError: the disk is full.
-    """
+    """Write ``step_NNNNNN``; remove all but the newest ``keep`` and that of the step ``spare``."""
     path = checkpoint_of(make_directory(directory), progress.step)
     try:
         with atomic_path(path) as temporary:
@@ -122,11 +118,7 @@ def read_progress(path: Path, *, digest: str) -> Progress:
 
 
 def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
-    """Verifiers that gave the rewards up to a checkpoint, the first first.
-
-    Raises:
-        CheckpointError: it is damaged.
-    """
+    """Verifiers that gave the rewards up to a checkpoint, the first first."""
     return _read(path).verifiers
 
 
@@ -146,11 +138,7 @@ def followed_by(
 
 
 def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
-    """Write into a checkpoint that the run continues with this verifier.
-
-    Raises:
-        CheckpointError: it is damaged.
-    """
+    """Write into a checkpoint that the run continues with this verifier."""
     found = _read(path)
     verifiers = followed_by(found.verifiers, name=name, version=version, first_step=first_step)
     _write(path, replace(found, verifiers=verifiers))

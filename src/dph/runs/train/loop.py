@@ -103,11 +103,6 @@ def step(
     """Sample, grade, compare within groups, mix with stored samples, update.
 
     ``on_rollout`` sees the graded answers before anything is learnt from them.
-
-    Raises:
-        TrainingError: no group holds signal.
-        NonFiniteLossError: a loss or a gradient is not finite.
-        VerifierError: the verifier broke; nothing was learnt yet.
     """
     recipe, objective, number = learner.recipe, learner.objective, state.step + 1
     started, rate = time.perf_counter(), float(learner.schedule.get_last_lr()[0])

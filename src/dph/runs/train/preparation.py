@@ -79,20 +79,12 @@ CHECKED = 1024
 
 
 def require_reference(samples: Sequence[RehearsalSample], forward: TrainingForward) -> None:
-    """Refuse to rehearse log-probs that the untrained policy does not reproduce.
-
-    Raises:
-        PoolError: there is nothing to rehearse, or the mean gap is above the tolerance.
-    """
+    """Refuse to rehearse log-probs that the untrained policy does not reproduce."""
     require_small_gap(mean_reference_gap(samples, forward), dtype=forward.dtype)
 
 
 def checked(samples: Sequence[RehearsalSample]) -> list[RehearsalSample]:
-    """At most ``CHECKED`` samples, spread evenly.
-
-    Raises:
-        PoolError: there is none.
-    """
+    """At most ``CHECKED`` samples, spread evenly."""
     if not samples:
         raise PoolError(
             "the pool has no rehearsal sample, but the method rehearses: run `dph presample` on "
@@ -124,11 +116,7 @@ def mean_gap(samples: Sequence[RehearsalSample], logprobs: Sequence[Sequence[flo
 
 
 def require_small_gap(gap: float, *, dtype: str) -> None:
-    """Refuse a mean gap at step 0 that is more than rounding.
-
-    Raises:
-        PoolError: it is above the tolerance of ``dtype``.
-    """
+    """Refuse a mean gap at step 0 that is more than rounding."""
     tolerance = TOLERANCE[dtype]
     if not gap <= tolerance:
         raise PoolError(
@@ -183,11 +171,7 @@ def kept_samples(
 
 
 def require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
-    """Refuse fewer problems than a step needs.
-
-    Raises:
-        SettingsError: there are fewer.
-    """
+    """Refuse fewer problems than a step needs."""
     if len(problems) < recipe.labelled_per_step:
         beside = " in addition to the unlabelled ones" * recipe.self_consistency.active
         raise SettingsError(

@@ -239,11 +239,7 @@ def shown_answers(settings: TrackingSettings) -> int:
 def open_trackers(
     settings: TrackingSettings, recipe: Recipe, directory: Path, *, name: str | None = None
 ) -> Trackers:
-    """Start the trackers that the recipe names; ``name`` is the run's, else the recipe's.
-
-    Raises:
-        SettingsError: accelerate or the tracker's own package is not installed.
-    """
+    """Start the trackers that the recipe names; ``name`` is the run's, else the recipe's."""
     if not settings.to:
         return Trackers(())
     try:

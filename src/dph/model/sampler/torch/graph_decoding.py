@@ -45,11 +45,7 @@ def room_in_memory(model: PreTrainedModel, *, max_tokens: int, width: int) -> Ro
 
 
 def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: int) -> Capacity:
-    """All rows at once where they fit into ``limit``, else as many as fit with their prompts.
-
-    Raises:
-        SettingsError: a prompt and one completion exceed ``limit.tokens``.
-    """
+    """All rows at once where they fit into ``limit``, else as many as fit with their prompts."""
     wanted: Counter[tuple[int, ...]] = Counter()
     for request in requests:
         wanted[request.prompt_ids] += request.samples

@@ -286,13 +286,7 @@ class TorchSampler:
 def check_requests(
     config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
-    """Refuse what cannot be sampled.
-
-    Raises:
-        DataError: a prompt is empty.
-        SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not in
-            the vocabulary.
-    """
+    """Refuse what cannot be sampled."""
     config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
     vocabulary = config.vocab_size
