@@ -3,7 +3,6 @@
 import torch
 
 RELATIVE = "own_advantage:relative_to_mean"
-COUNTING = "own_advantage:less_where_it_was_known"
 COMPARING = "own_advantage:nearness"
 SURPRISING = "own_advantage:surprise"
 
@@ -12,15 +11,6 @@ def relative_to_mean(rewards):
     """(r - mean) / mean of every group; 0 where nobody was rewarded."""
     mean = rewards.mean(-1, keepdim=True)
     return torch.where(mean > 0, (rewards - mean) / mean, 0.0)
-
-
-def less_where_it_was_known(rewards, samples):
-    """R - mean, times the share of wrong answers of the initial policy."""
-    wrong = 1 - samples.base_correct / samples.base_samples
-    return wrong[:, None] * (rewards - rewards.mean(-1, keepdim=True))
-
-
-less_where_it_was_known.reads = frozenset({"base_correct"})
 
 
 def nearness(rewards, samples):

@@ -96,6 +96,6 @@ def test_an_advantage_other_than_grpos_is_told_and_what_needs_a_pool_makes_one()
     (training, *_) = stages(resolve_recipe({**MINIMAL, "method": "ucpo"}))
     assert "x 8 samples, advantage ucpo (0.2, std), 2 mini-batches" in training
     assert "advantage" not in stages(resolve_recipe({**MINIMAL, "method": "grpo"}))[0]
-    presampling, training, *_ = stages(resolve_recipe({**MINIMAL, "method": "bbg"}))
+    presampling, training, *_ = stages(resolve_recipe({**MINIMAL, "method": "dph_f"}))
     assert presampling.startswith("pre-sample")
-    assert "advantage bbg (16, 0.01, std)" in training
+    assert "+ 32 rehearsal samples (forward_kl, eta 0.01)" in training

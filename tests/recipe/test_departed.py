@@ -6,7 +6,7 @@ import tomli_w
 
 from dph.errors import PoolError, SettingsError
 from dph.recipe import load_recipe, recipe_toml, resolve_recipe
-from dph.recipe.departed import LEFT, TRL_LEFT
+from dph.recipe.departed import LEFT, RIVAL_LEFT, TRL_LEFT
 from dph.recipe.keys import nested
 from dph.runs.presample.manifest import read_manifest
 
@@ -49,6 +49,25 @@ def test_a_setting_that_left_is_refused_by_the_same_message(changes, named):
     assert str(refused.value) == LEFT.format(named)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("method", name) for name in ("alpha_dpg", "bbg", "clip_cov", "dyjr", "kl_cov")),
+        ("objective.advantage.kind", "bbg"),
+        ("objective.surrogate.kind", "clip_cov"),
+        ("objective.penalties.held.kind", "kl_cov"),
+        ("objective.anchors.old.samples", "recent:4"),
+        ("objective.anchors.old.recent_capacity", 7),
+        ("objective.anchors.old.target", 0.1),
+        ("objective.anchors.old.weight_max", 3.0),
+    ],
+)
+def test_a_rival_that_needs_machinery_is_refused_with_the_last_commit_that_reads_it(key, value):
+    with pytest.raises(SettingsError, match="commit 8d7e0dec is the last one") as refused:
+        resolved(**{key: value})
+    assert str(refused.value) == RIVAL_LEFT.format(f"{key} = {value!r}")
+
+
 def test_all_that_left_is_named_at_once():
     with pytest.raises(SettingsError) as refused:
         resolved(**{"method": "lmsi", "stores.after.answers": 4, "train.engine": "trl"})
@@ -63,11 +82,15 @@ def test_trl_as_an_engine_points_to_the_trainer(changes):
 
 
 def test_a_recipe_of_an_older_run_is_read_where_nothing_of_it_was_on(tmp_path):
-    told = resolve_recipe({**MINIMAL, "method": "ttrl"})
+    told = resolve_recipe(
+        {**MINIMAL, "method": "ttrl", "objective": {"divergence": "alpha", "eta": 0.1}}
+    )
     old = nested({"stores": {}, "consolidation.updates": 0, "consolidation.rate": 1.0})
     table = {**tomllib.loads(recipe_toml(told)), **old, "trl": {"processes": 1}}
     table["self_consistency"]["reward"] = "majority"
     table["sampling"]["cuda_graphs"] = True
+    of_anchors = {"target_rate": 0.2, "weight_min": 0.01, "weight_max": 10.0}
+    table["objective"]["anchors"]["rehearsal"] |= of_anchors
     (tmp_path / "recipe.toml").write_text(tomli_w.dumps(table))
     assert recipe_toml(load_recipe(tmp_path / "recipe.toml")) == recipe_toml(told)
 

@@ -39,10 +39,7 @@ def test_the_defaults_are_allowed(engine):
     [
         ("verl", "model.adapter.kind", "lora"),
         ("verl", "evaluate.every", 5),
-        ("verl", "objective.advantage.kind", "bbg"),
-        ("verl", "objective.advantage.kind", "alpha_dpg"),
         ("verl", "objective.advantage.kind", "flowrl"),
-        ("verl", "objective.surrogate.kind", "clip_cov"),
         ("verl", "train.problems_per_step", 0),
         ("verl", "train.shared_prompts", "never"),
         ("verl", "train.keep_samples", "all"),
@@ -86,12 +83,7 @@ def test_a_term_that_weighs_nothing_is_not_in_the_way():
         recipe("verl", **{**off, "objective.penalties.e.weight": 0.1})
 
 
-REFUSED = {
-    "verl": {
-        *("dyjr", "bbg", "entropy_bonus", "exact_rkl", "exact_fkl", "clip_cov", "kl_cov"),
-        *("alpha_dpg", "flowrl", "ttrl"),
-    }
-}
+REFUSED = {"verl": {"entropy_bonus", "exact_rkl", "exact_fkl", "flowrl", "ttrl"}}
 """The methods that an engine cannot train, as docs/guides/cluster.md says."""
 
 

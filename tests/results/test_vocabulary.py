@@ -15,7 +15,6 @@ from dph.results.vocabulary import chosen_ks, method_label
         ("pass_at_k_4", "Pass@k training 4"),
         ("maxrl", "MaxRL"),
         ("alphabet", "alphabet"),
-        ("alpha_dpg@0.9", "Alpha-DPG 0.9"),
         ("alpha_0.5", "Alpha 0.5"),
         ("flowrl", "FlowRL"),
         ("my_method", "my_method"),

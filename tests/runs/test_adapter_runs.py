@@ -31,7 +31,7 @@ def with_adapter(kind):
 
 def train(recipe, run):
     """Train, on a pool of the run's own where the method needs one."""
-    if recipe.reads_pool():
+    if recipe.needs_pool:
         presampled(recipe, run)
     return trained(recipe, run)
 
@@ -78,7 +78,7 @@ def test_the_weights_are_loaded_once_for_policy_and_initial_policy(
         return load_model(path, **options)
 
     recipe = make_recipe(method, model=ADAPTER, evaluate={"every": 1})
-    if recipe.reads_pool():
+    if recipe.needs_pool:
         presampled(recipe, tmp_path / "run")
     monkeypatch.setattr("dph.model.policies.load_model", counted)
     trained(recipe, tmp_path / "run")

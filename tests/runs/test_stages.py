@@ -13,7 +13,7 @@ from dph.runs.evaluate.samples_file import samples_digest
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.train.tracking import read_metrics
 from dph.runs.training_stage import train_stage
-from own_advantage import COMPARING, COUNTING
+from own_advantage import COMPARING
 from run_stages import evaluated, presampled, ran, staged, trained
 
 
@@ -204,12 +204,10 @@ def test_a_damaged_pool_is_told_by_pre_sampling_too(make_recipe, tmp_path):
 @pytest.mark.parametrize(
     ("method", "objective", "pool"),
     [
-        ("dyjr", {}, False),
         ("rkl", {}, False),
         ("grpo", {"advantage": {"kind": COMPARING}}, False),
-        ("bbg", {}, True),
+        ("dph_f", {}, True),
         pytest.param("flowrl", {}, False, marks=pytest.mark.slow),
-        pytest.param("alpha_dpg", {}, True, marks=pytest.mark.slow),
     ],
 )
 def test_only_a_method_that_reads_a_pool_makes_one(tmp_path, make_recipe, method, objective, pool):
@@ -217,13 +215,3 @@ def test_only_a_method_that_reads_a_pool_makes_one(tmp_path, make_recipe, method
     assert result.trained.step == 2
     assert (result.pool is not None) == (tmp_path / "run" / "pool").exists() == pool
     assert any(line["grad_norm"] > 0 for line in read_metrics(tmp_path / "run" / "metrics.jsonl"))
-
-
-def test_an_advantage_of_ones_own_may_read_the_counts_too(tmp_path, make_recipe):
-    recipe = make_recipe("grpo", objective={"advantage": {"kind": COUNTING}})
-    assert not recipe.needs_pool  # its code is not asked before it has to run
-    with pytest.raises(PoolError, match=r"there is no pool in .* run `dph presample` first"):
-        trained(recipe, tmp_path / "run")
-    result = ran(recipe, tmp_path / "run")
-    assert result.trained.step == 2
-    assert result.pool is not None

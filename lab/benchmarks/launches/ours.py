@@ -22,14 +22,12 @@ from dph.model.sampler.graded import Rollout
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import Recipe
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.runs.presample.pool import BaseCounts
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train import loop, updating
 from dph.runs.train.checkpoints import Progress
 from dph.runs.train.loop import Actors, Learner
 from dph.runs.train.optimizer import make_optimizer, make_schedule
 from dph.runs.train.preparation import scorers, training_forward
-from dph.runs.train.recent_answers import RecentAnswers
 
 PASSED_OVER.add(__file__)
 
@@ -93,7 +91,6 @@ def make_learner(
     *,
     reference: PreTrainedModel | None = None,
     stored: Mapping[str, Sequence[RehearsalSample]] | None = None,
-    base: BaseCounts | None = None,
 ) -> Learner:
     """Everything that takes part in a step, as `dph.runs.train.loop` makes it.
 
@@ -115,8 +112,6 @@ def make_learner(
         actors=actors,
         problems=[Problem(problem_id=str(i), prompt="") for i in range(recipe.labelled_per_step)],
         stored=stored or {},
-        recent=RecentAnswers(recipe.objective.active_anchors),
-        base=base,
         objective=objective,
         forward=forward,
         scorers=scorers(recipe, actors, objective, dtype=forward.dtype),

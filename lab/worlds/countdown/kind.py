@@ -37,13 +37,9 @@ STRENGTHS: Mapping[str, float] = MappingProxyType(
         "pass_at_k": 2.0,
         "pkpo": 4.0,
         "differential_smoothing": 0.1,
-        "bbg": 4.0,
         "entropy_bonus": 0.03,
         "exact_rkl": 0.1,
         "exact_fkl": 0.1,
-        "clip_cov": 0.0002,
-        "kl_cov": 1.0,
-        "dyjr": 1.0,
     }
 )
 """Chosen by the rule of the text-to-SQL world's (lab/studies/countdown)."""

@@ -45,13 +45,9 @@ STRENGTHS: Mapping[str, float] = MappingProxyType(
         "pass_at_k": 2.0,
         "pkpo": 2.0,
         "differential_smoothing": 0.1,
-        "bbg": 4.0,
         "entropy_bonus": 0.03,
         "exact_rkl": 0.3,
         "exact_fkl": 0.3,
-        "clip_cov": 0.02,
-        "kl_cov": 10.0,
-        "dyjr": 1.0,
     }
 )
 """Chosen by one rule for every method, on seeds that are not reported, before the reported seeds

@@ -41,23 +41,12 @@ def engine_objective(
         table = _joined(
             expand_shorthand(_objective_table(given, method)), expand_shorthand(flat), ""
         )
-        found = ObjectiveSettings.model_validate(merged(_under(table, method), table))
+        return ObjectiveSettings.model_validate(merged(_under(table, method), table))
     except ValidationError as error:
         wrong = "; ".join(messages(error))
         raise SettingsError(_in_the_words_given(wrong, flat)) from error
     except ValueError as error:  # of the short names
         raise SettingsError(str(error)) from error
-    _refuse_recent(found)
-    return found
-
-
-def _refuse_recent(objective: ObjectiveSettings) -> None:
-    for name, anchor in objective.active_anchors.items():
-        if anchor.recent is not None:
-            raise SettingsError(
-                f"objective.anchors.{name}.samples = {anchor.samples!r}: only `dph train` keeps "
-                f"the policy's own recent answers; here, name a pool"
-            )
 
 
 def _objective_table(

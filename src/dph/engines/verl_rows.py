@@ -51,8 +51,8 @@ def _advantage_rows() -> dict[str, Row]:
     refused = [name for name, term in ADVANTAGES.items() if term.reads & READ_IN_OWN_LOOP.keys()]
     taken = _parameters_of(name for name in ADVANTAGES if name not in refused)
     why = (
-        "it reads the initial policy's right answers, or its log-probs of new samples, "
-        f"which verl's rows do not say; {_OWN}"
+        f"it reads the initial policy's log-probs of new samples, which verl's rows do not say; "
+        f"{_OWN}"
     )
     return {
         chosen: to(_OBJECTIVE, never=tuple(refused), why=why),
@@ -96,16 +96,6 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         "data.styles": ours(_EVALUATION),
         **{f"sampling.{name}": ours(_EVALUATION) for name in ("max_rows", "cache_tokens")},
-        "objective.anchors.*.recent_capacity": under("objective.anchors.*.samples"),
-        "objective.anchors.*.target": ours(
-            "the objective",
-            only=(None,),
-            why=f"its weights of anchors are fixed; {_OWN} adapt them",
-        ),
-        **{
-            f"objective.anchors.*.{name}": under("objective.anchors.*.target")
-            for name in ("target_rate", "weight_min", "weight_max")
-        },
         "self_consistency.problems_per_step": ours(
             "the objective",
             only=(0,),
@@ -205,28 +195,20 @@ VERL_ROWS: Mapping[str, Row] = MappingProxyType(
         "presample.seed": to("dph.seed"),
         "presample.pool": to("dph.pool"),
         **_advantage_rows(),
-        "objective.surrogate.kind": to(_OBJECTIVE, never=("clip_cov",), why=_SAMPLED),
-        **{f"objective.surrogate.{name}": to(_OBJECTIVE) for name in ("clip_low", "clip_high")},
         **{
-            f"objective.surrogate.{name}": under("objective.surrogate.kind")
-            for name in ("share", "cov_low", "cov_high")
+            f"objective.surrogate.{name}": to(_OBJECTIVE)
+            for name in ("kind", "clip_low", "clip_high")
         },
         "objective.penalties.*.kind": to(
             _OBJECTIVE,
-            never=("entropy", "exact_reverse_kl", "exact_forward_kl", "kl_cov"),
+            never=("entropy", "exact_reverse_kl", "exact_forward_kl"),
             why=_SAMPLED,
         ),
         **{f"objective.penalties.*.{name}": to(_OBJECTIVE) for name in ("weight", "estimator")},
-        "objective.penalties.*.share": under("objective.penalties.*.kind"),
-        "objective.anchors.*.samples": to(
-            _OBJECTIVE,
-            never=("recent:*",),
-            why=f"it rehearses stored answers, not recent ones; {_OWN} keep those",
-        ),
         **{
             f"objective.anchors.*.{name}": to(_OBJECTIVE)
             for name in (
-                *("divergence", "weight", "per_step", "whole_prompts"),
+                *("samples", "divergence", "weight", "per_step", "whole_prompts"),
                 *("whole_schemas", "tokens_per_step", "form", "alpha"),
             )
         },

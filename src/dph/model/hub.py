@@ -20,11 +20,7 @@ def uses_hub(recipe: Recipe) -> bool:
 
 
 def model_directory(model: ModelSettings) -> Path:
-    """The model's directory: its path, or the one in the cache.
-
-    Raises:
-        ModelError: it is a model of the Hub and not in the cache, which ``resolve_names`` fills.
-    """
+    """The model's directory: its path, or the one in the cache."""
     if not is_on_hub(model):
         return Path(model.path)
     from dph.model.hub_cache import model_snapshot  # noqa: PLC0415 - huggingface_hub imports slowly
@@ -33,11 +29,7 @@ def model_directory(model: ModelSettings) -> Path:
 
 
 def problems_file(path: Path) -> Path:
-    """A file of problems: its path, or the one in the cache.
-
-    Raises:
-        DataError: it is one of the Hub and not in the cache, which ``resolve_names`` fills.
-    """
+    """A file of problems: its path, or the one in the cache."""
     file = hub_file(path)
     if file is None:
         return path
@@ -71,11 +63,6 @@ def resolve_names(
 
     ``written`` is what the recipe's file calls the model, if that is not ``model.path`` any more:
     a directory that is called as a model of the Hub could be is told.
-
-    Raises:
-        SettingsError: ``model.revision`` is given for a directory.
-        ModelError: the model is not there, is gated, or cannot be fetched.
-        DataError: a file of problems is not there, is gated, or cannot be fetched.
     """
     before = _before(run) if uses_hub(recipe) else None
     work = _Work(before=before, written=written or recipe.model.path)

@@ -112,10 +112,6 @@ def model_snapshot(name: str, revision: str | None, *, fetch: bool) -> Path:
 
     Where the Hub cannot be reached, and without ``fetch``, a branch or a tag is what it was when it
     was last fetched. A commit that is there as a whole is not asked for again.
-
-    Raises:
-        ModelError: there is no such model or revision, it is gated, it has no weights as
-            safetensors, or it cannot be fetched and is not in the cache.
     """
     what = f"the model {name}" + ("" if revision is None else f" at {revision}")
     with said_plainly(what, ModelError), bars_for_people():
@@ -134,10 +130,6 @@ def dataset_file(file: HubFile, *, fetch: bool) -> Path:
     """A file of a data set in the cache, where its commit is part of its path.
 
     Branches, tags and commits are as of ``model_snapshot``.
-
-    Raises:
-        DataError: there is no such data set, revision or file, it is gated, or it cannot be
-            fetched and is not in the cache.
     """
     with said_plainly(str(file), DataError), bars_for_people():
         found = hf_hub_download(

@@ -41,11 +41,7 @@ from dph.recipe.section import Device, Stored
 
 
 def autocast(model: PreTrainedModel, dtype: str) -> AbstractContextManager[object]:
-    """A context in which the model's matrix products run in ``dtype``; weights stay float32.
-
-    Raises:
-        SettingsError: ``dtype`` is neither "float32" nor "bfloat16".
-    """
+    """A context in which the model's matrix products run in ``dtype``; weights stay float32."""
     if dtype == "float32":
         return contextlib.nullcontext()
     if dtype == "bfloat16":
@@ -85,12 +81,7 @@ def new_tokenizer(
 
 
 def require_usable(config: PreTrainedConfig, name: str) -> None:
-    """Refuse such a model before weights or data are read; ``name`` is what messages call it.
-
-    Raises:
-        ModelError: it is an encoder-decoder, transformers has no causal model of its kind, or its
-            layers keep a recurrent state.
-    """
+    """Refuse such a model before weights or data are read; ``name`` is what messages call it."""
     kind = config.model_type
     if config.is_encoder_decoder:
         raise ModelError(f"{name}: {kind} is an encoder-decoder, not a causal model")
@@ -330,9 +321,6 @@ def computed_by(device: Device = "auto", kernels: str = "torch") -> str:
 
     Those of a processor by their instructions (AVX512); those of a GPU by its name and CUDA's
     release, and by Liger's where it computes, after the processor's.
-
-    Raises:
-        SettingsError: ``device="cuda"`` without a CUDA device.
     """
     processor = torch.backends.cpu.get_cpu_capability()
     if _device(device).type == "cpu":

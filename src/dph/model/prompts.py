@@ -36,22 +36,13 @@ def set_template_variables(
 
     They become part of the template, so they count in the tokenizer's fingerprint, and a tokenizer
     that is saved with a checkpoint makes the same prompts wherever it is loaded.
-
-    Raises:
-        ModelError: there is no chat template, or it is damaged.
-        SettingsError: the template reads no such variable; says which it reads.
     """
     if variables:
         tokenizer.chat_template = with_variables(tokenizer.chat_template, variables)
 
 
 def with_variables(template: Templates, variables: Mapping[str, TemplateValue]) -> Templates:
-    """The template with variables set in it, such as ``enable_thinking = false``.
-
-    Raises:
-        ModelError: there is no chat template, there are several, or it is damaged.
-        SettingsError: the template reads no such variable; says which it reads.
-    """
+    """The template with variables set in it, such as ``enable_thinking = false``."""
     if not variables:
         return template
     if not isinstance(template, str):
@@ -78,9 +69,6 @@ def chat_text(
     """The messages in the template's words, up to where the answer begins.
 
     The text is that of transformers' ``apply_chat_template`` with ``add_generation_prompt``.
-
-    Raises:
-        ModelError: the template is damaged, or refuses the messages.
     """
     try:
         return _compiled(template).render(

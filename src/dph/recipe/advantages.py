@@ -14,17 +14,12 @@ from pydantic import Field
 
 from dph._base.import_path import is_import_path, load_callable
 from dph.recipe.section import Whole
-from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS, Method, Term, parameters
+from dph.recipe.terms import LOGPROBS, REF_LOGPROBS, Method, Term, parameters
 
 _SCALE = (
     Literal["std", "none"],
     Field("std", description="divide by the group's standard deviation, or not"),
 )
-_BBG = {
-    "k": (Whole, Field(16, ge=1, description="the k of Pass@k")),
-    "tau": (float, Field(0.01, ge=0, description="gates below tau (n + 1) are closed")),
-    "scale": _SCALE,
-}
 
 ADVANTAGES: Mapping[str, Term] = MappingProxyType(
     {
@@ -161,52 +156,6 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
                 use="to flatten right answers only",
             ),
         ),
-        "bbg": Term(
-            path="dph.loss.objectives.advantages:BayesianBoundaryGate",
-            summary="GRPO's times what the problem can still add to Pass@k, by pre-sampling (BBG)",
-            parameters=parameters(**_BBG),
-            reads=frozenset({BASE_CORRECT}),
-            method=Method(
-                label="BBG",
-                source="arXiv:2606.15455",
-                strength="objective.advantage.k",
-                formula="A = u(m; n, k) A_GRPO, m of n initial answers being right",
-                cost="pre-sampling",
-                stored="pool: outcomes of all samples",
-                use="if the initial policy solves much already",
-            ),
-        ),
-        "alpha_dpg": Term(
-            path="dph.loss.objectives.advantages:AlphaDPG",
-            counts=True,
-            summary="alpha-divergence to the initial policy's right answers (alpha-DPG)",
-            parameters=parameters(
-                alpha=(
-                    float,
-                    Field(0.5, ge=0, lt=1, description="0: forward KL; towards 1: reverse KL"),
-                ),
-                clip=(
-                    float,
-                    Field(10.0, gt=0, description="bound on (p / pi)^(1 - alpha) - 1"),
-                ),
-            ),
-            reads=frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT}),
-            method=Method(
-                label="Alpha-DPG",
-                source="arXiv:2512.05962",
-                strength="objective.advantage.alpha",
-                formula=(
-                    "A = R - mean of the others' R, R = ((p / pi_old)^(1 - alpha) - 1) / (1 - "
-                    "alpha), p = pi_ref given a right answer"
-                ),
-                cost="pre-sampling; forward pass of the reference per step",
-                stored="pool: outcomes of all samples",
-                use=(
-                    "to keep every right answer that the initial policy had; alpha trades them for "
-                    "precision"
-                ),
-            ),
-        ),
         "flowrl": Term(
             path="dph.loss.objectives.advantages:FlowRL",
             summary="distance to the initial policy tilted by rewards (FlowRL)",
@@ -223,7 +172,11 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
             path="dph.loss.objectives.advantages:BayesianBoundaryGateOfGroup",
             counts=True,
             summary="GRPO's times what the problem can still add to Pass@k, by the group at hand",
-            parameters=parameters(**_BBG),
+            parameters=parameters(
+                k=(Whole, Field(16, ge=1, description="the k of Pass@k")),
+                tau=(float, Field(0.01, ge=0, description="gates below tau (n + 1) are closed")),
+                scale=_SCALE,
+            ),
         ),
     }
 )
@@ -234,9 +187,6 @@ def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
     """Inputs of the advantage ``name`` in addition to the samples' rewards.
 
     One's own says so by an attribute ``reads``.
-
-    Raises:
-        SettingsError: one's own cannot be imported.
     """
     if is_import_path(name):
         return frozenset(getattr(load_callable(name, directories), "reads", ()))

@@ -14,11 +14,7 @@ from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting, verifie
 
 
 def require_k(ks: tuple[int, ...], samples: int) -> None:
-    """Refuse a k of Pass@k that needs more samples than there are.
-
-    Raises:
-        ValueError: it does.
-    """
+    """Refuse a k of Pass@k that needs more samples than there are."""
     if max(ks) > samples:
         raise ValueError(f"k is at most samples, got k={max(ks)}, samples={samples}")
 

@@ -25,8 +25,8 @@ class Row:
 
     ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
     around or after the engine's training; ``key`` says where. Values are as in JSON. With ``only``
-    no other value is allowed, with ``never`` any but these, and ``recent:*`` stands for all that
-    begin so; ``why`` ends the sentence that refuses one.
+    no other value is allowed, with ``never`` any but these; ``why`` ends the sentence that refuses
+    one.
     """
 
     kind: Kind
@@ -37,9 +37,7 @@ class Row:
 
     def refuses(self, value: Any) -> bool:
         """Whether the engine cannot have ``value``."""
-        form = f"{value.partition(':')[0]}:*" if isinstance(value, str) else None
-        never = value in self.never or form in self.never
-        return never or (self.only is not None and value not in self.only)
+        return value in self.never or (self.only is not None and value not in self.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +87,7 @@ def engine_settings(engine: Engine) -> Mapping[str, Row]:
 
 
 def require_engine_can(recipe: Recipe) -> None:
-    """Refuse every setting that ``train.engine`` cannot have, all at once.
-
-    Raises:
-        SettingsError: names the settings, their values, why, and what can be done.
-    """
+    """Refuse every setting that ``train.engine`` cannot have, all at once."""
     if refused := list(_refused(recipe)):
         raise SettingsError("; ".join(refused))
 

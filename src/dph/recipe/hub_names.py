@@ -64,11 +64,7 @@ def names_hub(path: str | Path) -> bool:
 
 
 def hub_file(path: str | Path) -> HubFile | None:
-    """The file on the Hub that a setting names; None where it names a local one.
-
-    Raises:
-        ValueError: it begins as the name of such a file and is none.
-    """
+    """The file on the Hub that a setting names; None where it names a local one."""
     if not names_hub(path):
         return None
     found = _FILE.fullmatch(str(path))

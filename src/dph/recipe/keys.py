@@ -167,11 +167,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:
-    """Refuse keys that no setting has, all at once, and name the nearest one of each.
-
-    Raises:
-        SettingsError: names the keys.
-    """
+    """Refuse keys that no setting has, all at once, and name the nearest one of each."""
     if refused := list(_refused_keys(table)):
         raise SettingsError("; ".join(refused))
 

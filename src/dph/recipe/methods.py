@@ -121,31 +121,6 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             stored="pool",
             use="to compare with dph_js",
         ),
-        "dyjr": Method(
-            settings={
-                "objective": {
-                    **_CLIP_HIGHER,
-                    "anchors": {
-                        # The paper's own weight and age are not known to us.
-                        "rehearsal": {
-                            "divergence": "jensen_shannon",
-                            "weight": 0.2,
-                            "samples": "recent:4",
-                        }
-                    },
-                }
-            },
-            label="DyJR",
-            source="arXiv:2603.16157",
-            strength="objective.anchors.rehearsal.weight",
-            formula=(
-                "clip-higher + weight * Jensen-Shannon's generator of u = pi / pi_then on own "
-                "right answers of the last N steps (`recent:N`)"
-            ),
-            cost="forward pass of stored rows",
-            stored="a buffer of recent right answers, in the checkpoint",
-            use="to have a reference that follows the policy, without pre-sampling",
-        ),
         **_NAMED_ADVANTAGES,
         "flowrl": Method(
             settings={
@@ -188,44 +163,6 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             formula="clip-higher + weight * KL(pi_ref || pi), exact, at new samples",
             cost="forward pass of the reference per step",
             use="to keep what the initial policy would say on the policy's own answers",
-        ),
-        "clip_cov": Method(
-            settings={
-                "objective": {
-                    "surrogate": {
-                        "kind": "clip_cov",
-                        "clip_low": 0.2,
-                        "clip_high": 0.2,
-                        "share": 2e-4,
-                    }
-                }
-            },
-            label="Clip-Cov",
-            source="arXiv:2505.22617",
-            strength="objective.surrogate.share",
-            formula=(
-                "leaves out a share of the tokens, drawn among those whose log-prob and advantage "
-                "covary much"
-            ),
-            cost="a forward pass without gradient",
-            use="if entropy falls within a few steps",
-        ),
-        "kl_cov": Method(
-            settings={
-                "objective": {
-                    "surrogate": {"kind": "unclipped"},
-                    "penalties": {"kl_cov": {"kind": "kl_cov", "share": 2e-3, "weight": 1.0}},
-                }
-            },
-            label="KL-Cov",
-            source="arXiv:2505.22617",
-            strength="objective.penalties.kl_cov.weight",
-            formula=(
-                "weight * abs(log pi - log pi_old) at the tokens of highest covariance; ratio not "
-                "clipped"
-            ),
-            cost="a forward pass without gradient",
-            use="as `clip_cov`, with several mini-batches per rollout",
         ),
         "ttrl": Method(
             # a quarter of the usual 32 problems a step is rewarded for agreement

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from dph.recipe.advantages import ADVANTAGES, reads
-from dph.recipe.samples import POOL, AnySamples, read_samples
+from dph.recipe.samples import POOL, AnySamples, directory_of
 from dph.recipe.section import Count, Positive, Section
 from dph.recipe.terms import (
     DIVERGENCES,
@@ -54,11 +54,7 @@ _PARAMETER_OF = {"alpha": "alpha", "forward_kl_form": "forward_kl"}
 
 
 def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
-    """``[objective]`` with every short name in the place that it stands for.
-
-    Raises:
-        ValueError: a value stands under both names, or js_definition with another divergence.
-    """
+    """``[objective]`` with every short name in the place that it stands for."""
     short = {name: objective[name] for name in SHORTHAND if name in objective}
     expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
     if not short:
@@ -171,8 +167,8 @@ class AnchorSettings(TermSettings):
     weight: float = Field(0.0, ge=0, description="weight in the loss; 0: off")
     samples: AnySamples = Field(
         POOL,
-        description="stored samples to read: those of the run's pool (pool), of another pool "
-        "(pool:DIR), or the policy's own correct ones of the last N steps (recent:N)",
+        description="stored samples to read: those of the run's pool (pool), or of another pool "
+        "(pool:DIR)",
     )
     per_step: Positive | None = Field(
         None, description="stored samples per rollout; default: train.rehearsal_per_step"
@@ -190,31 +186,12 @@ class AnchorSettings(TermSettings):
         description="limit of computed tokens of stored samples per rollout (shared prefixes "
         "count once); at least one sample is drawn",
     )
-    recent_capacity: Positive | None = Field(
-        None, description="limit of recent samples, the newest first; default: all"
-    )
-    target: float | None = Field(
-        None, gt=0, description="target of the term's value, which the weight adapts to (nats)"
-    )
-    target_rate: float = Field(
-        0.2,
-        gt=0,
-        description="log of the largest factor by which one optimizer step changes the weight",
-    )
-    weight_min: float = Field(0.01, gt=0, description="lower bound of the adapted weight")
-    weight_max: float = Field(10.0, gt=0, description="upper bound of the adapted weight")
 
     @property
     def pool(self) -> Path | None:
         """The directory of another run's pool."""
-        kind, name = read_samples(self.samples)
-        return Path(name) if kind == POOL and name else None
-
-    @property
-    def recent(self) -> int | None:
-        """Number of steps whose correct samples of the policy are rehearsed."""
-        kind, name = read_samples(self.samples)
-        return int(name) if kind == "recent" else None
+        name = directory_of(self.samples)
+        return Path(name) if name else None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -222,36 +199,6 @@ class AnchorSettings(TermSettings):
             raise ValueError(
                 "whole_prompts and whole_schemas are two ways of drawing stored answers: set one "
                 "of them to false"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _adapting_fits(self) -> Self:
-        if self.target is None:
-            for name in ("target_rate", "weight_min", "weight_max"):
-                value = getattr(self, name)
-                if value != type(self).model_fields[name].default:
-                    raise ValueError(f"{name}={value:g} needs target: the weight is not adapted")
-            return self
-        inside = self.weight_min <= self.weight <= self.weight_max
-        if self.weight > 0 and not inside:
-            raise ValueError(
-                f"with a target, weight must lie between weight_min = {self.weight_min:g} and "
-                f"weight_max = {self.weight_max:g}, got {self.weight:g}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _recent_samples_fit(self) -> Self:
-        if self.recent_capacity is not None and self.recent is None:
-            raise ValueError(
-                f"recent_capacity needs samples = 'recent:STEPS', got samples = {self.samples!r}"
-            )
-        known = self.table.get(self.divergence)
-        if self.recent is not None and known is not None and known.reads_reference:
-            raise ValueError(
-                f"samples = {self.samples!r} compares with the policy of earlier steps, but "
-                f"{self.divergence} also needs the initial policy: choose another divergence"
             )
         return self
 

@@ -58,11 +58,7 @@ class ShippedRecipe:
 
 
 def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> list[ShippedRecipe]:
-    """All of them, by name; those of another package lie in the first of ``places`` that exists.
-
-    Raises:
-        DataError: this installation has none.
-    """
+    """All of them, by name; those of another package lie in the first of ``places`` that exists."""
     place = _place(places)
     return [
         ShippedRecipe(
@@ -84,10 +80,6 @@ def copy_recipe(
 
     Returns:
         The recipes that were written.
-
-    Raises:
-        SettingsError: there is no such recipe, or something lies at ``out``.
-        DataError: this installation has no recipes.
     """
     source = _source(name, places)
     out = Path(source.name) if out is None else out
@@ -152,18 +144,15 @@ def load_recipe(
 def recipe_of(
     table: dict[str, Any], *, beside: Path, overrides: Sequence[str] = (), seed: int | None = None
 ) -> Recipe:
-    """``load_recipe`` of a table that is, or would be, in a file in ``beside``.
-
-    Raises:
-        SettingsError: as for load_recipe.
-    """
+    """``load_recipe`` of a table that is, or would be, in a file in ``beside``."""
     spell_out_sets(table)
     start_paths_at(table, beside)
     read = [read_override(text) for text in overrides]
     table = _overridden(table, read)
     if seed is not None:
         table["seed"] = seed
-    place_own_code(table, beside=beside, overridden=any(map(_names_own_code, read)))
+    overridden = any(override.key.rpartition(".")[2] in OWN_CODE for override in read)
+    place_own_code(table, beside=beside, overridden=overridden)
     return resolve_recipe(table)
 
 
@@ -243,10 +232,6 @@ def _apply(table: dict[str, Any], override: Override) -> None:
     spell_out_sets(table)
     if pattern_of(override.key) in PLACES:
         start_paths_at(table, Path.cwd())
-
-
-def _names_own_code(override: Override) -> bool:
-    return override.key.rpartition(".")[2] in OWN_CODE
 
 
 def _placed(recipe: Recipe) -> dict[str, Any]:

@@ -1,44 +1,30 @@
 """``samples``: the one key that says which stored answers a recipe reads.
 
-``pool`` is the run's own pool, ``pool:DIR`` that of another run, and ``recent:N`` are the policy's
-own right answers of the last N steps.
+``pool`` is the run's own pool, ``pool:DIR`` that of another run.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated
 
 from pydantic import AfterValidator
 
 POOL = "pool"
 
 
-class Samples(NamedTuple):
-    """Meaning of one value of ``samples``: a kind, and a directory or a number."""
+def directory_of(text: str) -> str:
+    """The directory that a value of ``samples`` names; '' for the run's own pool.
 
-    kind: Literal["pool", "recent"]
-    name: str = ""
-
-
-def read_samples(text: str) -> Samples:
-    """Read a value of ``samples``.
-
-    >>> read_samples("pool"), read_samples("recent:4")
-    (Samples(kind='pool', name=''), Samples(kind='recent', name='4'))
-
-    Raises:
-        ValueError: it has another form.
+    >>> directory_of("pool"), directory_of("pool:other")
+    ('', 'other')
     """
     kind, colon, name = text.partition(":")
-    match kind:
-        case "pool" if bool(colon) == bool(name):
-            return Samples("pool", name)
-        case "recent" if name.isdecimal() and int(name) > 0:
-            return Samples("recent", name)
-    raise ValueError(f"should be 'pool', 'pool:DIRECTORY' or 'recent:STEPS', got {text!r}")
+    if kind != POOL or bool(colon) != bool(name):
+        raise ValueError(f"should be 'pool' or 'pool:DIRECTORY', got {text!r}")
+    return name
 
 
 def _well_formed(text: str) -> str:
-    read_samples(text)
+    directory_of(text)
     return text
 
 

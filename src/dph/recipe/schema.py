@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from dph._base.import_path import is_import_path
-from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.data import DataSettings, EvaluationSettings, wrong_during
 from dph.recipe.extras import LIGER
 from dph.recipe.methods import METHODS
@@ -29,7 +28,6 @@ from dph.recipe.tables import (
     VerlSettings,
     VLLMSettings,
 )
-from dph.recipe.terms import BASE_CORRECT
 from dph.tasks.environments import EpisodeLimits
 
 SQL, CODE = "sql", "code"
@@ -107,11 +105,7 @@ class EnvironmentSettings(Section):
 
     @property
     def limits(self) -> EpisodeLimits:
-        """Limits of each trajectory.
-
-        Raises:
-            SettingsError: most_characters is below result_characters.
-        """
+        """Limits of each trajectory."""
         return EpisodeLimits(**{each.name: getattr(self, each.name) for each in fields(_LIMITS)})
 
 
@@ -216,17 +210,6 @@ class Recipe(Section):
             )
         return self
 
-    @model_validator(mode="after")
-    def _unlabelled_problems_are_not_asked_for_base_counts(self) -> Self:
-        if self.self_consistency.active and BASE_CORRECT in self.objective.advantage_reads():
-            raise ValueError(
-                f"objective.advantage.kind={self.objective.advantage.kind!r} reads how many "
-                "answers of the initial policy were right, which is unknown for unlabelled "
-                "problems: set self_consistency.problems_per_step = 0, got "
-                f"{self.self_consistency.problems_per_step}, or choose another advantage"
-            )
-        return self
-
     def on_device(self, *, cuda: bool, bfloat16: bool = True) -> Self:
         """The recipe with ``auto`` decided for a GPU, which may lack ``bfloat16``, or a CPU.
 
@@ -260,29 +243,8 @@ class Recipe(Section):
 
     @property
     def needs_pool(self) -> bool:
-        """Whether training reads a pool, as far as is known without user-defined code."""
-        advantage = ADVANTAGES.get(self.objective.advantage.chosen)
-        return (
-            self.train.problems == "exploration"
-            or self.objective.rehearses_pool
-            or (advantage is not None and BASE_CORRECT in advantage.reads)
-        )
-
-    def reads_base_counts(self) -> bool:
-        """Whether the advantage reads how many answers of the initial policy were right.
-
-        Raises:
-            SettingsError: a user-defined advantage cannot be imported.
-        """
-        return BASE_CORRECT in self.objective.advantage_reads(self.data.modules)
-
-    def reads_pool(self) -> bool:
-        """Whether training reads a pool, user-defined advantages included.
-
-        Raises:
-            SettingsError: a user-defined advantage cannot be imported.
-        """
-        return self.needs_pool or self.reads_base_counts()
+        """Whether training reads a pool."""
+        return self.train.problems == "exploration" or self.objective.rehearses_pool
 
 
 def _wrong_environment(recipe: Recipe) -> str:

@@ -38,9 +38,6 @@ def read_override(text: str) -> Override:
 
     >>> read_override("train.steps = 3").value, read_override("model.path=base").value
     (3, 'base')
-
-    Raises:
-        SettingsError: it has another form.
     """
     key, equals, said = text.partition("=")
     parts = [part.strip() for part in key.split(".")]
@@ -54,11 +51,7 @@ def read_override(text: str) -> Override:
 
 
 def put(table: dict[str, Any], override: Override) -> None:
-    """Write the value into ``table``, nested as in TOML; tables on the way are made.
-
-    Raises:
-        SettingsError: what is on the way is not a table.
-    """
+    """Write the value into ``table``, nested as in TOML; tables on the way are made."""
     *parents, name = override.key.split(".")
     for parent in parents:
         table = table.setdefault(parent, {})
@@ -166,11 +159,7 @@ PlacedPath = Annotated[Path, BeforeValidator(_placed), Field(strict=False)]
 
 
 def read_table(path: Path, what: str = "recipe") -> dict[str, Any]:
-    """The file as TOML has it; a message calls it ``what``.
-
-    Raises:
-        SettingsError: it is missing or not TOML.
-    """
+    """The file as TOML has it; a message calls it ``what``."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -183,10 +172,6 @@ def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> T
     """Read a file of the schema ``kind``; ``overrides`` are ``a.b=value`` in TOML.
 
     Relative paths in the file start at its directory, those in overrides at the working directory.
-
-    Raises:
-        SettingsError: the file is missing or not TOML, a key is unknown (the nearest is named), or
-            a value has the wrong type or is out of range.
     """
     table = read_table(path)
     for override in overrides:
@@ -195,11 +180,7 @@ def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> T
 
 
 def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place: str) -> Table:
-    """``table`` as a ``kind``; paths start at ``beside``, messages name ``place``.
-
-    Raises:
-        SettingsError: as for load_file.
-    """
+    """``table`` as a ``kind``; paths start at ``beside``, messages name ``place``."""
     try:
         return kind.model_validate(table, context={"beside": str(beside)})
     except ValidationError as error:

@@ -33,14 +33,11 @@ __all__ = [
 ]
 
 
-LOGPROBS, REF_LOGPROBS, BASE_CORRECT = "logprobs", "ref_logprobs", "base_correct"
-READS = frozenset({LOGPROBS, REF_LOGPROBS, BASE_CORRECT})
-"""Inputs of an advantage other than rewards: the samples' log-probs and lengths, the initial
-policy's log-probs of them, and how many answers of that policy were right in pre-sampling."""
-READ_IN_OWN_LOOP = {
-    BASE_CORRECT: "the number of the initial policy's right answers to a problem",
-    REF_LOGPROBS: "the initial policy's log-probs of new samples",
-}
+LOGPROBS, REF_LOGPROBS = "logprobs", "ref_logprobs"
+READS = frozenset({LOGPROBS, REF_LOGPROBS})
+"""Inputs of an advantage other than rewards: the samples' log-probs and lengths, and the initial
+policy's log-probs of them."""
+READ_IN_OWN_LOOP = {REF_LOGPROBS: "the initial policy's log-probs of new samples"}
 """Those that other engines do not give an advantage, in words."""
 
 
@@ -107,35 +104,12 @@ _CLIP = {
     ),
 }
 
-_SHARE = Field(2e-4, gt=0, le=1, description="share of a mini-batch's tokens, at least one token")
-
 SURROGATES: Mapping[str, Term] = MappingProxyType(
     {
         "clipped": Term(
             path="dph.loss.objectives.surrogates:ClippedSurrogate",
             summary="ratio times advantage, with separate clip bounds (PPO, DAPO)",
             parameters=parameters(**_CLIP),
-        ),
-        "clip_cov": Term(
-            path="dph.loss.objectives.surrogates:ClipCov",
-            summary="clipped, without some tokens of high covariance of log-prob and advantage",
-            parameters=parameters(
-                **_CLIP,
-                share=(float, _SHARE),
-                cov_low=(
-                    float,
-                    Field(1.0, description="covariance above which a token may be removed"),
-                ),
-                cov_high=(
-                    float,
-                    Field(5.0, description="covariance above which it is always kept"),
-                ),
-            ),
-            misfit=lambda own: (
-                f"cov_low must be below cov_high, got {own.cov_low:g} and {own.cov_high:g}"
-                if own.cov_low >= own.cov_high
-                else None
-            ),
         ),
         "flow_balance": Term(
             path="dph.loss.objectives.surrogates:FlowBalance",
@@ -186,11 +160,6 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
             parameters=parameters(),
             reads_reference=True,
         ),
-        "kl_cov": Term(
-            path="dph.loss.objectives.surrogates:KLCov",
-            summary="distance to the old policy at the tokens of highest covariance",
-            parameters=parameters(share=(float, _SHARE)),
-        ),
     }
 )
 """Terms that are added on new samples."""
@@ -235,11 +204,7 @@ DIVERGENCES: Mapping[str, Term] = MappingProxyType(
 def checked_parameters(
     table: Mapping[str, Term], name: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The parameters of the term ``name``, complete and in range; one's own are left as they are.
-
-    Raises:
-        ValueError: there is no such term, it takes no such parameter, or a value is out of range.
-    """
+    """The parameters of the term ``name``, complete and in range; user-defined ones as they are."""
     if is_import_path(name):
         return dict(given)
     if name not in table:
@@ -264,9 +229,6 @@ def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[
 
     One's own says so by an attribute ``reads_reference``. A divergence with ``on_policy`` does in
     any case: what it is given there is a distance to the initial policy.
-
-    Raises:
-        SettingsError: one's own cannot be imported.
     """
     if is_import_path(name):
         own = load_callable(name, directories)

@@ -24,7 +24,7 @@ def method_label(name: str) -> str:
     >>> method_label("dph_f"), method_label("rkl_0.3"), method_label("mine")
     ('DPH-F', 'RKL 0.3', 'mine')
     """
-    for known in sorted(_LABELS, key=len, reverse=True):  # alpha_dpg is no alpha
+    for known in sorted(_LABELS, key=len, reverse=True):  # dph_js_definition is no dph_js
         rest = name.removeprefix(known)
         if name.startswith(known) and (not rest or not rest[0].isalnum()):
             return f"{_LABELS[known]} {rest.lstrip('_-@ =')}".strip()

@@ -191,9 +191,6 @@ def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
     """The best checkpoint of those in ``directory`` by ``score``; None where none is known.
 
     One that was the best by another score is none.
-
-    Raises:
-        CheckpointError: ``best.json`` is damaged.
     """
     path = _best_file(directory)
     if score is None or not path.exists():
@@ -209,11 +206,7 @@ def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
 
 
 def best_place(directory: Path, *, score: str | None) -> Path | None:
-    """The best checkpoint itself.
-
-    Raises:
-        CheckpointError: as of ``read_best``.
-    """
+    """The best checkpoint itself."""
     best = read_best(directory, score=score)
     return None if best is None else checkpoint_of(directory, best.step)
 
@@ -228,11 +221,7 @@ def _best_file(directory: Path) -> Path:
 
 
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
-    """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``.
-
-    Raises:
-        DataError: ``software.json`` is damaged.
-    """
+    """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``."""
     run = RunDirectory(directory)
     save_recipe(recipe, run.recipe_file)
     now = {"dph": version("dph-rl"), "python": platform.python_version(), **_packages(recipe)}
@@ -243,11 +232,7 @@ def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
 
 
 def read_software(directory: Path) -> list[dict[str, Any]]:
-    """The objects of ``software.json``, the first first; none of an older run.
-
-    Raises:
-        DataError: it is damaged.
-    """
+    """The objects of ``software.json``, the first first; none of an older run."""
     path = RunDirectory(directory).software
     if not path.exists():
         return []
@@ -265,11 +250,7 @@ def _packages(recipe: Recipe) -> Mapping[str, str]:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a ``metrics.jsonl``; a last line that a kill cut off is left out.
-
-    Raises:
-        DataError: any other line is damaged.
-    """
+    """The lines of a ``metrics.jsonl``; a last line that a kill cut off is left out."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")

@@ -83,11 +83,7 @@ def graded_sampler(plan: RunPlan, model: PreTrainedModel) -> AnswerSampler:
 
 @contextmanager
 def drawing(plan: RunPlan, model: PreTrainedModel, path: Path) -> Iterator[AnswerSampler]:
-    """``graded_sampler`` with the recipe's engine; the weights are those in ``path`` too.
-
-    Raises:
-        SettingsError: the engine is vLLM, and it is not installed or has no device.
-    """
+    """``graded_sampler`` with the recipe's engine; the weights are those in ``path`` too."""
     draw = graded_sampler(plan, model)
     if plan.recipe.sampling.engine == "torch":
         yield draw
@@ -97,11 +93,7 @@ def drawing(plan: RunPlan, model: PreTrainedModel, path: Path) -> Iterator[Answe
 
 
 def require_engine(recipe: Recipe) -> None:
-    """Find out that the engine is not there before a model is loaded.
-
-    Raises:
-        SettingsError: the engine is vLLM, and it is not installed or has no device.
-    """
+    """Find out that the engine is not there before a model is loaded."""
     if recipe.sampling.engine == "vllm":
         require_vllm()
 

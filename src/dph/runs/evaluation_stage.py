@@ -99,9 +99,6 @@ def track_evaluation(
     """Send what was measured of ``model``, under the name ``<recipe>-evaluation-<directory>``.
 
     ``samples`` and ``document`` are the content of samples.parquet and evaluation.json.
-
-    Raises:
-        SettingsError: a tracker is not installed.
     """
     recipe = plan.recipe
     if not recipe.track.to:
@@ -127,11 +124,7 @@ def keep_tokens(
     weights: PreTrainedModel,
     seed: int,
 ) -> None:
-    """Write ``tokens.parquet`` next to ``samples.parquet``, whose graded answers are ``samples``.
-
-    Raises:
-        ModelError: the initial policy cannot be loaded.
-    """
+    """Write ``tokens.parquet`` of the graded answers ``samples``, next to their file."""
     recipe, tokenizer = plan.recipe, plan.prompts.tokenizer
     initial = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
     scorer = scorer_of(recipe, tokenizer, temperature=recipe.evaluate.temperature)
@@ -169,10 +162,6 @@ def evaluate_stage(
     ``base`` is the directory of the initial policy's evaluation, for keep and explore; without it
     the model is taken for the initial policy and compared with itself. Returns the content of
     ``evaluation.json``.
-
-    Raises:
-        SettingsError: the recipe names no evaluation set.
-        DataError: a set is missing or malformed, or the base was evaluated on other problems.
     """
     settings = plan.recipe.evaluate
     if not plan.recipe.data.sets:
@@ -240,11 +229,7 @@ def _samples(plan: RunPlan, directory: Path, progress: ProgressDisplay, model: P
 
 
 def require_evaluable(plan: RunPlan) -> None:
-    """Find out what is wrong with the evaluation sets before hours of training, not after.
-
-    Raises:
-        DphError: a set, its verifier or its style classifier cannot be used.
-    """
+    """Find out what is wrong with the evaluation sets before hours of training, not after."""
     recipe = plan.recipe
     config = load_config(plan.initial)
     for name, settings in recipe.data.sets.items():

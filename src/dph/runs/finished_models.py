@@ -15,11 +15,7 @@ from dph.runs.directory import CHECKPOINTS, EvaluationDirectory, RunDirectory
 
 
 def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
-    """Refuse weights that nothing is made of.
-
-    Raises:
-        SettingsError: there is none, one comes twice, is not finite, or lies outside [0, 1].
-    """
+    """Refuse weights that nothing is made of."""
     if not weights:
         raise SettingsError("name at least one weight, such as 0.5")
     for weight in weights:
@@ -53,12 +49,7 @@ class Ends:
 
 
 def ends_of(run: Path) -> Ends:
-    """A run's initial policy, as its recipe names it, and its result.
-
-    Raises:
-        SettingsError: the run's recipe cannot be read.
-        CheckpointError: it has no checkpoint.
-    """
+    """A run's initial policy, as its recipe names it, and its result."""
     newest = RunDirectory(run).result(EvaluationSettings())
     if newest is None:
         raise CheckpointError(
@@ -72,11 +63,7 @@ def ends_of(run: Path) -> Ends:
 
 
 def require_free(out: Path) -> None:
-    """Refuse a model's directory that is there: nothing is written over.
-
-    Raises:
-        SettingsError: something lies at ``out``.
-    """
+    """Refuse a model's directory that is there: nothing is written over."""
     if out.exists():
         raise SettingsError(f"{out} already exists: name another directory (--out)")
 
@@ -102,10 +89,6 @@ def measured_model(recipe: Recipe, directory: Path, model: Path | None) -> Evalu
     itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``.
     Where another model of that name was measured, the names of the directories above it are put
     before, as many as it takes.
-
-    Raises:
-        SettingsError: the recipe names no evaluation set.
-        ModelError: the model is not there.
     """
     run = RunDirectory(directory)
     if not recipe.data.sets:

@@ -48,9 +48,6 @@ def device_of(gib: float, wanted: Wanted) -> Device:
 
     >>> device_of(24, "auto").name
     'a GPU of 24 GiB'
-
-    Raises:
-        SettingsError: the memory is not above 0, or not a number.
     """
     if not 0 < gib < inf:
         raise SettingsError(f"the memory of a device is above 0 GiB, got {gib:g}")
@@ -200,11 +197,7 @@ class ModelShape:
 
 
 def read_shape(directory: Path) -> ModelShape:
-    """The sizes of the model in ``directory``. Weights are not read, only their headers.
-
-    Raises:
-        ModelError: a file is damaged, or the config does not say its sizes.
-    """
+    """The sizes of the model in ``directory``. Weights are not read, only their headers."""
     try:
         whole = read_json(directory / "config.json")
         config = whole.get("text_config", whole)

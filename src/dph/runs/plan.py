@@ -56,11 +56,7 @@ class RunPrompts:
         return problems_fingerprint(list(map(self.asked, problems)))
 
     def turns(self, tools: Sequence[Mapping[str, Any]]) -> TurnEncoder:
-        """Encoder of prompts and results in an environment with these tools.
-
-        Raises:
-            ModelError: the chat template shows no results of tools.
-        """
+        """Encoder of prompts and results in an environment with these tools."""
         return TurnEncoder(self.tokenizer, tools, chat=self.chat, system_prompt=self.system_prompt)
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
@@ -75,13 +71,7 @@ class RunPrompts:
     def require_fit(
         self, config: PreTrainedConfig, problems: Sequence[Problem], *, max_tokens: int
     ) -> None:
-        """Refuse prompts that cannot be sampled, before anything is written.
-
-        Raises:
-            DataError: a prompt is empty.
-            ModelError: a prompt is a chat, and the tokenizer has no template for it.
-            SettingsError: a prompt and ``max_tokens`` do not fit the model's context.
-        """
+        """Refuse prompts that cannot be sampled, before anything is written."""
         requests = (
             SampleRequest(problem_id=p.problem_id, prompt_ids=self.encode(p), samples=1)
             for p in problems
@@ -139,7 +129,7 @@ class RunPlan:
     @cached_property
     def needs_pool(self) -> bool:
         """Whether training reads a pool."""
-        return self.recipe.reads_pool()
+        return self.recipe.needs_pool
 
     @cached_property
     def pool(self) -> Path:

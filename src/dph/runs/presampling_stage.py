@@ -37,9 +37,6 @@ def pin(recipe: Recipe, run: RunDirectory) -> None:
 
     Training writes it anyway. Here it comes before the pool, so that a run which is stopped while
     that is made goes on with the same model and data, whatever is pushed meanwhile.
-
-    Raises:
-        DataError: the directory cannot be written.
     """
     path = run.recipe_file
     if uses_hub(recipe) and not path.exists():
@@ -80,13 +77,6 @@ def presample_stage(
     A finished pool of the same samples that was split by another rule is split again by this
     one, and nothing is drawn; not without ``may_split_again``, and never a pool that a run was
     trained on.
-
-    Raises:
-        PoolError: there is a pool that was made from something else, or its place is taken.
-        DataError: a prompt is empty, or is not a chat where one is needed; or another process is
-            making the pool.
-        SettingsError: a prompt and its answer do not fit the model's context, or vLLM is asked for
-            and is not installed or has no CUDA device.
     """
     path = plan.pool
     require_free(path)

@@ -119,11 +119,7 @@ def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
 def evaluate_stages(
     plan: RunPlan, measured: EvaluatedModel, progress: ProgressDisplay
 ) -> dict[str, Any]:
-    """Evaluate the recipe's model, then ``measured`` against it; the content of evaluation.json.
-
-    Raises:
-        DphError: as ``evaluate_stage`` does.
-    """
+    """Evaluate the recipe's model, then ``measured`` against it; the content of evaluation.json."""
     base = plan.directory.base.path
     if measured.directory != base and not plan.directory.base.evaluation.exists():
         # A broken model is refused now, and not after the initial policy's evaluation.
@@ -231,10 +227,6 @@ def run(
         overrides: ``key=value`` as of ``--set``, for the path of a recipe.
         seed: of everything random, for the path of a recipe.
         progress: what shows how far it is; default: nothing does.
-
-    Raises:
-        SettingsError: the recipe is missing or invalid, or overrides are given with a ``Recipe``.
-        DphError: as the stages do.
     """
     with _plan(recipe, out, overrides, seed) as plan:
         return run_stages(plan, progress or Silent())

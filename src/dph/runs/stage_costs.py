@@ -57,11 +57,7 @@ class RunCost:
 
 
 def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
-    """Cost of each stage of ``run`` on disk; files that were removed since are not counted.
-
-    Raises:
-        DphError: a file is damaged.
-    """
+    """Cost of each stage of ``run`` on disk; files that were removed since are not counted."""
     before = [] if recipe is None else _pool(RunDirectory(run).pool(recipe), recipe)
     return RunCost([*before, *_training(RunDirectory(run))])
 
@@ -92,7 +88,7 @@ def _seconds_file(place: Path) -> Path:
 
 def _pool(place: Path, recipe: Recipe) -> Iterator[StageCost]:
     """Cost of a pool, where it is."""
-    if _may_read_pool(recipe) and is_made(place):
+    if recipe.needs_pool and is_made(place):
         counts = read_manifest(place).counts
         yield StageCost(
             stage="pre-sampling",
@@ -100,11 +96,6 @@ def _pool(place: Path, recipe: Recipe) -> Iterator[StageCost]:
             tokens=counts.tokens,
             seconds=noted_seconds(place),
         )
-
-
-def _may_read_pool(recipe: Recipe) -> bool:
-    """Whether a pool was drawn for this run; user-defined functions are not imported for it."""
-    return ":" in recipe.objective.advantage.kind or recipe.reads_pool()
 
 
 def _training(run: RunDirectory) -> Iterator[StageCost]:

@@ -80,12 +80,7 @@ class Shots:
 def drawn_examples(
     problems: Sequence[Problem], *, count: int | None, answer: str, seed: int, where: str
 ) -> tuple[list[Problem], tuple[Example, ...]]:
-    """``count`` problems in the order of their draw, or all in theirs, and what they show.
-
-    Raises:
-        DataError: there are fewer, one is a chat, or one has no field ``answer``; ``where`` names
-            the file.
-    """
+    """``count`` problems in the order of their draw, or all in theirs, and what they show."""
     if count is not None and count > len(problems):
         raise DataError(f"data.shots: {count} examples are needed, {where} has {len(problems)}")
     chosen = list(problems)
@@ -113,12 +108,7 @@ def _example(problem: Problem, answer: str, where: str) -> Example:
 def recipe_shots(
     recipe: Recipe, train: Sequence[Problem]
 ) -> tuple[Shots | None, tuple[Problem, ...]]:
-    """The examples, and the training problems that are left; no examples if none are asked for.
-
-    Raises:
-        DataError: the file is missing or malformed, or has too few problems or no answers.
-        SettingsError: a template for chats.
-    """
+    """The examples, and the training problems that are left; no examples if none are asked for."""
     settings, data = recipe.data.shots, recipe.data
     if settings is None:
         return None, tuple(train)
@@ -144,11 +134,7 @@ def recipe_shots(
 def require_no_shown_test(
     shots: Shots | None, sets: Iterable[tuple[str, Sequence[Problem]]]
 ) -> None:
-    """Refuse a test problem among the examples: its answer would stand before every question.
-
-    Raises:
-        DataError: names the evaluation set and the problem.
-    """
+    """Refuse a test problem among the examples: its answer would stand before every question."""
     if shots is None:
         return
     shown = [Problem(problem_id=each.prompt, prompt=each.prompt) for each in shots.examples]
@@ -174,11 +160,7 @@ class SetProblems:
         self._read: dict[tuple[Path, tuple[tuple[str, str], ...]], tuple[Problem, ...]] = {}
 
     def __getitem__(self, name: str) -> tuple[Problem, ...]:
-        """The problems of the set ``name``.
-
-        Raises:
-            DataError: the file is missing, empty or malformed.
-        """
+        """The problems of the set ``name``."""
         if name not in self._problems:
             path, columns = self._data.sets[name].path, self._data.columns_of(name)
             file = (path, tuple(columns.items()))
@@ -188,11 +170,7 @@ class SetProblems:
         return self._problems[name]
 
     def load_all(self) -> "SetProblems":
-        """Read every set that has not been read.
-
-        Raises:
-            DataError: a file is missing, empty or malformed.
-        """
+        """Read every set that has not been read."""
         for name in self._data.sets:
             self[name]
         return self
@@ -235,12 +213,7 @@ def _environment(path: str, recipe: Recipe) -> Environment:
 
 
 def run_verifier(recipe: Recipe) -> Verifier:
-    """The verifier of a run's training: that of ``[data]``, or of its ``[environment]``.
-
-    Raises:
-        SettingsError: it is unknown, the class cannot be used, or both a verifier and the class say
-            what a trajectory is worth.
-    """
+    """The verifier of a run's training: that of ``[data]``, or of its ``[environment]``."""
     name, settings = recipe.data.verifier, recipe.environment
     if settings.path is None:
         return verifier_maker(recipe)(name)

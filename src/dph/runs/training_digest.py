@@ -62,11 +62,6 @@ _ADDED: Mapping[str, Any] = {
 _GONE = {"sampling.cuda_graphs": False}
 """Settings that are gone, with the values that runs of before counted."""
 _ADDED_TO_ANCHORS = {
-    "target": None,
-    "target_rate": 0.2,
-    "weight_min": 0.01,
-    "weight_max": 10.0,
-    "recent_capacity": None,
     "whole_prompts": False,
     "whole_schemas": False,
     "tokens_per_step": None,

@@ -23,7 +23,7 @@ from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.plan import RunPlan
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Source, read_manifest, require_fit, require_policy_of
-from dph.runs.presample.pool import BaseCounts, Pool, load_pool, read_base_counts
+from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off
@@ -47,11 +47,7 @@ def compares_with_initial(recipe: Recipe) -> bool:
 
 
 def is_measured(plan: RunPlan) -> bool:
-    """Whether the run's last step was measured, or no evaluation is due there.
-
-    Raises:
-        DataError: what was measured is damaged.
-    """
+    """Whether the run's last step was measured, or no evaluation is due there."""
     every, last = plan.recipe.evaluate.every, plan.recipe.train.steps
     if not every or last % every:
         return True
@@ -69,10 +65,6 @@ def evaluations(
 
     They have verifiers of their own, with their own worker processes, so that answers of training
     never wait for those of an evaluation.
-
-    Raises:
-        DataError: a set is missing or malformed, or a prompt of it is empty.
-        SettingsError: a prompt of a set does not fit the model's context.
     """
     if not plan.recipe.evaluate.every:
         yield None
@@ -166,12 +158,7 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
 
 @contextmanager
 def self_consistency(plan: RunPlan) -> Iterator[SelfConsistency | None]:
-    """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off.
-
-    Raises:
-        DataError: the prompts cannot be read, none is left, or some are those of a test.
-        SettingsError: nobody can compare answers, or there are too few prompts.
-    """
+    """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off."""
     settings = plan.unlabelled
     if settings is None:
         yield None
@@ -189,11 +176,7 @@ def self_consistency(plan: RunPlan) -> Iterator[SelfConsistency | None]:
 
 
 def require_pools(plan: RunPlan) -> None:
-    """Find out that another run's pool is missing before hours of pre-sampling.
-
-    Raises:
-        PoolError: it is missing, or is no pool.
-    """
+    """Find out that another run's pool is missing before hours of pre-sampling."""
     for anchor in plan.anchors.values():
         if anchor.pool is not None and anchor.pool.resolve() != plan.pool.resolve():
             read_manifest(anchor.pool)
@@ -206,15 +189,10 @@ def stored_samples(
 
     ``source`` is what this run would sample now; ``initial`` says that its weights are still those
     that were sampled.
-
-    Raises:
-        PoolError: a pool is missing, damaged, or another policy's.
     """
     stored: dict[str, Sequence[RehearsalSample]] = {}
     loaded: dict[str, Sequence[RehearsalSample]] = {}  # anchors may share one
     for name, anchor in plan.anchors.items():
-        if anchor.recent is not None:
-            continue  # the loop fills them
         if anchor.samples not in loaded:
             loaded[anchor.samples] = _loaded(pool, anchor, source, initial=initial)
         stored[name] = loaded[anchor.samples]
@@ -232,15 +210,7 @@ def _loaded(
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
-    """Train, or go on from the newest checkpoint of the run.
-
-    Raises:
-        PoolError: the method needs a pool, and there is none, it does not fit or holds too little.
-        CheckpointError: the directory holds a run with other settings, with more steps, or with
-            another version of the verifier that was not accepted.
-        TrainingError: training cannot go on.
-        VerifierError: the verifier broke; the steps before are saved.
-    """
+    """Train, or go on from the newest checkpoint of the run."""
     recipe, checkpoint = plan.recipe, plan.directory.newest_checkpoint
     done = steps_done(plan)
     if checkpoint is not None and done == recipe.train.steps and is_measured(plan):
@@ -317,7 +287,6 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
             problems,
             stored,
             digest=plan.training_key(),
-            base=_base_counts(plan, pool),
             loaded=checkpoint,
             on_start=start,
             on_step=tell,
@@ -346,12 +315,7 @@ def _initial_policy(plan: RunPlan, unadapted: PreTrainedModel | None) -> _Initia
 
 
 def steps_done(plan: RunPlan) -> int:
-    """Steps that the run has done; 0 where there is none.
-
-    Raises:
-        CheckpointError: it is a run with other settings, with more steps, or with another version
-            of the verifier that was not accepted.
-    """
+    """Steps that the run has done; 0 where there is none."""
     recipe, checkpoint = plan.recipe, plan.directory.newest_checkpoint
     if checkpoint is None:
         return 0
@@ -397,12 +361,6 @@ def _fitting_pool(plan: RunPlan, expected: Source, *, initial: bool) -> Pool | N
         explores=plan.recipe.labelled_per_step if train.problems == "exploration" else 0,
     )
     return pool
-
-
-def _base_counts(plan: RunPlan, pool: Pool | None) -> BaseCounts | None:
-    if pool is None or not plan.recipe.reads_base_counts():
-        return None
-    return read_base_counts(plan.pool, pool.manifest)
 
 
 def _problems(plan: RunPlan, pool: Pool | None) -> Sequence[Problem]:

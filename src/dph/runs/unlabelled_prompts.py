@@ -50,13 +50,7 @@ class Known:
 
 
 def file_prompts(settings: SelfConsistencySettings, known: Known) -> tuple[Problem, ...]:
-    """The rows of ``file`` that ``only`` and ``novel`` leave.
-
-    Raises:
-        DataError: the file is missing or malformed, no prompt is left, or some are those of an
-            evaluation set that is not named in ``allow_overlap``.
-        SettingsError: ``file`` is not named, or a set of ``allow_overlap`` is unknown.
-    """
+    """The rows of ``file`` that ``only`` and ``novel`` leave."""
     settings.require_file()
     assert settings.file is not None
     chosen = _only_rows(load_problems(settings.file), settings)
@@ -70,11 +64,7 @@ def file_prompts(settings: SelfConsistencySettings, known: Known) -> tuple[Probl
 
 
 def require_unlabelled(problems: Sequence[Problem], *, per_step: int) -> None:
-    """Refuse fewer unlabelled prompts than a step takes.
-
-    Raises:
-        SettingsError: there are fewer.
-    """
+    """Refuse fewer unlabelled prompts than a step takes."""
     if len(problems) < per_step:
         raise SettingsError(
             f"self_consistency.problems_per_step = {per_step}, but there are only "

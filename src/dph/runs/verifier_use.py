@@ -19,10 +19,6 @@ def require_same_verifier(plan: RunPlan, checkpoint: Path, *, step: int) -> None
 
     Where the change is accepted, the checkpoint says so from now on: steps after ``step`` were
     rewarded by the new version.
-
-    Raises:
-        CheckpointError: it changed, and that was not accepted.
-        DataError: it is accepted, but another process writes into the run.
     """
     verifier, last = plan.verifier, current_verifier(read_verifiers(checkpoint))
     if last is None or (last.name, last.version) == (verifier.name, verifier.version):
@@ -40,9 +36,6 @@ def accepted_grading(plan: RunPlan, pool: Manifest) -> ValueSource:
     """The grading that a pool must have: that of now, or of a version that is accepted.
 
     A version is accepted for good once a checkpoint of the run names it.
-
-    Raises:
-        PoolError: the verifier changed since the pool was made, and that was not accepted.
     """
     wanted, verifier = plan.grading, plan.verifier
     was = pool.values.graded_version
@@ -88,9 +81,6 @@ def comparer(plan: RunPlan, agreement: str | None) -> Iterator[Comparer]:
     Args:
         plan: of the run.
         agreement: the user's own function, or None for the verifier of ``data.verifier``.
-
-    Raises:
-        SettingsError: the verifier cannot compare answers, or the function cannot be used.
     """
     data = plan.recipe.data
     if agreement is not None:

@@ -54,11 +54,7 @@ def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -
 
 
 def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = False) -> Path:
-    """``interpolated`` between two models that are known already.
-
-    Raises:
-        DphError: as ``interpolated`` does.
-    """
+    """``interpolated`` between two models that are known already."""
     require_weights([weight], extrapolate=extrapolate)
     path = RunDirectory(run).interpolated(weight_name(weight)).path
     note = _note(weight, ends)
@@ -143,9 +139,6 @@ def interpolation_stage(
 
     All of them are made before the first is evaluated, so that what cannot be made is known at
     once.
-
-    Raises:
-        DphError: as ``interpolated`` and ``evaluate_stage`` do.
     """
     require_weights(weights, extrapolate=extrapolate)
     if not plan.recipe.data.sets:
@@ -216,12 +209,6 @@ def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") 
 
     Returns:
         ``out``.
-
-    Raises:
-        SettingsError: something lies at ``out``, or the run's recipe cannot be read.
-        CheckpointError: the run has no checkpoint.
-        ModelError: the initial policy is missing, or is not the one that was trained.
-        TrainingError: the disk is full.
     """
     out = Path(out)
     require_free(out)
@@ -233,12 +220,7 @@ def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") 
 
 
 def save_whole(ends: Ends, directory: Path, *, weights: Precision = "float32") -> None:
-    """Save the model at the end of a run, with its tokenizer, into a directory that is there.
-
-    Raises:
-        ModelError: the initial policy is missing, or is not the one that was trained.
-        TrainingError: the disk is full.
-    """
+    """Save the model at the end of a run, with its tokenizer, into a directory that is there."""
     model = load_whole(ends.final, initial=ends.base, weights=weights)
     try:
         model.save_pretrained(directory)

@@ -90,7 +90,6 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
 
 COEFFICIENT = "dph.kl_coefficient=0.02 ACTOR.use_kl_loss=true ACTOR.kl_loss_coef=0.03"
 WIDE = "OWN.penalties.wide.kind=entropy OWN.penalties.wide.weight=0.1"
-JS = "OWN.anchors.js.divergence=jensen_shannon OWN.anchors.js.weight=0.1 OWN.anchors.js.target=0.1"
 
 
 @pytest.mark.parametrize(
@@ -105,21 +104,12 @@ JS = "OWN.anchors.js.divergence=jensen_shannon OWN.anchors.js.weight=0.1 OWN.anc
             f"OWN.surrogate.kind={READING}",
             "reads the initial policy's log-probs, which verl does not give to a surrogate",
         ),
-        (
-            "OWN.advantage.kind=bbg",
-            "advantage.kind=bbg reads the number of the initial policy's.*`dph train` can",
-        ),
         ("dph.method=flowrl", "advantage.kind=flowrl reads the initial policy's log-probs of"),
         (
             f"OWN.advantage.kind={COMPARING}",
             "reads the initial policy's log-probs of new samples.*`dph train` can",
         ),
-        (
-            "OWN.surrogate.kind=clip_cov",
-            "surrogate: it chooses tokens among a whole mini-batch, and verl.*`dph train` can",
-        ),
         (WIDE, "penalties.wide: it needs whole next-token .*, and verl.*`dph train` can"),
-        (JS, "anchors.js.target: it adapts a weight .*`dph train` can"),
         ("OWN.surrogate.kind=clip", "there is no 'clip'.*'clipped'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Penalties on log-probs, on whole distributions and on lengths, and the weight that adapts."""
+"""Penalties on log-probs, on whole distributions and on lengths."""
 
 import math
 
@@ -7,7 +7,6 @@ import torch
 
 from dph.errors import SettingsError
 from dph.loss.objectives import (
-    DualAscent,
     EntropyBonus,
     ExactForwardKL,
     ExactReverseKL,
@@ -126,26 +125,6 @@ def test_the_penalty_of_length_falls_linearly_over_the_buffer(buffer, penalty, e
     assert found.tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("measured", "power"),
-    [(0.0, -1.0), (0.05, -0.5), (0.1, 0.0), (0.15, 0.5), (0.2, 1.0), (7.0, 1.0)],
-)
-def test_the_weight_rises_above_the_target_and_falls_below_by_at_most_the_rate(measured, power):
-    found = DualAscent(target=0.1, rate=0.2).next(1.0, measured=measured)
-    assert found == pytest.approx(math.exp(0.2 * power))
-
-
-def test_the_weight_stays_within_its_bounds_and_is_led_to_the_target():
-    bounded = DualAscent(target=0.1, low=0.5, high=2.0)
-    assert bounded.next(0.55, measured=0.0) == 0.5
-    assert bounded.next(1.9, measured=9.0) == 2.0
-    # a value that falls as 0.2 / (1 + weight) meets 0.05 at weight 3
-    ascent, weight = DualAscent(target=0.05), 0.1
-    for _ in range(200):
-        weight = ascent.next(weight, measured=0.2 / (1 + weight))
-    assert weight == pytest.approx(3.0, rel=1e-3)
-
-
 LENGTHS = torch.tensor([1])
 
 
@@ -160,10 +139,6 @@ LENGTHS = torch.tensor([1])
             lambda: overlong_penalty(LENGTHS, max_tokens=9, buffer=4, penalty=-1.0),
             "finite and at least 0, got -1.0",
         ),
-        (lambda: DualAscent(target=0.0), "target and rate must be above 0, got target 0.0"),
-        (lambda: DualAscent(target=0.1, rate=-1.0), "target and rate must be above 0"),
-        (lambda: DualAscent(target=0.1, low=0.0), "need 0 < low <= high, got 0.0"),
-        (lambda: DualAscent(target=0.1, low=2.0, high=1.0), "low <= high, got 2.0 and 1.0"),
     ],
 )
 def test_what_is_out_of_range_is_refused(make, message):

@@ -7,7 +7,6 @@ import pytest
 from counting_device import CountingDevice
 from dph.recipe import resolve_recipe
 from dph.recipe.methods import METHODS
-from dph.runs.presample.pool import BaseCounts
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loop import Learner
 from lab.benchmarks.launches.ours import RandomAnswers, StepCounts, count_step, make_learner
@@ -53,16 +52,14 @@ def learner_of(method: str, *, layers: int, samples: int) -> Learner:
             },
         }
     )
-    anchors = recipe.objective.active_anchors
-    stored = [name for name, anchor in anchors.items() if anchor.recent is None]
+    stored = [stored_row(i) for i in range(rows)]
     return make_learner(
         recipe,
         build_model("qwen2", num_hidden_layers=layers).to("cuda"),
         build_tokenizer(),
         RandomAnswers(vocabulary=VOCABULARY, prompt=PROMPT, lengths=LENGTHS),
         reference=build_model("qwen2", num_hidden_layers=layers).to("cuda"),
-        stored={name: [stored_row(i) for i in range(rows)] for name in stored},
-        base=BaseCounts(correct={str(i): 3 for i in range(PROBLEMS)}, samples=8),
+        stored=dict.fromkeys(recipe.objective.active_anchors, stored),
     )
 
 
@@ -89,7 +86,7 @@ def test_more_rows_of_a_micro_batch_launch_no_more_and_wait_no_more(samples):
     assert many.waits == few.waits
 
 
-QUICK = {"grpo", "dph_js_definition", "clip_cov", "flowrl"}
+QUICK = {"grpo", "dph_js_definition", "flowrl"}
 OF_ALL = [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in sorted(METHODS)]
 
 
@@ -101,7 +98,6 @@ def test_every_method_launches_as_much_for_16_as_for_40_rows(method):
     forwards = (
         (learner.scorers.reference is not None)
         + (learner.forward.reference is not None)
-        + bool(learner.objective.choosing)
         + (learner.scorers.old is not None and not learner.scorers.first_of)
     )
     beside, a_layer = (forwards * launches for launches in A_FORWARD)

@@ -27,9 +27,7 @@ SAMPLERS, FIRST_OF_TWO, ALL = (False, 0), (True, 2), (True, 0)
         ({"old_logprobs": "recompute"}, ALL),
         ({"epochs": 2}, ALL),  # every row comes again
         ({"method": "rkl"}, FIRST_OF_TWO),
-        ({"method": "clip_cov"}, FIRST_OF_TWO),
-        ({"method": "dyjr"}, ALL),  # recent answers keep them
-        ({"method": "alpha_dpg"}, ALL),  # the advantage compares them
+        ({"method": "flowrl"}, ALL),  # the advantage compares them
     ],
 )
 def test_rows_are_scored_before_the_update_only_where_something_reads_it(settings, expected):

@@ -1,21 +1,13 @@
 import logging
 from dataclasses import replace
-from math import exp
 
 import pytest
 import torch
 
-from dph.errors import DataError, PoolError
-from dph.loss.objectives import (
-    AlphaDPG,
-    BayesianBoundaryGate,
-    UniformCorrect,
-    boundary_gate,
-    make_objective,
-)
+from dph.errors import DataError
+from dph.loss.objectives import FlowRL, UniformCorrect, make_objective
 from dph.recipe import ObjectiveSettings
 from dph.records import Outcome
-from dph.runs.presample.pool import BaseCounts
 from dph.runs.train.policy_rows import Scorers, group_samples, logprob_gap, policy_rows, warn_of_gap
 from dph.runs.train.rows import PolicyRow, split_minibatches
 from dph.runs.train.updating import LogprobGap
@@ -25,10 +17,10 @@ from own_advantage import RELATIVE
 NOBODY = Scorers(old=None, reference=None)
 
 
-def rows_of(groups, forward, scorers=NOBODY, *, base=None, **settings):
+def rows_of(groups, forward, scorers=NOBODY, **settings):
     settings = ObjectiveSettings(**settings)
     return policy_rows(
-        groups, forward, scorers, objective=make_objective(settings), settings=settings, base=base
+        groups, forward, scorers, objective=make_objective(settings), settings=settings
     )
 
 
@@ -148,42 +140,25 @@ def test_an_advantage_that_is_not_in_the_package_is_named_by_its_import_path(for
     assert [row.advantage for row in rows] == pytest.approx([2, -1, -1, 0], abs=1e-6)
 
 
-def test_an_advantage_may_read_how_often_the_initial_policy_was_right(forward):
-    advantage = {"kind": "bbg", "k": 4, "tau": 0.0}
-    base = BaseCounts(correct={"p": 3}, samples=8)
-    (gated, _) = rows_of(GROUPS, forward, base=base, advantage=advantage).groups
-    (plain, _) = rows_of(GROUPS, forward).groups
-    gate = boundary_gate(3, 8, 4)
-    assert [r.advantage for r in gated] == pytest.approx([gate * r.advantage for r in plain])
-
-
-ALPHA_DPG = {"advantage": {"kind": "alpha_dpg", "alpha": 0.0, "clip": 1e9}}
-
-
-def by_hand(drawn, initial, rate):
-    """Of a right and a wrong answer: p / pi - 1 against -1, each the other's baseline."""
-    ratio = exp(sum(initial) - sum(drawn)) / rate
-    return [ratio, -ratio]
-
-
 def test_an_advantage_may_read_the_initial_policys_log_probs_of_new_samples(forward, make_model):
     reference = make_model(seed=1)
-    base = BaseCounts(correct={"p": 3}, samples=8)
     scorers = Scorers(old=None, reference=reference)
-    first, second = rows_of(GROUPS, forward, scorers, base=base, **ALPHA_DPG).groups
-    initial = scores(reference, first[0])
-    expected = by_hand((-1.0, -1.0), initial, 0.4)
-    assert [row.advantage for row in first] == pytest.approx(expected, rel=1e-4)
-    assert first[0].ref_logprobs == pytest.approx(initial, abs=1e-5)
-    assert [row.advantage for row in second] == [0.0, 0.0]
+    advantage = {"kind": "flowrl", "beta": 0.0}
+    first, _ = rows_of(GROUPS, forward, scorers, advantage=advantage).groups
+    initial = [scores(reference, row) for row in first]
+    # The sampler said -1 at every token; each of two is half their distance from the mean.
+    right, wrong = (sum(x) / len(x) + 1 for x in initial)
+    half = (right - wrong) / 2
+    assert [row.advantage for row in first] == pytest.approx([half, -half], rel=1e-4)
+    assert first[0].ref_logprobs == pytest.approx(initial[0], abs=1e-5)
 
 
 def test_both_log_probs_that_are_compared_come_from_the_forward_where_old_ones_do(forward):
-    # A policy that is still the initial one has p / pi = 1 / 0.4, whatever its sampler says.
-    base = BaseCounts(correct={"p": 3}, samples=8)
+    # Of a policy that is still the initial one only beta (r - mean) is left.
     scorers = Scorers(old=forward.model, reference=forward.model)
-    rows = rows_of(GROUPS, forward, scorers, base=base, **ALPHA_DPG)
-    assert [row.advantage for row in rows.groups[0]] == pytest.approx([2.5, -2.5], rel=1e-6)
+    advantage = {"kind": "flowrl", "beta": 4.0, "scale": "none"}
+    rows = rows_of(GROUPS, forward, scorers, advantage=advantage)
+    assert [row.advantage for row in rows.groups[0]] == pytest.approx([2, -2], rel=1e-6)
     flat = [row for group in rows.groups for row in group]
     assert all(row.old_logprobs == row.ref_logprobs for row in flat)
     assert rows.gap is not None
@@ -214,36 +189,28 @@ def plain_rows(groups):
 
 
 TWO = [answers_to("a", (-1.0, -0.5), (-2.0,)), answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0))]
-COUNTS = BaseCounts(correct={"a": 1, "b": 7, "c": 0}, samples=8)
 
 
 def test_log_probs_are_summed_over_an_answers_tokens():
-    samples = group_samples(TWO, plain_rows(TWO), UniformCorrect(), None)
+    samples = group_samples(TWO, plain_rows(TWO), UniformCorrect())
     assert samples.logprobs.tolist() == [[-1.5, -2.0], [-1.0, -5.0]]
     assert samples.lengths.tolist() == [[2, 1], [4, 3]]
-    assert samples.base_correct is None
 
 
 def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
     scored = [
         replace(row, ref_logprobs=tuple(2 * x for x in row.old_logprobs)) for row in plain_rows(TWO)
     ]
-    samples = group_samples(TWO, scored, AlphaDPG(), COUNTS)
+    samples = group_samples(TWO, scored, FlowRL())
     assert samples.ref_logprobs.tolist() == [[-3.0, -4.0], [-2.0, -10.0]]
-    assert samples.base_correct.tolist() == [1, 7]
     scored[1] = replace(scored[1], ref_logprobs=None)
-    assert not group_samples(TWO, scored, AlphaDPG(), COUNTS).has("ref_logprobs")
-    assert group_samples(TWO, scored, UniformCorrect(), None).ref_logprobs is None
-
-
-def test_counts_that_nobody_has_are_asked_for():
-    with pytest.raises(PoolError, match="right, which only a pool records: run `dph presample`"):
-        group_samples(TWO, plain_rows(TWO), BayesianBoundaryGate(), None)
+    assert not group_samples(TWO, scored, FlowRL()).has("ref_logprobs")
+    assert group_samples(TWO, scored, UniformCorrect()).ref_logprobs is None
 
 
 def test_an_answer_without_tokens_has_the_length_of_one():
     groups = [answers_to("a", (), (-1.0,))]
-    samples = group_samples(groups, plain_rows(groups), UniformCorrect(), None)
+    samples = group_samples(groups, plain_rows(groups), UniformCorrect())
     assert samples.lengths.tolist() == [[1, 1]]
     assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
 

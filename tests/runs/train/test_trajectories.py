@@ -175,24 +175,16 @@ def step_of(model, minibatch, objective, reference):
     return optimizer.gradient, report
 
 
-def of_tokens(name):
-    """The objective of a method; None where it needs answers of the run."""
-    settings = ObjectiveSettings(**METHODS[name].get("objective", {}))
-    if any(anchor.recent is not None for anchor in settings.active_anchors.values()):
-        return None
-    return make_objective(settings)
-
-
-OTHERS = {
-    "flowrl": "its residual is that of a whole answer",
-    "clip_cov": "it draws tokens at random, by their places in the batch",
-}
-TESTED = [name for name in METHODS if name not in OTHERS and of_tokens(name) is not None]
+OTHERS = {"flowrl": "its residual is that of a whole answer"}
+TESTED = [name for name in METHODS if name not in OTHERS]
 
 
 @pytest.mark.parametrize("name", TESTED)
 def test_a_step_on_trajectories_is_one_on_their_turns(model, reference, name):
-    objective = replace(of_tokens(name), reduction="token_mean")
+    objective = replace(
+        make_objective(ObjectiveSettings(**METHODS[name].get("objective", {}))),
+        reduction="token_mean",
+    )
     rows = [
         policy_row(model, reference, turns, advantage)
         for turns, advantage in zip(TURNS, (1.0, -0.5, 0.7, -1.2), strict=True)
@@ -273,8 +265,8 @@ def loss_of(model, rows, weights, objective, source):
         sharing="auto",
     )
     ordered = [weighted[i] for i in batch.rows]
-    scored = scored_batch(ordered, batch, forward, objective, {})
-    return mixed_loss(scored.rows, objective, scored.beside)
+    scored = scored_batch(ordered, batch, forward, objective)
+    return mixed_loss(scored.rows, objective, scored.over_vocabulary)
 
 
 def test_the_surrogate_is_the_gradient_of_the_expected_reward(model):

@@ -36,7 +36,6 @@ CASES = [
     ("dph_js_definition", "token_mean", {}, {}),
     ("f_grpo", "sequence_mean", {"advantage": {"gamma": 2.0}}, {}),
     ("entropy_bonus", "token_mean", {"penalties": {"entropy": {"weight": 0.4}}}, {}),
-    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"samples": "recent:1"}}}, {"steps": 3}),
 ]
 MORE = [
     ("grpo", "token_mean", {}, {}),
@@ -48,13 +47,12 @@ MORE = [
     ("maxrl", "token_mean", {}, {}),
     ("exact_rkl", "sequence_mean", {"penalties": {"exact_reverse_kl": {"weight": 0.6}}}, {}),
     ("exact_fkl", "token_mean", {"penalties": {"exact_forward_kl": {"weight": 0.6}}}, {}),
-    ("dyjr", "token_mean", {"anchors": {"rehearsal": {"recent_capacity": 7}}}, {"steps": 3}),
 ]
 ALL = [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)]
 
 
 def make_recipe(method, reduction, objective, settings):
-    eta = {"eta": 0.7} if method.startswith(("alpha", "dph", "dyjr")) else {}
+    eta = {"eta": 0.7} if method.startswith(("alpha", "dph")) else {}
     train = {
         "steps": 2,
         "problems_per_step": 6,
@@ -186,29 +184,13 @@ class PlainAdamW:
             p.data.copy_(p.data * (1 - rate * decay) - rate * mean / spread)
 
 
-def is_recent(objective):
-    anchor = objective.anchors.get("rehearsal")
-    return anchor is not None and anchor.recent is not None
-
-
-def recent_samples(recent, objective, step):
-    """What a step may rehearse of what the steps before it solved: (step, prompt, ids, old)."""
-    anchor = objective.anchors["rehearsal"]
-    young = [row for row in recent if step - anchor.recent <= row[0] < step]
-    return [
-        stored_answer(ids, tuple(old.tolist()), prompt=prompt)
-        for _, prompt, ids, old in young[-(anchor.recent_capacity or len(young) or 1) :]
-    ]
-
-
 def replay(recipe, initial, rollouts, pool):
     """The weights after the rollouts, by the formulas."""
     model, settings, objective = copy.deepcopy(initial), recipe.train, recipe.objective
-    optimizer, recent = PlainAdamW(model, settings), []
+    optimizer = PlainAdamW(model, settings)
     for step, rollout in enumerate(rollouts, start=1):
         order = generator(recipe.seed, "minibatches", step).permutation(len(rollout.groups))
         count = settings.rehearsal_per_step if objective.rehearses else 0
-        pool = recent_samples(recent, objective, step) if is_recent(objective) else pool
         stored = rehearsal_of_step(pool, count, step, seed=recipe.seed)
         with torch.no_grad():
             groups = [
@@ -227,14 +209,6 @@ def replay(recipe, initial, rollouts, pool):
                 ]
                 for group in (rollout.groups[i] for i in order)
             ]
-        recent += [
-            (step, prompt, ids, old)
-            for group, i in zip(groups, order, strict=True)
-            for (prompt, ids, _, old, _), graded in zip(
-                group, rollout.groups[i].completions, strict=True
-            )
-            if graded.verdict.reward == 1
-        ]
         parts = min(settings.minibatches, len(groups))
         for part in [*range(parts)] * settings.epochs:
             rows = [row for group in groups[part::parts] for row in group]

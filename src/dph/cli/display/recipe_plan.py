@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from dph.recipe import Recipe
 from dph.recipe.keys import NAMED_TABLES, term_parameters
-from dph.recipe.objective import AnchorSettings, PenaltySettings, TermSettings
+from dph.recipe.objective import PenaltySettings, TermSettings
 from dph.recipe.section import section_in
 from dph.runs.directory import RunDirectory
 
@@ -128,7 +128,7 @@ def _presampling(recipe: Recipe) -> str:
 def _training(recipe: Recipe) -> str:
     train, objective = recipe.train, recipe.objective
     rehearsal = "".join(
-        f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples{_of(anchor)} "
+        f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples "
         f"({anchor.divergence}, eta {anchor.weight:g})"
         for anchor in objective.active_anchors.values()
     )
@@ -144,10 +144,6 @@ def _training(recipe: Recipe) -> str:
         f"{train.minibatches} mini-batches x {train.epochs} epochs, "
         f"learning rate {train.learning_rate:g}"
     )
-
-
-def _of(anchor: AnchorSettings) -> str:
-    return f" of the last {anchor.recent} steps" if anchor.recent is not None else ""
 
 
 def _unlabelled(recipe: Recipe) -> str:

@@ -185,9 +185,6 @@ def reference_half(
     Limits: x -> -inf: k3 -> log 2 - 1/2, nll -> log 2; the pull of both fades as u.
     Accuracy: for |x| <= 80: k3 value within 4, k3 gradient within 3, nll both within 2 units
     of eps (relative).
-
-    Raises:
-        SettingsError: ``form`` is neither "k3" nor "nll".
     """
     if form == "k3":
         return apply_generator(

@@ -7,8 +7,6 @@ terms (``terms``), put together by ``objective`` from the tables of ``dph.recipe
 
 from dph.loss.objectives.advantages import (
     PKPO,
-    AlphaDPG,
-    BayesianBoundaryGate,
     BayesianBoundaryGateOfGroup,
     DifferentialSmoothing,
     FlowRL,
@@ -17,7 +15,6 @@ from dph.loss.objectives.advantages import (
     MaxRL,
     PassAtK,
     UniformCorrect,
-    alpha_pseudo_rewards,
     boundary_gate,
     graded_advantages,
     group_advantages,
@@ -27,7 +24,6 @@ from dph.loss.objectives.advantages import (
 )
 from dph.loss.objectives.mixed import (
     POLICY,
-    Beside,
     LossBatch,
     MixedLoss,
     anchor_term,
@@ -35,9 +31,7 @@ from dph.loss.objectives.mixed import (
     policy_tokens,
 )
 from dph.loss.objectives.objective import (
-    SURROGATE,
     Anchor,
-    DualAscent,
     Objective,
     Reduction,
     WeightedPenalty,
@@ -54,10 +48,8 @@ from dph.loss.objectives.penalties import (
     overlong_penalty,
 )
 from dph.loss.objectives.surrogates import (
-    ClipCov,
     ClippedSurrogate,
     FlowBalance,
-    KLCov,
     UnclippedSurrogate,
     clipped_policy_loss,
     importance_ratio,
@@ -65,7 +57,6 @@ from dph.loss.objectives.surrogates import (
 from dph.loss.objectives.terms import (
     Advantage,
     AnyAdvantage,
-    ChoosesTokens,
     GroupSamples,
     Penalty,
     PolicyTerm,
@@ -78,19 +69,12 @@ from dph.loss.objectives.terms import (
 __all__ = [
     "PKPO",
     "POLICY",
-    "SURROGATE",
     "Advantage",
-    "AlphaDPG",
     "Anchor",
     "AnyAdvantage",
-    "BayesianBoundaryGate",
     "BayesianBoundaryGateOfGroup",
-    "Beside",
-    "ChoosesTokens",
-    "ClipCov",
     "ClippedSurrogate",
     "DifferentialSmoothing",
-    "DualAscent",
     "EntropyBonus",
     "ExactForwardKL",
     "ExactReverseKL",
@@ -99,7 +83,6 @@ __all__ = [
     "FocalAdvantage",
     "GroupAdvantage",
     "GroupSamples",
-    "KLCov",
     "KLPenalty",
     "LossBatch",
     "MaxRL",
@@ -116,7 +99,6 @@ __all__ = [
     "UniformCorrect",
     "VocabularyPenalty",
     "WeightedPenalty",
-    "alpha_pseudo_rewards",
     "anchor_term",
     "boundary_gate",
     "clipped_policy_loss",

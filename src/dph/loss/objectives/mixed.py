@@ -15,8 +15,8 @@ factor that is this loss with eta = eta_fork * rehearsal rows / exploration rows
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,7 +25,7 @@ from torch import Tensor
 from dph.errors import DataError
 from dph.loss.divergences import Divergence, PolicyHalf
 from dph.loss.divergences.base import at_least_float32
-from dph.loss.objectives.objective import SURROGATE, Objective, penalty_place, weighted_sum
+from dph.loss.objectives.objective import Objective, weighted_sum
 from dph.loss.objectives.surrogates import importance_ratio
 from dph.loss.objectives.terms import PolicyTokens, VocabularyPenalty
 
@@ -61,22 +61,6 @@ class LossBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Inputs that only some terms need, in addition to the log-probs of the same rows.
-
-    ``over_vocabulary`` holds the values of the penalties that see whole distributions, by name,
-    ``chosen`` the tokens that terms chose in the whole mini-batch, by their places
-    (``Objective.choosing``).
-    """
-
-    over_vocabulary: Mapping[str, Float[Tensor, "rows tokens"]] = field(default_factory=dict)
-    chosen: Mapping[str, Bool[Tensor, "rows tokens"]] = field(default_factory=dict)
-
-
-NOTHING: Final = Beside()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MixedLoss:
     """The scalar to minimise and its parts, all of which add up over micro-batches.
 
@@ -93,24 +77,33 @@ class MixedLoss:
     clipped_high: Float[Tensor, ""]
 
 
-def mixed_loss(batch: LossBatch, objective: Objective, beside: Beside = NOTHING) -> MixedLoss:
+def mixed_loss(
+    batch: LossBatch,
+    objective: Objective,
+    over_vocabulary: Mapping[str, Float[Tensor, "rows tokens"]] = MappingProxyType({}),
+) -> MixedLoss:
     """Policy loss on new samples, plus penalties on them, plus divergences on stored ones.
 
     Equation: see the top of the module. A term whose weight is 0 adds nothing to ``total``, its
-    value is still reported.
+    value is still reported. ``over_vocabulary`` holds the values of the penalties that see whole
+    distributions, by name.
 
     Raises:
-        DataError: a term needs something that is not in ``beside``.
+        DataError: values of such a penalty are missing.
     """
     tokens = policy_tokens(batch)
-    term = objective.surrogate(replace(tokens, chosen=beside.chosen.get(SURROGATE)))
+    term = objective.surrogate(tokens)
     total = policy = weighted_sum(term.loss, tokens.mask, batch.weights)
     penalties, anchors = {}, {}
     for name, penalty in objective.penalties.items():
         if isinstance(penalty.penalty, VocabularyPenalty):
-            values = _over_vocabulary(beside, name)
+            if name not in over_vocabulary:
+                raise DataError(
+                    f"the penalty {name!r} needs whole distributions, and none were given"
+                )
+            values = over_vocabulary[name]
         else:
-            values = penalty.penalty(replace(tokens, chosen=beside.chosen.get(penalty_place(name))))
+            values = penalty.penalty(tokens)
         penalties[name] = weighted_sum(values, tokens.mask, batch.weights)
         total = _plus(total, penalty.weight, penalties[name])
     for source, (name, anchor) in enumerate(objective.anchors.items(), start=1):
@@ -152,12 +145,6 @@ def policy_tokens(batch: LossBatch) -> PolicyTokens:
         mask=mask,
         advantages=torch.where(batch.source == POLICY, batch.advantages, 0.0),
     )
-
-
-def _over_vocabulary(beside: Beside, name: str) -> Float[Tensor, "rows tokens"]:
-    if name not in beside.over_vocabulary:
-        raise DataError(f"the penalty {name!r} needs whole distributions, and none were given")
-    return beside.over_vocabulary[name]
 
 
 def _plus(total: Float[Tensor, ""], weight: float, value: Float[Tensor, ""]) -> Float[Tensor, ""]:

@@ -1,9 +1,8 @@
 """The terms of a loss put together, and the one way from settings to them."""
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,14 +17,8 @@ from dph.errors import DataError, SettingsError
 from dph.loss.divergences import Divergence, PolicyHalf
 from dph.loss.objectives.advantages import GroupAdvantage, reads_of
 from dph.loss.objectives.surrogates import ClippedSurrogate
-from dph.loss.objectives.terms import (
-    AnyAdvantage,
-    ChoosesTokens,
-    Penalty,
-    Surrogate,
-    VocabularyPenalty,
-)
-from dph.recipe.objective import AnchorSettings, ObjectiveSettings, TermSettings
+from dph.loss.objectives.terms import AnyAdvantage, Penalty, Surrogate, VocabularyPenalty
+from dph.recipe.objective import ObjectiveSettings, TermSettings
 from dph.recipe.terms import REF_LOGPROBS
 
 # From token values to one number, in a way that cutting into micro-batches cannot change.
@@ -103,46 +96,6 @@ def weighted_sum(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DualAscent:
-    """One multiplicative step of dual ascent after each optimizer step.
-
-    Equation: eta <- clip(eta * exp(rate * (min(2, measured / target) - 1)), low, high): the
-    constraint measured <= target, eta its multiplier, raised while it is broken and lowered while
-    there is room (Lagrangian duality; adaptive KL coefficients, arXiv:1707.06347, section 4).
-    Limits: eta stays where measured = target; one step changes it by a factor between
-    exp(-rate) and exp(rate), however far off ``measured`` is.
-
-    Raises:
-        SettingsError: ``target`` or ``rate`` is not above 0, or not 0 < low <= high.
-
-    >>> DualAscent(target=0.1).next(1.0, measured=0.1)
-    1.0
-    """
-
-    target: float
-    rate: float = 0.2
-    low: float = 0.01
-    high: float = 10.0
-
-    def __post_init__(self) -> None:
-        if not (0 < self.target < math.inf and 0 < self.rate < math.inf):
-            raise SettingsError(
-                f"target and rate must be above 0, got target {self.target}, rate {self.rate}"
-            )
-        if not 0 < self.low <= self.high < math.inf:
-            raise SettingsError(f"need 0 < low <= high, got {self.low} and {self.high}")
-
-    def next(self, weight: float, *, measured: float) -> float:
-        """The weight for the step after the one in which ``measured`` was found."""
-        off = min(2.0, measured / self.target) - 1
-        return min(self.high, max(self.low, weight * math.exp(self.rate * off)))
-
-
-SURROGATE = "surrogate"
-"""Under this name stands what the surrogate chose; what a penalty chose: ``penalty_place``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedPenalty:
     """A penalty on new samples and its weight in the loss."""
 
@@ -155,14 +108,10 @@ class WeightedPenalty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A divergence on stored samples and its weight (eta) in the loss.
-
-    With ``ascent`` the weight is the one to start from.
-    """
+    """A divergence on stored samples and its weight (eta) in the loss."""
 
     divergence: Divergence
     weight: float
-    ascent: DualAscent | None = None
 
     def __post_init__(self) -> None:
         _check_weight("an anchor", self.weight)
@@ -222,28 +171,6 @@ class Objective:
         advantage = REF_LOGPROBS in reads_of(self.advantage)
         return acting or advantage or any(_reads_reference(term) for term in terms)
 
-    @property
-    def choosing(self) -> dict[str, ChoosesTokens]:
-        """The terms that choose tokens in a whole mini-batch, by where they stand."""
-        terms: dict[str, object] = {SURROGATE: self.surrogate}
-        terms |= {penalty_place(name): term.penalty for name, term in self.penalties.items()}
-        return {place: term for place, term in terms.items() if isinstance(term, ChoosesTokens)}
-
-    def with_weights(self, weights: Mapping[str, float]) -> "Objective":
-        """The same terms with other weights of some anchors, by their names."""
-        if not weights:
-            return self
-        anchors = {
-            name: replace(anchor, weight=weights.get(name, anchor.weight))
-            for name, anchor in self.anchors.items()
-        }
-        return replace(self, anchors=anchors)
-
-
-def penalty_place(name: str) -> str:
-    """Place of a penalty in ``[objective]``; none can be taken for the surrogate."""
-    return f"penalties.{name}"
-
 
 def _reads_reference(term: object) -> bool:
     # A function with parameters of the recipe is a partial, which hides its attributes.
@@ -266,23 +193,10 @@ def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()
             for name, term in settings.active_penalties.items()
         },
         anchors={
-            name: Anchor(
-                divergence=_term(term, directories), weight=term.weight, ascent=_ascent(term)
-            )
+            name: Anchor(divergence=_term(term, directories), weight=term.weight)
             for name, term in settings.active_anchors.items()
         },
         reduction=settings.reduction,
-    )
-
-
-def _ascent(settings: AnchorSettings) -> DualAscent | None:
-    if settings.target is None:
-        return None
-    return DualAscent(
-        target=settings.target,
-        rate=settings.target_rate,
-        low=settings.weight_min,
-        high=settings.weight_max,
     )
 
 
@@ -314,13 +228,7 @@ def needs_whole_step(objective: Objective) -> dict[str, str]:
 
     An engine that computes a loss from log-probs of sampled tokens alone has to refuse them.
     """
-    needs = {
+    return {
         f"penalties.{name}": "needs whole next-token distributions"
         for name in objective.vocabulary_penalties
     }
-    for place in objective.choosing:
-        needs[place] = "chooses tokens among a whole mini-batch"
-    for name, anchor in objective.anchors.items():
-        if anchor.ascent is not None:
-            needs[f"anchors.{name}.target"] = "adapts a weight from step to step"
-    return needs

@@ -1,14 +1,13 @@
-"""Surrogates of the policy gradient: clipped (PPO), flow balance, and those that choose tokens."""
+"""Surrogates of the policy gradient: clipped (PPO), unclipped, and flow balance."""
 
 from dataclasses import dataclass
 from typing import Final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from dph._base.randomness import generator
-from dph.errors import DataError, SettingsError
+from dph.errors import SettingsError
 from dph.loss.divergences.base import at_least_float32
 from dph.loss.objectives.terms import PolicyTerm, PolicyTokens
 
@@ -93,11 +92,7 @@ class ClippedSurrogate:
 
 
 def check_bounds(clip_low: float, clip_high: float) -> None:
-    """Refuse bounds that no ratio can have.
-
-    Raises:
-        SettingsError: ``clip_low`` outside [0, 1], or ``clip_high`` below 0.
-    """
+    """Refuse bounds that no ratio can have."""
     if not 0 <= clip_low <= 1:
         raise SettingsError(f"clip_low must lie in [0, 1], got {clip_low}")
     if not clip_high >= 0:
@@ -108,7 +103,7 @@ def check_bounds(clip_low: float, clip_high: float) -> None:
 class UnclippedSurrogate:
     """Minus ratio times advantage: nothing holds the policy near the one that drew the samples.
 
-    Equation: -r A, r = pi / pi_old (arXiv:1707.06347, equation 6). KL-Cov builds on it.
+    Equation: -r A, r = pi / pi_old (arXiv:1707.06347, equation 6).
     Overflow: as ``importance_ratio``.
     """
 
@@ -161,153 +156,3 @@ class FlowBalance:
 
 def _on_tokens(of_rows: Tensor, tokens: PolicyTokens) -> Tensor:
     return of_rows[:, None].expand_as(tokens.mask)
-
-
-# Tokens that make the entropy fall: those whose log-prob and advantage vary together.
-#
-# Cui et al., "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models"
-# (arXiv:2505.22617): under policy gradients the entropy changes by minus the covariance of log-prob
-# and advantage, and a few tokens hold nearly all of it.
-
-
-def token_covariances(tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
-    """Each token's part of the covariance of log-prob and advantage; -inf outside the mask.
-
-    Equation: (log pi(y_t) - mean log pi) (A_t - mean A), means over all tokens in the mask
-    (arXiv:2505.22617, equation 10; the authors' code and verl's ``core_algos``). No gradient.
-    """
-    mask = tokens.mask
-    count = mask.sum().clamp(min=1)
-    logprobs = tokens.logprobs.detach()
-    advantages = tokens.advantages[:, None].to(logprobs.dtype).expand_as(logprobs)
-    means = [torch.where(mask, x, 0.0).sum() / count for x in (logprobs, advantages)]
-    return torch.where(mask, (logprobs - means[0]) * (advantages - means[1]), -torch.inf)
-
-
-def share_of(mask: Bool[Tensor, "rows tokens"], share: float) -> int:
-    """Number of tokens in a share of all: rounded down, at least 1, and 0 where there are none."""
-    tokens = int(mask.sum())
-    return min(tokens, max(int(share * tokens), 1))
-
-
-def check_share(name: str, share: float) -> None:
-    """Refuse a share outside (0, 1].
-
-    Raises:
-        SettingsError: it is.
-    """
-    if not 0 < share <= 1:
-        raise SettingsError(f"{name}: share must be above 0 and at most 1, got {share}")
-
-
-@dataclass(frozen=True, slots=True)
-class ClipCov:
-    """The clipped surrogate without some tokens, drawn among those of high covariance.
-
-    Equation: the loss of ``clipped_policy_loss``, times 0 at the chosen tokens
-    (arXiv:2505.22617, section 4.2, equations 11 and 12). Candidates are the tokens whose
-    covariance (``token_covariances``) lies strictly between ``cov_low`` and ``cov_high`` and whose
-    ratio is not clipped already; ``share`` of all tokens (rounded down, at least one) are drawn
-    among them, all of them where there are fewer. As in the authors' code and verl's
-    ``clip_cov``, whose defaults these are.
-    Computed as: the draw is made once for a whole mini-batch, with the log-probs at its start.
-    Each token has a random number of its own, a function of the seed and its place in the
-    mini-batch, and the smallest numbers win: as likely as any draw without repetition, and
-    the same however the mini-batch is cut.
-    Differs from the paper's code: that draws within each micro-batch.
-
-    Raises:
-        SettingsError: a bound or the share is out of range.
-    """
-
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    share: float = 2e-4
-    cov_low: float = 1.0
-    cov_high: float = 5.0
-
-    def __post_init__(self) -> None:
-        check_bounds(self.clip_low, self.clip_high)
-        check_share("clip_cov", self.share)
-        if not self.cov_low < self.cov_high:
-            raise SettingsError(
-                f"clip_cov: cov_low must be below cov_high, got {self.cov_low}, {self.cov_high}"
-            )
-
-    def choose(self, tokens: PolicyTokens, seed: int, /) -> Bool[Tensor, "rows tokens"]:
-        """The tokens of a whole mini-batch that are left out."""
-        term, covariances = self._clipped(tokens), token_covariances(tokens)
-        inside = (covariances > self.cov_low) & (covariances < self.cov_high)
-        candidates = inside & ~(term.clipped_low | term.clipped_high)
-        chosen = torch.zeros_like(candidates)
-        places = candidates.nonzero().tolist()
-        rows, width = tokens.mask.shape
-        # A row's numbers do not depend on how far it is padded: more only come at the end.
-        numbers = [generator(seed, "clip_cov", row).random(width) for row in range(rows)]
-        places.sort(key=lambda place: numbers[place[0]][place[1]])
-        for row, column in places[: share_of(tokens.mask, self.share)]:
-            chosen[row, column] = True
-        return chosen
-
-    def __call__(self, tokens: PolicyTokens) -> PolicyTerm:
-        """The loss of every token, and where a bound of the ratio is active."""
-        if tokens.chosen is None:
-            raise DataError(
-                "clip_cov chooses tokens among a whole mini-batch, and none were chosen"
-            )
-        term = self._clipped(tokens)
-        return PolicyTerm(
-            loss=torch.where(tokens.chosen, 0.0, term.loss),
-            clipped_low=term.clipped_low,
-            clipped_high=term.clipped_high,
-        )
-
-    def _clipped(self, tokens: PolicyTokens) -> PolicyTerm:
-        return clipped_policy_loss(
-            tokens.logprobs,
-            tokens.old_logprobs,
-            tokens.advantages,
-            clip_low=self.clip_low,
-            clip_high=self.clip_high,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class KLCov:
-    """Distance to the old policy at the tokens of highest covariance.
-
-    Equation: |log pi(y_t) - log pi_old(y_t)| at the ``share`` of tokens (rounded down, at least
-    one) whose covariance (``token_covariances``) is highest, 0 at all others
-    (arXiv:2505.22617, section 4.2, equations 13 and 14). The absolute value stands in the
-    authors' code and in verl's ``kl_cov``; their policy loss beside it has no bounds on the ratio
-    (``UnclippedSurrogate``).
-    Computed as: the choice is made once for a whole mini-batch, with the log-probs at its start.
-    Units: nats a token.
-    Limits: the value is 0 as long as pi = pi_old, in the first mini-batch after a rollout. The
-    gradient is 0 there where both are equal to the last bit; else it has the sign of rounding.
-    Differs from the paper's code: that chooses within each micro-batch.
-
-    Raises:
-        SettingsError: ``share`` is not above 0 and at most 1.
-    """
-
-    share: float = 2e-4
-
-    def __post_init__(self) -> None:
-        check_share("kl_cov", self.share)
-
-    def choose(self, tokens: PolicyTokens, _: int, /) -> Bool[Tensor, "rows tokens"]:
-        """The tokens of a whole mini-batch that are held; nothing is drawn."""
-        covariances = token_covariances(tokens).flatten()
-        # A stable sort: which of two equal tokens comes first must not depend on anything else.
-        order = covariances.argsort(descending=True, stable=True)
-        chosen = torch.zeros_like(covariances, dtype=torch.bool)
-        chosen[order[: share_of(tokens.mask, self.share)]] = True
-        return chosen.view_as(tokens.mask)
-
-    def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
-        """Nats at the chosen tokens, 0 elsewhere."""
-        if tokens.chosen is None:
-            raise DataError("kl_cov chooses tokens among a whole mini-batch, and none were chosen")
-        distance = at_least_float32(tokens.logprobs) - at_least_float32(tokens.old_logprobs)
-        return torch.where(tokens.chosen, distance.abs(), 0.0)

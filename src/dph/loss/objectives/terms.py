@@ -7,9 +7,8 @@ initial policy's log-probs of new samples; on a divergence, ``on_policy`` (see `
 which is given them in any case; on an advantage, ``reads`` (see ``ReadingAdvantage``) and
 ``least_samples``, the smallest group that it says something about.
 
-Two kinds of terms are asked in another way, because of what they have to see. A penalty with
-``over_vocabulary`` is given whole next-token distributions, block by block. A surrogate or a
-penalty with ``choose`` says once for a whole mini-batch which tokens it acts on.
+A penalty with ``over_vocabulary`` is asked in another way: it is given whole next-token
+distributions, block by block.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
+from dph.recipe.terms import LOGPROBS, REF_LOGPROBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +26,7 @@ class PolicyTokens:
 
     Rows of other kinds and padding are False in ``mask``, and 0 in everything else.
     ``logprobs`` carry the gradient; ``ref_logprobs`` mean nothing where no term asked for them
-    (``reads_reference``). ``chosen`` are the tokens that this term chose in the whole mini-batch
-    (``ChoosesTokens``); None for a term that chooses none.
+    (``reads_reference``).
     """
 
     logprobs: Float[Tensor, "rows tokens"]
@@ -36,7 +34,6 @@ class PolicyTokens:
     ref_logprobs: Float[Tensor, "rows tokens"]
     mask: Bool[Tensor, "rows tokens"]
     advantages: Float[Tensor, "rows"]
-    chosen: Bool[Tensor, "rows tokens"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,22 +51,18 @@ class GroupSamples:
 
     ``logprobs`` are sums over a sample's tokens, nats, under the policy that drew it; ``lengths``
     are those tokens, at least 1 (both for ``reads`` with "logprobs"). ``ref_logprobs`` are the
-    initial policy's sums ("ref_logprobs"). ``base_correct`` are the right answers of the initial
-    policy to each group's problem, of ``base_samples`` drawn in pre-sampling ("base_correct").
+    initial policy's sums ("ref_logprobs").
     """
 
     logprobs: Float[Tensor, "groups samples"] | None = None
     lengths: Int[Tensor, "groups samples"] | None = None
     ref_logprobs: Float[Tensor, "groups samples"] | None = None
-    base_correct: Int[Tensor, "groups"] | None = None
-    base_samples: int | None = None
 
     def has(self, name: str) -> bool:
         """Whether what ``name`` stands for in ``reads`` is there."""
         found = {
             LOGPROBS: (self.logprobs, self.lengths),
             REF_LOGPROBS: (self.ref_logprobs,),
-            BASE_CORRECT: (self.base_correct, self.base_samples),
         }
         return all(value is not None for value in found[name])
 
@@ -85,8 +78,6 @@ class GroupSamples:
             logprobs=chosen(self.logprobs),
             lengths=chosen(self.lengths),
             ref_logprobs=chosen(self.ref_logprobs),
-            base_correct=None if self.base_correct is None else self.base_correct[groups],
-            base_samples=self.base_samples,
         )
 
 
@@ -154,18 +145,5 @@ class VocabularyPenalty(Protocol):
         ``ref_logprobs`` are those of the initial policy where the penalty has
         ``reads_reference = True``, and None elsewhere. A block is computed again for the
         gradient: the same block must give the same values.
-        """
-        ...
-
-
-@runtime_checkable
-class ChoosesTokens(Protocol):
-    """A surrogate or a penalty that acts on tokens chosen among those of a whole mini-batch."""
-
-    def choose(self, tokens: PolicyTokens, seed: int, /) -> Bool[Tensor, "rows tokens"]:
-        """The tokens, from the log-probs at the start of the mini-batch, without gradient.
-
-        It is called with all new samples of the mini-batch at once, and what it returns comes
-        back as ``PolicyTokens.chosen``, however the mini-batch is cut.
         """
         ...

@@ -48,13 +48,7 @@ def layout_of(
     forest: Sequence[Node] | None,
     written: Written = None,
 ) -> Layout:
-    """Packed or padded, as ``sharing`` decides; scored tokens stand in the order of the mask.
-
-    Raises:
-        DataError: a prompt is empty, there are not as many prompts as completions, or ``written``
-            does not say of each token of a completion who wrote it.
-        ModelError: the model cannot run packed rows although ``sharing`` is "always".
-    """
+    """Packed or padded, as ``sharing`` decides; scored tokens stand in the order of the mask."""
     check_rows(prompts, completions)
     forest = forest_to_pack(model, prompts, completions, sharing, known=forest)
     if forest is None:

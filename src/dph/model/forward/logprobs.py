@@ -77,12 +77,6 @@ def completion_scores(
     ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
     ``statistics`` of the whole vocabulary come from the same forward; a row may be in one.
     Of rows that ``written`` describes, the tokens that the model wrote alone are scored.
-
-    Raises:
-        DataError: a prompt is empty, or there are not as many prompts as completions.
-        ModelError: the model returns logits of an unexpected shape, or cannot run packed rows
-            although ``sharing`` is "always".
-        ValueError: a row is in two statistics.
     """
     layout = layout_of(
         model,

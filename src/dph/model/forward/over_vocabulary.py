@@ -193,10 +193,6 @@ def next_tokens(
     nothing more. Models that do something to their logits afterwards give whole tables. ``forest``
     are the trees of these rows, where a plan has built them already. Of rows that ``written``
     describes there are the tokens that the model wrote alone.
-
-    Raises:
-        DataError: a prompt is empty, or there are not as many prompts as completions.
-        ModelError: as ``completion_scores``.
     """
     with evaluating(model):
         layout = layout_of(

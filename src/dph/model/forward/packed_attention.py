@@ -79,11 +79,7 @@ class PackedAttention:
         sliding_window: int | None = None,
         **options: Any,
     ) -> Float[Tensor, "1 tokens heads size"]:
-        """Attention of one layer.
-
-        Raises:
-            ModelError: the layer's attention is something else than this can compute.
-        """
+        """Attention of one layer."""
         odd = sorted(name for name in _NOT_COMPUTED if options.get(name) is not None)
         if odd or dropout or (sliding_window is not None and sliding_window < self._rows.longest):
             what = odd[0] if odd else "dropout" if dropout else f"a window of {sliding_window}"

@@ -72,11 +72,7 @@ class PackedRows(Scored):
 
 
 def check_rows(prompts: Sequence[Ids], completions: Sequence[Ids]) -> None:
-    """Refuse rows that cannot be scored.
-
-    Raises:
-        DataError: a prompt is empty, or there are not as many prompts as completions.
-    """
+    """Refuse rows that cannot be scored."""
     if len(prompts) != len(completions) or not prompts:
         raise DataError(
             "need one prompt for each completion and at least one, got "
@@ -95,9 +91,6 @@ def scored_tables(
     """The tables of `Scored` for the tokens that the model wrote, and their lengths.
 
     ``predicting`` are the places before all tokens of the completions.
-
-    Raises:
-        DataError: ``written`` does not say of each token of a completion who wrote it.
     """
     sources = tokens_of_spans(predicting)
     if written is not None and any(row is not None for row in written):
@@ -128,10 +121,6 @@ def pack(
     ``forest`` are the trees of these rows, where the caller has built them already.
 
     Computed as: tables of the host that go to the device in one copy.
-
-    Raises:
-        DataError: a prompt is empty, there are not as many prompts as completions, or ``written``
-            does not say of each token of a completion who wrote it.
     """
     check_rows(prompts, completions)
     rows = fed(prompts, completions)

@@ -164,9 +164,6 @@ def microbatches(lengths: Sequence[int], *, token_budget: int) -> list[list[int]
 
     >>> microbatches([3, 9, 4, 2], token_budget=9)
     [[1], [2, 0], [3]]
-
-    Raises:
-        SettingsError: ``token_budget`` is below 1.
     """
     _check(token_budget)
     batches: list[list[int]] = []
@@ -203,9 +200,6 @@ def packed_microbatches(
     >>> prompts, completions = [[1] * 40] * 3 + [[2]], [[3, 4], [5, 6], [7, 8], [9]]
     >>> [batch.rows for batch in packed_microbatches(prompts, completions, token_budget=42)]
     [[0, 1], [2, 3]]
-
-    Raises:
-        SettingsError: ``token_budget`` is below 1.
     """
     _check(token_budget)
     cutting = _Cutting([len(completion) for completion in completions], token_budget)

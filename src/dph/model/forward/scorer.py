@@ -62,10 +62,6 @@ def compared_tokens(
     Units: nats a token, at ``temperature``.
     Limits: both divergences are 0, to the bit, where the two models are the same.
     Accuracy: float32; a sum over the vocabulary of differences that round by 1e-7 each.
-
-    Raises:
-        DataError: a prompt is empty, or there are not as many prompts as completions.
-        ModelError: as ``completion_scores``.
     """
     found: dict[int, ComparedTokens] = {}
     for batch in plan_microbatches(

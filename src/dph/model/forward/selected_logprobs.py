@@ -61,15 +61,13 @@ def plain_head(model: PreTrainedModel) -> nn.Linear | None:
     that are something else than a linear layer, or have hooks, give None.
     """
     head = model.get_output_embeddings()
-    if type(head) is not nn.Linear or model.base_model is model or _has_hooks(head):
+    if type(head) is not nn.Linear or model.base_model is model:
+        return None
+    if head._forward_hooks or head._forward_pre_hooks or head._backward_hooks:
         return None
     if model not in _known:
         _known[model] = _gives_the_logits(model, head)
     return head if _known[model] else None
-
-
-def _has_hooks(head: nn.Module) -> bool:
-    return bool(head._forward_hooks or head._forward_pre_hooks or head._backward_hooks)
 
 
 def _gives_the_logits(model: PreTrainedModel, head: nn.Linear) -> bool:

@@ -111,11 +111,7 @@ def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = (
 
 
 def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
-    """The model's output on packed rows.
-
-    Raises:
-        ModelError: a layer's attention is something else than packed rows can have.
-    """
+    """The model's output on packed rows."""
     with attending(model, PackedAttention(rows)):
         return model(
             input_ids=rows.ids[None],
@@ -251,10 +247,6 @@ def plan_microbatches(
     """Micro-batches of at most ``token_budget`` computed tokens that hold every row once.
 
     A single row that is longer gets a micro-batch of its own.
-
-    Raises:
-        SettingsError: ``token_budget`` is below 1.
-        ModelError: ``sharing`` is "always", but the model cannot.
     """
     lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
     padded = microbatches(lengths, token_budget=token_budget)
@@ -276,9 +268,6 @@ def forest_to_pack(
     """The trees of rows that run packed when they are all there is in a forward, or None.
 
     ``known`` are the trees of these rows, where a plan has built them already.
-
-    Raises:
-        ModelError: ``sharing`` is "always", but the model cannot.
     """
     return _forest(model, prompts, completions, sharing, [list(range(len(prompts)))], known=known)
 

@@ -434,7 +434,10 @@ class RoutedSampler:
         groups: dict[int, tuple[GradedCompletion, ...]] = {}
         sampling = grading = 0.0
         for name, some in places.items():
-            asked = [_without_route(problems[place]) for place in some]
+            asked = [
+                replace(p, answer={key: value for key, value in p.answer.items() if key != ROUTE})
+                for p in (problems[place] for place in some)
+            ]
             drawn = self.draws[name](asked, samples=samples, seed=seed, on_progress=on_progress)
             prompts |= zip(some, drawn.prompts, strict=True)
             groups |= zip(some, drawn.groups, strict=True)
@@ -447,11 +450,6 @@ class RoutedSampler:
             sampling_seconds=sampling,
             grading_seconds=grading,
         )
-
-
-def _without_route(problem: Problem) -> Problem:
-    columns = {name: value for name, value in problem.answer.items() if name != ROUTE}
-    return replace(problem, answer=columns)
 
 
 def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
@@ -467,11 +465,7 @@ def _graded(problem: Problem, row: _Row) -> GradedCompletion:
 
 
 def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
-    """Refuse a group whose members were told different things.
-
-    Raises:
-        VerifierError: they were.
-    """
+    """Refuse a group whose members were told different things."""
     said: dict[int, _Row] = {}
     for row in (row for row in rows if row.began):
         first = said.setdefault(row.problem, row)

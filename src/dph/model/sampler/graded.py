@@ -35,11 +35,7 @@ class CrashCount:
         self._example = ""
 
     def add(self, answers: Iterable[GradedCompletion]) -> None:
-        """Count these answers too.
-
-        Raises:
-            VerifierError: more than the share of all that were counted crashed.
-        """
+        """Count these answers too."""
         for graded in answers:
             outcome = graded.verdict.outcome
             self._graded += outcome is not Outcome.CUT_OFF
@@ -92,11 +88,7 @@ class BackgroundGrading(Closing):
         self._working = self._thread.submit(self._work)
 
     def submit(self, key: Key, problem: Problem, response: str) -> None:
-        """Queue an answer.
-
-        Raises:
-            Exception: what the verifier raised in the thread.
-        """
+        """Queue an answer."""
         if self._working.done():
             self._working.result()
         with self._changed:
@@ -104,11 +96,7 @@ class BackgroundGrading(Closing):
             self._changed.notify()
 
     def verdicts(self) -> dict[Key, Verdict]:
-        """All verdicts; waits for the call in flight and grades the rest.
-
-        Raises:
-            Exception: what the verifier raised in the thread.
-        """
+        """All verdicts; waits for the call in flight and grades the rest."""
         self.close()
         self._working.result()
         rest, self._gathered = self._gathered, []
@@ -339,11 +327,7 @@ class DrawnAnswers(Closing):
         self._draw, self._grading = draw, grading
 
     def rollout(self) -> Rollout:
-        """The graded answers; waits for the verdicts that are still missing.
-
-        Raises:
-            VerifierError: the verifier broke, or crashed on more than ``crash_limit`` of them.
-        """
+        """The graded answers; waits for the verdicts that are still missing."""
         draw, started = self._draw, time.perf_counter()
         verdicts = self._grading.verdicts()
         style = cache(draw.style or _no_style)  # once a text, however many answers have it

@@ -96,11 +96,7 @@ class EngineCompletion:
 
 
 def require_vllm() -> None:
-    """Refuse a machine that vLLM cannot draw on, without importing vLLM.
-
-    Raises:
-        SettingsError: vLLM is not installed, or it is built for CUDA and there is no such device.
-    """
+    """Refuse a machine that vLLM cannot draw on, without importing vLLM."""
     if importlib.util.find_spec("vllm") is None:
         raise SettingsError(
             'sampling.engine = "vllm" needs vLLM, which is not installed: '
@@ -128,12 +124,7 @@ class Engine:
     """A running vLLM engine over the weights of a directory."""
 
     def __init__(self, directory: Path, *, options: EngineOptions, mode: LogprobsMode) -> None:
-        """Load the weights and reserve the memory: this takes from seconds to minutes.
-
-        Raises:
-            SettingsError: vLLM is not installed, or has no device that it is built for.
-            ModelError: vLLM cannot serve the model, or the memory does not suffice.
-        """
+        """Load the weights and reserve the memory: this takes from seconds to minutes."""
         require_vllm()
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
@@ -157,9 +148,6 @@ class Engine:
         """Each row's position and completion, in the order in which they finish.
 
         What is unfinished when the iteration is given up is taken from the engine.
-
-        Raises:
-            ModelError: vLLM refuses a row, or its processes end.
         """
         engine = self._llm.llm_engine
         waiting: dict[str, int] = {}

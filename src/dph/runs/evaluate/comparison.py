@@ -33,10 +33,6 @@ def changed_problems(model: SetScores, baseline: SetScores, *, most: int) -> lis
     """At most ``most`` problems whose share of correct samples changed, the largest change first.
 
     Equal changes stay in the order of the set.
-
-    Raises:
-        DataError: the two were scored on different problems.
-        SettingsError: ``most`` is below 0.
     """
     if most < 0:
         raise SettingsError(f"the number of problems must be at least 0, got {most}")
@@ -105,9 +101,6 @@ class RunComparison(Sequence[ComparisonRow]):
         Columns: set, metric (greedy, mean, pass_at_k), k (of Pass@k), run, and as fractions value,
         lo, hi, difference, difference_lo, difference_hi; the last three are missing for the
         baseline.
-
-        Raises:
-            SettingsError: a DataFrame was asked for and pandas is not installed.
         """
         rows = [
             {

@@ -30,11 +30,7 @@ CHUNK = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
-    """A named set of problems, and how its answers are drawn and graded.
-
-    Raises:
-        DataError: there are no problems, or two have the same id.
-    """
+    """A named set of problems, and how its answers are drawn and graded."""
 
     name: str
     problems: tuple[Problem, ...]
@@ -70,9 +66,6 @@ def evaluate(
 
     ``on_progress`` is called with the number of answers finished since the last call, of
     ``total_answers`` in all.
-
-    Raises:
-        SettingsError: ``samples`` is below 1, or two sets have the same name.
     """
     _require_valid(sets, samples)
     digest = _digest(sets, model=model, samples=samples, seed=seed, greedy=greedy)
@@ -107,11 +100,7 @@ def evaluate_set(
     greedy: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> pa.Table:
-    """The samples table of one set: for each problem the greedy answer, then the samples.
-
-    Raises:
-        VerifierError: the verifier crashed on more of the answers than the set's draw allows.
-    """
+    """The samples table of one set: for each problem the greedy answer, then the samples."""
     draw, problems, name = chosen.draw.counted_together(), chosen.problems, chosen.name
     drawn = draw(problems, samples=samples, seed=seed, on_progress=on_progress)
     if not greedy:

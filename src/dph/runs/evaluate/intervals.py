@@ -84,10 +84,6 @@ def bootstrap(
     ``statistic`` is given the numbers of the problems that were drawn, a row for each resample.
     Where it is NaN (a share of problems of which none was drawn) the resample is left out.
 
-    Raises:
-        DataError: there are no problems, or no resample has a value.
-        SettingsError: ``resamples`` or ``level`` is out of range.
-
     >>> bootstrap(lambda drawn: np.ones(len(drawn)), 3, seed=0)
     (1.0, 1.0)
     """

@@ -72,10 +72,6 @@ def pass_at_k_curve(
 
     Computed as: the scalar estimate once for each count that occurs, so it is exactly that.
 
-    Raises:
-        SettingsError: a k is not between 1 and the number of samples.
-        DataError: a count is not between 0 and the number of samples.
-
     >>> pass_at_k_curve(4, np.array([0, 1, 4]), [2])
     {2: array([0. , 0.5, 1. ])}
     """
@@ -83,11 +79,7 @@ def pass_at_k_curve(
 
 
 def require_k_fits(k: int, samples: int) -> None:
-    """Refuse a k that needs more samples than there are.
-
-    Raises:
-        SettingsError: k is not between 1 and ``samples``.
-    """
+    """Refuse a k that needs more samples than there are."""
     if not 1 <= k <= samples:
         raise SettingsError(f"need 1 <= k <= samples, got k={k}, samples={samples}")
 
@@ -167,10 +159,6 @@ def retention(
     Row i of both is the same problem, column j is sample j: correct or not. A second draw needs k
     samples beyond the first k; a model with fewer than 2 k samples gets None, and so does the
     null of such a base. For the base itself keep equals keep_null and explore explore_null.
-
-    Raises:
-        DataError: the numbers of problems differ.
-        SettingsError: k is below 1.
 
     >>> always, never = [True, True], [False, False]
     >>> retention(np.array([always, never]), np.array([always, always]), k=1)

@@ -206,11 +206,7 @@ def progress_row(
 
 
 def read_progress_file(path: Path) -> pa.Table:
-    """The rows of a ``progress.parquet``; none where there is no such file.
-
-    Raises:
-        DataError: it is damaged, or of a later version.
-    """
+    """The rows of a ``progress.parquet``; none where there is no such file."""
     if not path.exists():
         return PROGRESS.empty_table()
     try:
@@ -227,11 +223,7 @@ def read_progress_file(path: Path) -> pa.Table:
 
 
 def progress_digest(path: Path) -> str | None:
-    """Digest of the settings behind a progress file; None where there is no such file.
-
-    Raises:
-        DataError: it is damaged.
-    """
+    """Digest of the settings behind a progress file; None where there is no such file."""
     if not path.exists():
         return None
     try:

@@ -59,9 +59,6 @@ def metric_values(scores: SetScores, ks: Sequence[int]) -> dict[str, Float[np.nd
 
     ``mean`` is Mean@n, the mean reward, in which a verifier may give part of the points;
     greedy and Pass@k count CORRECT answers only.
-
-    Raises:
-        SettingsError: a k is not between 1 and the number of samples.
     """
     values = {} if scores.greedy is None else {"greedy": scores.greedy.astype(np.float64)}
     values["mean"] = scores.rewards.mean(axis=1)
@@ -82,10 +79,6 @@ def set_summary(
 
     None where nothing is known: greedy without a greedy answer, keep and explore without a base
     model, effective_styles without a style classifier.
-
-    Raises:
-        DataError: the base was scored on other problems.
-        SettingsError: a k is not between 1 and the number of samples.
     """
     values = metric_values(scores, ks)
     means = {name: float(of_problem.mean()) for name, of_problem in values.items()}
@@ -110,11 +103,7 @@ def set_summary(
 
 
 def require_same_problems(a: SetScores, b: SetScores, *, name_a: str, name_b: str) -> None:
-    """Refuse to compare scores of different problems, or of the same in another order.
-
-    Raises:
-        DataError: they differ; the message names an example.
-    """
+    """Refuse to compare scores of different problems, or of the same in another order."""
     if a.problem_ids == b.problem_ids:
         return
     for only, other, owner, lacking in ((a, b, name_a, name_b), (b, a, name_b, name_a)):
@@ -171,11 +160,7 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
 
 
 def read_kept_problems(path: Path) -> dict[tuple[str, str], Problem]:
-    """The problems by set and id; none where there is no such file.
-
-    Raises:
-        DataError: the file is damaged, or of a later version.
-    """
+    """The problems by set and id; none where there is no such file."""
     if not path.exists():
         return {}
     version = _metadata(path).get(_VERSION, b"none").decode()
@@ -213,11 +198,6 @@ def evaluation_document(
 
     ``base`` are the initial policy's scores on the same sets, for keep and explore; give a base
     model its own scores. None leaves keep and explore unknown.
-
-    Raises:
-        DataError: a set has other samples than ``samples``, or the base lacks a set or has other
-            problems in it.
-        SettingsError: a k is not between 1 and ``samples``.
     """
     for k in ks:
         require_k_fits(k, samples)
@@ -239,11 +219,7 @@ def evaluation_document(
 
 
 def read_evaluation(path: Path) -> dict[str, Any]:
-    """The content of an evaluation.json.
-
-    Raises:
-        DataError: it is missing or damaged.
-    """
+    """The content of an evaluation.json."""
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("model"), str):
         raise DataError(f"{path} is not an evaluation: it does not name a model")

@@ -39,11 +39,7 @@ class TokenizerFiles:
 
 
 def read_tokenizer(directory: Path) -> TokenizerFiles | None:
-    """The tokenizer in a model's directory; None where only transformers can read it.
-
-    Raises:
-        ModelError: there is none, it is damaged, or it says that it lacks a token we need.
-    """
+    """The tokenizer in a model's directory; None where only transformers can read it."""
     files = [directory / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
     try:
         configs = [read_json(file) for file in files if file.is_file()]

@@ -28,32 +28,19 @@ class PromptLengths:
         return self.wraps_texts or not isinstance(problem.prompt, str)
 
     def text(self, problem: Problem) -> str:
-        """The prompt up to where the answer begins; of a chat in the words of the template.
-
-        Raises:
-            ModelError: the template is damaged, or refuses the prompt.
-        """
+        """The prompt up to where the answer begins; of a chat in the words of the template."""
         if isinstance(problem.prompt, str) and not self.wraps_texts:
             return problem.prompt
         messages = chat_messages(problem.prompt, system_prompt=self.system_prompt)
         return chat_text(self.template or "", messages, self.tokenizer.special_tokens)
 
     def tokens(self, problem: Problem) -> int:
-        """Tokens of a problem's prompt; a template brings the special ones itself.
-
-        Raises:
-            ModelError: as for ``text``.
-        """
+        """Tokens of a problem's prompt; a template brings the special ones itself."""
         return self.tokenizer.length(self.text(problem), special=not self.is_chat(problem))
 
 
 def prompt_lengths(data: DataSettings, tokenizer: TokenizerFiles) -> PromptLengths:
-    """Measure of the prompts of a recipe.
-
-    Raises:
-        ModelError: ``data.template`` sets variables and there is no one template.
-        SettingsError: the template reads no such variable.
-    """
+    """Measure of the prompts of a recipe."""
     templates = with_variables(tokenizer.templates, data.template)
     return PromptLengths(
         tokenizer=tokenizer,

@@ -110,9 +110,6 @@ def require_usable(path: Path, found: Manifest, *, rehearses: bool, explores: in
         found: its manifest.
         rehearses: whether the run needs stored answers.
         explores: how many problems the run needs to explore; 0 where it takes them elsewhere.
-
-    Raises:
-        PoolError: says what is missing, how the samples came out, and the probable cause.
     """
     missing = shortage(found.counts, rehearses=rehearses, explores=explores)
     if missing:

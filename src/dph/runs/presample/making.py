@@ -27,11 +27,7 @@ from dph.runs.presample.manifest import (
 
 
 def require_free(path: Path) -> None:
-    """Refuse a place where a new pool would replace something else.
-
-    Raises:
-        PoolError: ``path`` is a file, or a directory with files but without a manifest.
-    """
+    """Refuse a place where a new pool would replace something else."""
     if path.is_dir():
         if not is_made(path) and any(path.iterdir()):
             raise PoolError(
@@ -50,9 +46,6 @@ def only_maker(path: Path) -> Iterator[None]:
     there is nothing in it to hold on to. The operating system drops the lock when the process ends,
     however that happens. The file goes at the end; one that a killed process left is in nobody's
     way.
-
-    Raises:
-        DataError: another process holds the place, or its parent directory cannot be written.
     """
     lock = make_directory(path.parent) / f".{path.name}.lock"
     busy = (

@@ -145,11 +145,7 @@ def read_manifest(place: Path) -> Manifest:
 
 
 def require_whole(place: Path, manifest: Manifest) -> None:
-    """Compare every file with its SHA-256.
-
-    Raises:
-        PoolError: a file is missing or is not the one that was written.
-    """
+    """Compare every file with its SHA-256."""
     for name, expected in manifest.files.items():
         file = place / name
         if file.is_file() and sha256(file) == expected:
@@ -188,9 +184,6 @@ def require_source(
     ``grading`` is None where verdicts do not matter. The directory of the model does not either,
     because its fingerprint decides; nor does what drew, because stored log-probs are the training
     forward's.
-
-    Raises:
-        PoolError: names the first thing that differs, both values, and what to do.
     """
     have, want = _facts(found.source, grading and found.values), _facts(expected, grading)
     if difference := first_difference(have, want):
@@ -210,11 +203,7 @@ def _facts(source: Source, grading: ValueSource | None) -> dict[str, Any]:
 
 
 def require_rule(place: Path, found: Manifest, rule: Rule) -> None:
-    """Refuse a pool that was split in another way.
-
-    Raises:
-        PoolError: names the first thing that differs, both values, and what to do.
-    """
+    """Refuse a pool that was split in another way."""
     if difference := first_difference(found.rule.model_dump(), rule.model_dump()):
         raise PoolError(
             f"the pool {place} does not fit this run: {difference}; `dph presample` with the "
@@ -269,9 +258,6 @@ def require_policy_of(place: Path, found: Manifest, source: Source, *, initial: 
     """``require_policy`` of a run that would draw ``source`` now.
 
     ``initial`` says that its weights are still the initial policy's.
-
-    Raises:
-        PoolError: names what differs, both values, and what to do.
     """
     require_policy(
         place,

@@ -124,38 +124,6 @@ def load_pool(path: str | Path) -> Pool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaseCounts:
-    """Right answers by problem, of ``samples`` to each; the final sample does not count."""
-
-    correct: Mapping[str, int]
-    samples: int
-
-    def of(self, problem_id: str) -> int:
-        """The count of one problem.
-
-        Raises:
-            PoolError: pre-sampling did not draw for it.
-        """
-        if problem_id not in self.correct:
-            raise PoolError(
-                f"the pool has no samples of problem {problem_id!r}, but objective.advantage "
-                "reads how many of the initial policy's were right: pre-sample these problems"
-            )
-        return self.correct[problem_id]
-
-
-def read_base_counts(pool: Path, manifest: Manifest) -> BaseCounts:
-    """The counts of every problem of a pool, explored, rehearsed or neither."""
-    drawn = manifest.source.answers
-    table = pq.read_table(pool / SAMPLES, columns=["problem_id", "sample_index", "outcome"])
-    table = table.filter(pc.less(table["sample_index"], drawn))
-    right = pc.equal(table["outcome"], Outcome.CORRECT.value).cast("int64")
-    sums = table.append_column("right", right).group_by("problem_id").aggregate([("right", "sum")])
-    found = zip(sums["problem_id"].to_pylist(), sums["right_sum"].to_pylist(), strict=True)
-    return BaseCounts(correct=dict(found), samples=drawn)
-
-
 RATE_COLUMNS = ("pass_rate", "correct", "samples")
 
 
@@ -165,10 +133,6 @@ def problems_by_rate(
     """Rows of the problems with ``least`` to ``most`` right samples, in the problems' order.
 
     A row has the fields of the problem's own file, ``pass_rate``, ``correct`` and ``samples``.
-
-    Raises:
-        SettingsError: not 0 <= least <= most, or a problem has a field of one of these names.
-        PoolError: no problem is in the range.
     """
     if not 0 <= least <= most:
         raise SettingsError(f"--right takes LEAST-MOST with 0 <= LEAST <= MOST, got {least}-{most}")

@@ -179,9 +179,6 @@ def split_again(
 
     The files are those that pre-sampling with ``rule`` would have written. The old pool is there
     until the new one is whole.
-
-    Raises:
-        PoolError: a file of the pool is missing or is not the one that was written.
     """
     require_whole(path, found)
     pieces = read_pieces(path / SAMPLES)

@@ -5,7 +5,6 @@
       adapter_config.json adapter_model.safetensors ...  instead: a run with an adapter
       optimizer.safetensors                              "<parameter index>.<name>"
       trainer.json                                       step, position, digest, verifiers
-      recent.parquet                                     of an anchor on recent answers alone
     checkpoints/best.json                                which of them is the best, where one is
 
 Written to a temporary name and renamed, so whatever is there is whole.
@@ -13,7 +12,7 @@ Written to a temporary name and renamed, so whatever is there is whole.
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,15 +41,11 @@ from dph.runs.train.rows import Position
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Progress of training; with the weights and the optimizer, the whole of its state.
-
-    ``weights`` are those of anchors that adapt theirs, by name.
-    """
+    """Progress of training; with the weights and the optimizer, the whole of its state."""
 
     step: int = 0
     optimizer_steps: int = 0
     position: Position = field(default_factory=Position)
-    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +68,8 @@ def save_checkpoint(
     keep: int,
     spare: int | None = None,
     verifiers: Sequence[VerifierVersion] = (),
-    also: Callable[[Path], None] = lambda _: None,
 ) -> Path:
-    """Write ``step_NNNNNN``; remove all but the newest ``keep`` checkpoints and that of ``spare``.
-
-    ``also`` writes further files of the state into the directory it is given.
-
-    Raises:
-        TrainingError: the disk is full.
-    """
+    """Write ``step_NNNNNN``; remove all but the newest ``keep`` and that of the step ``spare``."""
     path = checkpoint_of(make_directory(directory), progress.step)
     try:
         with atomic_path(path) as temporary:
@@ -89,7 +77,6 @@ def save_checkpoint(
             save_policy(model, temporary)
             tokenizer.save_pretrained(temporary)
             save_optimizer(optimizer, temporary)
-            also(temporary)
             write_progress(temporary, progress, digest=digest, verifiers=verifiers)
     except SafetensorError as error:  # its way to say that the disk is full
         raise TrainingError(f"cannot write the checkpoint {path}: {error}") from error
@@ -131,11 +118,7 @@ def read_progress(path: Path, *, digest: str) -> Progress:
 
 
 def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
-    """Verifiers that gave the rewards up to a checkpoint, the first first.
-
-    Raises:
-        CheckpointError: it is damaged.
-    """
+    """Verifiers that gave the rewards up to a checkpoint, the first first."""
     return _read(path).verifiers
 
 
@@ -155,11 +138,7 @@ def followed_by(
 
 
 def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
-    """Write into a checkpoint that the run continues with this verifier.
-
-    Raises:
-        CheckpointError: it is damaged.
-    """
+    """Write into a checkpoint that the run continues with this verifier."""
     found = _read(path)
     verifiers = followed_by(found.verifiers, name=name, version=version, first_step=first_step)
     _write(path, replace(found, verifiers=verifiers))
@@ -186,10 +165,7 @@ def _read(path: Path) -> _TrainerFile:
 def _write(path: Path, content: _TrainerFile) -> None:
     verifiers = [asdict(each) for each in content.verifiers]
     made_by = {"digest": content.digest, "verifiers": verifiers}
-    progress = asdict(content.progress)
-    if not progress["weights"]:
-        del progress["weights"]
-    write_json(path / "trainer.json", {**made_by, **progress})
+    write_json(path / "trainer.json", {**made_by, **asdict(content.progress)})
 
 
 class RunCheckpoints:
@@ -209,11 +185,10 @@ class RunCheckpoints:
         optimizer: torch.optim.Optimizer,
         *,
         digest: str,
-        also: Callable[[Path], None],
     ) -> None:
         self._directory, self._actors, self._optimizer = directory, actors, optimizer
         self._train, self._score = recipe.train, recipe.evaluate.keep_best
-        self._digest, self._also = digest, also
+        self._digest = digest
         self.newest = latest_checkpoint(directory)
         self.restored = Progress()
         if self.newest is not None:
@@ -240,7 +215,6 @@ class RunCheckpoints:
             digest=self._digest,
             keep=self._train.keep_checkpoints,
             spare=self._best.step if self._best else None,
-            also=self._also,
             verifiers=followed_by(
                 read_verifiers(self.newest) if self.newest else (),
                 name=verifier.name,

@@ -77,10 +77,6 @@ def collect(
     With dynamic sampling (DAPO, arXiv:2503.14476, section 3.2) groups whose rewards are all equal
     are set aside and more problems are drawn, at most ``max_refills`` times. If some groups hold
     signal then but fewer than asked for, the step goes on with those.
-
-    Raises:
-        TrainingError: no gold answer could be graded, or dynamic sampling found no group with
-            signal at all.
     """
     wanted = train.problems_per_step - (unlabelled.per_step if unlabelled else 0)
     kept: list[Group] = []

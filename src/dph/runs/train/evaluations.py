@@ -100,11 +100,7 @@ def write_initial_answers(
 def read_initial_answers(
     path: Path, problem_ids: Mapping[str, Sequence[str]], *, digest: str
 ) -> Answers | None:
-    """The answers to the problems of every set; None where there are none with this digest.
-
-    Raises:
-        DataError: the file is damaged.
-    """
+    """The answers to the problems of every set; None where there are none with this digest."""
     if not path.exists():
         return None
     try:
@@ -140,9 +136,6 @@ def drift(
     policy's own. None where no answer has a token of the policy.
 
     ``forward`` says how the policy is scored, and holds the initial policy as its reference.
-
-    Raises:
-        DataError: it holds none.
     """
     # All in one call: what rows begin with alike, their prompts, is computed once.
     both = [[*mine, *theirs] for mine, theirs in zip(new, stored or [()] * len(new), strict=True)]
@@ -261,12 +254,7 @@ class Evaluations(Closing):
         self._pending: _Pending | None = None
 
     def require_same_settings(self) -> None:
-        """Refuse to add to what was measured in another way.
-
-        Raises:
-            CheckpointError: what was measured so far was measured with other settings.
-            DataError: the file is damaged.
-        """
+        """Refuse to add to what was measured in another way."""
         if progress_digest(self._path) not in (None, self._digest):
             raise CheckpointError(
                 f"{self._path} was measured with other settings ([evaluate], its sets or their "
@@ -278,9 +266,6 @@ class Evaluations(Closing):
 
         Returns:
             What is known already; the measurement of ``step`` itself may still be graded.
-
-        Raises:
-            DataError: a file is damaged.
         """
         whole = read_progress_file(self._path)
         # Where nothing is trained, step 0 may have been measured of another initial policy.
@@ -309,11 +294,7 @@ class Evaluations(Closing):
         self._begin(step, None)
 
     def finish(self) -> list[StepEvaluation]:
-        """Wait for the verdicts of what was begun, if anything was, and write its rows.
-
-        Raises:
-            VerifierError: the verifier broke; what was begun is given up.
-        """
+        """Wait for the verdicts of what was begun, if anything was, and write its rows."""
         pending, self._pending = self._pending, None
         if pending is None:
             return []

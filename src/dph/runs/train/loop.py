@@ -23,14 +23,13 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from dph._base.files import only_writer
-from dph._base.randomness import derived_seed, generator
+from dph._base.randomness import generator
 from dph.errors import CheckpointError, TrainingError
 from dph.loss.objectives import Objective, make_objective
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
-from dph.runs.presample.pool import BaseCounts
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
@@ -48,7 +47,6 @@ from dph.runs.train.preparation import (
     scorers,
     training_forward,
 )
-from dph.runs.train.recent_answers import RecentAnswers
 from dph.runs.train.rows import (
     Minibatch,
     PolicyRow,
@@ -65,13 +63,7 @@ from dph.runs.train.tracking import (
     peak_memory,
     step_metrics,
 )
-from dph.runs.train.updating import (
-    NonFiniteLossError,
-    first_weights,
-    next_weights,
-    save_failed_batch,
-    update,
-)
+from dph.runs.train.updating import NonFiniteLossError, save_failed_batch, update
 
 __all__ = ["Actors", "Trained", "train"]
 
@@ -87,8 +79,6 @@ class Learner:
         actors: the policy, who draws and grades for it, and the initial policy.
         problems: to explore.
         stored: the samples to rehearse, by the name of their anchor.
-        recent: likewise, the policy's own of the last steps.
-        base: what the initial policy got right, for advantages that read it.
         objective: the terms of the loss.
         forward: how the policy scores its rows.
         scorers: who gives old log-probs and those of the initial policy.
@@ -100,8 +90,6 @@ class Learner:
     actors: Actors
     problems: Sequence[Problem]
     stored: Mapping[str, Sequence[RehearsalSample]]
-    recent: RecentAnswers
-    base: BaseCounts | None
     objective: Objective
     forward: TrainingForward
     scorers: Scorers
@@ -115,11 +103,6 @@ def step(
     """Sample, grade, compare within groups, mix with stored samples, update.
 
     ``on_rollout`` sees the graded answers before anything is learnt from them.
-
-    Raises:
-        TrainingError: no group holds signal.
-        NonFiniteLossError: a loss or a gradient is not finite.
-        VerifierError: the verifier broke; nothing was learnt yet.
     """
     recipe, objective, number = learner.recipe, learner.objective, state.step + 1
     started, rate = time.perf_counter(), float(learner.schedule.get_last_lr()[0])
@@ -133,31 +116,27 @@ def step(
         learner.scorers,
         objective=objective,
         settings=recipe.objective,
-        base=learner.base,
     )
-    weights, reports = {**first_weights(objective), **state.weights}, []
+    reports = []
     for place, minibatch in enumerate(_minibatches(learner, rows.groups, number)):
         report = update(  # by the gradient of the mixed loss
             minibatch,
             learner.forward,
             learner.optimizer,
-            objective=objective.with_weights(weights),
+            objective=objective,
             max_grad_norm=recipe.train.max_grad_norm,
-            seed=derived_seed(recipe.seed, "tokens", number, place),
             on_policy=learner.scorers.first_of > 0 and place == 0,
         )
         learner.schedule.step()
-        weights = next_weights(objective, weights, report.anchors, minibatch.stored)
         reports.append(report)
-    learner.recent.add(groups, rows.groups, step=number)
     done = state.optimizer_steps + len(reports)
     again = learner.scorers.old is not None and not learner.scorers.first_of
     gap = rows.gap if again else reports[0].gap  # the rows hold the sampler's log-probs there
     warn_of_gap(gap, dtype=learner.forward.dtype)
     metrics = step_metrics(rollout, reports, gap, step=number, learning_rate=rate)
     return (
-        Progress(step=number, optimizer_steps=done, position=rollout.position, weights=weights),
-        {**metrics, **learner.recent.metrics(), **_resources(metrics, started, rolled_out)},
+        Progress(step=number, optimizer_steps=done, position=rollout.position),
+        {**metrics, **_resources(metrics, started, rolled_out)},
     )
 
 
@@ -203,7 +182,7 @@ def _minibatches(
             number,
             seed=learner.recipe.seed,
         )
-        for name, samples in {**learner.stored, **learner.recent.samples()}.items()
+        for name, samples in learner.stored.items()
     }
     for _ in range(train.epochs):
         yield from split_minibatches(groups, stored, train.minibatches)
@@ -217,7 +196,6 @@ def train(
     stored: Mapping[str, Sequence[RehearsalSample]],
     *,
     digest: str,
-    base: BaseCounts | None = None,
     loaded: Path | None = None,
     on_start: Callable[[int], None] = lambda _: None,
     on_step: Callable[[Metrics], None] = lambda _: None,
@@ -226,8 +204,7 @@ def train(
 
     That is the newest one; None where there is none yet.
 
-    ``stored`` are the samples to rehearse, by the name of the anchor that they are for; ``base``
-    says what the initial policy got right, for advantages that read it.
+    ``stored`` are the samples to rehearse, by the name of the anchor that they are for.
     Everything random is a function of (seed, step), so a run killed at any moment goes on from
     its newest checkpoint and ends with the weights of an uninterrupted one, to the bit on CPU.
 
@@ -242,7 +219,7 @@ def train(
         TrainingError: the loss is not finite (the batch is saved), or no group holds signal.
         VerifierError: the verifier broke; the steps before are saved.
     """
-    learner, checkpoints = _begin(recipe, directory, actors, problems, stored, digest, base)
+    learner, checkpoints = _begin(recipe, directory, actors, problems, stored, digest)
     state = checkpoints.restored
     trackers = open_trackers(recipe.track, recipe, directory)
     with contextlib.closing(trackers), only_writer(directory), asked_to_stop() as stop:
@@ -275,22 +252,18 @@ def _begin(
     problems: Sequence[Problem],
     stored: Mapping[str, Sequence[RehearsalSample]],
     digest: str,
-    base: BaseCounts | None,
 ) -> tuple[Learner, RunCheckpoints]:
     """Check that everything fits together; optimizer and schedule as of the newest checkpoint."""
     require_enough(problems, recipe)
     objective = make_objective(recipe.objective, recipe.data.modules)
-    recent = RecentAnswers(recipe.objective.active_anchors)
-    rehearsed = {name: stored[name] for name in objective.anchors if name not in recent}
+    rehearsed = {name: stored[name] for name in objective.anchors}
     if actors.evaluations is not None:
         actors.evaluations.require_same_settings()
     forward = training_forward(recipe, actors, objective)
     optimizer = make_optimizer(actors.policy, recipe.train, seed=recipe.seed)
     place = RunDirectory(directory).checkpoints
-    checkpoints = RunCheckpoints(place, recipe, actors, optimizer, digest=digest, also=recent.write)
+    checkpoints = RunCheckpoints(place, recipe, actors, optimizer, digest=digest)
     done = checkpoints.restored
-    if checkpoints.newest is not None:
-        recent.read(checkpoints.newest, step=done.step)
     if not done.step:
         for samples in rehearsed.values():
             require_reference(samples, forward)
@@ -299,8 +272,6 @@ def _begin(
         actors=actors,
         problems=problems,
         stored=rehearsed,
-        recent=recent,
-        base=base,
         objective=objective,
         forward=forward,
         scorers=scorers(recipe, actors, objective, dtype=forward.dtype),

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.errors import DataError
-from dph.loss.objectives import POLICY, Beside, LossBatch, Objective
+from dph.loss.objectives import POLICY, LossBatch, Objective
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
 from dph.model.forward.over_vocabulary import next_tokens
 from dph.model.forward.scorer import AnswerScorer
@@ -36,10 +36,13 @@ class TrainingForward(AnswerScorer):
 
 @dataclass(frozen=True, slots=True)
 class ScoredBatch:
-    """A micro-batch for the loss; the model computed ``tokens`` for it."""
+    """A micro-batch for the loss; the model computed ``tokens`` for it.
+
+    ``over_vocabulary`` holds the values of the penalties that see whole distributions, by name.
+    """
 
     rows: LossBatch
-    beside: Beside
+    over_vocabulary: Mapping[str, Tensor]
     tokens: int
 
 
@@ -48,15 +51,13 @@ def scored_batch(
     batch: Microbatch,
     forward: TrainingForward,
     objective: Objective,
-    chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
 ) -> ScoredBatch:
     """Score the rows of ``batch``, with further inputs that the terms of ``objective`` need.
 
-    ``chosen`` are the tokens of the whole mini-batch that terms chose, ``batch.rows`` its rows
-    among those. On CUDA the host waits for nothing: its tables are sent in one copy.
+    On CUDA the host waits for nothing: its tables are sent in one copy.
     """
     new = torch.tensor([w.source == POLICY for w in rows])
-    sent = sent_rows(rows, forward.model.device, {n: x[batch.rows] for n, x in chosen.items()})
+    sent = _sent_rows(rows, forward.model.device)
     with autocast(forward.model, forward.dtype):
         statistics = _of_policy(rows, new, batch.sharing, forward, objective)
         scores = completion_scores(
@@ -76,11 +77,8 @@ def scored_batch(
         where = scores.mask & (sent["source"] == POLICY)[:, None]
         over_vocabulary = _by_name(list(objective.vocabulary_penalties), values, where)
     return ScoredBatch(
-        rows=loss_batch(scores.logprobs, scores.mask, sent),
-        beside=Beside(
-            over_vocabulary=over_vocabulary,
-            chosen={name: sent[f"chosen {name}"] for name in chosen},
-        ),
+        rows=LossBatch(logprobs=scores.logprobs, mask=scores.mask, **sent),
+        over_vocabulary=over_vocabulary,
         tokens=scores.computed,
     )
 
@@ -127,17 +125,7 @@ def _by_name(
     return {name: spread(column, where) for name, column in zip(names, values, strict=True)}
 
 
-def loss_batch(logprobs: Tensor, mask: Tensor, sent: Mapping[str, Tensor]) -> LossBatch:
-    """Rows for the loss, from their log-probs and `sent_rows`."""
-    names = ("old_logprobs", "ref_logprobs", "advantages", "source", "weights")
-    return LossBatch(logprobs=logprobs, mask=mask, **{name: sent[name] for name in names})
-
-
-def sent_rows(
-    rows: Sequence[WeightedRow],
-    device: torch.device,
-    chosen: Mapping[str, Bool[Tensor, "rows tokens"]],
-) -> dict[str, Tensor]:
+def _sent_rows(rows: Sequence[WeightedRow], device: torch.device) -> dict[str, Tensor]:
     """All that the host knows of the rows, by name; what a kind of row does not have is NaN."""
     width = max(length_of(w.row) for w in rows)
     old = [w.row.old_logprobs if isinstance(w.row, PolicyRow) else () for w in rows]
@@ -148,7 +136,6 @@ def sent_rows(
         "advantages": np.array(advantages, dtype=np.float32),
         "source": np.array([w.source for w in rows], dtype=np.int64),
         "weights": np.array([w.weight for w in rows], dtype=np.float32),
-        **{f"chosen {name}": where[:, :width].numpy() for name, where in chosen.items()},
     }
     return dict(zip(tables, to_device([*tables.values()], device), strict=True))
 

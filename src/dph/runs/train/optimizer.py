@@ -35,11 +35,7 @@ _PARTS = ("codes", "scale")
 def bfloat16_adamw(
     groups: Iterable[dict[str, Any]], train: TrainingSettings, *, seed: int
 ) -> torch.optim.Optimizer:
-    """Torchao's ``AdamW8bit`` whose rounding is a function of (``seed``, step) alone.
-
-    Raises:
-        SettingsError: torchao is not installed.
-    """
+    """Torchao's ``AdamW8bit`` whose rounding is a function of (``seed``, step) alone."""
     try:
         from torchao.optim import AdamW8bit  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -95,11 +91,7 @@ def plain_parts(name: str, state: Tensor) -> dict[str, Tensor]:
 def restore_states(
     optimizer: torch.optim.Optimizer, parameter: Tensor, saved: Mapping[str, Tensor]
 ) -> None:
-    """Put what ``plain_parts`` made of a parameter's states back into ``optimizer``.
-
-    Raises:
-        ValueError: it does not fit the parameter.
-    """
+    """Put what ``plain_parts`` made of a parameter's states back into ``optimizer``."""
     states: dict[str, Tensor] = {"step": saved["step"]}
     for name, signed in _SIGNED.items():
         state: Any = optimizer._new_buffer(parameter, signed)  # type: ignore[attr-defined]
@@ -122,11 +114,7 @@ _FUSED = {"kernel": "fused"}
 
 
 def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
-    """Write the optimizer's state into ``directory``.
-
-    Raises:
-        SafetensorError: the disk is full.
-    """
+    """Write the optimizer's state into ``directory``."""
     tensors = {
         f"{index}.{part}": tensor.detach().cpu().contiguous()
         for index, values in optimizer.state_dict()["state"].items()
@@ -138,11 +126,7 @@ def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
 
 
 def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
-    """Put the optimizer back into the state that a checkpoint holds.
-
-    Raises:
-        CheckpointError: the file is missing, damaged, or of another model.
-    """
+    """Put the optimizer back into the state that a checkpoint holds."""
     try:
         state = _by_parameter(load_file(path / FILE))
         with safe_open(path / FILE, framework="pt") as file:
@@ -208,9 +192,6 @@ def make_optimizer(
 
     Weights in float32 take torch's fused kernel, one pass over memory in place of ten; an adapter
     on a CPU keeps the loop. Weights in bfloat16 are rounded at random, as ``seed`` says.
-
-    Raises:
-        SettingsError: they are, and torchao is not installed.
     """
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [

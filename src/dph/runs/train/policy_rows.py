@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from dph.errors import PoolError
 from dph.loss.objectives import (
     AnyAdvantage,
     GroupSamples,
@@ -21,8 +20,7 @@ from dph.loss.objectives import (
     reads_of,
 )
 from dph.recipe import ObjectiveSettings
-from dph.recipe.terms import BASE_CORRECT, LOGPROBS, REF_LOGPROBS
-from dph.runs.presample.pool import BaseCounts
+from dph.recipe.terms import LOGPROBS, REF_LOGPROBS
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import PolicyRow, length_of
@@ -30,27 +28,18 @@ from dph.runs.train.updating import LogprobGap, moves_the_loss
 
 
 def group_samples(
-    groups: Sequence[Group],
-    rows: Sequence[PolicyRow],
-    advantage: AnyAdvantage,
-    base: BaseCounts | None,
+    groups: Sequence[Group], rows: Sequence[PolicyRow], advantage: AnyAdvantage
 ) -> GroupSamples | None:
     """Inputs of ``advantage``, and None where it reads nothing.
 
-    Args:
-        groups: of the step, all of one size.
-        rows: their samples, group by group. Their old log-probs are the sampler's, whichever the
-            ratio of the loss starts from, unless all rows were scored before (``policy_rows``).
-        advantage: the term.
-        base: what the initial policy did in pre-sampling.
-
-    Raises:
-        PoolError: it reads the initial policy's right answers, and they are not known.
+    ``rows`` are the samples of ``groups``, all of one size, group by group. Their old log-probs are
+    the sampler's, whichever the ratio of the loss starts from, unless all rows were scored before
+    (``policy_rows``).
     """
     reads = reads_of(advantage)
     if not reads:
         return None
-    logprobs = lengths = initial = correct = None
+    logprobs = lengths = initial = None
     if LOGPROBS in reads:
         logprobs = torch.tensor([sum(row.old_logprobs) for row in rows]).view(len(groups), -1)
         lengths = torch.tensor([max(1, length_of(row)) for row in rows])
@@ -58,21 +47,7 @@ def group_samples(
     scored = [row.ref_logprobs for row in rows if row.ref_logprobs is not None]
     if REF_LOGPROBS in reads and len(scored) == len(rows):
         initial = torch.tensor([sum(values) for values in scored]).view(len(groups), -1)
-    if BASE_CORRECT in reads:
-        if base is None:
-            raise PoolError(
-                f"{advantage!r} reads how many answers of the initial policy were right, which "
-                f"only a pool records: run `dph presample` first"
-            )
-        ids = [group.completions[0].completion.problem_id for group in groups]
-        correct = torch.tensor([base.of(problem_id) for problem_id in ids])
-    return GroupSamples(
-        logprobs=logprobs,
-        lengths=lengths,
-        ref_logprobs=initial,
-        base_correct=correct,
-        base_samples=base.samples if base and correct is not None else None,
-    )
+    return GroupSamples(logprobs=logprobs, lengths=lengths, ref_logprobs=initial)
 
 
 _LOG = logging.getLogger(__name__)
@@ -155,7 +130,6 @@ def policy_rows(
     *,
     objective: Objective,
     settings: ObjectiveSettings,
-    base: BaseCounts | None = None,
 ) -> PolicyRows:
     """The rows of every group, in order.
 
@@ -163,7 +137,6 @@ def policy_rows(
     Log-probs are computed only for rows that can move the loss; the others keep the sampler's
     and have no reference. Where the advantage itself compares with the initial policy, all rows are
     scored before it, so that both log-probs come from one forward if any are computed again.
-    ``base`` is what an advantage may read of the initial policy.
     """
     if not groups:  # a step that learns from stored answers alone
         return PolicyRows(groups=(), gap=None)
@@ -184,7 +157,7 @@ def policy_rows(
     gap = None
     if before := REF_LOGPROBS in reads_of(objective.advantage):
         gap = _score(rows, range(len(rows)), range(len(rows)), scorers, forward)
-    samples = group_samples(groups, rows, objective.advantage, base)
+    samples = group_samples(groups, rows, objective.advantage)
     found = graded_advantages(objective.advantage, rewards, graded, samples)
     for index, advantage in enumerate(found.flatten().tolist()):
         rows[index] = replace(rows[index], advantage=advantage)

@@ -79,20 +79,12 @@ CHECKED = 1024
 
 
 def require_reference(samples: Sequence[RehearsalSample], forward: TrainingForward) -> None:
-    """Refuse to rehearse log-probs that the untrained policy does not reproduce.
-
-    Raises:
-        PoolError: there is nothing to rehearse, or the mean gap is above the tolerance.
-    """
+    """Refuse to rehearse log-probs that the untrained policy does not reproduce."""
     require_small_gap(mean_reference_gap(samples, forward), dtype=forward.dtype)
 
 
 def checked(samples: Sequence[RehearsalSample]) -> list[RehearsalSample]:
-    """At most ``CHECKED`` samples, spread evenly.
-
-    Raises:
-        PoolError: there is none.
-    """
+    """At most ``CHECKED`` samples, spread evenly."""
     if not samples:
         raise PoolError(
             "the pool has no rehearsal sample, but the method rehearses: run `dph presample` on "
@@ -124,11 +116,7 @@ def mean_gap(samples: Sequence[RehearsalSample], logprobs: Sequence[Sequence[flo
 
 
 def require_small_gap(gap: float, *, dtype: str) -> None:
-    """Refuse a mean gap at step 0 that is more than rounding.
-
-    Raises:
-        PoolError: it is above the tolerance of ``dtype``.
-    """
+    """Refuse a mean gap at step 0 that is more than rounding."""
     tolerance = TOLERANCE[dtype]
     if not gap <= tolerance:
         raise PoolError(
@@ -155,12 +143,11 @@ def scorers(recipe: Recipe, actors: Actors, objective: Objective, *, dtype: str)
     """Sources of old log-probs (``train.old_logprobs``) and of the initial policy's.
 
     With "auto" in 16 bits, rows of the first optimizer step take those of its gradient pass, unless
-    they are read before it, or again after it (another epoch, an anchor on recent answers).
+    they are read before it, or again after it (another epoch).
     """
-    train, anchors = recipe.train, recipe.objective.active_anchors.values()
+    train = recipe.train
     auto = train.old_logprobs == "auto" and dtype != "float32"
-    read_once = train.epochs == 1 and all(anchor.recent is None for anchor in anchors)
-    read_once = read_once and REF_LOGPROBS not in reads_of(objective.advantage)
+    read_once = train.epochs == 1 and REF_LOGPROBS not in reads_of(objective.advantage)
     return Scorers(
         old=actors.policy if auto or train.old_logprobs == "recompute" else None,
         reference=actors.reference if objective.reads_reference_logprobs else None,
@@ -184,11 +171,7 @@ def kept_samples(
 
 
 def require_enough(problems: Sequence[Problem], recipe: Recipe) -> None:
-    """Refuse fewer problems than a step needs.
-
-    Raises:
-        SettingsError: there are fewer.
-    """
+    """Refuse fewer problems than a step needs."""
     if len(problems) < recipe.labelled_per_step:
         beside = " in addition to the unlabelled ones" * recipe.self_consistency.active
         raise SettingsError(

@@ -52,12 +52,7 @@ class SelfConsistency:
         return [self.problems[i] for i in order[start : start + self.per_step]]
 
     def roll_out(self, draw: AnswerSampler, step: int, *, samples: int) -> Rollout:
-        """Groups of the step's prompts with the verdicts of agreement.
-
-        Raises:
-            DataError: a prompt lacks what is needed to compare answers to it.
-            VerifierError: who compares is broken.
-        """
+        """Groups of the step's prompts with the verdicts of agreement."""
         started = time.perf_counter()
         problems = self.of_step(step)
         seed = derived_seed(self.seed, "unlabelled rollout", step)

@@ -42,9 +42,7 @@ def step_metrics(
     (``unlabelled_reward``), in a step that draws some.
     ``ungradable`` counts the groups that were left out because of their gold answer.
     ``kl_penalty`` and ``divergence`` are the sums of the penalties and of the anchors before their
-    weights; where there are several, each also stands under its own name. Of anchors on
-    distributions ``active_<name>`` is the share of rows that counted (all, unless there is a
-    floor), and ``eta_<name>`` is the weight of an anchor that adapts it.
+    weights; where there are several, each also stands under its own name.
     ``entropy`` (nats a token) is the mean of -log pi over the sampled tokens: without bias at
     top-p 1. Loss terms are means over the step's optimizer steps.
     """
@@ -66,7 +64,6 @@ def step_metrics(
         "divergence": fmean(sum(r.anchors.values()) for r in reports),
         **_by_name("penalty", [r.penalties for r in reports]),
         **_by_name("anchor", [r.anchors for r in reports]),
-        **_by_name("eta", [r.weights for r in reports], fewest=1),
         "clipped_low": fmean(r.clipped_low for r in reports),
         "clipped_high": fmean(r.clipped_high for r in reports),
         "grad_norm": fmean(r.grad_norm for r in reports),
@@ -137,12 +134,10 @@ def _mean(values: Iterable[float]) -> float:
     return fmean(known) if known else nan
 
 
-def _by_name(
-    kind: str, reports: Sequence[Mapping[str, float]], *, fewest: int = 2
-) -> dict[str, float]:
-    """The mean of each term, where there are ``fewest`` of them or more."""
+def _by_name(kind: str, reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each term, where there are several."""
     names = list(reports[0])
-    if len(names) < fewest:
+    if len(names) == 1:
         return {}
     return {f"{kind}_{name}": fmean(report[name] for report in reports) for name in names}
 
@@ -244,11 +239,7 @@ def shown_answers(settings: TrackingSettings) -> int:
 def open_trackers(
     settings: TrackingSettings, recipe: Recipe, directory: Path, *, name: str | None = None
 ) -> Trackers:
-    """Start the trackers that the recipe names; ``name`` is the run's, else the recipe's.
-
-    Raises:
-        SettingsError: accelerate or the tracker's own package is not installed.
-    """
+    """Start the trackers that the recipe names; ``name`` is the run's, else the recipe's."""
     if not settings.to:
         return Trackers(())
     try:

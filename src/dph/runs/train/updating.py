@@ -2,29 +2,26 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 
 from dph._base.files import write_json
-from dph._base.randomness import derived_seed
 from dph.loss.objectives import (
     POLICY,
     LossBatch,
     MixedLoss,
     Objective,
     mixed_loss,
-    policy_tokens,
     row_weights,
 )
 from dph.model.forward.sharing import plan_microbatches
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.loss_batch import TrainingForward, loss_batch, padded, scored_batch, sent_rows
+from dph.runs.train.loss_batch import TrainingForward, scored_batch
 from dph.runs.train.rows import (
     Minibatch,
     PolicyRow,
@@ -32,70 +29,6 @@ from dph.runs.train.rows import (
     length_of,
     written_of,
 )
-
-
-def chosen_tokens(
-    weighted: Sequence[WeightedRow],
-    forward: TrainingForward,
-    objective: Objective,
-    *,
-    seed: int,
-    on_policy: bool = False,
-) -> Mapping[str, Bool[Tensor, "rows tokens"]]:
-    """For each term that chooses, which tokens of which rows of the mini-batch.
-
-    Computed as: one forward over the new samples without gradient, where a term chooses at all.
-    Its log-probs are the old ones too if the rows are ``on_policy``.
-    """
-    rows = [w for w in weighted if w.source == POLICY]
-    if not objective.choosing or not rows:
-        return {}
-    logprobs = forward.logprobs(
-        forward.model,
-        [w.row.prompt_ids for w in rows],
-        [w.row.completion_ids for w in rows],
-        written=[written_of(w.row) for w in rows],
-    )
-    lengths = torch.tensor([length_of(w.row) for w in rows])
-    table = torch.from_numpy(padded(logprobs, int(lengths.max())))
-    mask = torch.arange(table.shape[1]) < lengths[:, None]
-    batch = loss_batch(table, mask, sent_rows(rows, table.device, {}))
-    tokens = policy_tokens(replace(batch, old_logprobs=table) if on_policy else batch)
-    width = max(length_of(w.row) for w in weighted)
-    places = [i for i, w in enumerate(weighted) if w.source == POLICY]
-    chosen = {}
-    for name, term in objective.choosing.items():
-        chosen[name] = torch.zeros(len(weighted), width, dtype=torch.bool)
-        chosen[name][places, : table.shape[1]] = term.choose(tokens, derived_seed(seed, name))
-    return chosen
-
-
-def first_weights(objective: Objective) -> dict[str, float]:
-    """The weight to start from, of every anchor that adapts its own."""
-    return {
-        name: anchor.weight
-        for name, anchor in objective.anchors.items()
-        if anchor.ascent is not None
-    }
-
-
-def next_weights(
-    objective: Objective,
-    weights: Mapping[str, float],
-    measured: Mapping[str, float],
-    rows: Mapping[str, Sized],
-) -> dict[str, float]:
-    """The weights after an optimizer step in which the anchors' values were ``measured``.
-
-    A weight stays where the step had no stored ``rows`` of its anchor: nothing was measured.
-    """
-    return {
-        name: anchor.ascent.next(weights[name], measured=measured[name])
-        if rows[name]
-        else weights[name]
-        for name, anchor in objective.anchors.items()
-        if anchor.ascent is not None
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +46,7 @@ class UpdateReport:
     ``rows`` took part, of those ``packed`` in one sequence with what they share; for their
     ``row_tokens`` the model computed ``computed_tokens``. ``skipped`` did not, because nothing in
     them moves the loss, or (``masked`` of them) because they are left out of it. ``penalties`` and
-    ``anchors`` are by name, before their weights; ``weights`` are those of anchors that adapt
-    theirs.
+    ``anchors`` are by name, before their weights.
     ``gap`` is |log pi - log pi_old| over the policy's tokens, with the old ones that rows hold;
     None without any token.
     """
@@ -131,7 +63,6 @@ class UpdateReport:
     masked: int
     row_tokens: int
     computed_tokens: int
-    weights: Mapping[str, float] = field(default_factory=dict)
     gap: LogprobGap | None = None
 
 
@@ -182,14 +113,12 @@ def update(
     *,
     objective: Objective,
     max_grad_norm: float,
-    seed: int = 0,
     on_policy: bool = False,
 ) -> UpdateReport:
     """Accumulate the gradient of the mixed loss and take one optimizer step.
 
-    ``seed`` is for terms that draw tokens among those of the mini-batch. ``on_policy`` says that
-    the policy is the old one: the old log-probs are then those of the gradient pass, without
-    gradient, so that every ratio is exactly 1.
+    ``on_policy`` says that the policy is the old one: the old log-probs are then those of the
+    gradient pass, without gradient, so that every ratio is exactly 1.
 
     Computed as: the device is waited for once, after all gradients and before the step.
 
@@ -197,8 +126,7 @@ def update(
         NonFiniteLossError: the loss or the gradient norm is not finite; no step was taken.
     """
     weighted = weigh(minibatch, objective=objective, max_tokens=forward.max_tokens)
-    chosen = chosen_tokens(weighted, forward, objective, seed=seed, on_policy=on_policy)
-    work = _accumulate(weighted, forward, objective, chosen, on_policy=on_policy)
+    work = _accumulate(weighted, forward, objective, on_policy=on_policy)
     parameters = [p for p in forward.model.parameters() if p.requires_grad]
     for parameter in parameters:
         if parameter.grad is None:  # AdamW still moves a parameter whose gradient is 0
@@ -231,7 +159,6 @@ def update(
         masked=sum(row.masked for row in policy_rows),
         row_tokens=sum(len(w.row.prompt_ids) + len(w.row.completion_ids) for w in weighted),
         computed_tokens=work.tokens,
-        weights={n: a.weight for n, a in objective.anchors.items() if a.ascent is not None},
         gap=LogprobGap(sums["moved"] / new, most) if new else None,
     )
 
@@ -252,7 +179,6 @@ def _accumulate(
     weighted: Sequence[WeightedRow],
     forward: TrainingForward,
     objective: Objective,
-    chosen: Mapping[str, Tensor],
     *,
     on_policy: bool,
 ) -> _Accumulated:
@@ -268,11 +194,11 @@ def _accumulate(
     )
     rows = [[weighted[i] for i in batch.rows] for batch in batches]
     for batch, chunk in zip(batches, rows, strict=True):
-        scored = scored_batch(chunk, batch, forward, objective, chosen)
+        scored = scored_batch(chunk, batch, forward, objective)
         given = scored.rows
         if on_policy:
             given = replace(given, old_logprobs=given.logprobs.detach())
-        loss = mixed_loss(given, objective, scored.beside)
+        loss = mixed_loss(given, objective, scored.over_vocabulary)
         torch.autograd.backward(loss.total)
         terms.append({n: v.detach() for n, v in (*_terms(loss), *_moved(scored.rows))})
         tokens += scored.tokens

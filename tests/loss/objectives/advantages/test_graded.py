@@ -7,8 +7,6 @@ import torch
 from dph.errors import DataError, SettingsError
 from dph.loss.objectives import (
     PKPO,
-    AlphaDPG,
-    BayesianBoundaryGate,
     BayesianBoundaryGateOfGroup,
     DifferentialSmoothing,
     FlowRL,
@@ -33,35 +31,33 @@ GRADED = torch.tensor([[True, True, True, False], [True] * 4, [False] * 4])
 class Recording:
     """Gives every sample its log-prob, and remembers what it was shown."""
 
-    reads = frozenset({"logprobs", "ref_logprobs", "base_correct"})
+    reads = frozenset({"logprobs", "ref_logprobs"})
 
     def __init__(self):
         self.seen = []
 
     def __call__(self, rewards, samples):
         self.seen.append((rewards, samples))
-        return samples.logprobs + samples.base_correct[:, None]
+        return samples.logprobs + 10 * rewards.mean(-1, keepdim=True)
 
 
-def test_an_advantage_that_reads_sees_the_graded_samples_of_a_group_and_its_problems_count():
+def test_an_advantage_that_reads_sees_the_graded_samples_of_a_group():
     samples = GroupSamples(
         logprobs=-torch.arange(12.0).view(3, 4),
         lengths=torch.arange(12).view(3, 4) + 1,
         ref_logprobs=-torch.arange(12.0).view(3, 4) - 100,
-        base_correct=torch.tensor([10, 20, 30]),
-        base_samples=8,
     )
     term = Recording()
     found = graded_advantages(term, REWARDS, GRADED, samples)
-    assert found.tolist() == [[10.0, 9.0, 8.0, 0.0], [16.0, 15.0, 14.0, 13.0], [0.0] * 4]
+    # The means of the graded rewards are 1/3 and 1/2.
+    assert found[0].tolist() == pytest.approx([10 / 3, 10 / 3 - 1, 10 / 3 - 2, 0], abs=1e-6)
+    assert found[1:].tolist() == [[1.0, 0.0, -1.0, -2.0], [0.0] * 4]
     (three, first), (four, second) = term.seen
     assert three.tolist() == [[1, 0, 0]]
     assert first.lengths.tolist() == [[1, 2, 3]]
     assert first.ref_logprobs.tolist() == [[-100, -101, -102]]
-    assert first.base_correct.tolist() == [10]
     assert four.tolist() == [[1, 0, 1, 0]]
     assert second.lengths.tolist() == [[5, 6, 7, 8]]
-    assert second.base_samples == 8
 
 
 def test_an_ungraded_sample_is_no_part_of_its_groups_mean():
@@ -73,8 +69,8 @@ def test_an_ungraded_sample_is_no_part_of_its_groups_mean():
 
 def test_what_an_advantage_reads_has_to_be_there_and_others_are_not_shown_it():
     samples = GroupSamples(logprobs=REWARDS, lengths=torch.ones(3, 4).long())
-    for given in (None, samples):
-        with pytest.raises(DataError, match=r"reads 'base_correct' of the samples"):
+    for given, missing in ((None, "logprobs"), (samples, "ref_logprobs")):
+        with pytest.raises(DataError, match=f"reads '{missing}' of the samples"):
             graded_advantages(Recording(), REWARDS, GRADED, given)
     plain = graded_advantages(GroupAdvantage("none"), REWARDS, GRADED)
     assert torch.equal(plain, graded_advantages(GroupAdvantage("none"), REWARDS, GRADED, samples))
@@ -101,14 +97,14 @@ def test_a_user_defined_function_says_what_it_reads_even_with_parameters_bound()
     term.reads = {"logprobs"}
     assert reads_of(partial(term, power=2)) == {"logprobs"}
     assert reads_of(lambda rewards: rewards) == frozenset()
-    assert reads_of(BayesianBoundaryGate()) == {"base_correct"}
+    assert reads_of(FlowRL()) == {"logprobs", "ref_logprobs"}
     term.reads = {"thoughts"}
-    with pytest.raises(SettingsError, match="reads 'thoughts'; an advantage may read base_correct"):
+    with pytest.raises(SettingsError, match="reads 'thoughts'; an advantage may read logprobs"):
         reads_of(term)
 
 
 def test_the_smallest_group_is_one_sample_unless_samples_are_compared():
-    terms = (GroupAdvantage(), PassAtK(4), PKPO(4), AlphaDPG(), PKPO(4, "leave_one_out"))
+    terms = (GroupAdvantage(), PassAtK(4), PKPO(4), FlowRL(), PKPO(4, "leave_one_out"))
     assert [least_samples_of(term) for term in terms] == [1, 5, 4, 2, 5]
 
 
@@ -118,7 +114,6 @@ COUNTING = {
     "ucpo": UniformCorrect(),
     "pass_at_k": PassAtK(2),
     "differential_smoothing": DifferentialSmoothing(),
-    "alpha_dpg": AlphaDPG(),
     "bbg_group": BayesianBoundaryGateOfGroup(),
 }
 
@@ -141,8 +136,6 @@ def test_an_advantage_that_counts_right_answers_refuses_other_rewards(name, rewa
 @pytest.mark.parametrize(
     ("make", "given", "message"),
     [
-        (AlphaDPG, [(-0.1,), (1.0,), (nan,)], "at least 0 and below 1, got"),
-        (AlphaDPG, [(0.5, 0.0), (0.5, inf), (0.5, nan)], "finite and above 0, got"),
         (FlowRL, [(-0.1,), (inf,), (nan,)], "finite and at least 0, got"),
         (FlowRL, [(1.0, "mean")], "'std' or 'none', got 'mean'"),
         (GroupAdvantage, [("mad",)], "'std' or 'none', got 'mad'"),
@@ -151,8 +144,8 @@ def test_an_advantage_that_counts_right_answers_refuses_other_rewards(name, rewa
         (DifferentialSmoothing, [(-0.1,), (0.1, inf)], "smoothing must be finite and at"),
         (DifferentialSmoothing, [(0.1, 0.1, "std", "max")], "'sum' or 'mean', got 'max'"),
         (boundary_gate, [(-1, 8, 2), (9, 8, 2), (1, 0, 2), (1, 8, 0)], "need k >= 1, samples >= 1"),
-        (BayesianBoundaryGate, [(0,)], "k of bbg must be at least 1, got 0"),
-        (BayesianBoundaryGateOfGroup, [(4, -1.0)], "tau of bbg must be finite and at least 0"),
+        (BayesianBoundaryGateOfGroup, [(0,)], "k of bbg_group must be at least 1, got 0"),
+        (BayesianBoundaryGateOfGroup, [(4, -1.0)], "tau of bbg_group must be finite and at least"),
         (PassAtK, [(0,)], "k of pass_at_k must be at least 1, got 0"),
         (PKPO, [(1,)], "k of pkpo must be at least 2 with baseline='k_minus"),
         (PKPO, [(0, "none")], "k of pkpo must be at least 1"),
@@ -171,12 +164,6 @@ SOME = torch.zeros(1, 2)
 @pytest.mark.parametrize(
     ("term", "samples", "message"),
     [
-        (AlphaDPG(), {"logprobs": SOME}, "log-probs and the initial policy's, which are not both"),
-        (
-            AlphaDPG(),
-            {"logprobs": SOME, "ref_logprobs": SOME},
-            "alpha_dpg reads the initial policy's right answers",
-        ),
         (
             FlowRL(),
             {"logprobs": SOME, "lengths": SOME.long()},
@@ -185,7 +172,6 @@ SOME = torch.zeros(1, 2)
         (FlowRL(), {"ref_logprobs": SOME}, "which are not both given"),
         (UniformCorrect(), {}, "ucpo reads the log-probs"),
         (DifferentialSmoothing(), {}, "differential_smoothing reads the log-probs"),
-        (BayesianBoundaryGate(), {}, "bbg reads the initial policy's right answers"),
     ],
 )
 def test_samples_without_what_a_term_reads_are_refused(term, samples, message):

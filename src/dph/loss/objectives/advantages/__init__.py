@@ -1,11 +1,7 @@
 """Advantages: how rewards of a group become what its samples are weighted with."""
 
-from dph.loss.objectives.advantages.bbg import (
-    BayesianBoundaryGate,
-    BayesianBoundaryGateOfGroup,
-    boundary_gate,
-)
-from dph.loss.objectives.advantages.distributions import AlphaDPG, FlowRL, alpha_pseudo_rewards
+from dph.loss.objectives.advantages.bbg import BayesianBoundaryGateOfGroup, boundary_gate
+from dph.loss.objectives.advantages.distributions import FlowRL
 from dph.loss.objectives.advantages.graded import graded_advantages, reads_of
 from dph.loss.objectives.advantages.group import (
     DifferentialSmoothing,
@@ -21,8 +17,6 @@ from dph.loss.objectives.advantages.pass_at_k import PKPO, PassAtK
 
 __all__ = [
     "PKPO",
-    "AlphaDPG",
-    "BayesianBoundaryGate",
     "BayesianBoundaryGateOfGroup",
     "DifferentialSmoothing",
     "FlowRL",
@@ -31,7 +25,6 @@ __all__ = [
     "MaxRL",
     "PassAtK",
     "UniformCorrect",
-    "alpha_pseudo_rewards",
     "boundary_gate",
     "graded_advantages",
     "group_advantages",

@@ -16,9 +16,6 @@ def right_answers(
 ) -> Bool[Tensor, "groups samples"]:
     """Mask of right samples: those with reward 1. The others have reward 0.
 
-    Raises:
-        DataError: a reward is neither 0 nor 1, as with partial credit; names the first.
-
     >>> import torch
     >>> right_answers(torch.tensor([[1.0, 0.0]]), "maxrl").tolist()
     [[True, False]]
@@ -33,11 +30,7 @@ def right_answers(
 
 
 def given_logprobs(samples: GroupSamples, advantage: str) -> tuple[Tensor, Tensor]:
-    """Log-probs (nats) of the samples, and their lengths in tokens.
-
-    Raises:
-        DataError: they are not given.
-    """
+    """Log-probs (nats) of the samples, and their lengths in tokens."""
     if samples.logprobs is None or samples.lengths is None:
         raise DataError(f"{advantage} reads the log-probs of the samples, which are not given")
     return samples.logprobs, samples.lengths

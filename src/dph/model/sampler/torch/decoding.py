@@ -213,11 +213,7 @@ class Cohort(Generic[CacheT]):
         return self._tokens[self.age - 1].index_select(0, self._rows)
 
     def hand_out(self) -> list[DrawnRow]:
-        """The rows that are done and were not handed out yet. Waits for the device.
-
-        Raises:
-            ModelError: a log-prob is not finite.
-        """
+        """The rows that are done and were not handed out yet. Waits for the device."""
         full = self.age == self.parameters.max_tokens
         live = 0 if full else int(self._live.sum())
         if live == self.unfinished:
@@ -255,11 +251,7 @@ def drawn_rows(
     lengths: NDArray[np.int64],
     parameters: SamplingParameters,
 ) -> Iterator[DrawnRow]:
-    """Rows that have drawn the first ``lengths`` of ``tokens``, both by row.
-
-    Raises:
-        ModelError: a log-prob is not finite.
-    """
+    """Rows that have drawn the first ``lengths`` of ``tokens``, both by row."""
     for row, ids, values, length in zip(rows, tokens, logprobs, lengths.tolist(), strict=True):
         if not np.isfinite(values[:length]).all():
             raise ModelError(

@@ -45,11 +45,7 @@ def room_in_memory(model: PreTrainedModel, *, max_tokens: int, width: int) -> Ro
 
 
 def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: int) -> Capacity:
-    """All rows at once where they fit into ``limit``, else as many as fit with their prompts.
-
-    Raises:
-        SettingsError: a prompt and one completion exceed ``limit.tokens``.
-    """
+    """All rows at once where they fit into ``limit``, else as many as fit with their prompts."""
     wanted: Counter[tuple[int, ...]] = Counter()
     for request in requests:
         wanted[request.prompt_ids] += request.samples
@@ -162,7 +158,8 @@ class GraphDecoder:
         """Rows, as soon as they are seen to be done."""
         while self._open or self.waiting:
             if not self._start():  # or a first token may be the last
-                self._compact()
+                if bucketed(len(self._open)) <= COMPACT_BELOW * self.rows.rows:
+                    self._keep(prompts=False)
                 oldest = min(self._ages[place] for place in self._open)
                 for _ in range(min(LOOK_EVERY["cuda"], self.rows.parameters.max_tokens - oldest)):
                     self.steps.run(self.rows)
@@ -182,10 +179,6 @@ class GraphDecoder:
         self._open |= dict(enumerate(wave.rows, start=len(self._open)))
         self.rows.admit(wave, self.uniforms(wave))
         return True
-
-    def _compact(self) -> None:
-        if bucketed(len(self._open)) <= COMPACT_BELOW * self.rows.rows:
-            self._keep(prompts=False)
 
     def _keep(self, *, prompts: bool) -> None:
         """Let rows that are done leave, and with ``prompts`` those that have no row any more."""

@@ -251,11 +251,7 @@ class PrefillAttention:
 
 
 def layer_of(module: nn.Module) -> int:
-    """The number of the layer that an attention module belongs to.
-
-    Raises:
-        ModelError: it does not say.
-    """
+    """The number of the layer that an attention module belongs to."""
     layer = getattr(module, "layer_idx", None)
     if layer is None:
         raise ModelError(f"{type(module).__name__} does not say which layer it belongs to")

@@ -226,11 +226,7 @@ class TorchSampler:
         return RepeatedForward(self.model, argument) if argument else self._whole_forward(requests)
 
     def _whole_forward(self, requests: Sequence[SampleRequest]) -> WholeForward:
-        """The forward of a model whose cache is not known.
-
-        Raises:
-            ModelError: the model is not causal.
-        """
+        """The forward of a model whose cache is not known."""
         name = type(self.model).__name__
         tokens = probe_tokens(self.model.config, [request.prompt_ids for request in requests])
         if sees_later_tokens(self.model, tokens):
@@ -290,13 +286,7 @@ class TorchSampler:
 def check_requests(
     config: PreTrainedConfig, requests: Iterable[SampleRequest], parameters: SamplingParameters
 ) -> None:
-    """Refuse what cannot be sampled.
-
-    Raises:
-        DataError: a prompt is empty.
-        SettingsError: prompt and ``max_tokens`` do not fit the context, or a stop token is not in
-            the vocabulary.
-    """
+    """Refuse what cannot be sampled."""
     config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
     vocabulary = config.vocab_size

@@ -74,9 +74,6 @@ class Waiting:
 
         ``shared`` is false where each row holds its prompt, ``packed`` true where prompts are not
         padded to one width, so that a wave takes prompts of any lengths.
-
-        Raises:
-            SettingsError: a prompt and one completion exceed ``limit.tokens``.
         """
         wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for position, request in enumerate(requests):
