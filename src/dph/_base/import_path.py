@@ -45,10 +45,6 @@ def load_callable(path: str, directories: Sequence[Path] = ()) -> Callable[..., 
     """Import the module of ``module:function`` and return the function.
 
     ``directories`` are searched first (see ``search_in``).
-
-    Raises:
-        SettingsError: the form is wrong, the module cannot be imported, another module of its
-            name is in use, or it holds no such callable.
     """
     if not is_import_path(path):
         raise SettingsError(f"an import path looks like 'module:function', got {path!r}")
@@ -78,10 +74,6 @@ def import_path_of(function: Callable[..., Any]) -> str:
     >>> from json import dumps
     >>> import_path_of(dumps)
     'json:dumps'
-
-    Raises:
-        SettingsError: it is a lambda, a function inside another one, an object, or its module is
-            no file that could be imported (a notebook, the prompt).
     """
     name = getattr(function, "__qualname__", None)
     module = getattr(function, "__module__", None)
@@ -148,12 +140,7 @@ def search_in(directories: Sequence[Path]) -> None:
 
 
 def require_one_module(path: str, directories: Sequence[Path]) -> None:
-    """Search in ``directories``; refuse a module that could be taken for another of its name.
-
-    Raises:
-        SettingsError: this process uses another module of that name, or there is one in the
-            current directory only, although directories were named.
-    """
+    """Search in ``directories``; refuse a module that could be taken for another of its name."""
     search_in(directories)
     module_name = path.partition(":")[0]
     top = module_name.partition(".")[0]

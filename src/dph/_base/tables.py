@@ -13,11 +13,7 @@ Frame = Any
 
 
 def data_frame(table: pa.Table, *, arrow: bool) -> Frame:
-    """The table itself, or a pandas DataFrame of it.
-
-    Raises:
-        SettingsError: pandas is not installed, which this package does not require.
-    """
+    """The table itself, or a pandas DataFrame of it."""
     if arrow:
         return table
     try:

@@ -96,12 +96,7 @@ class Zygote:
             )
 
     def ask(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """Its answer.
-
-        Raises:
-            OSError: it is gone, or has said nothing for as long as ``control`` waits: then it is
-                ended, because its answer would be taken for that to the next message.
-        """
+        """Its answer."""
         with self._asking:
             socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
             try:
@@ -126,9 +121,6 @@ class Zygote:
         """Start a child with pipes as its standard input and output, and ``more`` after them.
 
         Its output goes to the descriptor ``stdout`` where one is given.
-
-        Raises:
-            OSError: the zygote is gone.
         """
         job, said = os.pipe(), os.pipe() if stdout is None else None
         stdin = os.fdopen(job[1], "wb")

@@ -175,11 +175,7 @@ ColumnOption = Annotated[
 
 
 def one_of(name: str, known: Collection[str]) -> str:
-    """The name, if it is known: for options whose names are loaded when the command runs.
-
-    Raises:
-        typer.BadParameter: it is not; the message has those that are.
-    """
+    """The name, if it is known: for options whose names are loaded when the command runs."""
     if name not in known:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.")
     return name

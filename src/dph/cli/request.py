@@ -30,21 +30,13 @@ class Request:
     """Note of the place that was taken, for a name that could mean two."""
 
     def require_sets(self) -> None:
-        """Refuse an evaluation of nothing.
-
-        Raises:
-            SettingsError: the recipe names no evaluation set.
-        """
+        """Refuse an evaluation of nothing."""
         if not self.recipe.data.sets:
             raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 
     @contextmanager
     def plan(self, *, all_sets: bool = False, accept_verifier: bool = False) -> Iterator["RunPlan"]:
-        """``open_plan`` of the request; what was taken is said once nothing is refused any more.
-
-        Raises:
-            DphError: as ``dph.runs.plan.open_plan`` does.
-        """
+        """``open_plan`` of the request; what was taken is said once nothing is refused any more."""
         quiet_libraries()
         from dph.runs.plan import open_plan
 
@@ -62,11 +54,6 @@ def read_request(
     """Read the recipe, check the directory, and fetch what is named on the Hub.
 
     Nothing is created but files in the Hub's cache.
-
-    Raises:
-        SettingsError: the recipe is missing or invalid.
-        DataError: the directory cannot be written, or a file of problems cannot be fetched.
-        ModelError: the model cannot be fetched.
     """
     recipe = load_recipe(path, overrides=overrides or (), seed=seed)
     directory = RunDirectory.of(recipe, out).path
@@ -85,11 +72,7 @@ def _model_as_written(path: Path, overrides: Sequence[str] | None) -> str | None
 
 
 def require_writable(directory: Path) -> None:
-    """Check that ``directory`` is writable or could be created, without creating it.
-
-    Raises:
-        DataError: it is a file, lies under one, or may not be written.
-    """
+    """Check that ``directory`` is writable or could be created, without creating it."""
     ancestor = directory.absolute()
     while not ancestor.exists() and ancestor != ancestor.parent:
         ancestor = ancestor.parent

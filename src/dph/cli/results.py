@@ -136,11 +136,7 @@ def view(
 
 
 def require_out_file(out: Path, flag: str = "--out") -> None:
-    """Refuse a file, of an option ``flag``, that could not be written.
-
-    Raises:
-        DataError: it is a directory, or its directory is missing or cannot be written.
-    """
+    """Refuse a file, of an option ``flag``, that could not be written."""
     from dph.cli.request import require_writable
     from dph.errors import DataError
 

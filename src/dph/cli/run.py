@@ -62,11 +62,7 @@ def trained_text(trained: "Trained") -> str:
 
 
 def end_interrupted(trained: "Trained") -> None:
-    """Say what is saved and end with the exit code of an interruption.
-
-    Raises:
-        typer.Exit: always.
-    """
+    """Say what is saved and end with the exit code of an interruption."""
     from dph.cli.options import INTERRUPTED
 
     typer.echo(f"stopped after step {trained.step}, everything is saved", err=True)
@@ -212,11 +208,7 @@ def engine_overrides(engine: str | None, **options: int | str | None) -> list[st
 
 
 def require_engine_of_options(engine: str, **options: int | str | None) -> None:
-    """Refuse an option of verl where another engine runs.
-
-    Raises:
-        typer.BadParameter: names the option and the engine.
-    """
+    """Refuse an option of verl where another engine runs."""
     for name, value in options.items():
         if value is not None and engine != "verl":
             raise typer.BadParameter(

@@ -30,9 +30,6 @@ def engine_objective(
         method: a named method, whose settings lie under the others.
         beside: keys of the section that stand outside of it, short names above all (``eta``);
             None is "not given".
-
-    Raises:
-        SettingsError: something is unknown, out of range, or given twice with different values.
     """
     flat = {name: value for name, value in (beside or {}).items() if value is not None}
     try:

@@ -64,10 +64,6 @@ def add_adapter(model: PreTrainedModel, settings: AdapterSettings, *, base: str,
     It changes nothing yet: of the two small matrices one is 0 (``orthogonal``: their product is).
     Random numbers are a function of ``seed`` alone. ``base`` is the fingerprint of the directory
     that the weights came from.
-
-    Raises:
-        SettingsError: PEFT is not installed.
-        ModelError: a target is no linear layer of the model, or is its output layer.
     """
     peft = _peft()
     targets = settings.targets
@@ -94,10 +90,6 @@ def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
 
     One that PEFT or TRL saved says only the name of its model: a directory of that name is
     compared, and with any other name the adapter is taken to belong to ``base``.
-
-    Raises:
-        SettingsError: PEFT is not installed.
-        ModelError: it belongs to other weights, or is damaged.
     """
     peft = _peft()
     if (belongs := _base_of(directory) or base) != base:
@@ -121,11 +113,7 @@ def read_adapter(model: PreTrainedModel, directory: Path, *, base: str) -> None:
 
 
 def save_policy(model: PreTrainedModel, directory: Path) -> None:
-    """Save a model's adapter, or the whole model where it has none, into a directory.
-
-    Raises:
-        SafetensorError: the disk is full.
-    """
+    """Save a model's adapter, or the whole model where it has none, into a directory."""
     if not has_adapter(model):
         model.save_pretrained(directory)
         return
@@ -159,9 +147,6 @@ def merge_adapter(model: PreTrainedModel) -> None:
     """Make a model's adapter part of its weights, and the model a plain one.
 
     Equation: W + alpha / rank * B A for LoRA; for DoRA the rows of that, of the length it learnt.
-
-    Raises:
-        ModelError: a merged weight is not finite.
     """
     for name, layer in list(_adapted(model)):
         try:
@@ -340,11 +325,7 @@ def interpolated_weights(base: Weights, final: Weights, weight: float) -> dict[s
 
 
 def require_same_shape(base: Weights, final: Weights) -> None:
-    """Refuse two models between which there is no line.
-
-    Raises:
-        ModelError: names or shapes differ, or other tensors are tied; says which.
-    """
+    """Refuse two models between which there is no line."""
     if lacking := [*(base.keys() - final.keys()), *(final.keys() - base.keys())]:
         name = min(lacking)
         where = "first" if name in base else "second"
@@ -400,10 +381,6 @@ def load_policy(
 
     With ``seed`` a whole model gets a new adapter where ``settings`` ask for one: it is what
     training begins with.
-
-    Raises:
-        ModelError: the directory is missing or damaged, or the adapter belongs to other weights.
-        SettingsError: there is no such device, or PEFT is missing.
     """
     adapted = is_adapter(path)
     model = load_model(
@@ -427,9 +404,6 @@ def load_whole(path: Path, *, initial: Path, weights: Precision = "float32") -> 
 
     Merged in float32, whatever the weights are kept in afterwards. Attention is the eager one,
     which every architecture has.
-
-    Raises:
-        ModelError: as `load_policy`.
     """
     adapted = is_adapter(path)
     model = load_model(initial if adapted else path, device="cpu", attention="eager")

@@ -227,10 +227,6 @@ def write_inspect_logs(
 
     A sample is an epoch of Inspect's; scores are ``verdict``: C or I, with outcome and reason. Also
     returned is what is missing from the logs: prompts that neither the run nor its recipe knows.
-
-    Raises:
-        DataError: the run was not evaluated, a file is damaged, or ``out`` is a file.
-        SettingsError: the run's recipe is not valid.
     """
     results = RunResults(run)
     table = results.answers()

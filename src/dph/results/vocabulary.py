@@ -105,11 +105,7 @@ def table_ks(samples: int) -> list[int]:
 
 
 def require_shown_k(k: int, known: Iterable[str]) -> None:
-    """Refuse a Pass@k that no summary has.
-
-    Raises:
-        DataError: names those that are there.
-    """
+    """Refuse a Pass@k that no summary has."""
     there = list(dict.fromkeys(known))
     if str(k) not in there:
         raise DataError(f"there is no Pass@{k}, only of k = {', '.join(there)}")
@@ -131,9 +127,6 @@ _TITLES = {"mean": "mean@1", "cut_off": "cut off", "effective_styles": "effectiv
 
 def value_of(summary: Mapping[str, Any], metric: str) -> float | None:
     """The metric's value, a fraction (effective styles: their number); None if it is unknown.
-
-    Raises:
-        SettingsError: there is no such metric.
 
     >>> value_of({"pass_at_k": {"8": 0.5}, "greedy": None}, "pass_at_8")
     0.5

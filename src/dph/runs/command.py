@@ -96,11 +96,7 @@ def asked_for(
     verifier: str | None,
     task: str | None,
 ) -> Asked:
-    """The request of a command.
-
-    Raises:
-        SettingsError: the problems or their verifier are missing, or given twice.
-    """
+    """The request of a command."""
     if task is not None:
         if task not in TASKS:
             raise SettingsError(f"--task takes {', '.join(TASKS)}, got {task!r}")
@@ -116,13 +112,7 @@ def asked_for(
 
 
 def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]) -> ChosenRecipe:
-    """The recipe of a command: that of the directory if there is one, else a chosen one.
-
-    Raises:
-        SettingsError: the directory's recipe is that of another command, or something is wrong that
-            ``dph recipe check`` finds.
-        DataError: the problems cannot be read, or are too few to hold some out.
-    """
+    """The recipe of a command: that of the directory if there is one, else a chosen one."""
     chosen = ChosenRecipe(table=_given(asked, overrides))
     if "sets" not in chosen.table["data"]:
         chosen = _with_held_out(chosen, directory)

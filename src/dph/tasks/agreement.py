@@ -39,12 +39,7 @@ class Comparer(Protocol):
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt; None stands for an answer that was cut off.
-
-        Raises:
-            DataError: a problem lacks what is needed to compare answers to it.
-            VerifierError: who compares is broken.
-        """
+        """The classes of the answers to each prompt; None stands for an answer that was cut off."""
         ...
 
     def close(self) -> None:
@@ -71,10 +66,6 @@ class KeyComparer(Closing):
 
     A key is a text, a number, a bool, or a list or tuple of those. An answer over which the
     function raises, or takes longer than ``timeout``, has no result.
-
-    Raises:
-        SettingsError: the function cannot be imported by another process, or a setting is out of
-            range.
     """
 
     def __init__(
@@ -102,12 +93,7 @@ class KeyComparer(Closing):
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt.
-
-        Raises:
-            VerifierError: the function raised over more than half of the answers, or returned
-                something that is no key.
-        """
+        """The classes of the answers to each prompt."""
         places = [
             (group, index)
             for group, texts in enumerate(answers)
@@ -169,11 +155,7 @@ class KeyReader:
         self._function = function
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
-        """Call the function.
-
-        Raises:
-            TypeError: what it returned is no key.
-        """
+        """Call the function."""
         del stage
         problem = requested_problem(request)
         try:
@@ -184,11 +166,7 @@ class KeyReader:
 
 
 def plain_key(value: Any) -> Any:
-    """A key as JSON; 1, 1.0 and True are three keys.
-
-    Raises:
-        TypeError: it is nothing that two answers could have in common.
-    """
+    """A key as JSON; 1, 1.0 and True are three keys."""
     if isinstance(value, str | bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -231,11 +209,7 @@ def compares(verifier: Verifier) -> bool:
 
 
 class VerifierComparer:
-    """Classes by a verifier of ``GOLDS``; whoever made the verifier closes it.
-
-    Raises:
-        SettingsError: the verifier cannot compare two answers.
-    """
+    """Classes by a verifier of ``GOLDS``; whoever made the verifier closes it."""
 
     def __init__(self, verifier: Verifier) -> None:
         if not compares(verifier):
@@ -256,12 +230,7 @@ class VerifierComparer:
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
-        """The classes of the answers to each prompt.
-
-        Raises:
-            DataError: a problem lacks what the verifier needs apart from a gold answer.
-            VerifierError: the verifier broke.
-        """
+        """The classes of the answers to each prompt."""
         groups = [
             self._group(problem, group) for problem, group in zip(problems, answers, strict=True)
         ]

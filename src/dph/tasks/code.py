@@ -32,11 +32,7 @@ class CodeProblem:
 
 
 def text_field(row: Mapping[str, Any], name: str, place: str, *, empty: bool = False) -> str:
-    """A required text of a row.
-
-    Raises:
-        DataError: it is missing, no text, or blank (unless ``empty`` allows that).
-    """
+    """A required text of a row."""
     value = row.get(name)
     if not isinstance(value, str) or not (empty or value.strip()):
         raise DataError(f"{place}: {name!r} must be text, got {value!r:.80}")
@@ -44,11 +40,7 @@ def text_field(row: Mapping[str, Any], name: str, place: str, *, empty: bool = F
 
 
 def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
-    """A list of texts; one that is missing is empty.
-
-    Raises:
-        DataError: it is something else.
-    """
+    """A list of texts; one that is missing is empty."""
     value = row.get(name)
     if value is None:
         return []
@@ -65,11 +57,7 @@ def texts_field(row: Mapping[str, Any], name: str, place: str) -> list[str]:
 
 
 def humaneval_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
-    """The problem of a row: its prompt is the task's setup and may stand before an answer.
-
-    Raises:
-        DataError: a field is missing or no text.
-    """
+    """The problem of a row: its prompt is the task's setup and may stand before an answer."""
     beginning = text_field(row, "prompt", place)
     entry_point = text_field(row, "entry_point", place)
     answer = {
@@ -97,11 +85,7 @@ _SHOWN = 3
 
 
 def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
-    """The problem of a row; the function is the one that its first test calls.
-
-    Raises:
-        DataError: a field is missing or malformed, or no test calls a function of the solution.
-    """
+    """The problem of a row; the function is the one that its first test calls."""
     number = row.get("task_id")
     if not isinstance(number, int | str) or isinstance(number, bool):
         raise DataError(f"{place}: 'task_id' must be a number or a text, got {number!r:.80}")
@@ -178,11 +162,7 @@ _TEXT_OPCODES = frozenset({"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNIC
 
 
 def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
-    """The problem of a row, with its public and its private cases.
-
-    Raises:
-        DataError: a field is missing or malformed.
-    """
+    """The problem of a row, with its public and its private cases."""
     starter = text_field(row, "starter_code", place, empty=True)
     public, private = (
         _cases(row.get(name), f"{place}, {name}")
@@ -288,12 +268,7 @@ class CodeProblems:
 
 
 def load_code(path: Path, name: str) -> list[CodeProblem]:
-    """The problems of a file of the shape ``name``, a key of CODE_SETS, in order.
-
-    Raises:
-        SettingsError: there is no such shape.
-        DataError: the file is missing, a row is malformed, or an id is used twice.
-    """
+    """The problems of a file of the shape ``name``, a key of CODE_SETS, in order."""
     if name not in CODE_SETS:
         raise SettingsError(f"the data sets are {', '.join(CODE_SETS)}, got {name!r}")
     places: dict[str, str] = {}
@@ -318,11 +293,7 @@ def load_code(path: Path, name: str) -> list[CodeProblem]:
 def solvable(
     made: Iterable[CodeProblem], verifier: CodeVerifier, on_done: Callable[[int], None]
 ) -> CodeProblems:
-    """The problems whose own solution passes their tests, and those without a solution.
-
-    Raises:
-        VerifierError: a worker failed.
-    """
+    """The problems whose own solution passes their tests, and those without a solution."""
     problems: list[Problem] = []
     dropped: list[tuple[str, str]] = []
     for chunk in _chunks(list(made)):

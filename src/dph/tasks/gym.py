@@ -32,21 +32,13 @@ NOT_A_TASK = frozenset({"composite"})
 
 
 def gym_tasks() -> tuple[str, ...]:
-    """The names of all tasks that the installed package has, in order.
-
-    Raises:
-        SettingsError: reasoning-gym is missing.
-    """
+    """The names of all tasks that the installed package has, in order."""
     require_gym("a task of reasoning-gym")
     return tuple(sorted(set(_datasets()) - NOT_A_TASK))
 
 
 class GymMaker(Closing):
-    """Makes problems of tasks, in a worker: a task that hangs or runs out of memory is told of.
-
-    Raises:
-        SettingsError: reasoning-gym is missing.
-    """
+    """Makes problems of tasks, in a worker: a task that hangs or runs out of memory is told of."""
 
     def __init__(self) -> None:
         require_gym("a task of reasoning-gym")
@@ -69,10 +61,6 @@ class GymMaker(Closing):
             count: at least 1.
             seed: of the package's dataset.
             config: settings of the task, as its configuration class calls them.
-
-        Raises:
-            SettingsError: there is no such task, a setting is unknown to it or out of range, or
-                ``count`` is below 1.
         """
         require_task(task)
         if count < 1:
@@ -106,11 +94,7 @@ class GymMaker(Closing):
 
 
 def require_task(task: str) -> None:
-    """Refuse a name that the package does not have.
-
-    Raises:
-        SettingsError: names the nearest one.
-    """
+    """Refuse a name that the package does not have."""
     known = gym_tasks()
     if task not in known:
         near = difflib.get_close_matches(task, known, n=1)
@@ -126,9 +110,6 @@ def parse_config(texts: Sequence[str]) -> dict[str, Any]:
 
     >>> parse_config(["min_terms=2", "operators=['+', '-']", "name=x"])
     {'min_terms': 2, 'operators': ['+', '-'], 'name': 'x'}
-
-    Raises:
-        SettingsError: a text has no ``=`` or no key.
     """
     found: dict[str, Any] = {}
     for text in texts:

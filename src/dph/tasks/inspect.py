@@ -28,9 +28,6 @@ def inspect_task(problems: Sequence[Problem], verifier: Verifier) -> "Task":
     The scorer ``verdict`` gives C for a reward of 1, I for 0, and else the reward. An answer that
     cannot be graded (CRASHED, BAD_GOLD) has no score. With an ``EnvironmentVerifier`` the model
     gets the tools of its environment, whose limits of turns and calls hold.
-
-    Raises:
-        SettingsError: Inspect is missing, or the calls are not those of a chat (``form``).
     """
     try:
         from inspect_ai import Task  # noqa: PLC0415 - an optional package, seconds to import

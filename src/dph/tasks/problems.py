@@ -21,9 +21,6 @@ def renamed(
     any more under its own name, unless a field is called so; what else was called ``prompt`` is
     gone. Columns that are not named stay. A row without a ``problem_id`` gets its number in the
     file, from 1.
-
-    Raises:
-        DataError: a row lacks a column that is named.
     """
     for number, (place, row) in enumerate(rows, start=1):
         if not isinstance(row, dict):
@@ -100,11 +97,7 @@ def load_problems(path: str | Path, *, columns: Mapping[str, str] | None = None)
 
 
 def stream_problems(path: Path, *, columns: Mapping[str, str] | None = None) -> Iterator[Problem]:
-    """Yield the problems of ``load_problems`` one by one, with only the ids in memory.
-
-    Raises:
-        DataError: as ``load_problems`` does, where the iteration meets it.
-    """
+    """Yield the problems of ``load_problems`` one by one, with only the ids in memory."""
     rows = _rows(path, columns)
     return distinct(((place, parse_problem(row, place)) for place, row in rows), path)
 
@@ -115,11 +108,7 @@ def _rows(path: Path, columns: Mapping[str, str] | None) -> Iterator[tuple[str, 
 
 
 def distinct(problems: Iterable[tuple[str, Problem]], path: Path) -> Iterator[Problem]:
-    """The problems of a file, given with their places, which are there and have different ids.
-
-    Raises:
-        DataError: there is none, or an id is used twice.
-    """
+    """The problems of a file, given with their places, which are there and have different ids."""
     places: dict[str, str] = {}
     for place, problem in problems:
         _note_place(places, problem, place)
@@ -180,11 +169,7 @@ def problems_fingerprint(problems: Sequence[Problem]) -> str:
 
 
 def problem_line(problem: Problem, *, canonical: bool = False) -> str:
-    """A problem as one line of JSON; ``canonical`` sorts the keys and leaves out blanks.
-
-    Raises:
-        DataError: the answer is not JSON or has a field named ``problem_id`` or ``prompt``.
-    """
+    """A problem as one line of JSON; ``canonical`` sorts the keys and leaves out blanks."""
     if clash := [field for field in _OWN_FIELDS if field in problem.answer]:
         raise DataError(
             f"problem {problem.problem_id!r}: its answer must not have the field {clash}"
@@ -202,11 +187,7 @@ def problem_line(problem: Problem, *, canonical: bool = False) -> str:
 
 
 def parse_problem(row: Any, place: str) -> Problem:
-    """The problem of a row; ``place`` says in messages where it stands.
-
-    Raises:
-        DataError: the row is malformed.
-    """
+    """The problem of a row; ``place`` says in messages where it stands."""
     if not isinstance(row, dict):
         raise DataError(f"{place}: a problem is a JSON object, got {row!r:.80}")
     problem_id = row.get("problem_id")

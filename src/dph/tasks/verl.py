@@ -45,9 +45,6 @@ def verl_row(
         index: the problem's position, for ``extra_info``.
         data_source: verl chooses a reward function by it [default: the row's own, or "dph"].
         ground_truth: the answer's field with the gold answer [default: "answer", or "gold_sql"].
-
-    Raises:
-        DataError: the answer has no such field, or is not JSON.
     """
     field = ground_truth or _gold_field(problem)
     if field not in problem.answer:
@@ -88,10 +85,6 @@ def problem_of_row(
         position: of the row, from 0: the id's last part where there is no index.
         ground_truth: the name that the ground truth gets in the answer.
         number: take the position also where there is an index or an id.
-
-    Raises:
-        DataError: a column is missing or malformed, or a row of ``verl_row`` was changed since in a
-            way that its problem cannot hold; the message names the column.
     """
     if not isinstance(row, dict):
         raise DataError(f"{place}: a row is a JSON object, got {row!r:.80}")
@@ -248,10 +241,6 @@ def problems_to_verl(
 
     The file is read twice: the columns of all rows have to be known before the first is written.
     ``verl_row`` says what becomes of a problem and what ``data_source`` and ``ground_truth`` mean.
-
-    Raises:
-        DataError: a file cannot be read or written, a problem is malformed or has no ground truth,
-            or the rows do not fit into one table.
     """
     _require_places(source, target, ".parquet")
 
@@ -287,10 +276,6 @@ def verl_to_problems(
     """Write the rows of verl's parquet as a ``.jsonl`` file of problems; return how many there are.
 
     ``problem_of_row`` says what becomes of a row and what ``ground_truth`` and ``number`` mean.
-
-    Raises:
-        SettingsError: ``ground_truth`` is a name that a problem needs for something else.
-        DataError: a file cannot be read or written, or a row is malformed.
     """
     if ground_truth in ("problem_id", "prompt", KEPT):
         raise SettingsError(f"the ground truth cannot become the field {ground_truth!r}")
@@ -309,11 +294,7 @@ def verl_to_problems(
 def problems_of_verl(
     source: Path, *, ground_truth: str = "answer", number: bool = False
 ) -> Iterator[tuple[str, Problem]]:
-    """The problem of each row of a file and the place where it stands.
-
-    Raises:
-        DataError: the file cannot be read, or a row is malformed.
-    """
+    """The problem of each row of a file and the place where it stands."""
     for position, (place, row) in enumerate(read_rows(source)):
         yield (
             place,

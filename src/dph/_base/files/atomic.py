@@ -18,11 +18,7 @@ from dph.errors import DataError
 
 
 def plain_value(value: Any, place: str) -> Any:
-    """A value of a parquet file as JSON; dates and decimals become text.
-
-    Raises:
-        DataError: JSON has nothing like it; ``place`` says where it stands.
-    """
+    """A value of a parquet file as JSON; dates and decimals become text."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -39,11 +35,7 @@ def plain_value(value: Any, place: str) -> Any:
 
 
 def make_directory(path: Path) -> Path:
-    """Create ``path`` (and its parents) and make sure that it can be written to.
-
-    Raises:
-        DataError: it is a file, or cannot be created or written.
-    """
+    """Create ``path`` (and its parents) and make sure that it can be written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -54,11 +46,7 @@ def make_directory(path: Path) -> Path:
 
 
 def require_other_file(target: Path, source: Path) -> None:
-    """Refuse to write a file over the one that it is made from.
-
-    Raises:
-        DataError: they are one file.
-    """
+    """Refuse to write a file over the one that it is made from."""
     if target.resolve() == source.resolve():
         raise DataError(f"{target} is the input; write to another file")
 
@@ -68,9 +56,6 @@ def only_writer(directory: Path) -> Iterator[None]:
     """Hold ``directory`` (made if need be) for this process; whoever comes second is refused.
 
     The lock is the operating system's and ends with the process, however that ends.
-
-    Raises:
-        DataError: another process holds it, or it cannot be written.
     """
     with (make_directory(directory) / ".lock").open("a", encoding="utf-8") as file:
         try:
@@ -89,11 +74,7 @@ _PATIENCE = 60.0
 
 @contextlib.contextmanager
 def held(path: Path, *, patience: float = _PATIENCE) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for whoever holds it.
-
-    Raises:
-        DataError: somebody still holds it after ``patience`` seconds.
-    """
+    """Hold the lock file ``path``, waiting for whoever holds it."""
     make_directory(path.parent)
     until = time.monotonic() + patience
     with path.open("a", encoding="utf-8") as file:
@@ -185,11 +166,7 @@ def write_json_lines(
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        DataError: the file is missing or is not JSON.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -42,9 +42,6 @@ class Parts:
         job: all that the pieces depend on; JSON.
         suffix: of the files.
         earlier: what becomes of the pieces that are there.
-
-    Raises:
-        DataError: there are pieces of another job, and ``earlier`` requires the same.
     """
 
     def __init__(

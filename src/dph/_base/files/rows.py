@@ -28,11 +28,7 @@ _LONGEST_CELL = 2**31 - 1
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """The value of each line that is not blank, and where it stands.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not JSON.
-    """
+    """The value of each line that is not blank, and where it stands."""
     for number, line in json_lines(path):
         place = f"{path}, line {number}"
         try:
@@ -42,22 +38,13 @@ def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """The lines that are not blank, with their numbers."""
     with _opened(path) as file:
         yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
 
 
 def csv_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each row that is not blank by its columns, and where it begins. All values are text.
-
-    Raises:
-        DataError: the file cannot be read, names no columns or one twice, or a row has more or
-            fewer fields than there are columns.
-    """
+    """Each row that is not blank by its columns, and where it begins. All values are text."""
     records = _csv_records(path)
     names = _header(path, records)
     for number, fields in records:
@@ -71,11 +58,7 @@ def csv_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def csv_header(path: Path) -> tuple[str, ...]:
-    """The columns of a CSV file.
-
-    Raises:
-        DataError: the file cannot be read, or names no columns or one twice.
-    """
+    """The columns of a CSV file."""
     return _header(path, _csv_records(path))
 
 
@@ -118,11 +101,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
-    """Open a parquet file.
-
-    Raises:
-        DataError: it is missing or not a parquet file.
-    """
+    """Open a parquet file."""
     try:
         return pq.ParquetFile(path)
     except OSError as error:
@@ -134,11 +113,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 def parquet_tables(
     path: Path, size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of a parquet file as tables of up to ``size`` rows, which keep its schema.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """The rows of a parquet file as tables of up to ``size`` rows, which keep its schema."""
     with open_parquet(path) as file:
         schema = file.schema_arrow
         wanted = None if columns is None else [n for n in schema.names if n in columns]
@@ -192,11 +167,7 @@ class Chunk:
 
 
 def row_format(path: Path) -> RowFormat:
-    """Format of the rows of a file, by its name.
-
-    Raises:
-        DataError: the name ends in something else.
-    """
+    """Format of the rows of a file, by its name."""
     for suffix, found in _FORMATS.items():
         if path.name.endswith(suffix):
             return found
@@ -212,9 +183,6 @@ def read_rows(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[t
     Args:
         path: the file.
         columns: of a parquet file, those to read [default: all]; unknown ones are left out.
-
-    Raises:
-        DataError: the file is missing or of another kind, or a row cannot be read.
     """
     found = _require_file(path)
     if found is RowFormat.JSONL:
@@ -237,9 +205,6 @@ def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
     """The file's rows, ``size`` at a time; one empty chunk if it has none.
 
     Values of a parquet file are as pyarrow has them, so that they can be written back.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not a JSON object.
     """
     empty = True
     for chunk in _chunks(path, size):
@@ -251,11 +216,7 @@ def read_chunks(path: Path, size: int) -> Iterator[Chunk]:
 
 
 def count_rows(path: Path) -> int:
-    """Number of rows of a file; blank lines do not count.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """Number of rows of a file; blank lines do not count."""
     match _require_file(path):
         case RowFormat.PARQUET:
             return int(open_parquet(path).metadata.num_rows)
@@ -266,11 +227,7 @@ def count_rows(path: Path) -> int:
 
 
 def column_names(path: Path) -> tuple[str, ...]:
-    """The columns of a parquet or CSV file, or the fields of a jsonl file's first row.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """The columns of a parquet or CSV file, or the fields of a jsonl file's first row."""
     match _require_file(path):
         case RowFormat.PARQUET:
             return tuple(open_parquet(path).schema_arrow.names)

@@ -23,9 +23,6 @@ def connected_ray() -> Any:
 
     The workers of one that is made here find what this process finds; those of a cluster find
     what was installed there.
-
-    Raises:
-        SettingsError: Ray is not installed.
     """
     try:
         ray = import_module("ray")

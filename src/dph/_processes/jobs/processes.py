@@ -107,11 +107,7 @@ class Forked:
             )
 
     def start(self, *, stderr: IO[bytes], read: bool) -> "Child":
-        """Start a child; ``read`` its standard output, or let nobody see it.
-
-        Raises:
-            StageError: the zygote has ended, killed by somebody or by its machine.
-        """
+        """Start a child; ``read`` its standard output, or let nobody see it."""
         self.prepare()
         assert self._zygote is not None
         out = None if read else os.open(os.devnull, os.O_WRONLY)

@@ -52,9 +52,6 @@ class FileRules:
         readable: files and directories that may be read and mapped.
         writable: files and directories in which everything may be done. What does not exist in
             either is left out.
-
-    Raises:
-        OSError: the kernel has no Landlock, or one that is too old.
     """
 
     def __init__(self, *, readable: Iterable[Path], writable: Iterable[Path]) -> None:
@@ -75,11 +72,7 @@ class FileRules:
             self._allow(path, _ALL_OF_VERSION_3)
 
     def restrict(self) -> None:
-        """Put the caller under the rules, for good. NO_NEW_PRIVS is set.
-
-        Raises:
-            OSError: the kernel refuses.
-        """
+        """Put the caller under the rules, for good. NO_NEW_PRIVS is set."""
         system_call(_RESTRICT, self._descriptor, 0)
 
     def close(self) -> None:
@@ -122,11 +115,7 @@ _RECURSIVE, _PRIVATE = 0x4000, 0x40000
 
 
 def leave_the_others() -> None:
-    """Move the caller into its own namespaces; the next child is the first process in one.
-
-    Raises:
-        OSError: the kernel or the machine's settings do not allow it.
-    """
+    """Move the caller into its own namespaces; the next child is the first process in one."""
     user, group = os.getuid(), os.getgid()
     try:
         unshare(_OTHERS)  # as root; nobody else may without users of their own
@@ -144,9 +133,6 @@ class Scratch:
         path: the directory, which is there.
         size: bytes that it holds at most.
         entries: files and directories in it, at most.
-
-    Raises:
-        OSError: nothing may be mounted.
     """
 
     def __init__(self, path: Path, *, size: int, entries: int) -> None:
@@ -160,11 +146,7 @@ class Scratch:
         return not any(self.path.iterdir())
 
     def renew(self) -> None:
-        """Replace it by an empty one, whatever is in it.
-
-        Raises:
-            OSError: the kernel refuses.
-        """
+        """Replace it by an empty one, whatever is in it."""
         os.chdir("/")
         detach(str(self.path))
         self._mount()
@@ -222,11 +204,7 @@ class Confinement:
             self._change_user(_FIRST_OTHER_USER + number % _OTHER_USERS)
 
     def enter(self, seconds: float, parent: int) -> None:
-        """Confine the caller, a child with one thread, for the rest of its life.
-
-        Raises:
-            OSError: a part that was there is not any more.
-        """
+        """Confine the caller, a child with one thread, for the rest of its life."""
         os.setsid()
         if self._user is not None:
             _become(self._user)

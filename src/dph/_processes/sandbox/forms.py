@@ -107,11 +107,7 @@ class Plan:
 
 
 def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, entry: str) -> Plan:
-    """The texts of a task, named by ``names`` in tracebacks, as what can be run.
-
-    Raises:
-        TaskError: they do not compile, or one has a form that is not run.
-    """
+    """The texts of a task, named by ``names`` in tracebacks, as what can be run."""
     try:
         trees = [ast.parse(text, name) for text, name in zip(tests, names, strict=True)]
         before = [ast.parse(prefix_alone(prefix, entry)), ast.parse(completed(setup))]
@@ -131,11 +127,7 @@ def plan(tests: Sequence[str], names: Sequence[str], setup: str, prefix: str, en
 
 
 class _Forms:
-    """Refuses the forms of texts whose names have a meaning.
-
-    Raises:
-        TaskError: names a form.
-    """
+    """Refuses the forms of texts whose names have a meaning."""
 
     def __init__(self, trees: Sequence[ast.Module], names: Names) -> None:
         self._names = names

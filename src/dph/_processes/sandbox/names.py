@@ -28,11 +28,7 @@ class TaskError(Exception):
 
 
 def refuse(form: str, node: ast.AST | None = None) -> NoReturn:
-    """Refuse a text.
-
-    Raises:
-        TaskError: always.
-    """
+    """Refuse a text."""
     shown = f": {ast.unparse(node).splitlines()[0][:80]}" if node is not None else ""
     raise TaskError(f"{NOT_SUPPORTED}: {form}{shown}")
 
@@ -51,9 +47,6 @@ class Names:
         bound: all names that mean something of the task's own.
         usual: names that they forget to import.
         returned: names of what calls of the program return, and of what is made of that.
-
-    Raises:
-        TaskError: a name has no meaning.
     """
 
     def __init__(

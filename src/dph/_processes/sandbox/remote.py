@@ -83,11 +83,7 @@ class RemoteProgram:
         self.out_of_memory = False
 
     def load(self) -> str:
-        """Wait until the program is loaded; '', or what it raised.
-
-        Raises:
-            ProgramGoneError: its process ended.
-        """
+        """Wait until the program is loaded; '', or what it raised."""
         kind, content, *more = self._receive()
         if kind not in ("loaded", "failed") or not isinstance(content, list):
             self._gone(_NO_ANSWER)

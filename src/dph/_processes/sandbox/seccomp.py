@@ -84,11 +84,7 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
 
 
 def system_call(number: int, *arguments: "int | ctypes.Array[ctypes.c_char]") -> int:
-    """The result of a system call; buffers are passed by address.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
+    """The result of a system call; buffers are passed by address."""
     values = [
         ctypes.c_long(each) if isinstance(each, int) else ctypes.c_void_p(ctypes.addressof(each))
         for each in arguments
@@ -100,53 +96,33 @@ def system_call(number: int, *arguments: "int | ctypes.Array[ctypes.c_char]") ->
 
 
 def prctl(option: int, *arguments: int) -> None:
-    """``prctl(2)``; arguments that are not given are 0.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
+    """``prctl(2)``; arguments that are not given are 0."""
     values = [ctypes.c_ulong(each) for each in (*arguments, 0, 0, 0, 0)[:4]]
     if _library.prctl(ctypes.c_int(option), *values) == -1:
         raise _last_error()
 
 
 def capset(header: "ctypes.Array[ctypes.c_char]", sets: "ctypes.Array[ctypes.c_char]") -> None:
-    """``capset(2)`` of the caller.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
+    """``capset(2)`` of the caller."""
     if _library.capset(header, sets) == -1:
         raise _last_error()
 
 
 def unshare(flags: int) -> None:
-    """``unshare(2)``.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
+    """``unshare(2)``."""
     if _library.unshare(ctypes.c_int(flags)) == -1:
         raise _last_error()
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
-    """``mount(2)``.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
+    """``mount(2)``."""
     texts = [ctypes.c_char_p(os.fsencode(each)) for each in (source, target, kind, options)]
     if _library.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) == -1:
         raise _last_error()
 
 
 def detach(target: str) -> None:
-    """Take a file system out of the tree (``umount2`` with ``MNT_DETACH``).
-
-    Raises:
-        OSError: the kernel refused it.
-    """
+    """Take a file system out of the tree (``umount2`` with ``MNT_DETACH``)."""
     if _library.umount2(ctypes.c_char_p(os.fsencode(target)), ctypes.c_int(2)) == -1:
         raise _last_error()
 
@@ -181,9 +157,6 @@ class SystemCallFilter:
     Args:
         writes: whether files may be opened for writing and directories changed; if so, something
             else has to say which.
-
-    Raises:
-        OSError: no filter is known for this machine's architecture.
     """
 
     def __init__(self, *, writes: bool) -> None:
@@ -201,11 +174,7 @@ class SystemCallFilter:
         self._program = b"".join(lines)
 
     def install(self, pid: int) -> None:
-        """Put the caller, whose process id is ``pid``, under the filter. NO_NEW_PRIVS is set.
-
-        Raises:
-            OSError: the kernel has no seccomp filters, or refuses one.
-        """
+        """Put the caller, whose process id is ``pid``, under the filter. NO_NEW_PRIVS is set."""
         program = self._program.replace(_OWN_PID_BYTES, struct.pack("<I", pid))
         code = ctypes.create_string_buffer(program, len(program))
         header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(code))

@@ -34,9 +34,6 @@ class ProcessLimits:
         files: files and directories that it may make.
         descriptors: open files.
         threads: of all processes of its user where that can be told apart from others.
-
-    Raises:
-        SettingsError: ``memory_bytes`` is too small for an interpreter.
     """
 
     memory_bytes: int = 1_000_000_000
@@ -134,10 +131,6 @@ class Sandbox(Closing):
         limits: of every process.
         without: parts of the confinement to leave out, of dph._processes.sandbox.confinement.PARTS.
         preload: modules to load once for all programs, as far as they are installed.
-
-    Raises:
-        SettingsError: this is not Linux.
-        VerifierError: the zygote does not start.
     """
 
     def __init__(

@@ -60,12 +60,7 @@ class Channel:
         self._descriptor = descriptor
 
     def send(self, message: Any) -> None:
-        """Write a message.
-
-        Raises:
-            ChannelClosedError: nobody reads it.
-            ChannelBrokenError: it is too long.
-        """
+        """Write a message."""
         data = json.dumps(message).encode("ascii")
         if len(data) > LARGEST_MESSAGE:
             raise ChannelBrokenError(f"a message of {len(data)} bytes, {LARGEST_MESSAGE} allowed")
@@ -77,12 +72,7 @@ class Channel:
             raise ChannelClosedError from error
 
     def receive(self) -> Any:
-        """Read a message.
-
-        Raises:
-            ChannelClosedError: there is none any more.
-            ChannelBrokenError: it is no JSON, or too long.
-        """
+        """Read a message."""
         (size,) = _HEADER.unpack(self._read(_HEADER.size))
         if size > LARGEST_MESSAGE:
             raise ChannelBrokenError(f"a message of {size} bytes, {LARGEST_MESSAGE} allowed")
@@ -146,11 +136,7 @@ class BadValueError(ValueError):
 
 
 def encode(value: Any, refer: Refer) -> Any:
-    """A value as JSON.
-
-    Raises:
-        RecursionError: it is nested too deeply, or holds itself.
-    """
+    """A value as JSON."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
@@ -235,11 +221,7 @@ _SCALARS: Mapping[Any, Callable[[Any], Any]] = MappingProxyType(
 
 
 def decode(data: Any, resolve: Callable[[str, Any], Any]) -> Any:
-    """The value of what ``encode`` made; ``resolve(name, content)`` is asked for other names.
-
-    Raises:
-        BadValueError: it is none.
-    """
+    """The value of what ``encode`` made; ``resolve(name, content)`` is asked for other names."""
     if isinstance(data, list):
         return [decode(each, resolve) for each in data]
     if not isinstance(data, dict):

@@ -40,12 +40,7 @@ GOLD_STAGE = "gold"
 
 
 def verdict_of(reply: Reply, *, verifier: str, subject: str) -> Verdict:
-    """The verdict that a handler answered, or the one that says how its worker ended.
-
-    Raises:
-        VerifierError: the handler raised, or no worker could be started; it names ``verifier``
-            and ``subject``, what was to be graded.
-    """
+    """The verdict that a handler answered, or the one that says how its worker ended."""
     ending = how_it_ended(reply, verifier=verifier, subject=subject)
     if ending is None:
         outcome, reward, reason = reply.value
@@ -54,11 +49,7 @@ def verdict_of(reply: Reply, *, verifier: str, subject: str) -> Verdict:
 
 
 def how_it_ended(reply: Reply, *, verifier: str, subject: str) -> Outcome | None:
-    """None if the handler answered, else what it means that its worker was killed or died.
-
-    Raises:
-        VerifierError: the handler raised, or no worker could be started.
-    """
+    """None if the handler answered, else what it means that its worker was killed or died."""
     match reply.kind:
         case ReplyKind.OK:
             return None
@@ -97,9 +88,6 @@ class WorkerPool(Closing):
         start_timeout: seconds that a worker may take to get ready.
         shared_stage: a stage that requests of the same key have in common. Once a worker had to
             be killed or died in it, they all get that reply, and no other worker is lost to it.
-
-    Raises:
-        SettingsError: ``workers`` or a time limit is out of range.
     """
 
     def __init__(
@@ -127,9 +115,6 @@ class WorkerPool(Closing):
 
         ``keys`` says which requests have their shared stage in common; None stands alone, which
         is what all do by default.
-
-        Raises:
-            VerifierError: the pool is closed, or belongs to the process this one was forked from.
         """
         batch = _Batch(len(requests))
         if requests:

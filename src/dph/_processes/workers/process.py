@@ -55,9 +55,6 @@ class WorkerProcess:
 
     ``zygote`` is a process of ``worker_zygote`` that forks the child; without one it is a fresh
     process. ``retires`` is false for one that is not replaced when it holds too much memory.
-
-    Raises:
-        OSError: no process can be started.
     """
 
     def __init__(

@@ -263,11 +263,7 @@ def _score_json(score: CorrectCount) -> Mapping[str, int | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemChoice:
-    """Choice of problems; an option that is not given does not choose.
-
-    Raises:
-        SettingsError: lost and gained ones are asked for at once.
-    """
+    """Choice of problems; an option that is not given does not choose."""
 
     lost: bool = False
     gained: bool = False
@@ -309,9 +305,6 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
 
     Lost and gained are those that ``dph diagnose`` says of the first run against the policy that
     it began with, the clearest first; no other choice changes which they are.
-
-    Raises:
-        DataError: a run or the base was not evaluated, or there is no such problem or set.
     """
     tables = [RunResults(run).answers() for run in runs]
     scores = counted(tables[0])

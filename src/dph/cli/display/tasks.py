@@ -81,11 +81,7 @@ def say_math(loaded: MathProblems, known: MathSet | None, out: Path, *, as_json:
 
 
 def require_some(loaded: CodeProblems | MathProblems, data: Path) -> None:
-    """Refuse a file that gives no problem, before anything is written.
-
-    Raises:
-        DataError: says why the first row is none.
-    """
+    """Refuse a file that gives no problem, before anything is written."""
     if not loaded.problems:
         why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
         raise DataError(f"{data} gives no problems{why}")

@@ -13,9 +13,6 @@ def commands_text(plan: RunPlan) -> str:
 
     The engine need not be installed: the commands may be for another machine, and their Python is
     that of its ``PATH`` then.
-
-    Raises:
-        DphError: the engine cannot have the recipe.
     """
     installed = verl_stage.is_installed()
     verl_stage.require_possible(plan)

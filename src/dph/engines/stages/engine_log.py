@@ -22,11 +22,7 @@ class LogReader:
     _read: int = field(default=0, init=False)
 
     def new_lines(self) -> list[tuple[int, Logged]]:
-        """The steps and values of lines that have come since the last call.
-
-        Raises:
-            ValueError: a line is damaged.
-        """
+        """The steps and values of lines that have come since the last call."""
         if not self.path.exists():
             return []
         with self.path.open("rb") as file:

@@ -50,9 +50,6 @@ def run_command(
     """Run ``command``, whose output goes to ``log``; ``watch`` is called a few times a second.
 
     However this function ends, nothing that the command started is left in its process group.
-
-    Raises:
-        TrainingError: the command failed; says why, and where its log is.
     """
     make_directory(log.parent)
     own = {PARENT: str(os.getpid()), **environment}
@@ -147,11 +144,7 @@ _FILE = "made_from.json"
 
 
 def require_made_from(place: Path, digest: str, *, done: int) -> None:
-    """Compare the key of training in ``place``; where ``done`` is 0, write it.
-
-    Raises:
-        CheckpointError: the engine's checkpoints there were made with other settings.
-    """
+    """Compare the key of training in ``place``; where ``done`` is 0, write it."""
     path = place / _FILE
     if not path.exists() or not done:
         write_json(make_directory(place) / _FILE, {"digest": digest})
@@ -171,11 +164,7 @@ def longest_prompt(plan: RunPlan) -> int:
 
 
 def require_usable_pool(plan: RunPlan) -> None:
-    """Refuse a pool that training cannot use, where it needs one.
-
-    Raises:
-        PoolError: the pool is missing or damaged, or holds too little for the recipe.
-    """
+    """Refuse a pool that training cannot use, where it needs one."""
     recipe = plan.recipe
     if plan.needs_pool:
         require_usable(
@@ -187,11 +176,7 @@ def require_usable_pool(plan: RunPlan) -> None:
 
 
 def already_trained(plan: RunPlan, *, place: Path, begun: int) -> Trained | None:
-    """A finished training, if there is one; else None, and its requirements are checked.
-
-    Raises:
-        CheckpointError: the directory, or the engine's own ``place``, holds another run.
-    """
+    """A finished training, if there is one; else None, and its requirements are checked."""
     done, newest = steps_done(plan), plan.directory.newest_checkpoint
     if newest is not None and done == plan.recipe.train.steps:
         return Trained(checkpoint=newest, step=done, stopped=False)

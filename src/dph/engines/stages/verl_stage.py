@@ -108,11 +108,7 @@ def presample_overrides(run: VerlRun) -> list[str]:
 
 
 def train_overrides(run: VerlRun) -> list[str]:
-    """Of ``python -m dph.engines.verl.train``.
-
-    Raises:
-        SettingsError: problems do not divide by mini-batches.
-    """
+    """Of ``python -m dph.engines.verl.train``."""
     recipe, train = run.recipe, run.recipe.train
     if train.problems_per_step % train.minibatches:
         raise SettingsError(
@@ -157,11 +153,7 @@ def environment(run: VerlRun, *, log: Path) -> dict[str, str]:
 
 
 def require_cluster(recipe: Recipe) -> None:
-    """Refuse several machines without a cluster of them.
-
-    Raises:
-        SettingsError: says how one is made.
-    """
+    """Refuse several machines without a cluster of them."""
     nodes, address = recipe.verl.nodes, recipe.verl.address
     if nodes > 1 and address is None:
         raise SettingsError(
@@ -268,12 +260,7 @@ class Command:
 
 
 def check(plan: RunPlan) -> None:
-    """Refuse what verl cannot do, or its absence, before anything is written.
-
-    Raises:
-        SettingsError: verl is not installed, or cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
-    """
+    """Refuse what verl cannot do, or its absence, before anything is written."""
     require_possible(plan)
     if not is_installed():
         raise SettingsError(
@@ -287,12 +274,7 @@ def is_installed() -> bool:
 
 
 def require_possible(plan: RunPlan) -> None:
-    """Refuse what verl cannot do, wherever it is installed.
-
-    Raises:
-        SettingsError: verl cannot have a setting.
-        DataError: there are fewer problems than a rollout has.
-    """
+    """Refuse what verl cannot do, wherever it is installed."""
     recipe, found = plan.recipe, len(plan.problems)
     require_engine_can(recipe)
     require_cluster(recipe)
@@ -306,11 +288,7 @@ def require_possible(plan: RunPlan) -> None:
 
 
 def _require_whole_rewards(recipe: Recipe) -> None:
-    """Refuse what verl's reward worker does with answers of one turn alone.
-
-    Raises:
-        SettingsError: the length of trajectories would cost reward.
-    """
+    """Refuse what verl's reward worker does with answers of one turn alone."""
     if recipe.environment.path is not None and recipe.objective.overlong_buffer:
         raise SettingsError(
             "[environment] with objective.overlong_buffer is not possible in verl: use "
@@ -321,12 +299,7 @@ def _require_whole_rewards(recipe: Recipe) -> None:
 def presample_stage(
     plan: RunPlan, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
-    """Make the pool on verl's engines unless there is one, and check it as our own stage does.
-
-    Raises:
-        PoolError: there is a pool that was made from something else.
-        TrainingError: verl failed.
-    """
+    """Make the pool on verl's engines unless there is one, and check it as our own stage does."""
     if pool_is_missing(plan):
         run = run_of(plan)
         _write_problems(plan, run)
@@ -339,12 +312,7 @@ def presample_stage(
 
 
 def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
-    """Train in verl, or continue from verl's newest checkpoint.
-
-    Raises:
-        CheckpointError: the directory holds a run with other settings.
-        TrainingError: verl failed.
-    """
+    """Train in verl, or continue from verl's newest checkpoint."""
     recipe, directory = plan.recipe, plan.directory.path
     steps, run = recipe.train.steps, run_of(plan)
     trained = already_trained(plan, place=run.place, begun=newest_step(run))

@@ -30,11 +30,7 @@ _METADATA: Mapping[str, Mapping[str, None]] = MappingProxyType(
 
 
 def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
-    """Save what ``draw`` returns, in the look of all pictures; the same figure, the same bytes.
-
-    Raises:
-        SettingsError: the suffix names no kind of picture.
-    """
+    """Save what ``draw`` returns, in the look of all pictures; the same figure, the same bytes."""
     kind = require_picture(path)
     with style.context(["default", STYLE]):
         figure = draw()
@@ -60,10 +56,6 @@ def quickstart_figure(
     ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` with the sets in_domain and
     cross_domain; ``metrics`` holds the rows of each method's metrics.jsonl (step,
     effective_styles). The same input gives the same bytes.
-
-    Raises:
-        DataError: a model was not evaluated on one of the two sets.
-        SettingsError: the suffix names no kind of picture.
     """
     save_figure(path, lambda: draw_quickstart(summary, metrics, headline=headline))
 

@@ -194,11 +194,7 @@ KINDS = ("png", "svg", "pdf")
 
 
 def require_picture(path: Path) -> str:
-    """The kind of picture that the suffix of ``path`` names.
-
-    Raises:
-        SettingsError: it is not of ``KINDS``.
-    """
+    """The kind of picture that the suffix of ``path`` names."""
     kind = path.suffix.removeprefix(".")
     if kind not in KINDS:
         raise SettingsError(f"a picture is a .png, .svg or .pdf file, got {path.name!r}")

@@ -202,9 +202,6 @@ class TextTable:
     """``left`` columns are texts, the others numbers; ``note`` says what they are.
 
     A ``Number`` is rounded for people, with its interval; CSV has it in full.
-
-    Raises:
-        DataError: a row has more or fewer cells than there are columns.
     """
 
     name: str

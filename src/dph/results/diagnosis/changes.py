@@ -35,9 +35,6 @@ from dph.runs.evaluate.scores import SetScores, require_same_problems
 def wilson(count: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
     """Score interval of the share ``count / of``.
 
-    Raises:
-        DataError: not 0 <= count <= of, or ``of`` is 0.
-
     >>> lo, hi = wilson(0, 10)
     >>> round(lo, 4), round(hi, 4)
     (0.0, 0.2775)
@@ -103,9 +100,6 @@ def adjusted_p_values(
     x for each of them. Computed as: once for each p-value that occurs, with equal supports
     together. Limits: a test that cannot reach p costs nothing; one F_i of 1 among those that count
     makes q 1.
-
-    Raises:
-        DataError: a test is missing its support, or p-values lie outside [0, 1].
 
     Of three tests that all can take 1/8 and 1, and of one test that two others cannot disturb:
 
@@ -204,11 +198,7 @@ class ProblemChange:
 
 
 def smallest_rates(model: SetScores, baseline: SetScores) -> tuple[float, float]:
-    """The smallest false discovery rate at which a problem of the set is lost, and one gained.
-
-    Raises:
-        DataError: the two were scored on different problems.
-    """
+    """The smallest false discovery rate at which a problem of the set is lost, and one gained."""
     require_same_problems(model, baseline, name_a="the run", name_b="the baseline")
     after, before = model.correct_counts, baseline.correct_counts
     lost = fallen(before, baseline.samples, after, model.samples)[1]
@@ -219,12 +209,7 @@ def smallest_rates(model: SetScores, baseline: SetScores) -> tuple[float, float]
 def problem_changes(
     model: SetScores, baseline: SetScores, *, lost_level: float, gained_level: float
 ) -> list[ProblemChange]:
-    """Every problem's change, in the order of the set, at each list's false discovery rate.
-
-    Raises:
-        DataError: the two were scored on different problems.
-        SettingsError: a level is not between 0 and 1.
-    """
+    """Every problem's change, in the order of the set, at each list's false discovery rate."""
     for level in (lost_level, gained_level):
         if not 0 < level < 1:
             raise SettingsError(f"a false discovery rate lies between 0 and 1, got {level}")
@@ -369,9 +354,6 @@ def problem_verdicts(
     """Change of each problem, by set and id, as ``dph diagnose`` says it.
 
     Problems that one of the two was not evaluated on, or that cannot be graded, are left out.
-
-    Raises:
-        DataError: something was not evaluated, or not on the same problems.
     """
     results = RunResults(run)
     sides = {"run": results, "baseline": results.baseline(against)}

@@ -72,12 +72,7 @@ class PassAtKParts:
 def pass_at_k_parts(
     model: StyleCounts, baseline: StyleCounts, died: Sequence[str], *, k: int
 ) -> PassAtKParts:
-    """Split each problem's change of Pass@k exactly into its three parts.
-
-    Raises:
-        DataError: the two differ in styles, problems or samples.
-        SettingsError: k is not between 1 and the number of samples.
-    """
+    """Split each problem's change of Pass@k exactly into its three parts."""
     if model.styles != baseline.styles or model.answers.shape != baseline.answers.shape:
         raise DataError("a change of Pass@k is split between the same problems and styles")
     if model.samples != baseline.samples:

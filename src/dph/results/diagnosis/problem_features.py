@@ -235,9 +235,6 @@ def over_represented(
     """Every feature that some candidates have and others lack, the least likely by chance first.
 
     Empty where nothing or everything is lost. The same seed gives the same result.
-
-    Raises:
-        DataError: a lost problem is not among the candidates.
     """
     if (lost & ~candidates).any():
         raise DataError("a problem that was lost must be one that could be lost")

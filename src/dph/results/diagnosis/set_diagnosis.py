@@ -118,10 +118,6 @@ def diagnose_set(
     """Ask every question about a set; ``problems`` are in the set's order, or not known.
 
     Features are not named yet: their level is that of all sets (``name_features``).
-
-    Raises:
-        DataError: the two were evaluated on different problems.
-        SettingsError: a k or the share at which a style has died is out of range.
     """
     (run_table, mine), (baseline_table, theirs) = run, baseline
     levels = asked.levels

@@ -122,9 +122,6 @@ def style_changes(
     """Every style's change; the chance that any is called dead by mistake is at most ``level``.
 
     Each style is tested at ``level`` over the number of styles (Bonferroni).
-
-    Raises:
-        SettingsError: ``died`` is not at least 0 and below 1.
     """
     if not 0 <= died < 1:
         raise SettingsError(f"the share at which a style has died lies in [0, 1), got {died}")

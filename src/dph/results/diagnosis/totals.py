@@ -40,9 +40,6 @@ def second_draw(total: int, first: int, second: int) -> Float[np.ndarray, "count
     ``first`` and ``second`` answers of one model that have ``total`` right ones between them.
     Computed as: exact integers, one rounding each.
 
-    Raises:
-        DataError: a draw is empty, or ``total`` is not between 0 and all answers.
-
     >>> second_draw(1, 2, 2)
     array([0.5, 0.5, 0. ])
     """

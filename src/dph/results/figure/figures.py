@@ -41,11 +41,7 @@ from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits
 
 
 def strengths_on(models: Models, set_name: str) -> dict[str, dict[float, Mapping[str, Any]]]:
-    """By method and rising strength, what models scored on a set; two strengths at least.
-
-    Raises:
-        DataError: two runs of a method have the same strength, and are no seeds of one run.
-    """
+    """By method and rising strength, what models scored on a set; two strengths at least."""
     found: dict[str, dict[float, Model]] = {}
     for model in models.models:
         if model.method is None or model.strength is None or set_name not in model.sets:
@@ -65,11 +61,7 @@ def strengths_on(models: Models, set_name: str) -> dict[str, dict[float, Mapping
 
 
 def many_of(summaries: Mapping[str, Mapping[str, Any]], k: int | None) -> str:
-    """The metric of many tries: Pass@k of ``k``, or of the largest usual one that all have.
-
-    Raises:
-        DataError: a model has no Pass@k of ``k``.
-    """
+    """The metric of many tries: Pass@k of ``k``, or of the largest usual one that all have."""
     common = [k for k in _first(summaries) if all(k in s["pass_at_k"] for s in summaries.values())]
     if k is not None and str(k) not in common:
         raise DataError(f"there is no Pass@{k} of all runs, only of k = {', '.join(common)}")

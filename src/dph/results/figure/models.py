@@ -41,10 +41,6 @@ def full_summary(
     ``table`` are the samples that ``scores`` were made from. Intervals are bootstraps over
     problems; the base model's first draw, which says what there was to keep, is held fixed with
     its problem.
-
-    Raises:
-        DataError: the base was scored on other problems.
-        SettingsError: retention_k is below 1.
     """
     ks = shown_ks(scores.samples)
     summary = set_summary(scores, ks=ks, seed=seed, base=base, retention_k=retention_k)

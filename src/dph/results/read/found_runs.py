@@ -24,11 +24,6 @@ def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunRe
 
     ``any_recipe``: a run whose recipe is not valid, such as one of another version of this package,
     is among them without its recipe (``RunResults.unread_recipe``).
-
-    Raises:
-        DataError: there is no run at a place, one is named twice or has stores, or an evaluation
-            is damaged.
-        SettingsError: a run's recipe is not valid, and ``any_recipe`` is False.
     """
     paths = runs_at(places)
     seen: set[Path] = set()
@@ -47,20 +42,12 @@ def find_runs(places: Sequence[Path], *, any_recipe: bool = False) -> list[RunRe
 
 
 def runs_at(places: Sequence[Path]) -> list[Path]:
-    """The directories of the runs at ``places``.
-
-    Raises:
-        DataError: there is no run at one of them.
-    """
+    """The directories of the runs at ``places``."""
     return [path for place in places for path in _runs_at(place)]
 
 
 def the_run(place: Path) -> Path:
-    """The run that is meant: ``place``, or the only one in a directory of runs.
-
-    Raises:
-        DataError: there is none, or there are several to choose from.
-    """
+    """The run that is meant: ``place``, or the only one in a directory of runs."""
     runs = _runs_at(place)
     if len(runs) > 1:
         raise DataError(f"{place} holds {len(runs)} runs, name one: {', '.join(map(str, runs))}")
@@ -114,11 +101,6 @@ def compared_runs(places: Sequence[Path]) -> ComparedRuns:
 
     The first of several runs is the baseline. One run alone, and the runs of a directory that is
     named first, are compared with the initial policy that they began with, where it was evaluated.
-
-    Raises:
-        DataError: there is no run, one is named twice or was named and not evaluated, or the runs
-            began with several initial policies.
-        SettingsError: a run's recipe is not valid.
     """
     found = find_runs(places)
     named = {place.resolve() for place in places}

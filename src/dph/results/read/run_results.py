@@ -63,11 +63,7 @@ class RunResults:
 
     @cached_property
     def recipe(self) -> Recipe | None:
-        """The recipe of the run, or of the run that the evaluation lies in.
-
-        Raises:
-            SettingsError: it is not valid; names the file, since there may be many.
-        """
+        """The recipe of the run, or of the run that the evaluation lies in."""
         if self._home is None or self.unread_recipe:
             return None
         path = self._home / RECIPE
@@ -87,11 +83,7 @@ class RunResults:
 
     @cached_property
     def evaluation(self) -> Mapping[str, Any] | None:
-        """``evaluation.json``; None where there is none.
-
-        Raises:
-            DataError: it is damaged.
-        """
+        """``evaluation.json``; None where there is none."""
         file = self.place.evaluation
         return read_evaluation(file) if file.is_file() else None
 
@@ -102,28 +94,17 @@ class RunResults:
 
     @property
     def samples(self) -> Path:
-        """The file of its graded answers.
-
-        Raises:
-            DataError: it was not evaluated.
-        """
+        """The file of its graded answers."""
         return require_evaluated(self.path)
 
     def answers(self, *, texts: bool = True) -> pa.Table:
-        """The graded answers; ``texts`` False leaves out what takes most of their size.
-
-        Raises:
-            DataError: it was not evaluated, or the file is damaged.
-        """
+        """The graded answers; ``texts`` False leaves out what takes most of their size."""
         return read_samples(self.samples, texts=texts)
 
     def tokens(self) -> Tokens:
         """Text, log-prob, entropy and log-ratio to the initial policy of each token, in nats.
 
         Empty where the run kept none.
-
-        Raises:
-            DataError: the file is damaged or of a later version.
         """
         found: dict[tuple[str, str], dict[int, Mapping[str, list[Any]]]] = {}
         if self.place.tokens.is_file():
@@ -138,19 +119,11 @@ class RunResults:
         return samples_digest(self.place.samples) or str(self.path.resolve())
 
     def log(self) -> list[dict[str, Any]]:
-        """The rows of ``metrics.jsonl``; none where nothing was trained here.
-
-        Raises:
-            DataError: a line is damaged.
-        """
+        """The rows of ``metrics.jsonl``; none where nothing was trained here."""
         return read_metrics(self.place.metrics) if self.path.is_dir() else []
 
     def log_from_start(self) -> list[Mapping[str, Any]]:
-        """The log; before it a row of step 0, where the initial policy was measured.
-
-        Raises:
-            DataError: a file is damaged.
-        """
+        """The log; before it a row of step 0, where the initial policy was measured."""
         rows: list[Mapping[str, Any]] = [*self.log()]
         initial = rows_of_step(self.progress(), 0)
         if self.recipe is None or not rows or not initial.num_rows:
@@ -160,19 +133,11 @@ class RunResults:
         return [{"step": 0, **step_metrics_of(summary)}, *rows]
 
     def progress(self) -> pa.Table:
-        """The rows of ``progress.parquet``; none where nothing was measured during training.
-
-        Raises:
-            DataError: it is damaged.
-        """
+        """The rows of ``progress.parquet``; none where nothing was measured during training."""
         return read_progress_file(self.place.progress)
 
     def problems(self, set_name: str) -> Mapping[str, Problem]:
-        """The problems of a set of the recipe, by id; of another tool's answers those in its files.
-
-        Raises:
-            DataError: there is no recipe that names the set, or its file cannot be read.
-        """
+        """The problems of a set, by id: those of the recipe, or of another tool's files."""
         if self.is_foreign:
             kept = self.kept_problems()
             return {problem_id: of for (name, problem_id), of in kept.items() if name == set_name}
@@ -197,10 +162,6 @@ class RunResults:
         """The evaluation of what it began with.
 
         It has to be of the model that the recipe names; without a recipe any is taken.
-
-        Raises:
-            SettingsError: the recipe is not valid.
-            DataError: an evaluation.json is damaged.
         """
         if self.is_foreign:
             return self._foreign_initial()
@@ -257,12 +218,7 @@ class RunResults:
         return self._compared.why_none or None
 
     def baseline(self, against: Path | None = None) -> "RunResults":
-        """The evaluation ``against``, a directory or a samples file; None: the initial policy's.
-
-        Raises:
-            DataError: one of the two was not evaluated, both are the same, or there is none.
-            SettingsError: the recipe is not valid.
-        """
+        """The evaluation ``against``, a directory or a samples file; None: the initial policy's."""
         samples = self.samples
         if against is not None:
             other = RunResults(against)
@@ -301,11 +257,7 @@ class InitialEvaluation:
     why_none: str = ""
 
     def required(self) -> RunResults:
-        """The evaluation.
-
-        Raises:
-            DataError: there is none.
-        """
+        """The evaluation."""
         if self.results is None:
             raise DataError(self.why_none)
         return self.results
@@ -362,9 +314,6 @@ def read_set_problems(
 
     They are those next to a run's answers; of a run without them those that its recipe
     names.
-
-    Raises:
-        DataError: a file is malformed, or two runs have other problems under one set's name.
     """
     sets: dict[str, Mapping[str, Problem]] = {}
     origins: dict[str, Path] = {}

@@ -59,11 +59,7 @@ SERVER = ("starlette", "uvicorn")
 
 
 def require_charts(*more: str) -> None:
-    """Refuse to start on a report without the extra, or without ``more`` of its packages.
-
-    Raises:
-        SettingsError: altair, vl-convert-python or one of ``more`` is not installed.
-    """
+    """Refuse to start on a report without the extra, or without ``more`` of its packages."""
     for package in ("altair", "vl-convert-python", *more):
         try:
             version(package)

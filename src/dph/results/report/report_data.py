@@ -28,9 +28,6 @@ def compare_sets(
     """For each set greedy, mean and Pass@k of the runs that were evaluated on it, by run.
 
     The first run that has the set is what the others are compared with.
-
-    Raises:
-        DataError: runs were evaluated on different problems of a set.
     """
     names = list(dict.fromkeys(name for of_run in scores.values() for name in of_run))
     return {name: _compare_set(scores, name, seed) for name in names}
@@ -42,9 +39,6 @@ def against_baselines(
     """The rows of each run against its own initial policy, by the run's key.
 
     A run without one is compared as the table compares it.
-
-    Raises:
-        DataError: the two were evaluated on different problems of a set.
     """
     first = {name: rows[0].run for name, rows in comparison.items()}
     scores = {run.key: run.scores for run in runs}

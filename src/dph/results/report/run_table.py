@@ -119,11 +119,7 @@ def _packed(value: Value) -> list[Any] | None:
 
 
 def run_table(data: ReportData) -> RunTable:
-    """The table of all runs.
-
-    Raises:
-        DataError: a file that says what was run is damaged.
-    """
+    """The table of all runs."""
     lines = [
         Line(
             key=run.key,

@@ -193,9 +193,6 @@ def serve(
     """Answer until the process is interrupted; ``on_ready`` is told the address to open.
 
     ``served`` is closed then, however it ends.
-
-    Raises:
-        SettingsError: the address cannot be listened on.
     """
     with contextlib.closing(served), listening(access.host, port) as bound:
         found = bound.getsockname()[1]
@@ -219,11 +216,7 @@ def serve(
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes a free one.
-
-    Raises:
-        SettingsError: the port is taken, or the host is not one of this machine.
-    """
+    """A socket that listens; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -58,11 +58,7 @@ def _stamp(path: Path) -> str:
 
 
 def answers_state(places: Sequence[Path]) -> str:
-    """State of the answers of the runs at ``places`` and of their initial policies.
-
-    Raises:
-        DataError: there is no run.
-    """
+    """State of the answers of the runs at ``places`` and of their initial policies."""
     runs = runs_at(places)
     around = [(run, *answer_files(run), *RunResults(run).base_places) for run in runs]
     return state_of([path for paths in around for path in paths], ANSWERS)
@@ -81,11 +77,7 @@ class ServedPage:
 
 
 def read_page(places: Sequence[Path], *, title: str, seed: int) -> ServedPage:
-    """Read the runs at ``places`` and make their page.
-
-    Raises:
-        DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
-    """
+    """Read the runs at ``places`` and make their page."""
     state = answers_state(places)  # before reading: a file that changes meanwhile is read again
     data = read_report(places, seed=seed)
     blocks = answer_blocks(data, Limits(longest=LONGEST), pack=gzipped)
@@ -111,11 +103,7 @@ _ASKED_LATELY = 15.0
 
 
 class ServedRuns:
-    """The runs at ``places``, as a server shows them.
-
-    Raises:
-        DataError: there is no run, one is damaged, or they were evaluated on other problems.
-    """
+    """The runs at ``places``, as a server shows them."""
 
     def __init__(self, places: Sequence[Path], *, title: str = "dph view", seed: int = 0) -> None:
         self._places, self._title, self._seed = list(places), title, seed

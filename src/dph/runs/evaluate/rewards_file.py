@@ -66,10 +66,6 @@ def read_rewards(path: Path, *, set_name: str | None = None) -> Rewards:
     Args:
         path: a file, or a directory of them.
         set_name: take only rows of this ``set``; a file with several needs it.
-
-    Raises:
-        DataError: the file is missing or of another kind, lacks a column, or a row is malformed;
-            the message names the row.
     """
     answers = read_answers(path).by_problem
     _require_one_set(path, [name for name, _ in answers], set_name)
@@ -155,10 +151,6 @@ def summarize_rewards(
     Each problem's Pass@k goes by its own number of samples. A problem that could not be graded
     in one of the files is left out of both. ``ks`` None takes 1, 2, 4 ... up to the fewest
     samples of a problem.
-
-    Raises:
-        DataError: the files hold other problems, or nothing is left.
-        SettingsError: a problem has fewer samples than a k.
     """
     files = [rewards] if against is None else [rewards, against]
     bad = {name for file in files for name in file.bad_gold}

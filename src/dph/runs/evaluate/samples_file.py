@@ -31,11 +31,7 @@ VERSION = b"dph.schema"
 
 
 def read_token_details(path: Path) -> pa.Table:
-    """The rows of a ``tokens.parquet``.
-
-    Raises:
-        DataError: it is missing, damaged or of a later version.
-    """
+    """The rows of a ``tokens.parquet``."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -186,9 +182,6 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
     model: it is left out, and a warning names it. It is left out of all tables, since one model
     may have met it (an answer was there, the gold statement ran too long) and another not.
     Where a table is of another tool's answers, so is a problem that not all tables have.
-
-    Raises:
-        DataError: rows are missing, repeated or out of order; the message names the table.
     """
     bad = _bad_gold(tables.values())
     for name, ids in _not_in_all(tables).items():

@@ -249,10 +249,6 @@ def read_turns(text: str) -> list[Turn]:
 
 
 def require_chat_form(form: str, engine: str) -> None:
-    """Refuse calls that another engine, which parses those of a chat, would not find.
-
-    Raises:
-        SettingsError: ``form`` is not ``json``.
-    """
+    """Refuse calls that another engine, which parses those of a chat, would not find."""
     if form != "json":
         raise SettingsError(f"{engine} parses calls of a chat, form='json', got form={form!r}")

@@ -484,12 +484,7 @@ class Episode(Closing):
 
 
 def _require_form(answer: Any, kinds: Sequence[str]) -> None:
-    """Refuse an answer that the child does not give.
-
-    Raises:
-        ValueError: it is of another kind or form.
-        TypeError: so are its values.
-    """
+    """Refuse an answer that the child does not give."""
     kind, *content = answer
     if kind == "worth":
         outcome, reward, reason = content

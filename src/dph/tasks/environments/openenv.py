@@ -21,11 +21,7 @@ class OpenEnv:
     async def reset(
         self, base_url: str, reset: Mapping[str, Any] | None = None, **columns: Any
     ) -> str:
-        """Connect and begin; the column ``reset`` holds arguments for the server's own reset.
-
-        Raises:
-            SettingsError: the package is missing.
-        """
+        """Connect and begin; the column ``reset`` holds arguments for the server's own reset."""
         try:
             from openenv.core import GenericEnvClient  # noqa: PLC0415 - an optional package
         except ImportError as error:

@@ -40,12 +40,7 @@ packages = Packages()
 
 
 def _taskset(package: str, directories: Sequence[Path] = ()) -> "vf.Taskset":
-    """The taskset of an installed package, or of a module of the user's.
-
-    Raises:
-        SettingsError: verifiers is missing, there is no such taskset, or it needs more than turns
-            of one policy with tools.
-    """
+    """The taskset of an installed package, or of a module of the user's."""
     try:
         import verifiers.v1 as vf  # noqa: PLC0415 - an optional package, seconds to import
         from verifiers.v1.utils import loaders  # noqa: PLC0415
@@ -94,13 +89,7 @@ def _hook(function: object) -> bool:
 def taskset_problems(
     package: str, *, count: int | None = None, directories: Sequence[Path] = ()
 ) -> list[Problem]:
-    """The tasks of a taskset as problems; ``reset`` of its class gets their data back.
-
-    Raises:
-        SettingsError: as ``environment.path`` is refused, or the taskset is endless and ``count``
-            is None.
-        DataError: a task has no prompt of text.
-    """
+    """The tasks of a taskset as problems; ``reset`` of its class gets their data back."""
     taskset = _taskset(package, directories)
     if count is None and not taskset.bounded:
         raise SettingsError(f"the taskset {package!r} is endless: give --count N")
@@ -130,11 +119,7 @@ def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def taskset_class(package: str) -> type:
-    """A class of TRL's contract for the taskset of ``package``.
-
-    Raises:
-        SettingsError: as ``taskset_problems``; or a tool has a type that JSON does not have.
-    """
+    """A class of TRL's contract for the taskset of ``package``."""
     taskset = _taskset(package)
     tools: dict[str, Callable[..., Any]] = {}
     for place, server in enumerate(_servers(taskset)):
@@ -246,9 +231,6 @@ def problem_taskset(problems: Sequence[Problem], verifier: Verifier) -> type:
 
     A module that exports it by ``__all__`` is a taskset for the harnesses and trainers of
     verifiers. An answer that cannot be graded (CRASHED, BAD_GOLD) is an error of its trace.
-
-    Raises:
-        SettingsError: an ``EnvironmentVerifier``, whose tools are not servers of verifiers.
     """
     if isinstance(verifier, EnvironmentVerifier):
         raise SettingsError(

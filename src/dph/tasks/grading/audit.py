@@ -80,11 +80,7 @@ class _Handler:
 
 
 def _as_number(value: Any) -> float:
-    """The reward, whatever its scale.
-
-    Raises:
-        TypeError: it is not a number.
-    """
+    """The reward, whatever its scale."""
     try:
         return as_verdict(value).reward
     except ValueError:  # outside [0, 1], which an audit reports once
@@ -106,9 +102,6 @@ def audit_function(
         problems: problems whose ``answer`` or the like is the gold; default: built-in ones.
         timeout: seconds for one call.
         seed: seed of the order of the second calls.
-
-    Raises:
-        SettingsError: the function cannot be imported, or a problem has no gold.
     """
     function = load_callable(path)
     signature = signature_of(function)
@@ -310,11 +303,7 @@ def _finding(kind: str, some: Sequence[tuple[Probe, Reward]], of: int) -> Fault:
 
 
 def gold_of(problem: Problem) -> str:
-    """The gold of a problem: its one column, or the first of ``answer``, ``solution`` and so on.
-
-    Raises:
-        SettingsError: it has neither.
-    """
+    """The gold of a problem: its one column, or the first of ``answer``, ``solution`` and so on."""
     answer = problem.answer
     name = next((name for name in _GOLD_COLUMNS if name in answer), None)
     if name is None and len(answer) == 1:

@@ -40,10 +40,6 @@ class VerifierRowGrader(Closing):
         workers: worker processes, where the verifier has any.
         timeout: seconds for one answer, likewise.
         settings: the verifier's own, by their keys in a recipe's ``[data]``.
-
-    Raises:
-        SettingsError: there is no such verifier, it cannot be used, it has no such setting, or a
-            number is out of range.
     """
 
     def __init__(
@@ -71,12 +67,7 @@ class VerifierRowGrader(Closing):
         }
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; what lacks a gold or a response is not graded.
-
-        Raises:
-            DataError: a value is nothing that JSON knows.
-            VerifierError: the verifier itself broke.
-        """
+        """One graded row for each, in order; what lacks a gold or a response is not graded."""
         found = [self._lacking(row) for row in rows]
         places = [index for index, verdict in enumerate(found) if verdict is None]
         problems = [self._problem(rows[index]) for index in places]
@@ -142,11 +133,7 @@ class PairRowGrader(Closing, Generic[Pair]):
     _verifier: PairVerifier[Pair]
 
     def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One graded row for each, in order; one that makes no pair is BAD_GOLD or NO_ANSWER.
-
-        Raises:
-            VerifierError: a worker failed; not: an answer did.
-        """
+        """One graded row for each, in order; one that makes no pair is BAD_GOLD or NO_ANSWER."""
         found = [self._pair(row) for row in rows]
         pairs = [pair for pair in found if not isinstance(pair, Verdict)]
         judged = iter(self._verifier.judge(pairs))
@@ -174,10 +161,6 @@ class CodeRowGrader(PairRowGrader[CodePair]):
         workers: worker processes.
         timeout: seconds for one test.
         memory_mb: address space of a program, in units of 10^6 bytes.
-
-    Raises:
-        DataError: there are no tests, or a problem's are malformed.
-        SettingsError: a number is out of range, or programs cannot be run here.
     """
 
     _verifier: CodeVerifier
@@ -255,10 +238,6 @@ class MathRowGrader(PairRowGrader[MathPair]):
         any_expression: of MathVerifier, likewise.
         workers: worker processes.
         timeout: seconds for one answer.
-
-    Raises:
-        SettingsError: the extra ``math`` is not installed, a setting is out of range, or
-            ``math_qwen`` is given one of those it does not have.
     """
 
     required = ("gold", "response")
@@ -338,10 +317,6 @@ class SQLRowGrader(PairRowGrader[SQLPair]):
             statement is extracted first.
         workers: worker processes.
         timeout: seconds for one statement.
-
-    Raises:
-        DataError: ``databases`` is not a directory.
-        SettingsError: the rule is unknown, or a number is out of range.
     """
 
     def __init__(

@@ -31,11 +31,7 @@ Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
 
 
 def require_target(path: Path) -> None:
-    """Refuse an output whose name is not that of a file of rows, or that is a directory.
-
-    Raises:
-        DataError: says which.
-    """
+    """Refuse an output whose name is not that of a file of rows, or that is a directory."""
     row_format(path)
     if path.is_dir():
         raise DataError(f"the output {path} is a directory")
@@ -52,11 +48,7 @@ def part_suffix(target: Path) -> str:
 
 
 def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
-    """Write a chunk and its new columns to ``path``.
-
-    Raises:
-        DataError: a value cannot be written in that format.
-    """
+    """Write a chunk and its new columns to ``path``."""
     if path.suffix == ".parquet":
         pq.write_table(_with_columns(chunk, columns), path, compression="zstd")
         return
@@ -84,9 +76,6 @@ def join_parts(
 
     ``name`` is what ``target`` will be called: it says how the rows are written. ``columns`` come
     first in a CSV file.
-
-    Raises:
-        DataError: the parts' columns do not fit together, or a text cannot be written.
     """
     form = row_format(Path(name))
     if form is RowFormat.PARQUET:

@@ -42,11 +42,7 @@ class SQLSplit:
 
 
 def published_rows(path: Path) -> list[Mapping[str, Any]]:
-    """The rows of a ``.json`` (a list of objects) or ``.parquet`` file.
-
-    Raises:
-        DataError: the file is missing or malformed.
-    """
+    """The rows of a ``.json`` (a list of objects) or ``.parquet`` file."""
     rows = read_json(path) if path.suffix == ".json" else [row for _, row in read_rows(path)]
     if not rows or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path} does not hold a list of questions")
@@ -64,9 +60,6 @@ def to_questions(
         gold_field: holds the gold SQL of a JSON file; a parquet file has ``gold_sql``.
         number_field: holds a question's number; without one it is its position in the file.
         start: number of the first position.
-
-    Raises:
-        DataError: the file is missing, a row lacks a field, or two have the same number.
     """
     gold = gold_field if path.suffix == ".json" else "gold_sql"
     found: dict[str, SQLQuestion] = {}
@@ -88,11 +81,7 @@ def first_that_exists(
 
 
 def require_layout(directory: Path, names: tuple[str, ...], what: str) -> Path:
-    """The first of ``names`` in ``directory`` that is there.
-
-    Raises:
-        DataError: none is; the message lists them.
-    """
+    """The first of ``names`` in ``directory`` that is there."""
     if not directory.is_dir():
         raise DataError(f"there is no directory {directory}")
     found = first_that_exists(directory, names)
@@ -201,11 +190,7 @@ def load_bird(directory: Path, split: str) -> SQLSplit:
 
 
 def read_schema_rows(path: Path) -> dict[str, Schema]:
-    """The schemas of a ``dev_schema.parquet``, with example values, by database.
-
-    Raises:
-        DataError: the file is missing or has other columns.
-    """
+    """The schemas of a ``dev_schema.parquet``, with example values, by database."""
     rows = published_rows(path)
     try:
         return {
@@ -253,11 +238,7 @@ def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> SchemaTable:
 
 
 def schemas_of(tables: Path | None) -> dict[str, Schema]:
-    """The schemas in a ``tables.json`` or a parquet file of columns; none without a file.
-
-    Raises:
-        DataError: the file is missing or malformed.
-    """
+    """The schemas in a ``tables.json`` or a parquet file of columns; none without a file."""
     if tables is None:
         return {}
     return read_schema_rows(tables) if tables.suffix == ".parquet" else read_tables(tables)

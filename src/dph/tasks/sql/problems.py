@@ -56,9 +56,6 @@ class GoldChecker(Closing):
         databases: holds ``<db_id>/<db_id>.sqlite``.
         workers: number of worker processes.
         timeout: seconds for one query.
-
-    Raises:
-        SettingsError: ``workers`` or ``timeout`` is out of range.
     """
 
     def __init__(self, *, databases: Path, workers: int = 1, timeout: float = 5.0) -> None:
@@ -73,11 +70,7 @@ class GoldChecker(Closing):
     def check(
         self, questions: Sequence[SQLQuestion], *, on_done: Callable[[int], None] = lambda _: None
     ) -> list[GoldCheck]:
-        """One check for each question, in order; ``on_done`` hears how many more there are.
-
-        Raises:
-            VerifierError: a worker failed; not: a query did.
-        """
+        """One check for each question, in order; ``on_done`` hears how many more there are."""
         checks: list[GoldCheck] = []
         for start in range(0, len(questions), _AT_ONCE):
             asked = questions[start : start + _AT_ONCE]

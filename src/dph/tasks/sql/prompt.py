@@ -39,11 +39,7 @@ class StoredText:
 
 
 class ExampleValues:
-    """The example values of one database. The file is read once, and only read.
-
-    Raises:
-        DataError: the file is missing or is not a database.
-    """
+    """The example values of one database. The file is read once, and only read."""
 
     def __init__(self, database: Path) -> None:
         if not database.is_file():

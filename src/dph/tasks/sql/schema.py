@@ -78,11 +78,7 @@ class Schema:
 
 
 def read_tables(path: Path) -> dict[str, Schema]:
-    """The schemas in a ``tables.json``, by database.
-
-    Raises:
-        DataError: the file is missing or of another form.
-    """
+    """The schemas in a ``tables.json``, by database."""
     content = read_json(path)
     if not isinstance(content, list):
         raise DataError(f"{path} holds no list of databases, as tables.json does")
@@ -99,11 +95,7 @@ def read_tables(path: Path) -> dict[str, Schema]:
 
 
 def read_schema(database: Path) -> Schema:
-    """The schema that a SQLite file declares; for a database that no tables.json describes.
-
-    Raises:
-        DataError: the file is missing or is not a database.
-    """
+    """The schema that a SQLite file declares; for a database that no tables.json describes."""
     if not database.is_file():
         raise DataError(f"there is no database {database}")
     try:

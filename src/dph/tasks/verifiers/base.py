@@ -92,12 +92,7 @@ class OneAtATime:
         return settings
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
-
-        Raises:
-            DataError: a problem lacks what the verifier needs.
-            VerifierError: the verifier itself broke.
-        """
+        """One verdict for each pair, in order."""
         with self._lock:
             return self._verifier.grade(problems, responses)
 

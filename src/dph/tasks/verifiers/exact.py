@@ -57,10 +57,6 @@ class NumberVerifier(Closing):
 def last_number(text: str) -> Fraction | None:
     """The last number in a text, or None.
 
-    Raises:
-        NumberTooLongError: it has over 1000 digits or an exponent beyond 1000.
-        ZeroDivisionError: its denominator is 0.
-
     >>> last_number("that makes 1,250.50 in all"), last_number("so -3 / 4.")
     (Fraction(2501, 2), Fraction(-3, 4))
     """

@@ -74,10 +74,6 @@ def as_verdict(value: object) -> Verdict:
 
     True and 1 are CORRECT. Any other number in [0, 1] is WRONG, with that reward. Scalars of
     numpy, torch and the like count as what they hold.
-
-    Raises:
-        TypeError: it is not a bool, a number or a Verdict.
-        ValueError: it is a number outside [0, 1].
     """
     if isinstance(value, Verdict):
         if value.outcome is Outcome.CORRECT or value.reason:
@@ -124,11 +120,7 @@ def make_function_grader(options: Mapping[str, Any]) -> FunctionGrader:
 
 
 def refuse_while_importing(path: str) -> None:
-    """Refuse a verifier that is made while a worker imports a function: that would never end.
-
-    Raises:
-        SettingsError: this process is such a worker.
-    """
+    """Refuse a verifier that is made while a worker imports a function: that would never end."""
     module = path.partition(":")[0]
     if module in [each.partition(":")[0] for each in _importing]:
         raise SettingsError(

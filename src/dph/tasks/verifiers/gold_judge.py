@@ -48,11 +48,7 @@ class GoldJudge:
         self._any_bad = False
 
     def run(self, requests: Sequence[Request], golds: Sequence[Hashable]) -> list[Reply]:
-        """One reply for each request, in order; ``golds`` says which gold each of them has.
-
-        Raises:
-            VerifierError: the pool is closed.
-        """
+        """One reply for each request, in order; ``golds`` says which gold each of them has."""
         call = _Call(requests, golds)
         self._ask(call, range(len(requests)))
         if late := call.late():

@@ -87,11 +87,7 @@ class RewardFunction:
                 return self._in_its_form([response], problem)
 
     def batch(self, responses: list[str], problem: Problem) -> list[Any]:
-        """The values for several responses to one problem, which TRL passes in one call.
-
-        Raises:
-            TypeError: the function does not return a list with a value for each response.
-        """
+        """The values for several responses to one problem, which TRL passes in one call."""
         if self.signature is not Signature.TRL:
             return [self(response, problem) for response in responses]
         values = self._in_its_form(responses, problem)
@@ -141,11 +137,7 @@ class RewardFunction:
         return {**given, "state": dict(given)}
 
     def _call(self, given: Mapping[str, Any]) -> Any:
-        """Call with those of the arguments that it takes.
-
-        Raises:
-            TypeError: it needs an argument that is not given.
-        """
+        """Call with those of the arguments that it takes."""
         parameters = _parameters(self._function)
         any_name = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
         missing = [

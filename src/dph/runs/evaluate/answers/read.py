@@ -100,10 +100,6 @@ def read_answers(place: Path) -> Answers:
 
     Of a problem that was answered at several steps of training the last counts. A line of the log
     says once what was found.
-
-    Raises:
-        DataError: there is nothing, it is of no known tool, or a row is malformed.
-        SettingsError: a column was named that the tool's files do not leave open.
     """
     stats = [(path, path.stat()) for path in answer_files(place)]
     if not stats:

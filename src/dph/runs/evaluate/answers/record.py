@@ -61,9 +61,6 @@ def columns_named(given: Mapping[str, str]) -> Iterator[None]:
     """Read files of answers with these names of columns, by ours, until the block ends.
 
     It holds for all threads: a server reads files again when they change.
-
-    Raises:
-        SettingsError: we have no such column.
     """
     if unknown := [name for name in given if name not in USUAL]:
         raise SettingsError(f"there is no column {unknown[0]!r} to name, only {', '.join(USUAL)}")
@@ -78,11 +75,7 @@ def columns_named(given: Mapping[str, str]) -> Iterator[None]:
 
 
 def only_correct_named(tool: str) -> str | None:
-    """The user's name of what says right or wrong, in a file whose other columns are known.
-
-    Raises:
-        SettingsError: the user named another column.
-    """
+    """The user's name of what says right or wrong, in a file whose other columns are known."""
     if others := [name for name in _named if name != "correct"]:
         raise SettingsError(f"the columns of {tool} are known: {others[0]!r} cannot be named there")
     return _named.get("correct")
@@ -96,9 +89,6 @@ def verdict_of(value: Any, place: str, name: str) -> tuple[Outcome, float]:
 
     A bool, a number in [0, 1], of which 1 is right, or, unless it is a reward, a text of these or
     an ``Outcome``.
-
-    Raises:
-        DataError: it is something else.
     """
     if isinstance(value, str) and name != "reward":
         if value in Outcome.__members__:
@@ -119,11 +109,7 @@ def is_zero_or_one(value: Any) -> bool:
 
 
 def text_of(value: Any, place: str) -> str:
-    """A text, the texts of chat messages or of parts of one, or "" for nothing.
-
-    Raises:
-        DataError: it is none of these.
-    """
+    """A text, the texts of chat messages or of parts of one, or "" for nothing."""
     if value is None or value != value:  # NaN is what pandas has for nothing
         return ""
     if isinstance(value, str):

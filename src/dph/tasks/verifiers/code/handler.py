@@ -169,11 +169,7 @@ _ONE_OF_THEM = ("system calls", "namespaces")
 
 
 def make_code_grader(options: Mapping[str, Any]) -> CodeGrader:
-    """The worker's handler; ``options`` are ``steps``, ``limits`` and ``without``.
-
-    Raises:
-        SettingsError: this machine offers too little to run programs of others.
-    """
+    """The worker's handler; ``options`` are ``steps``, ``limits`` and ``without``."""
 
     def make(preload: Sequence[str]) -> Sandbox:
         limits = ProcessLimits(**options["limits"])

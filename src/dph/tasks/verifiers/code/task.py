@@ -120,11 +120,7 @@ class CodeTask:
 
 
 def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
-    """The tests of a problem's answer; ``where`` names it in messages.
-
-    Raises:
-        DataError: a field is malformed, or there is no test.
-    """
+    """The tests of a problem's answer; ``where`` names it in messages."""
     cases = _cases(answer.get("cases"), where)
     tests = _tests(answer.get("tests"), where)
     texts = {name: _text(answer, name, where) for name in _TEXT_FIELDS}

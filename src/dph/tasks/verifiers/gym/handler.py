@@ -79,12 +79,7 @@ class GymGrader:
 
 @lru_cache(maxsize=_ENTRIES)
 def made_entry(dataset: str, index: int) -> tuple[Any, Mapping[str, Any]]:
-    """A dataset, from its canonical JSON, and one of its entries.
-
-    Raises:
-        Exception: whatever the package raises on such a configuration, or its scorer on the
-            entry's own answer.
-    """
+    """A dataset, from its canonical JSON, and one of its entries."""
     made = _made_dataset(dataset)
     with _quiet():
         entry = made[index]

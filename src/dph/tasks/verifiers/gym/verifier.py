@@ -83,11 +83,7 @@ def entry_fields(entry: GymEntry) -> dict[str, Any]:
 
 
 def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
-    """The entry that a problem names; ``place`` says in messages which problem it is.
-
-    Raises:
-        DataError: a field is missing or of another type.
-    """
+    """The entry that a problem names; ``place`` says in messages which problem it is."""
     for name, kind in _TYPES.items():
         value = answer.get(name)
         if not isinstance(value, kind) or isinstance(value, bool):
@@ -168,11 +164,7 @@ class GymVerifier(Closing):
 
 
 def require_gym(who: str) -> None:
-    """Refuse to continue without the package.
-
-    Raises:
-        SettingsError: says how to install it.
-    """
+    """Refuse to continue without the package."""
     if find_spec("reasoning_gym") is None:
         raise SettingsError(f"{who} needs the package reasoning-gym: pip install 'dph-rl[gym]'")
 

@@ -55,12 +55,7 @@ class PooledMathVerifier(Closing):
         self._judge = GoldJudge(self._pool, seconds=timeout)
 
     def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
-
-        Raises:
-            DataError: a problem has no ``answer``.
-            VerifierError: a worker failed.
-        """
+        """One verdict for each pair, in order."""
         pairs = [
             MathPair(self._gold(problem), response)
             for problem, response in zip(problems, responses, strict=True)
@@ -68,11 +63,7 @@ class PooledMathVerifier(Closing):
         return [judged.verdict for judged in self.judge(pairs)]
 
     def judge(self, pairs: Sequence[MathPair]) -> list[TimedVerdict]:
-        """A verdict for each gold and response, in order.
-
-        Raises:
-            VerifierError: a worker failed; not: an answer did.
-        """
+        """A verdict for each gold and response, in order."""
         requests = [{"gold": pair.gold, "response": pair.response} for pair in pairs]
         replies = self._judge.run(requests, golds=[pair.gold for pair in pairs])
         return [

@@ -18,11 +18,7 @@ RULES: Mapping[str, SQLRule] = MappingProxyType(
 
 
 def sql_rule(name: str) -> SQLRule:
-    """The rule called ``name``.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """The rule called ``name``."""
     if name not in RULES:
         raise SettingsError(f"there is no SQL rule {name!r}; it is one of {', '.join(RULES)}")
     return RULES[name]
