@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
