@@ -47,7 +47,7 @@ def test_every_page_of_the_navigation_is_built(site):
     for page in ("index.html", "tutorials/trl.html", "notebooks/own_method.html", "example.html"):
         assert (site / page).is_file()
     assert (site / "notebooks/own_method.ipynb").is_file()
-    assert "](tutorials/trl.html): You have a script" in (site / "llms.txt").read_text("utf-8")
+    assert "](tutorials/trl.html): `DPHTrainer` is TRL's" in (site / "llms.txt").read_text("utf-8")
 
 
 @needs_browser
