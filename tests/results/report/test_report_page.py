@@ -368,7 +368,7 @@ def test_an_address_that_is_not_there_says_so(open_report):
 def test_what_is_switched_off_stands_in_the_address_of_every_page(open_report):
     page = open_report()
     page.keyboard.press("3")
-    assert page.url.endswith("#/?off=r2")
+    wait_until(page, "location.hash === '#/?off=r2'")
     page.click("nav >> text=Problems")
     wait_until(page, "document.getElementById('list').dataset.runs === '2'")
     assert "off=r2" in page.url
