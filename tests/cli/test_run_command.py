@@ -56,6 +56,13 @@ def test_a_command_trains_and_compares_and_leaves_its_recipe(dph, many, tmp_path
     assert dph("compare", out)[0] == 0
 
 
+def test_a_command_with_its_own_test_problems_continues_too(dph, example, tmp_path):
+    words = command(example, tmp_path / "run", "--test", example.parent / "problems.jsonl")
+    code, said, err = dph(*words)
+    assert code == 0, err
+    assert dph(*words)[:2] == (0, said)
+
+
 def test_another_command_and_other_problems_are_refused_in_the_same_directory(dph, many, tmp_path):
     out = tmp_path / "run"
     shutil.copy(many.parent / "problems.jsonl", tmp_path / "others.jsonl")

@@ -106,7 +106,7 @@ def _refused(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_of_a_rival(section: Sequence[str], name: str, value: Any) -> bool:
-    """Whether a key of ``[objective]``, in this section of it, asks for something that left."""
+    """Whether a key of this section of ``[objective]`` names a removed term or setting."""
     kind, named = section[:1], section[1:]
     if kind == ["anchors"] and len(named) == 1:
         recent = name == "samples" and str(value).startswith("recent:")

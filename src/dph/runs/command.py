@@ -5,7 +5,8 @@ again, whatever machine it runs on then.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,20 +16,21 @@ from typing import Any
 import tomli_w
 
 from dph._base.files import make_directory, write_text
-from dph._base.files.atomic import write_json_lines
-from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, PEFT
+from dph.recipe.hub_names import place_own_code, spell_out_sets, start_paths_at
+from dph.recipe.keys import flat
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import put, read_override, read_table
+from dph.records import Problem
 from dph.runs.memory import Device, device_at_hand
 from dph.runs.preflight import preflight
-from dph.runs.preflight.data import Findings, read_data
-from dph.runs.preflight.model import check_model
+from dph.runs.preflight.data import Findings, NamedProblems, read_data
+from dph.runs.preflight.model import ModelFiles, check_model
 from dph.runs.preflight.prompts import check_memory
-from dph.tasks.problems import load_problems
+from dph.tasks.problems import load_problems, save_problems
 
 FILE = "command.toml"
 """The recipe of a command, in the run directory."""
@@ -81,8 +83,8 @@ class ChosenRecipe:
 
     table: dict[str, Any]
     choices: tuple[Choice, ...] = ()
-    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    """Files of problems to write into the run directory, by name."""
+    held_out: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
+    """Files to write into the run directory, by name, where some problems are held out."""
     train: str = ""
     """The file of problems that was given, where some are held out."""
 
@@ -122,7 +124,7 @@ def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]
     device = device_at_hand("auto")
     recipe = _resolved(chosen, directory)
     files, named = check_model(recipe, Findings()), read_data(recipe, Findings())
-    count = len(chosen.rows.get("train.jsonl") or next((n.problems for n in named), ()))
+    count = len(chosen.held_out.get("train.jsonl") or next((n.problems for n in named), ()))
     for choice in _sizes(asked, device, files.context if files else None, count):
         chosen = _with(chosen, choice)
     drawn = chosen.table.get("presample", {}).get("samples", 8)
@@ -132,7 +134,7 @@ def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]
     tries = chosen.table["evaluate"]["samples"]
     ks = sorted({k for k in (1, 8, _MOST_TRIES) if k <= tries} | {tries})
     chosen = _with(chosen, Choice("evaluate.k", ks, "first try, and within several"))
-    chosen = _fitted(chosen, device, directory)
+    chosen = _fitted(chosen, device, lambda it: _refusal(it, directory, files, named, device))
     if errors := preflight(_resolved(chosen, directory), device=device).errors:
         raise SettingsError("; ".join(errors))
     return chosen
@@ -141,8 +143,8 @@ def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]
 def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
     """Leave the recipe and its files of problems in the directory; the recipe comes last."""
     make_directory(directory)
-    for name, rows in chosen.rows.items():
-        write_json_lines(directory / name, rows, ascii_only=False)
+    for name, problems in chosen.held_out.items():
+        save_problems(directory / name, problems)
     if chosen.choices:
         write_text(directory / FILE, tomli_w.dumps(chosen.table))
     return directory / FILE
@@ -150,58 +152,44 @@ def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
 
 def _given(asked: Asked, overrides: Sequence[str]) -> dict[str, Any]:
     """The table of what was given, with paths that hold from every directory."""
-    data = {name: _absolute(value) for name, value in asked.data.items()}
-    table: dict[str, Any] = {"method": asked.method, "model": {"path": asked.model}, "data": data}
-    if ":" in asked.data["verifier"]:
-        data.setdefault("modules", [str(Path.cwd())])
+    table: dict[str, Any] = {
+        "method": asked.method,
+        "model": {"path": asked.model},
+        "data": deepcopy(dict(asked.data)),
+    }
     for override in map(read_override, overrides):
         put(table, override)
-    if Path(asked.model).is_dir():
-        table["model"]["path"] = str(Path(asked.model).resolve())
+    spell_out_sets(table)
+    start_paths_at(table, Path.cwd())
+    place_own_code(table, beside=Path.cwd(), overridden=False)
     return table
-
-
-def _absolute(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _absolute(each) for name, each in value.items()}
-    return str(Path(value).resolve()) if isinstance(value, str) and Path(value).is_file() else value
 
 
 def _require_same(chosen: ChosenRecipe, directory: Path) -> None:
     """Refuse a directory whose run began with another command, or with other problems."""
-    there = dict(_leaves(read_table(directory / FILE)))
-    for key, value in _leaves(chosen.table):
+    there = dict(flat(read_table(directory / FILE)))
+    for key, value in flat(chosen.table):
         if there.get(key) != value:
             raise SettingsError(
                 f"{directory / FILE} was written by another command: {key} is {there.get(key)!r} "
                 f"there and {value!r} now; name another --out, or run the recipe itself: "
                 f"dph run {directory / FILE} --out {directory}"
             )
-    for name, rows in chosen.rows.items():
-        if [row for _, row in read_rows(directory / name)] != list(rows):
+    for name, problems in chosen.held_out.items():
+        if load_problems(directory / name) != list(problems):
             raise SettingsError(
                 f"the problems of {chosen.train} changed since {directory / name} was written: "
                 "name another --out"
             )
 
 
-def _leaves(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value
-
-
 def _with(chosen: ChosenRecipe, choice: Choice) -> ChosenRecipe:
     """The recipe with a choice, unless its setting was given."""
-    if choice.key in dict(_leaves(chosen.table)):
-        return chosen
-    table = {k: dict(v) if isinstance(v, dict) else v for k, v in chosen.table.items()}
     section, _, name = choice.key.partition(".")
-    if name in table.setdefault(section, {}):
+    settings = chosen.table.get(section, {})
+    if name in settings:
         return chosen
-    table[section][name] = choice.value
+    table = {**chosen.table, section: {**settings, name: choice.value}}
     return replace(chosen, table=table, choices=(*chosen.choices, choice))
 
 
@@ -216,19 +204,20 @@ def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
         )
     order = sorted(problems, key=lambda p: hashlib.sha256(p.problem_id.encode()).digest())
     held_out = {problem.problem_id for problem in order[:count]}
-    rows: dict[str, list[Mapping[str, Any]]] = {"train.jsonl": [], "test.jsonl": []}
-    for problem in problems:
-        prompt = problem.prompt if isinstance(problem.prompt, str) else list(problem.prompt)
-        row = {"problem_id": problem.problem_id, "prompt": prompt, **problem.answer}
-        rows["test.jsonl" if problem.problem_id in held_out else "train.jsonl"].append(row)
-    files = {name: str((directory / name).resolve()) for name in rows}
-    sets = {"test": files["test.jsonl"]}
+    parts = {
+        "train.jsonl": [p for p in problems if p.problem_id not in held_out],
+        "test.jsonl": [p for p in problems if p.problem_id in held_out],
+    }
+    files = {name: str((directory / name).resolve()) for name in parts}
+    sets = {"test": {"path": files["test.jsonl"]}}
     data = {**chosen.table["data"], "train": files["train.jsonl"], "sets": sets}
     why = f"{count} of {len(problems)} problems are held out (--test FILE names others)"
     choice = Choice("data.sets.test", "test.jsonl", why)
     table = {**chosen.table, "data": data}
     train = chosen.table["data"]["train"]
-    return replace(chosen, table=table, choices=(*chosen.choices, choice), rows=rows, train=train)
+    return replace(
+        chosen, table=table, choices=(*chosen.choices, choice), held_out=parts, train=train
+    )
 
 
 def _sizes(
@@ -255,7 +244,9 @@ def _sizes(
     yield Choice("evaluate.samples", _MOST_TRIES, f"for Pass@{_MOST_TRIES}")
 
 
-def _fitted(chosen: ChosenRecipe, device: Device | None, directory: Path) -> ChosenRecipe:
+def _fitted(
+    chosen: ChosenRecipe, device: Device | None, refusal_of: Callable[[ChosenRecipe], str]
+) -> ChosenRecipe:
     """The first way to train whose estimated memory the device has."""
     reason = "fits by the estimate of dph recipe check" if device else "nothing else is known"
     ways: list[dict[str, Any]] = [{}, {"gradient_checkpointing": True}]
@@ -278,24 +269,29 @@ def _fitted(chosen: ChosenRecipe, device: Device | None, directory: Path) -> Cho
             "usual for an adapter" if adapts else "the paper's, for all weights",
         )
         chosen = _with(chosen, rate)
-        refusal = _refusal(chosen, device, directory)
+        refusal = refusal_of(chosen)
         if not refusal:
             return chosen
         reason = refusal.partition(":")[0]
     return chosen
 
 
-def _refusal(chosen: ChosenRecipe, device: Device | None, directory: Path) -> str:
+def _refusal(
+    chosen: ChosenRecipe,
+    directory: Path,
+    files: ModelFiles | None,
+    named: Sequence[NamedProblems],
+    device: Device | None,
+) -> str:
     """The reason why the device cannot hold it, or ''."""
-    recipe, findings = _resolved(chosen, directory), Findings()
-    model, named = check_model(recipe, Findings()), read_data(recipe, Findings())
-    check_memory(recipe, model, named, findings, device=device)
+    findings, recipe = Findings(), _resolved(chosen, directory)
+    check_memory(recipe, files, named, findings, device=device)
     return "; ".join(findings.errors)
 
 
 def _resolved(chosen: ChosenRecipe, directory: Path) -> Recipe:
     """The recipe with its names on the Hub fetched, and all problems where some are held out."""
-    table = {name: dict(v) if isinstance(v, dict) else v for name, v in chosen.table.items()}
-    if chosen.rows:  # their files are not written yet
-        table["data"] = {**table["data"], "train": chosen.train, "sets": {"test": chosen.train}}
+    table = deepcopy(chosen.table)  # reading a recipe changes its table
+    if chosen.held_out:  # their files are not written yet
+        table["data"] |= {"train": chosen.train, "sets": {"test": chosen.train}}
     return resolve_names(recipe_of(table, beside=Path.cwd()), run=directory).recipe

@@ -168,8 +168,8 @@ def problems_fingerprint(problems: Sequence[Problem]) -> str:
     return digest.hexdigest()
 
 
-def problem_line(problem: Problem, *, canonical: bool = False) -> str:
-    """A problem as one line of JSON; ``canonical`` sorts the keys and leaves out blanks."""
+def problem_row(problem: Problem) -> dict[str, Any]:
+    """A problem as a row of a file: its id, its prompt and the fields of its answer."""
     if clash := [field for field in _OWN_FIELDS if field in problem.answer]:
         raise DataError(
             f"problem {problem.problem_id!r}: its answer must not have the field {clash}"
@@ -177,7 +177,12 @@ def problem_line(problem: Problem, *, canonical: bool = False) -> str:
     prompt: Any = problem.prompt
     if not isinstance(prompt, str):
         prompt = [dict(message) for message in prompt]
-    row = {"problem_id": problem.problem_id, "prompt": prompt, **problem.answer}
+    return {"problem_id": problem.problem_id, "prompt": prompt, **problem.answer}
+
+
+def problem_line(problem: Problem, *, canonical: bool = False) -> str:
+    """A problem as one line of JSON; ``canonical`` sorts the keys and leaves out blanks."""
+    row = problem_row(problem)
     try:
         if canonical:
             return json.dumps(row, sort_keys=True, separators=(",", ":"))

@@ -48,7 +48,7 @@ from dph.runs.presample.tables import (
     ungradable_problem,
     ungradable_table,
 )
-from dph.tasks.problems import problem_of_columns
+from dph.tasks.problems import problem_of_columns, problem_row
 
 SAMPLES = "samples.parquet"
 
@@ -161,9 +161,8 @@ def _row(problem: Problem, correct: int, samples: int) -> dict[str, Any]:
         raise SettingsError(
             f"problem {problem.problem_id!r} has a field {taken[0]!r}, which would be overwritten"
         )
-    prompt = problem.prompt if isinstance(problem.prompt, str) else list(problem.prompt)
     rate = dict(zip(RATE_COLUMNS, (correct / samples, correct, samples), strict=True))
-    return {"problem_id": problem.problem_id, "prompt": prompt, **problem.answer, **rate}
+    return {**problem_row(problem), **rate}
 
 
 def write_problems(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -18,7 +18,12 @@ from dph.errors import SettingsError
 from dph.records import Problem
 from dph.tasks.grading.probes import BUILT_IN, Probe, first_probes, probes_of, wrong_answers
 from dph.tasks.verifiers.base import Verifier
-from dph.tasks.verifiers.function import as_verdict, describe_crash, requested_problem
+from dph.tasks.verifiers.function import (
+    as_verdict,
+    describe_crash,
+    request_of,
+    requested_problem,
+)
 from dph.tasks.verifiers.signatures import RewardFunction, Signature, columns_of, signature_of
 
 _SPELLINGS = ("{g}", "${g}$", r"\boxed{{{g}}}", "#### {g}")
@@ -73,7 +78,7 @@ class _Handler:
         del stage
         problem = requested_problem(request)
         try:
-            value = self._function.batch(request["responses"], problem)[0]
+            value = self._function.batch([request["response"], *request["beside"]], problem)[0]
             return _as_number(value), ""
         except (Exception, SystemExit) as error:  # noqa: BLE001
             return None, describe_crash(error)
@@ -132,15 +137,7 @@ def _pool(path: str, timeout: float) -> WorkerPool:
 
 def _ask(pool: WorkerPool, probes: Sequence[Probe], beside: Sequence[str] = ()) -> list[Reward]:
     """The rewards of probes, each in a call of its own, with ``beside`` after it."""
-    requests = [
-        {
-            "responses": [probe.response, *beside],
-            "problem_id": probe.problem.problem_id,
-            "prompt": probe.problem.prompt,
-            "answer": dict(probe.problem.answer),
-        }
-        for probe in probes
-    ]
+    requests = [{**request_of(p.problem, p.response), "beside": list(beside)} for p in probes]
     return [
         Reward(reply.value[0], reply.value[1], reply.seconds)
         if reply.kind is ReplyKind.OK

@@ -202,7 +202,7 @@ class FunctionVerifier(Closing):
                 cannot import the function any more.
         """
         pairs = list(zip(problems, responses, strict=True))
-        requests = [_request(problem, response) for problem, response in pairs]
+        requests = [request_of(problem, response) for problem, response in pairs]
         try:
             replies = self._pool.run(requests)
         except TypeError as error:
@@ -219,7 +219,8 @@ class FunctionVerifier(Closing):
         self._pool.close()
 
 
-def _request(problem: Problem, response: str) -> dict[str, Any]:
+def request_of(problem: Problem, response: str) -> dict[str, Any]:
+    """The request of a worker: a problem and a response to it, as JSON."""
     return {
         "response": response,
         "problem_id": problem.problem_id,
