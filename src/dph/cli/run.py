@@ -131,7 +131,7 @@ def presample(
     if as_json:
         typer.echo(json_text({**pool_json(plan.pool, manifest), "written": written}))
         return
-    typer.echo(f"{pool_text(manifest)}\npool: {plan.pool}")
+    typer.echo(f"{pool_text(plan.pool, manifest)}\npool: {plan.pool}")
     for target, count in written.items():
         typer.echo(f"{count} problems with {least} to {most} right answers -> {target}")
 
@@ -362,9 +362,11 @@ def _json(request: "Request", result: "RunResult") -> dict[str, Any]:
 
 def _text(request: "Request", result: "RunResult") -> str:
     from dph.cli.display.pool import pool_text
+    from dph.runs.directory import RunDirectory
 
-    pool = [pool_text(result.pool)] if result.pool else []
-    return "\n\n".join([*pool, *result_texts(result), f"run: {request.directory}"])
+    pool = RunDirectory(request.directory).pool(request.recipe)
+    shown = [pool_text(pool, result.pool)] if result.pool else []
+    return "\n\n".join([*shown, *result_texts(result), f"run: {request.directory}"])
 
 
 def result_json(result: "RunResult") -> dict[str, Any]:

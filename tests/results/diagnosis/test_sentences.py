@@ -33,7 +33,7 @@ def changed(*, shares=BASE.shares, chances=BASE.chances):
 
 def test_of_two_draws_of_one_model_only_the_numbers_are_told():
     found = sentences(diagnosed(BASE, BASE))
-    assert set(found) == {"problems", "pass_at_k"}
+    assert set(found) == {"problems", "complementarity", "pass_at_k"}
     assert "none was lost or gained" in found["problems"].text
 
 

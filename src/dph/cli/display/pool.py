@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dph.results.diagnosis.complementarity import Complementarity
     from dph.runs.presample.manifest import Manifest
 
 
@@ -27,8 +28,11 @@ def bar_chart(labels: Sequence[str], counts: Sequence[int]) -> str:
     )
 
 
-def pool_text(manifest: "Manifest") -> str:
-    """The histogram and the sizes; where a side is empty, the outcomes and the probable cause."""
+def pool_text(pool: Path, manifest: "Manifest") -> str:
+    """The histogram, the sizes and what the styles add to each other.
+
+    If a side is empty, also the outcomes and the probable cause.
+    """
     from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shares_text, shortage
 
     counts, samples = manifest.counts, manifest.source.answers
@@ -46,6 +50,10 @@ def pool_text(manifest: "Manifest") -> str:
             f"{100 * cut_off:.1f}% of {sum(counts.outcomes.values())} answers were cut off at "
             f"max_tokens = {manifest.source.max_tokens}"
         )
+    if (found := _complementarity(pool)) is not None:
+        from dph.results.diagnosis.sentences import complementarity_text
+
+        lines.append(f"styles: {complementarity_text(found)}")
     if missing := shortage(counts):
         outcomes = shares_text(counts.outcomes) or "not known"
         lines.append(
@@ -55,17 +63,32 @@ def pool_text(manifest: "Manifest") -> str:
     return "\n".join(lines)
 
 
+def _complementarity(pool: Path) -> "Complementarity | None":
+    """Complementarity of the styles of a pool's answers; None without styles."""
+    import pyarrow.parquet as pq
+
+    from dph.results.diagnosis.complementarity import complementarity
+    from dph.results.diagnosis.style_counts import pool_style_counts
+    from dph.runs.presample.pool import SAMPLES
+
+    counts = pool_style_counts(
+        pq.read_table(pool / SAMPLES, columns=["outcome", "problem_id", "style"])
+    )
+    return None if counts is None else complementarity(counts)
+
+
 def pool_json(path: Path, manifest: "Manifest") -> dict[str, Any]:
     """The same for machines."""
     from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shortage
 
     counts = manifest.counts
-    missing = shortage(counts)
+    missing, found = shortage(counts), _complementarity(path)
     return {
         "pool": str(path),
         "samples": manifest.source.answers,
         "problems": counts.prompts,
         **counts.model_dump(mode="json", exclude_unset=True, exclude={"prompts"}),
         "cut_off": cut_off_share(counts),
+        "complementarity": found and found.document(),
         "shortage": f"{missing}: {likely_cause(manifest)}" if missing else None,
     }

@@ -266,6 +266,7 @@ def _set(name: str, found: SetDiagnosis) -> dict[str, Any]:
         "counts": {change.value: len(found.of(change)) for change in Change},
         "totals": asdict(found.totals),
         "styles": [asdict(one) for one in found.styles],
+        "complementarity": found.complementarity and found.complementarity.document(),
         "pass_at_k": {str(k): _document_pass_at_k(one) for k, one in found.pass_at_k.items()},
         "features": [_feature(one) for one in found.features],
         "candidates": found.candidates,

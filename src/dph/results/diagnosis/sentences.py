@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from dph.results.diagnosis.changes import Change
+from dph.results.diagnosis.complementarity import Complementarity
 from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.set_diagnosis import PassAtKChange, SetDiagnosis
 from dph.results.diagnosis.totals import Total
 
+NAMED = 0.05
 _LISTED = 3
 
 
@@ -16,6 +18,7 @@ def set_sentences(name: str, found: SetDiagnosis) -> list[Finding]:
         *_problems(name, found),
         *_totals(name, found),
         *_styles(name, found),
+        *_complementarity(name, found),
         *_pass_at_k(name, found),
         *_features(name, found),
     ]
@@ -86,6 +89,32 @@ def _styles(name: str, found: SetDiagnosis) -> Iterator[Finding]:
 
 def _alive(found: SetDiagnosis) -> int:
     return sum(one.baseline_share > 0 and one.style is not None for one in found.styles)
+
+
+def _complementarity(name: str, found: SetDiagnosis) -> Iterator[Finding]:
+    if (one := found.complementarity) is not None:
+        yield Finding(
+            about="complementarity",
+            text=f"On {name}, before training: {complementarity_text(one)}",
+            values={"k": one.k, "value": one.value, "lo": one.lo, "hi": one.hi, "p": one.p_value},
+        )
+
+
+def complementarity_text(found: Complementarity) -> str:
+    """Complementarity in one sentence."""
+    best, k = found.styles[0], found.k
+    interval = f"[{_points(found.lo)}, {_points(found.hi)}] points, p = {found.p_value:.2g}"
+    if found.p_value <= NAMED and found.value > 0:
+        return (
+            f"{_points(found.value)} of the Pass@{k} of {_percent(best.of_all)} come from styles "
+            f"that know different things ({interval}); its best style alone, {best.style}, has "
+            f"{_percent(best.pass_at_k)}."
+        )
+    return (
+        f"the styles do not add to each other beyond chance: the best one alone, {best.style}, has "
+        f"a Pass@{k} of {_percent(best.pass_at_k)}, all together {_percent(best.of_all)} "
+        f"({interval})."
+    )
 
 
 def _pass_at_k(name: str, found: SetDiagnosis) -> Iterator[Finding]:

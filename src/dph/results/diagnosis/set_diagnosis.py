@@ -16,6 +16,7 @@ from dph.results.diagnosis.changes import (
     could_be_lost,
     problem_changes,
 )
+from dph.results.diagnosis.complementarity import Complementarity, complementarity
 from dph.results.diagnosis.decomposition import PassAtKParts, pass_at_k_parts
 from dph.results.diagnosis.problem_features import LostFeature, over_represented, problem_features
 from dph.results.diagnosis.style_counts import (
@@ -23,6 +24,7 @@ from dph.results.diagnosis.style_counts import (
     StyleChange,
     StyleCounts,
     paired_style_counts,
+    set_style_counts,
     style_changes,
 )
 from dph.results.diagnosis.totals import Totals, set_totals
@@ -58,7 +60,8 @@ class SetDiagnosis:
 
     ``samples`` of the run and of the baseline are answers a problem; ``split_samples`` those that
     styles and Pass@k go by, the first of both where their numbers differ. ``styles`` is empty and
-    nothing is called moved or died where no answer has a style. ``features`` are ordered by
+    nothing is called moved or died where no answer has a style. ``complementarity`` is the
+    baseline's, None if fewer than two styles have enough answers. ``features`` are ordered by
     p-value, over the ``candidates`` problems that could have been lost. ``outcomes`` are shares of
     the answers by outcome, of all problems and of the lost ones, for the baseline and the run.
     """
@@ -69,6 +72,7 @@ class SetDiagnosis:
     split_samples: int
     totals: Totals
     styles: Sequence[StyleChange]
+    complementarity: Complementarity | None
     pass_at_k: Mapping[int, PassAtKChange]
     features: Sequence[LostFeature]
     candidates: int
@@ -136,6 +140,11 @@ def diagnose_set(
         split_samples=samples,
         totals=set_totals(mine, theirs).at(levels.totals),
         styles=tuple(styles) if any(one.style is not None for one in styles) else (),
+        complementarity=complementarity(
+            set_style_counts(baseline_table, name, theirs),
+            seed=asked.seed,
+            resamples=asked.resamples,
+        ),
         pass_at_k={
             k: _pass_at_k_change(*counts, dead, lost, k, asked) for k in sorted(set(asked.ks))
         },

@@ -53,6 +53,21 @@ def set_style_counts(table: pa.Table, set_name: str, scores: SetScores) -> Style
     return _counts(styles, correct, _ordered(styles))
 
 
+def pool_style_counts(samples: pa.Table) -> StyleCounts | None:
+    """The counts of a pool's answers, problems with a gold answer only; None without styles.
+
+    ``samples`` has the columns outcome, problem_id and style, each problem's rows together.
+    """
+    graded = samples.filter(pc.field("outcome") != Outcome.BAD_GOLD.value)
+    styles = np.array(graded["style"].to_pylist(), dtype=object)
+    if all(one is None for one in styles):
+        return None
+    problems = pc.count_distinct(graded["problem_id"]).as_py()
+    correct = graded["outcome"].to_numpy() == Outcome.CORRECT.value
+    styles, correct = styles.reshape(problems, -1), correct.reshape(problems, -1)
+    return _counts(styles, correct, _ordered(styles))
+
+
 def _ordered(*styles: np.ndarray) -> tuple[str | None, ...]:
     names = {name for one in styles for name in one.ravel().tolist()}
     return (*sorted(n for n in names if n is not None), *([None] if None in names else []))
