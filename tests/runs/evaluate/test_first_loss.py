@@ -66,15 +66,15 @@ def test_the_band_holds_at_all_k_together_and_the_sets_err_no_oftener_than_they_
     covered, false = simulated(CROSSING, 100, simultaneous_band)
     assert covered == pytest.approx(0.95, abs=ERROR)
     assert false <= 0.05 + ERROR
-    covered, false = simulated(UNCHANGED, 100, simultaneous_band)
+    covered, false = simulated(UNCHANGED, 50, simultaneous_band)
     assert covered >= 0.95 - ERROR
     assert false <= 0.05 + ERROR  # every k that is named would be an error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("problems", "ours", "peer"), [(20, 0.0, 0.0), (100, 0.0, 0.0)])
+@pytest.mark.parametrize(("problems", "ours", "peer"), [(20, 0.872, 0.767), (50, 0.934, 0.877)])
 def test_a_rare_loss_is_covered_less_often_with_few_problems(problems, ours, peer):
-    # With 20 problems one set in eight (0.9^20) has none of the tenth that loses.
+    # Of 20 problems none is of the lost tenth in one set of eight, 0.9^20.
     for make, known in ((simultaneous_band, ours), (gaussian_band, peer)):
         covered, false = simulated(RARE_LOSS, problems, make)
         assert covered == pytest.approx(known, abs=3 * (known * (1 - known) / DRAWS) ** 0.5)

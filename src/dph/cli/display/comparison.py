@@ -17,7 +17,6 @@ from dph.runs.evaluate.rewards_file import BASE, MODEL, RewardsSummary
 if TYPE_CHECKING:
     from rich.table import Table
 
-
 _BANDS = f"all k together: the difference's bounds at all k at once; {PEER}: those of that paper"
 
 
@@ -44,17 +43,10 @@ def passk_table(
     summary: RewardsSummary, source: Path, against: Path | None, retention_k: int
 ) -> "Table":
     """For people: in per cent."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=_caption(summary, retention_k))
-    table.add_column("", no_wrap=True)
-    table.add_column(source.name, justify="right", no_wrap=True)
-    if against is not None:
-        table.add_column(against.name, justify="right", no_wrap=True)
-        table.add_column("difference", justify="right", no_wrap=True)
-        table.add_column("all k together", justify="right", no_wrap=True)
-        table.add_column(PEER, justify="right", no_wrap=True)
+    others = () if against is None else (against.name, "difference", "all k together", PEER)
+    table = _table(_caption(summary, retention_k), "", source.name, *others)
+    for column in table.columns[1:]:
+        column.justify = "right"
     for mine, other in _pairs(summary):
         table.add_row(mine.metric.replace("pass_at_", "pass@"), *_cells(mine, other, summary))
     if summary.retention is not None:
