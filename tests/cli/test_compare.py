@@ -137,6 +137,19 @@ def test_styles_keep_and_explore_stand_beside_the_differences(dph, tmp_path):
     # The base solves p1 alone, the other p0 alone: nothing is kept, all of the rest is found.
     assert (sets[str(after)]["keep"], sets[str(after)]["explore"]) == (0.0, 1.0)
     assert (sets[str(after)]["keep_null"], sets[str(after)]["explore_null"]) == (1.0, 0.0)
+    assert sets[str(base)]["first_loss"] is None
+
+
+def test_the_k_above_and_below_the_baseline_hold_together(dph, tmp_path):
+    # The base solves all problems now and then, the other model half of them always.
+    base, after = save_run(tmp_path / "b", [1] * 40), save_run(tmp_path / "a", [4, 0] * 20)
+    content = json.loads(dph("compare", base, after, "--json")[1])
+    assert [on_set["first_loss"] for on_set in content["sets"]] == [
+        None,
+        {"not_above": [2, 4], "below": [4], "confidence": 0.95},
+    ]
+    lines = dph("compare", base, after)[1].splitlines()
+    assert any(line.split()[-2:] == ["1", "4"] for line in lines)
 
 
 def test_the_problems_that_changed_most_are_listed_on_request(dph, tmp_path):

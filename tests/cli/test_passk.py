@@ -24,6 +24,7 @@ def test_a_file_alone(dph, write):
     assert "62.5 [25.0, 100.0]" in out
     assert "pass@4" in out
     assert "2 problems, 4 samples each" in out
+    assert "all k together" not in out
 
 
 def test_a_file_against_another_as_json(dph, write):
@@ -55,6 +56,28 @@ def test_problems_without_a_gold_answer_are_counted(dph, tmp_path):
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert "1 problem(s) left out" in dph("passk", "--input", path)[1]
+
+
+def test_it_says_where_the_model_begins_to_lose(dph, write):
+    # Half of the problems become certain, the others are lost: at k = 1, 2, 4 from 1/4, 1/2, 1 to
+    # 1/2, 1/2, 1/2.
+    base = write("base.jsonl", **{f"p{i}": "1000" for i in range(40)})
+    new = write("new.jsonl", **{f"p{i}": "1111" if i % 2 else "0000" for i in range(40)})
+    content = json.loads(dph("passk", "--input", new, "--against", base, "--json")[1])
+    band = {row["k"]: row for row in content["band"]}
+    assert list(band) == [1, 2, 4]
+    assert band[4]["difference"] == content["metrics"]["pass_at_4"]["difference"]["mean"] == -0.5
+    assert band[4]["low"] < band[4]["pointwise_low"] < band[4]["pointwise_high"] < band[4]["high"]
+    first_loss = content["first_loss"]
+    assert (first_loss["not_above"], first_loss["below"]) == ([2, 4], [4])
+    assert first_loss["confidence"] == 0.95
+    assert first_loss["peer"]["source"] == "arXiv:2609.22547"
+    out = dph("passk", "--input", new, "--against", base)[1]
+    said = "Of these k, above the base up to k=1; below it from k=4 on (95%, all k together)."
+    assert said in out.splitlines()
+    low, high = (100 * band[4][name] for name in ("low", "high"))
+    (line,) = (line for line in out.splitlines() if line.startswith("pass@4"))
+    assert f"[{low:+.1f}, {high:+.1f}]" in line
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def compare(
     found = compared_runs(runs)
     scores = read_runs(found.runs, set_names or ())
     rows = compare_scores(scores, None, ks or default_ks(scores), seed)
-    on_sets = runs_on_sets(scores, retention_k=retention_k, problems=problems)
+    on_sets = runs_on_sets(scores, retention_k=retention_k, problems=problems, seed=seed)
     labels = run_labels(found.runs)
     for note in found.notes:
         typer.echo(note, err=True)

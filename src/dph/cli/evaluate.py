@@ -131,7 +131,7 @@ def _comparison(run: Path, made: "Interpolations", *, as_json: bool) -> Any:
     }
     scores = read_runs([Path(path) for path in labels], ())
     rows = compare(scores, None, default_ks(scores), 0)
-    on_sets = runs_on_sets(scores, retention_k=made.retention_k, problems=0)
+    on_sets = runs_on_sets(scores, retention_k=made.retention_k, problems=0, seed=0)
     display = comparison_json if as_json else comparison_text
     return display(labels, rows, on_sets)
 

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.rewards_file import ProblemRewards, Rewards, read_rewards, summarize_rewards
+from dph.runs.evaluate.rewards_file import (
+    BASE,
+    MODEL,
+    ProblemRewards,
+    Rewards,
+    read_rewards,
+    summarize_rewards,
+)
 
 
 @pytest.fixture
@@ -124,8 +131,8 @@ def rewards(bad_gold=(), **problems):
     )
 
 
-def values(summary):
-    return {row.metric: row.estimate.value for row in summary.rows}
+def values(summary, run=MODEL):
+    return {row.metric: row.value for row in summary.rows if row.run == run}
 
 
 def test_each_problem_counts_by_its_own_number_of_samples():
@@ -133,13 +140,14 @@ def test_each_problem_counts_by_its_own_number_of_samples():
     # Pass@2: 1 - C(3, 2) / C(4, 2) = 1/2 for a, 1 for b.
     assert values(summary) == {"mean": 0.375, "pass_at_1": 0.375, "pass_at_2": 0.75}
     assert (summary.problems, summary.fewest_samples, summary.most_samples) == (2, 2, 4)
-    assert summary.retention is None
+    assert (summary.retention, summary.band, summary.peer) == (None, None, None)
 
 
 def test_the_difference_is_paired_and_has_the_sign_of_the_first_file():
     summary = summarize_rewards(rewards(a="11", b="10"), rewards(b="00", a="10"), ks=[2])
-    mean, pass_at_2 = summary.rows
-    assert (mean.estimate.value, mean.against.value, mean.difference.mean) == (0.75, 0.25, 0.5)
+    mean, base, pass_at_2, _ = summary.rows
+    assert (mean.value, base.value, mean.difference.mean) == (0.75, 0.25, 0.5)
+    assert (base.run, base.difference) == (BASE, None)
     # Both problems gain exactly 1/2: with q = 0.025^(1/2) = 0.1581, q / 2 - (1 - q) = -0.7628.
     assert (mean.difference.lo, mean.difference.hi) == pytest.approx((-0.7628, 0.9209), abs=5e-5)
     assert pass_at_2.difference.mean == 0.5

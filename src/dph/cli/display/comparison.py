@@ -11,10 +11,13 @@ from dph.results.charts.text_table import count, percent, points
 from dph.results.vocabulary import set_label
 from dph.runs.evaluate.comparison import ChangedProblem, ComparisonRow
 from dph.runs.evaluate.evaluated_runs import RunOnSet
-from dph.runs.evaluate.rewards_file import Estimate, MetricRow, RewardsSummary
+from dph.runs.evaluate.first_loss import PEER
+from dph.runs.evaluate.rewards_file import BASE, MODEL, RewardsSummary
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_BANDS = f"all k together: the difference's bounds at all k at once; {PEER}: those of that paper"
 
 
 def passk_json(summary: RewardsSummary, source: Path, against: Path | None) -> dict[str, Any]:
@@ -27,7 +30,8 @@ def passk_json(summary: RewardsSummary, source: Path, against: Path | None) -> d
         "problems": summary.problems,
         "samples": {"fewest": summary.fewest_samples, "most": summary.most_samples},
         "left_out": list(summary.left_out),
-        "metrics": {row.metric: _metric(row) for row in summary.rows},
+        "metrics": {mine.metric: _metric(mine, other) for mine, other in _pairs(summary)},
+        **_first_loss_json(summary),
         "keep": kept and kept.keep,
         "explore": kept and kept.explore,
         "keep_null": kept and kept.keep_null,
@@ -39,17 +43,12 @@ def passk_table(
     summary: RewardsSummary, source: Path, against: Path | None, retention_k: int
 ) -> "Table":
     """For people: in per cent."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=_caption(summary, retention_k))
-    table.add_column("", no_wrap=True)
-    table.add_column(source.name, justify="right", no_wrap=True)
-    if against is not None:
-        table.add_column(against.name, justify="right", no_wrap=True)
-        table.add_column("difference", justify="right", no_wrap=True)
-    for row in summary.rows:
-        table.add_row(row.metric.replace("pass_at_", "pass@"), *_cells(row))
+    others = () if against is None else (against.name, "difference", "all k together", PEER)
+    table = _table(_caption(summary, retention_k), "", source.name, *others)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for mine, other in _pairs(summary):
+        table.add_row(mine.metric.replace("pass_at_", "pass@"), *_cells(mine, other, summary))
     if summary.retention is not None:
         kept = summary.retention
         table.add_row("keep", percent(kept.keep), percent(kept.keep_null), "")
@@ -59,11 +58,12 @@ def passk_table(
 
 def _caption(summary: RewardsSummary, retention_k: int) -> str:
     fewest, most = summary.fewest_samples, summary.most_samples
-    lines = [
+    lines = [] if summary.band is None else [summary.band.sentence(), _BANDS]
+    lines += [
         f"{summary.problems} problems, {fewest if fewest == most else f'{fewest} to {most}'} "
         "samples each; in per cent, with 95% intervals over problems"
     ]
-    if any(row.estimate.exact or (row.against and row.against.exact) for row in summary.rows):
+    if any(row.exact for row in summary.rows):
         lines.append(
             "an interval is exact where all problems have one value, else by the bootstrap"
         )
@@ -80,32 +80,47 @@ def _caption(summary: RewardsSummary, retention_k: int) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: MetricRow) -> list[str]:
-    cells = [_estimate(row.estimate)]
-    if row.against is not None and row.difference is not None:
-        apart = row.difference
-        cells += [_estimate(row.against), points(apart.mean, [apart.lo, apart.hi])]
+def _pairs(summary: RewardsSummary) -> list[tuple[ComparisonRow, ComparisonRow | None]]:
+    """The rows of both files, metric by metric."""
+    others = {row.metric: row for row in summary.rows if row.run == BASE}
+    return [(row, others.get(row.metric)) for row in summary.rows if row.run == MODEL]
+
+
+def _cells(mine: ComparisonRow, other: ComparisonRow | None, summary: RewardsSummary) -> list[str]:
+    cells = [percent(row.value, [row.lo, row.hi]) for row in (mine, other) if row is not None]
+    if (apart := mine.difference) is not None:
+        cells.append(points(apart.mean, [apart.lo, apart.hi]))
+    for band in (summary.band, summary.peer):
+        if band is not None and mine.k is not None:
+            cells.append(points(0.0, band.bounds[mine.k]).partition(" ")[2])
     return cells
 
 
-def _estimate(estimate: Estimate) -> str:
-    return percent(estimate.value, [estimate.lo, estimate.hi])
-
-
-def _metric(row: MetricRow) -> dict[str, Any]:
-    found = _estimate_json(row.estimate)
-    if row.against is not None and row.difference is not None:
-        apart = row.difference
-        found |= {
-            "against": _estimate_json(row.against),
-            "difference": {"mean": apart.mean, "ci95": [apart.lo, apart.hi]},
-        }
+def _metric(mine: ComparisonRow, other: ComparisonRow | None) -> dict[str, Any]:
+    found = _estimate_json(mine)
+    if other is not None and (apart := mine.difference) is not None:
+        difference = {"mean": apart.mean, "ci95": [apart.lo, apart.hi]}
+        found |= {"against": _estimate_json(other), "difference": difference}
     return found
 
 
-def _estimate_json(estimate: Estimate) -> dict[str, Any]:
-    interval = "exact" if estimate.exact else "bootstrap"
-    return {"value": estimate.value, "ci95": [estimate.lo, estimate.hi], "interval": interval}
+def _estimate_json(row: ComparisonRow) -> dict[str, Any]:
+    interval = "exact" if row.exact else "bootstrap"
+    return {"value": row.value, "ci95": [row.lo, row.hi], "interval": interval}
+
+
+def _first_loss_json(summary: RewardsSummary) -> dict[str, Any]:
+    """The band, and where it says that the model loses; null without another file."""
+    band, peer = summary.band, summary.peer
+    if band is None or peer is None:
+        return {"band": None, "first_loss": None}
+    alone = {row.k: row.difference for row in summary.rows if row.k and row.difference}
+    names = ("k", "difference", "low", "high", "pointwise_low", "pointwise_high")
+    rows = [(k, d.mean, *band.bounds[k], d.lo, d.hi, *peer.bounds[k]) for k, d in alone.items()]
+    return {
+        "band": [dict(zip((*names, "peer_low", "peer_high"), row, strict=True)) for row in rows],
+        "first_loss": band.document() | {"peer": {"source": PEER} | peer.document()},
+    }
 
 
 def comparison_json(
@@ -134,8 +149,12 @@ def comparison_text(
 
 
 def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
-    caption = "keep, explore: of the baseline's problems; in brackets, its score against itself"
-    table = _table(caption, "set", "run", "effective styles", "keep", "explore")
+    caption = (
+        "keep, explore: of the baseline's problems; in brackets, its score against itself\n"
+        "above, below: those of k = 1, 2, 4 ... at which Pass@k is above or below the baseline's "
+        "(95%, all k together)"
+    )
+    table = _table(caption, "set", "run", "effective styles", "keep", "explore", "above", "below")
     last = ""
     for on_set in on_sets:
         kept = on_set.retention
@@ -145,6 +164,7 @@ def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Tabl
             count(on_set.effective_styles),
             _with_null(kept.keep, kept.keep_null),
             _with_null(kept.explore, kept.explore_null),
+            *(("", "") if (band := on_set.band) is None else (_ks(band.above), _ks(band.below))),
         )
         last = on_set.set_name
     return table
@@ -178,6 +198,10 @@ def _with_null(value: float | None, null: float | None) -> str:
     return percent(value) if null is None else f"{percent(value)} ({percent(null)})"
 
 
+def _ks(found: Sequence[int]) -> str:
+    return ", ".join(map(str, found)) or "none"
+
+
 def _set_json(on_set: RunOnSet) -> dict[str, Any]:
     kept = on_set.retention
     return {
@@ -189,6 +213,7 @@ def _set_json(on_set: RunOnSet) -> dict[str, Any]:
         "explore": kept.explore,
         "keep_null": kept.keep_null,
         "explore_null": kept.explore_null,
+        "first_loss": on_set.band and on_set.band.document(),
     }
 
 

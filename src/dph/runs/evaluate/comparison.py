@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from jaxtyping import Float
 
 from dph._base.tables import Frame, data_frame, html_table
 from dph.errors import DataError, SettingsError
-from dph.runs.evaluate.intervals import RESAMPLES, Difference, bootstrap_mean, paired_difference
+from dph.runs.evaluate.intervals import (
+    RESAMPLES,
+    Difference,
+    all_equal,
+    bootstrap_mean,
+    paired_difference,
+)
 from dph.runs.evaluate.scores import SetScores, metric_values, require_same_problems
 
 
@@ -57,7 +64,8 @@ def changed_problems(model: SetScores, baseline: SetScores, *, most: int) -> lis
 class ComparisonRow:
     """One metric of one run on one set, and how far it is from the baseline's.
 
-    ``difference`` (run - baseline, paired over problems) is None for the baseline itself.
+    ``difference`` (run - baseline, paired over problems) is None for the baseline itself. The
+    interval is ``exact`` where all problems have one value, else by the bootstrap.
     """
 
     set_name: str
@@ -67,6 +75,7 @@ class ComparisonRow:
     lo: float
     hi: float
     difference: Difference | None
+    exact: bool = False
 
     @property
     def k(self) -> int | None:
@@ -163,8 +172,15 @@ def compare(
     return [
         row
         for set_name in runs[against]
-        for row in _compare_set(
-            set_name, _of_set(runs, against, set_name), against, ks, seed, resamples
+        for row in compared(
+            {
+                run: metric_values(scores, ks)
+                for run, scores in _of_set(runs, against, set_name).items()
+            },
+            against,
+            seed,
+            set_name=set_name,
+            resamples=resamples,
         )
     ]
 
@@ -186,22 +202,27 @@ def _of_set(
     return chosen
 
 
-def _compare_set(
-    set_name: str,
-    scores: Mapping[str, SetScores],
+def compared(
+    values: Mapping[str, Mapping[str, Float[np.ndarray, "problems"]]],
     baseline: str,
-    ks: Sequence[int],
     seed: int,
-    resamples: int,
+    *,
+    set_name: str = "",
+    resamples: int = RESAMPLES,
 ) -> list[ComparisonRow]:
-    values = {run: metric_values(of_run, ks) for run, of_run in scores.items()}
-    metrics = [m for m in values[baseline] if all(m in of_run for of_run in values.values())]
+    """A row for each metric that all runs have, and run; ``values`` by run, metric and problem."""
     rows = []
-    for metric in metrics:
+    for metric in values[baseline]:
+        if not all(metric in of_run for of_run in values.values()):
+            continue
         for run, of_run in values.items():
             mine, theirs = of_run[metric], values[baseline][metric]
             lo, hi = bootstrap_mean(mine, seed=seed, resamples=resamples)
-            difference = paired_difference(mine, theirs, seed=seed, resamples=resamples)
+            difference = (
+                None
+                if run == baseline
+                else paired_difference(mine, theirs, seed=seed, resamples=resamples)
+            )
             rows.append(
                 ComparisonRow(
                     set_name=set_name,
@@ -210,7 +231,8 @@ def _compare_set(
                     value=float(mine.mean()),
                     lo=lo,
                     hi=hi,
-                    difference=None if run == baseline else difference,
+                    difference=difference,
+                    exact=all_equal(mine),
                 )
             )
     return rows

@@ -12,6 +12,7 @@ from dph.records import Outcome, Problem
 from dph.runs.directory import EvaluationDirectory
 from dph.runs.evaluate.comparison import ChangedProblem, RunComparison, changed_problems
 from dph.runs.evaluate.comparison import compare as compare_scores
+from dph.runs.evaluate.first_loss import Band, differences, powers_of_two, simultaneous_band
 from dph.runs.evaluate.metrics import Retention, effective_styles, retention
 from dph.runs.evaluate.samples_file import (
     GREEDY_INDEX,
@@ -19,7 +20,7 @@ from dph.runs.evaluate.samples_file import (
     is_foreign,
     read_samples,
 )
-from dph.runs.evaluate.scores import SetScores
+from dph.runs.evaluate.scores import SetScores, metric_values
 
 # Problems of evaluated runs as a person reads them: prompt, gold, and answers grouped by text.
 
@@ -254,13 +255,17 @@ def default_ks(scores: Scores) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOnSet:
-    """Abilities and ways of answering that a run has left of the baseline's, on a set."""
+    """Abilities and ways of answering that a run has left of the baseline's, on a set.
+
+    ``band`` is that of Pass@k at k = 1, 2, 4 ...; None for the baseline itself.
+    """
 
     set_name: str
     run: str
     shares: Mapping[str, float]
     retention: Retention
     changed: Sequence[ChangedProblem]
+    band: Band | None
 
     @property
     def effective_styles(self) -> float | None:
@@ -268,7 +273,7 @@ class RunOnSet:
         return effective_styles(self.shares) if self.shares else None
 
 
-def runs_on_sets(scores: Scores, *, retention_k: int, problems: int) -> list[RunOnSet]:
+def runs_on_sets(scores: Scores, *, retention_k: int, problems: int, seed: int) -> list[RunOnSet]:
     """Styles, keep and explore of every run on every set of the first, against the first."""
     baseline = next(iter(scores))
     return [
@@ -278,7 +283,15 @@ def runs_on_sets(scores: Scores, *, retention_k: int, problems: int) -> list[Run
             shares=sets[name].shares,
             retention=retention(sets[name].correct, against.correct, k=retention_k),
             changed=changed_problems(sets[name], against, most=problems),
+            band=None if run == baseline else _band(sets[name], against, seed),
         )
         for name, against in scores[baseline].items()
         for run, sets in scores.items()
     ]
+
+
+def _band(run: SetScores, base: SetScores, seed: int) -> Band:
+    ks = powers_of_two(min(run.samples, base.samples))
+    return simultaneous_band(
+        differences(metric_values(run, ks), metric_values(base, ks)), seed=seed
+    )

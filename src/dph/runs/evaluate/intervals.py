@@ -88,7 +88,7 @@ def bootstrap(
     (1.0, 1.0)
     """
     _require_valid(np.zeros(problems), resamples, level)
-    found = np.concatenate([statistic(drawn) for drawn in _resamples(problems, resamples, seed)])
+    found = np.concatenate([statistic(drawn) for drawn in problem_draws(problems, resamples, seed)])
     known = found[~np.isnan(found)]
     if not len(known):
         raise DataError("no resample has a value: there is nothing to draw an interval from")
@@ -123,9 +123,10 @@ def paired_difference(
     return Difference(mean=float(differences.mean()), lo=lo, hi=hi)
 
 
-def _resamples(
+def problem_draws(
     problems: int, resamples: int, seed: int
 ) -> Iterator[Int[np.ndarray, "block problems"]]:
+    """The problems of every resample, in blocks that fit in memory."""
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // problems)
     for start in range(0, resamples, block):

@@ -10,13 +10,15 @@ from jaxtyping import Bool, Float, Int
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.runs.evaluate.answers.read import read_answers
-from dph.runs.evaluate.intervals import (
-    RESAMPLES,
-    Difference,
-    all_equal,
-    bootstrap_mean,
-    paired_difference,
+from dph.runs.evaluate.comparison import ComparisonRow, compared
+from dph.runs.evaluate.first_loss import (
+    Band,
+    differences,
+    gaussian_band,
+    powers_of_two,
+    simultaneous_band,
 )
+from dph.runs.evaluate.intervals import RESAMPLES
 from dph.runs.evaluate.metrics import RETENTION_K, Retention, pass_at_k, retention
 
 
@@ -101,40 +103,27 @@ def _require_one_set(path: Path, names: Sequence[str], set_name: str | None) -> 
 # Mean and Pass@k of graded samples, alone or against others on the same problems.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A mean over problems with its 95% interval, exact or by the bootstrap."""
-
-    value: float
-    lo: float
-    hi: float
-    exact: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow:
-    """``mean`` or ``pass_at_<k>``; ``against`` and ``difference`` where there is another file."""
-
-    metric: str
-    estimate: Estimate
-    against: Estimate | None = None
-    difference: Difference | None = None
+MODEL, BASE = "model", "base"
+"""Names of the two files as the runs of the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardsSummary:
     """All that a file of graded samples says.
 
-    ``retention`` is None without another file; its numbers are None below 2 k samples, or when
-    problems differ in their number of samples.
+    ``rows`` are those of ``MODEL`` and, with another file, of ``BASE``; ``band`` and the peer's
+    have all k of Pass@k. These and ``retention`` are None without another file; the numbers of
+    ``retention`` are None below 2 k samples, or when problems differ in their number of samples.
     """
 
     problems: int
     fewest_samples: int
     most_samples: int
     left_out: tuple[str, ...]
-    rows: tuple[MetricRow, ...]
+    rows: tuple[ComparisonRow, ...]
     retention: Retention | None
+    band: Band | None
+    peer: Band | None
 
 
 def summarize_rewards(
@@ -160,48 +149,35 @@ def summarize_rewards(
         raise DataError("no problem could be graded in both files")
     files = [file.only(ids) for file in files]
     fewest = min(int(file.samples.min()) for file in files)
-    wanted = sorted(set(ks)) if ks else _powers_of_two(fewest)
-    rows = [_row("mean", [_means(file) for file in files], seed, resamples)]
-    for k in wanted:
-        rows.append(_row(f"pass_at_{k}", [_pass_at(file, k) for file in files], seed, resamples))
+    wanted = sorted(set(ks)) if ks else powers_of_two(fewest)
+    values = {name: _values(file, wanted) for name, file in zip((MODEL, BASE), files, strict=False)}
+    rows = compared(values, BASE if against else MODEL, seed, resamples=resamples)
+    apart = differences(values[MODEL], values[BASE]) if against else None
     return RewardsSummary(
         problems=len(ids),
         fewest_samples=fewest,
         most_samples=max(int(file.samples.max()) for file in files),
         left_out=tuple(sorted(bad)),
         rows=tuple(rows),
-        retention=_retention(files[0], files[1], retention_k) if len(files) > 1 else None,
+        retention=_retention(files[0], files[1], retention_k) if against else None,
+        band=simultaneous_band(apart, seed=seed, resamples=resamples) if apart else None,
+        peer=gaussian_band(apart, seed=seed) if apart else None,
     )
 
 
-def _row(
-    metric: str, values: Sequence[Float[np.ndarray, "problems"]], seed: int, resamples: int
-) -> MetricRow:
-    estimates = []
-    for of_file in values:
-        lo, hi = bootstrap_mean(of_file, seed=seed, resamples=resamples)
-        exact = all_equal(of_file)
-        estimates.append(Estimate(value=float(of_file.mean()), lo=lo, hi=hi, exact=exact))
-    if len(values) == 1:
-        return MetricRow(metric=metric, estimate=estimates[0])
-    apart = paired_difference(values[0], values[1], seed=seed, resamples=resamples)
-    return MetricRow(metric=metric, estimate=estimates[0], against=estimates[1], difference=apart)
-
-
-def _means(rewards: Rewards) -> Float[np.ndarray, "problems"]:
-    return np.array([each.rewards.mean() for each in rewards.problems.values()])
-
-
-def _pass_at(rewards: Rewards, k: int) -> Float[np.ndarray, "problems"]:
-    values = []
-    for name, each in rewards.problems.items():
-        if not 1 <= k <= len(each.correct):
+def _values(rewards: Rewards, ks: Sequence[int]) -> dict[str, Float[np.ndarray, "problems"]]:
+    """The metrics of every problem, by its own number of samples."""
+    problems, samples = rewards.problems, rewards.samples
+    least = int(samples.argmin())
+    for k in ks:
+        if not 1 <= k <= samples[least]:
             raise SettingsError(
-                f"need 1 <= k <= samples, got k={k}, but problem {name!r} has "
-                f"{len(each.correct)} samples"
+                f"need 1 <= k <= samples, got k={k}, but problem {[*problems][least]!r} has "
+                f"{samples[least]} samples"
             )
-        values.append(pass_at_k(len(each.correct), int(each.correct.sum()), k))
-    return np.array(values)
+    correct = np.array([each.correct.sum() for each in problems.values()])
+    means = np.array([each.rewards.mean() for each in problems.values()])
+    return {"mean": means} | {f"pass_at_{k}": pass_at_k(samples, correct, k) for k in ks}
 
 
 def _retention(model: Rewards, base: Rewards, k: int) -> Retention:
@@ -209,10 +185,6 @@ def _retention(model: Rewards, base: Rewards, k: int) -> Retention:
     if of_model is None or of_base is None:
         return Retention(keep=None, explore=None, keep_null=None, explore_null=None)
     return retention(of_model, of_base, k=k)
-
-
-def _powers_of_two(largest: int) -> list[int]:
-    return [2**power for power in range(largest.bit_length()) if 2**power <= largest]
 
 
 def _require_same_problems(files: Sequence[Rewards], bad: set[str]) -> None:
