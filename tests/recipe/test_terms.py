@@ -87,6 +87,16 @@ def test_another_divergence_drops_what_the_method_set_of_its_own():
     assert (settings.weight, settings.parameters) == (0.01, {"form": "k3"})
 
 
+def test_rkl_is_unbiased_and_a_kl_penalty_that_does_not_say_its_estimator_is_k3_as_ever():
+    def estimator(method, **objective):
+        table = {**MINIMAL, "method": method, "objective": objective}
+        return resolve_recipe(table).objective.penalties["kl"].parameters["estimator"]
+
+    assert estimator("rkl") == estimator("rkl", kl_coefficient=0.3) == "unbiased"
+    assert estimator("grpo", kl_coefficient=0.3) == "k3"
+    assert estimator("rkl", kl_estimator="k3") == "k3"
+
+
 def test_there_may_be_several_anchors_each_with_a_store_of_its_own():
     old = {"divergence": "alpha", "weight": 0.1, "samples": "pool:elsewhere", "per_step": 4}
     anchors = resolve(anchors={"old": old}).anchors

@@ -133,11 +133,11 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
             summary="distance to the initial policy on new samples",
             parameters=parameters(
                 estimator=(
-                    Literal["k2", "k3"],
+                    Literal["k2", "k3", "unbiased"],
                     Field(
-                        "k3",
-                        description="k2: gradient of the reverse KL; k3: the usual 'KL' loss "
-                        "(forward-KL gradient)",
+                        "k3",  # of recipes that do not say it, so that older runs continue
+                        description="unbiased: value and gradient of the reverse KL; k2: its "
+                        "gradient only, on-policy; k3: its value, with a forward-KL gradient",
                     ),
                 )
             ),
