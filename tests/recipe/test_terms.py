@@ -6,6 +6,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from dph.errors import SettingsError
+from dph.loss import divergences
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, checked_parameters
@@ -57,6 +58,11 @@ def test_what_a_recipe_accepts_of_a_term_the_formula_accepts(row):
         resolve_name(row.path)(**own)
         accepted += 1
     assert accepted
+
+
+def test_divergences_have_one_name_in_recipes_and_in_the_loss():
+    rows = {name: resolve_name(row.path) for name, row in DIVERGENCES.items()}
+    assert list(rows.items()) == list(divergences.DIVERGENCES.items())
 
 
 def rehearsal(divergence="jensen_shannon", **terms):

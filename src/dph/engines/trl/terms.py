@@ -10,10 +10,11 @@ from trl import GRPOConfig
 
 from dph.errors import SettingsError
 from dph.loss.divergences import JensenShannonDefinition, PolicyHalf
-from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, make_objective
+from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages
 from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.terms import LOGPROBS, READ_IN_OWN_LOOP
+from dph.runs.objective import make_objective
 
 # Advantages that TRL does not have, from the rewards of all processes.
 

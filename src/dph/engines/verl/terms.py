@@ -5,11 +5,11 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from dph.errors import SettingsError
-from dph.loss.objectives import make_objective
 from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.objective import PenaltySettings
 from dph.recipe.terms import READ_IN_OWN_LOOP, reads_reference
+from dph.runs.objective import make_objective
 
 OWN_SURROGATE = "dph_surrogate"
 """The name under which verl finds a surrogate of one's own (``actor.policy_loss.loss_mode``)."""

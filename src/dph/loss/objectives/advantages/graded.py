@@ -8,15 +8,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from dph.errors import DataError, SettingsError
-from dph.loss.objectives.terms import AnyAdvantage, GroupSamples
-from dph.recipe.terms import READS
+from dph.loss.objectives.terms import READS, AnyAdvantage, GroupSamples
 
 
 def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
     """The names on the attribute ``reads``, none where it has none.
 
     Raises:
-        SettingsError: a name that is not one of ``dph.recipe.terms.READS``.
+        SettingsError: a name that is not one of ``READS``.
     """
     found = frozenset(_attribute(advantage, "reads", ()))
     if unknown := sorted(found - READS):
