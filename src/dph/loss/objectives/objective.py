@@ -11,6 +11,7 @@ from torch import Tensor
 from dph.errors import DataError, SettingsError
 from dph.loss.divergences import Divergence, PolicyHalf
 from dph.loss.objectives.advantages import GroupAdvantage, reads_of
+from dph.loss.objectives.advantages.graded import attribute_of
 from dph.loss.objectives.surrogates import ClippedSurrogate
 from dph.loss.objectives.terms import AnyAdvantage, Penalty, Surrogate, VocabularyPenalty
 
@@ -166,8 +167,7 @@ class Objective:
 
 
 def _reads_reference(term: object) -> bool:
-    # A function with parameters of the recipe is a partial, which hides its attributes.
-    return bool(getattr(getattr(term, "func", term), "reads_reference", False))
+    return bool(attribute_of(term, "reads_reference", False))
 
 
 def _check_weight(what: str, weight: float) -> None:

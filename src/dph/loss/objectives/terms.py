@@ -61,10 +61,7 @@ class GroupSamples:
 
     def has(self, name: str) -> bool:
         """Whether what ``name`` stands for in ``reads`` is there."""
-        found = {
-            "logprobs": (self.logprobs, self.lengths),
-            "ref_logprobs": (self.ref_logprobs,),
-        }
+        found = {"logprobs": (self.logprobs, self.lengths), "ref_logprobs": (self.ref_logprobs,)}
         return all(value is not None for value in found[name])
 
     def of(
