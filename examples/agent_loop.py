@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 
 from dph import Problem
-from dph.loss.objectives import make_objective
 from dph.model import TurnEncoder, load_model, load_tokenizer, stop_token_ids
 from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows

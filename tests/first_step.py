@@ -9,10 +9,10 @@ from functools import cache
 
 import torch
 
-from dph.loss.objectives import make_objective
 from dph.model.forward.logprobs import score_completions
 from dph.recipe import ObjectiveSettings
 from dph.records import Problem
+from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Minibatch, PolicyRow

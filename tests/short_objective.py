@@ -1,15 +1,9 @@
 """An ``Objective`` in the words of the papers: one KL penalty, one divergence, weight eta."""
 
 from dph.loss.divergences import JensenShannonDefinition
-from dph.loss.objectives import (
-    Anchor,
-    ClippedSurrogate,
-    KLPenalty,
-    Objective,
-    WeightedPenalty,
-    make_objective,
-)
+from dph.loss.objectives import Anchor, ClippedSurrogate, KLPenalty, Objective, WeightedPenalty
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 
 
 def objective_of(

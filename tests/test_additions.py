@@ -132,7 +132,7 @@ def test_the_method_computes_its_formula_and_reports_know_it(method):
         """
         import json
         import torch
-        from dph.loss.objectives import make_objective
+        from dph.runs.objective import make_objective
         from dph.recipe import STRENGTHS, resolve_recipe
         from dph.results.vocabulary import method_label
         table = {"model": {"path": "m"}, "data": {"train": "t"}, "method": "relative"}

@@ -120,6 +120,12 @@ def test_no_name_that_is_loaded_late_is_that_of_a_file_in_its_package():
     assert clashes == []
 
 
+def test_a_name_that_moved_is_refused_with_its_place():
+    with pytest.raises(ImportError, match=r"make_objective moved to dph\.runs\.objective"):
+        importlib.import_module("dph.loss.objectives").make_objective  # noqa: B018
+    assert not hasattr(importlib.import_module("dph.loss.objectives"), "nothing")
+
+
 @pytest.mark.parametrize("outcome", ["CORRECT", "correct", True, None, 1])
 def test_an_outcome_that_is_no_outcome_is_refused_with_what_is_allowed(outcome):
     with pytest.raises(TypeError) as caught:

@@ -26,11 +26,11 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from dph.loss.objectives import make_objective
 from dph.model.forward.logprobs import score_completions
 from dph.model.policies import load_policy, without_adapter
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
+from dph.runs.objective import make_objective
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.optimizer import make_optimizer
 from dph.runs.train.rows import Minibatch, PolicyRow

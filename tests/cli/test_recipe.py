@@ -33,7 +33,7 @@ def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):
 def test_a_method_without_rehearsal_is_not_presampled(dph, example):
     out = dph("recipe", "check", example, "--set", "method=rkl", "--set", "data.sets={}")[1]
     assert "pre-sample:" not in out
-    assert "KL penalty 0.01 (k3)" in out
+    assert "KL penalty 0.01 (unbiased)" in out
     assert "evaluate: nothing, because [data.sets] names no set" in out
 
 

@@ -6,6 +6,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from dph.errors import SettingsError
+from dph.loss import divergences
 from dph.recipe import ObjectiveSettings, resolve_recipe
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, checked_parameters
@@ -59,6 +60,11 @@ def test_what_a_recipe_accepts_of_a_term_the_formula_accepts(row):
     assert accepted
 
 
+def test_divergences_have_one_name_in_recipes_and_in_the_loss():
+    rows = {name: resolve_name(row.path) for name, row in DIVERGENCES.items()}
+    assert list(rows.items()) == list(divergences.DIVERGENCES.items())
+
+
 def rehearsal(divergence="jensen_shannon", **terms):
     return {"anchors": {"rehearsal": {"divergence": divergence, **terms}}}
 
@@ -85,6 +91,16 @@ def test_another_divergence_drops_what_the_method_set_of_its_own():
     table = {**MINIMAL, "method": "alpha", "objective": rehearsal("forward_kl")}
     settings = resolve_recipe(table).objective.anchors["rehearsal"]
     assert (settings.weight, settings.parameters) == (0.01, {"form": "k3"})
+
+
+def test_rkl_is_unbiased_and_a_kl_penalty_that_does_not_say_its_estimator_is_k3_as_ever():
+    def estimator(method, **objective):
+        table = {**MINIMAL, "method": method, "objective": objective}
+        return resolve_recipe(table).objective.penalties["kl"].parameters["estimator"]
+
+    assert estimator("rkl") == estimator("rkl", kl_coefficient=0.3) == "unbiased"
+    assert estimator("grpo", kl_coefficient=0.3) == "k3"
+    assert estimator("rkl", kl_estimator="k3") == "k3"
 
 
 def test_there_may_be_several_anchors_each_with_a_store_of_its_own():

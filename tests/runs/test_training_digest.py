@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from safetensors.torch import load_file, save_file
 
 from dph.model.policies import directory_fingerprint
-from dph.recipe import save_recipe
+from dph.recipe import load_recipe, save_recipe
 from dph.runs.plan import open_plan
 from dph.runs.training_digest import what_changed
 
@@ -141,6 +141,22 @@ def test_a_run_is_told_that_not_its_recipe_but_what_it_names_changed(make_recipe
     )
     other = make_recipe(train={"steps": 2, "learning_rate": 0.5})
     assert "train.learning_rate was 0.01, now 0.5" in what_changed(tmp_path / "recipe.toml", other)
+
+
+def test_a_run_of_rkl_from_when_it_was_k3_says_so_and_stays_it(make_recipe, tmp_path):
+    before = make_recipe(method="rkl", objective={"kl_estimator": "k3"})
+    [said] = before.objective.model_dump(mode="json")["penalties"].values()
+    assert said == {"kind": "kl", "weight": 0.01, "estimator": "k3"}  # what its digest counted
+    save_recipe(before, tmp_path / "recipe.toml")
+    assert 'estimator = "k3"' in (tmp_path / "recipe.toml").read_text()
+    again = load_recipe(tmp_path / "recipe.toml")
+    assert again.objective == before.objective
+    assert digest_of(again) == digest_of(before)
+    now = make_recipe(method="rkl")
+    assert digest_of(now) != digest_of(before)
+    assert "objective.penalties.kl.estimator was 'k3', now 'unbiased'" in what_changed(
+        tmp_path / "recipe.toml", now
+    )
 
 
 def test_a_run_of_before_settings_were_added_and_left_out_counts_what_it_counted(

@@ -14,7 +14,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from counting_device import CountingDevice, Counts
 from counting_device.counts import PASSED_OVER
-from dph.loss.objectives import make_objective
 from dph.model.forward import sharing
 from dph.model.forward.selected_logprobs import plain_head
 from dph.model.sampler.base import SampleRequest, SamplingParameters
@@ -22,6 +21,7 @@ from dph.model.sampler.graded import Rollout
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import Recipe
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train import loop, updating
 from dph.runs.train.checkpoints import Progress

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from dph.loss.objectives import make_objective
 from dph.model.forward.sharing import Sharing
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings, TrainingSettings
 from dph.records import Completion, Outcome, Problem, Verdict
+from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import Collected, collect
 from dph.runs.train.optimizer import make_optimizer

@@ -70,15 +70,18 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             settings={
                 "objective": {
                     **_CLIP_HIGHER,
-                    "penalties": {"kl": {"estimator": "k3", "weight": 0.01}},
+                    "penalties": {"kl": {"estimator": "unbiased", "weight": 0.01}},
                 }
             },
             label="RKL",
-            source="arXiv:2402.03300",
+            source="arXiv:2402.03300, arXiv:2512.02556",
             strength="objective.penalties.kl.weight",
-            formula="clip-higher + weight * k3(pi, pi_ref) on new samples",
+            formula="clip-higher + weight * (pi / pi_old) k3(pi, pi_ref) on new samples",
             cost="forward pass of the reference per step",
-            use="to stay near the initial policy on the training problems",
+            use=(
+                "to stay near the initial policy on the training problems; the paper's form is "
+                '`estimator = "k3"`'
+            ),
         ),
         "alpha": Method(
             settings=_rehearsing("alpha", 0.01, alpha=0.5),
@@ -154,7 +157,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             strength="objective.penalties.exact_reverse_kl.weight",
             formula="clip-higher + weight * KL(pi || pi_ref), exact, at new samples",
             cost="forward pass of the reference per step",
-            use='as `rkl` with `estimator = "k2"`, without noise',
+            use="as `rkl`, without noise",
         ),
         "exact_fkl": Method(
             settings=_penalised("exact_forward_kl", 0.03),

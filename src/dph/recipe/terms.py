@@ -34,7 +34,6 @@ __all__ = [
 
 
 LOGPROBS, REF_LOGPROBS = "logprobs", "ref_logprobs"
-READS = frozenset({LOGPROBS, REF_LOGPROBS})
 """Inputs of an advantage other than rewards: the samples' log-probs and lengths, and the initial
 policy's log-probs of them."""
 READ_IN_OWN_LOOP = {REF_LOGPROBS: "the initial policy's log-probs of new samples"}
@@ -72,7 +71,7 @@ class Term:
     """A row: where a term's formula is, and what can be set of it.
 
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
-    model in every step. ``reads``: inputs of an advantage other than rewards, some of ``READS``.
+    model in every step. ``reads``: inputs of an advantage other than rewards.
     ``counts``: it counts right answers, so an advantage that needs rewards of 0 or 1.
     ``method``: the method of the term's name, where there is one. ``misfit``: why
     parameters that are in range do not fit together, or None.
@@ -133,11 +132,11 @@ PENALTIES: Mapping[str, Term] = MappingProxyType(
             summary="distance to the initial policy on new samples",
             parameters=parameters(
                 estimator=(
-                    Literal["k2", "k3"],
+                    Literal["k2", "k3", "unbiased"],
                     Field(
-                        "k3",
-                        description="k2: gradient of the reverse KL; k3: the usual 'KL' loss "
-                        "(forward-KL gradient)",
+                        "k3",  # of recipes that do not say it, so that older runs continue
+                        description="unbiased: value and gradient of the reverse KL; k2: its "
+                        "gradient only, on-policy; k3: its value, with a forward-KL gradient",
                     ),
                 )
             ),

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from dph.engines.trl import DPHTrainer
-from dph.loss.objectives import GroupSamples, graded_advantages, make_objective
+from dph.loss.objectives import GroupSamples, graded_advantages
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.by_hand import _logprobs, _rows, gradient_by_hand, record, relative_error

@@ -8,8 +8,8 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import add_response_schema, qwen3_chat_template
 
 from dph import Problem
-from dph.loss.objectives import make_objective
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from dph.runs.train.collect import Group
 from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
+from dph.loss.objectives import kl_penalty
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.by_hand import (
@@ -17,6 +18,7 @@ from engines.trl.by_hand import (
 )
 from engines.trl.processes import run_two_processes
 from engines.trl.small import RECOMPUTE, TEMPERATURE, make_config, make_trainer
+from tiny_models import VOCABULARY
 
 EXACT = 1e-6  # a float32 forward against float64
 
@@ -86,6 +88,39 @@ def test_an_entropy_penalty_has_the_gradient_of_its_own_formula(directory):
         )
         assert relative_error(step.gradient, with_it) < EXACT
         assert relative_error(step.gradient, without) > 1e-2
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "k3"])
+def test_a_kl_penalty_has_trls_value_and_gradient_off_policy_too(directory, estimator):
+    changes = {"loss_type": "bnpo", "use_bias_correction_kl": estimator == "unbiased"}
+    trainer = make_trainer(make_config(directory, pool="", eta=None, method="grpo", **changes))
+    trainer.beta, model = 1.0, trainer.model.eval()  # as an argument it would load a second model
+    torch.manual_seed(0)
+    prompts, answers = torch.randint(3, VOCABULARY, (4, 5)), torch.randint(3, VOCABULARY, (4, 6))
+    mask = torch.ones_like(answers)
+    mask[0, 3:] = 0
+    ids = torch.cat([prompts, answers], dim=1)
+    now = trainer._get_per_token_logps_and_entropies(model, ids, torch.ones_like(ids), 6)[0]
+    old, reference = (now.detach() + torch.randn(4, 6) for _ in range(2))
+    batch = {
+        "prompt_ids": prompts,
+        "prompt_mask": torch.ones_like(prompts),
+        "completion_ids": answers,
+        "completion_mask": mask,
+        "advantages": torch.zeros(4),  # nothing but the penalty is left of the loss
+        "old_per_token_logps": old,
+        "ref_per_token_logps": reference,
+    }
+    theirs = trainer._compute_loss(model, batch)
+    values = kl_penalty(now, reference, old, estimator=estimator)
+    ours = (values * mask).sum() / mask.sum()
+    torch.testing.assert_close(ours, theirs, rtol=EXACT, atol=0)
+    gradients = [
+        dict(zip(names, torch.autograd.grad(loss, weights, retain_graph=True), strict=True))
+        for names, weights in [zip(*model.named_parameters(), strict=True)]
+        for loss in (ours, theirs)
+    ]
+    assert relative_error(*gradients) < EXACT
 
 
 @pytest.mark.skipif(not find_spec("liger_kernel"), reason="liger-kernel is not installed")

@@ -51,6 +51,7 @@ def test_the_k3_penalty_is_k3_without_trls_factor(tmp_path):
     assert make(tmp_path, beta=0.05).use_bias_correction_kl is True
     penalty = {"penalties": {"kl": {"weight": 0.05, "estimator": "k3"}}}
     assert make(tmp_path, objective=penalty).use_bias_correction_kl is False
+    assert make(tmp_path, method="rkl").use_bias_correction_kl is True
 
 
 def test_an_entropy_penalty_is_entropy_coef_where_a_step_is_one_micro_batch(tmp_path):
@@ -107,6 +108,10 @@ def test_what_is_saved_of_a_run_can_be_read_as_json_and_says_the_terms(tmp_path)
         ({"kl_coefficient": 0.1, "beta": 0.2}, r"beta=0.2 and objective.penalties"),
         ({"advantage_scale": "none", "scale_rewards": "batch"}, r"scale_rewards='batch' and"),
         (
+            {"method": "rkl", "importance_sampling_level": "sequence"},
+            r"importance_sampling_level='sequence' and objective.penalties",
+        ),
+        (
             {"objective": {"reduction": "fixed_length"}, "loss_type": "grpo"},
             r"loss_type='grpo' and objective.reduction, which sets it to 'dr_grpo'",
         ),
@@ -135,7 +140,14 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
         ({"penalties": {"mine": {"kind": RELATIVE, "weight": 1.0}}}, r"penalties.mine.*verl can"),
         (
             {"kl_coefficient": 0.1, "kl_estimator": "k2"},
-            r"'k2'.*is k3: `dph train` and verl have k2",
+            r"'kl': 'k2'.*k3 or unbiased: `dph train` and verl support all",
+        ),
+        (
+            {
+                "kl_coefficient": 0.1,
+                "penalties": {"more": {"weight": 0.1, "estimator": "unbiased"}},
+            },
+            r"'more': 'unbiased', 'kl': 'k3'.*TRL has one KL term",
         ),
         ({"overlong_buffer": 0.2}, r"get_soft_overlong_punishment.*`dph train`"),
         ({"dynamic_sampling": True}, r"dynamic_sampling=True: .*`dph train`"),

@@ -158,6 +158,15 @@ def definition_policy_half(model, rows):
     return torch.cat(values).mean()
 
 
+def unbiased_kl(model, rows):
+    """Token mean of r (exp(-x) - 1 + x) on the policy's answers."""
+    values = []
+    for row, now in zip(rows, _each(model, rows), strict=True):
+        x, ratio = now - torch.tensor(row.reference), torch.exp(now - torch.tensor(row.old))
+        values.append(ratio * (torch.exp(-x) - 1 + x))
+    return torch.cat(values).mean()
+
+
 def loss_and_norm(loss, model):
     loss.backward()
     norm = torch.stack([p.grad.square().sum() for p in model.parameters()]).sum().sqrt()

@@ -12,9 +12,10 @@ from dph.engines.verl import advantages as module
 from dph.engines.verl import trainer
 from dph.engines.verl.advantages import ScoredAnswer, group_values
 from dph.engines.verl.rows import jagged
-from dph.loss.objectives import GroupAdvantage, GroupSamples, make_objective
+from dph.loss.objectives import GroupAdvantage, GroupSamples
 from dph.recipe import ObjectiveSettings
 from dph.records import Outcome
+from dph.runs.objective import make_objective
 from engines.verl.fake_queue import FakeQueue
 from own_advantage import RELATIVE, SURPRISING
 

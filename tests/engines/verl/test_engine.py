@@ -36,6 +36,10 @@ IN_EVERY_SHAPE = {
             "penalties": {"mine": {"kind": CONFIDENT, "weight": 0.4, "power": 2.0}},
         }
     },
+    "unbiased": {
+        "divergence": "definition",
+        "objective": {"penalties": {"kl": {"weight": 0.4, "estimator": "unbiased"}}},
+    },
     "two": {
         "far": 3,
         "objective": {
@@ -103,13 +107,14 @@ def require(result, loss, norm, *, rel=1e-5):
     assert result["grad_norm"] == pytest.approx([norm], rel=rel)
 
 
-def by_hand(divergence, *, eta=ETA, scales=(1.0, 1.0)):
+def by_hand(divergence, *, eta=ETA, scales=(1.0, 1.0), unbiased=0.0):
     model, policy = rows.make_model(), rows.policy_rows(POLICY)
     samples = rows.stored_samples(STORED)
     loss = scales[0] * rows.policy_loss(model, policy)
     loss = loss + scales[1] * eta * rows.stored_loss(model, samples, divergence)
     if divergence == "definition":
         loss = loss + eta * rows.definition_policy_half(model, policy)
+    loss = loss + unbiased * rows.unbiased_kl(model, policy)
     return rows.loss_and_norm(loss, model)
 
 
@@ -133,6 +138,11 @@ def test_a_surrogate_and_a_penalty_of_ones_own_are_those_of_plain_autograd(found
     loss = rows.own_policy_loss(model, rows.policy_rows(POLICY), 0.4)
     loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
     require(found[f"own-{shape}"], *rows.loss_and_norm(loss, model))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_unbiased_penalty_is_added_to_verls_loss(found, shape):
+    require(found[f"unbiased-{shape}"], *by_hand("definition", unbiased=0.4))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -47,7 +47,8 @@ PLAINLY = (0.2, 0.2, False, 0.001, "low_var_kl", "token-mean", "vanilla")
         (("dph.kl_coefficient=0.02", "dph.kl_estimator=k2"), {2: True, 3: 0.02, 4: "k2"}),
         (("dph.reduction=sequence_mean",), {5: "seq-mean-token-mean"}),
         ((f"+dph.objective.surrogate.kind={PLAIN}",), {6: OWN_SURROGATE}),
-        (("dph.method=rkl",), {1: 0.28, 2: True, 3: 0.01}),
+        (("dph.method=rkl", "dph.kl_estimator=k3"), {1: 0.28, 2: True, 3: 0.01}),
+        (("dph.method=rkl",), {1: 0.28, 2: True, 3: 0.0}),  # added to verl's loss
         (("dph.divergence=jensen_shannon", "dph.js_definition=true"), {2: True, 3: 0.0}),
         (("actor_rollout_ref.actor.use_kl_loss=true",), {2: True}),
         (("dph.clip_high=0.3", "actor_rollout_ref.actor.clip_ratio_high=0.3"), {1: 0.3}),
@@ -86,6 +87,8 @@ def test_the_first_kl_is_verls_and_other_penalties_are_added_to_its_loss(compose
         "+dph.objective.penalties.mine.weight=0.4",
     )
     assert set(own_penalties(train_settings(config).objective)) == {"mine"}
+    config = composed("dph_train", "dph.pool=pool", "dph.method=rkl")
+    assert set(own_penalties(train_settings(config).objective)) == {"kl"}
 
 
 COEFFICIENT = "dph.kl_coefficient=0.02 ACTOR.use_kl_loss=true ACTOR.kl_loss_coef=0.03"
@@ -97,6 +100,7 @@ WIDE = "OWN.penalties.wide.kind=entropy OWN.penalties.wide.weight=0.1"
     [
         ("dph.clip_high=0.28 ACTOR.clip_ratio_high=0.3", "clip_ratio_high=0.3 .* sets it to 0.28"),
         (COEFFICIENT, "kl_loss_coef=0.03 and dph.objective"),
+        ("dph.method=rkl ACTOR.use_kl_loss=true", "kl_loss_coef=0.001 and dph.* sets it to 0.0"),
         ("dph.advantage_scale=std algorithm.adv_estimator=rloo", "=rloo differs from"),
         ("dph.clip_low=0.1 ACTOR.policy_loss.loss_mode=gspo", "loss_mode=gspo .* it to vanilla"),
         ("OWN.overlong_filter=true", "overlong_filter: verl counts .*TRL"),

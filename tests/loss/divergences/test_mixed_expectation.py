@@ -55,7 +55,8 @@ def test_the_total_descends_on_minus_reward_plus_eta_times_the_divergence(
 
 @every_policy
 @pytest.mark.parametrize(
-    ("estimator", "definition"), [("k2", oracle.reverse_kl), ("k3", oracle.forward_kl)]
+    ("estimator", "definition"),
+    [("k2", oracle.reverse_kl), ("k3", oracle.forward_kl), ("unbiased", oracle.reverse_kl)],
 )
 def test_the_penalty_has_the_gradient_of_the_kl_that_its_estimator_stands_for(
     policy, estimator, definition

@@ -44,6 +44,26 @@ def test_k3_as_a_loss_has_the_value_of_the_reverse_and_the_gradient_of_the_forwa
 
 
 @every_policy
+@pytest.mark.parametrize("old", [None, OLD], ids=["its own samples", "samples of another"])
+def test_unbiased_has_the_value_and_the_gradient_of_the_reverse_kl_whoever_drew(policy, old):
+    drew = old or policy
+    logprobs, old_logprobs = policy.token_logprobs(), drew.token_logprobs()
+    estimates = {
+        name: oracle.expectation(
+            drew.probabilities(), kl_penalty(logprobs, REF_LOGPROBS, old_logprobs, estimator=name)
+        )
+        for name in ("k2", "k3", "unbiased")
+    }
+    truth = oracle.token_truth(oracle.reverse_kl, policy, prefixes=drew)
+    oracle.assert_same(estimates["unbiased"], truth)
+    gradients = {name: policy.gradient(estimate) for name, estimate in estimates.items()}
+    oracle.assert_same(gradients["unbiased"], policy.gradient(truth))
+    oracle.assert_different(gradients["k3"], policy.gradient(truth))
+    if old is not None:
+        oracle.assert_different(gradients["k2"], policy.gradient(truth))
+
+
+@every_policy
 def test_only_sequence_sums_give_the_gradient_of_the_reverse_kl_of_whole_sequences(policy):
     sequence = policy.token_logprobs().sum(1, keepdim=True)
     reference = REF_LOGPROBS.sum(1, keepdim=True)

@@ -10,11 +10,11 @@ from dph.loss.objectives import (
     FlowBalance,
     GroupSamples,
     LossBatch,
-    make_objective,
     mixed_loss,
     row_weights,
 )
 from dph.recipe import METHODS, ObjectiveSettings
+from dph.runs.objective import make_objective
 from enumerated_texts import (
     BEGINNINGS,
     INITIAL,

@@ -17,6 +17,7 @@ TERMS = {
     "grpo": {},
     "rkl k2": {"kl_coefficient": 0.3, "kl_estimator": "k2"},
     "rkl k3": {"kl_coefficient": 0.3, "kl_estimator": "k3"},
+    "rkl unbiased": {"kl_coefficient": 0.3, "kl_estimator": "unbiased"},
     "dph_f": {"divergence": ForwardKL(), "eta": 0.5},
     "dph_js": {"divergence": JensenShannon(), "eta": 0.5},
     "alpha": {"divergence": Alpha(0.3), "eta": 0.5},

@@ -1,6 +1,7 @@
 """Penalties on log-probs, on whole distributions and on lengths."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -14,26 +15,43 @@ from dph.loss.objectives import (
     kl_penalty,
     overlong_penalty,
 )
+from dph.loss.objectives.penalties import Estimator
 
-# Expected values and gradients of k2 and k3: tests/loss/divergences/test_policy_estimators.py.
+# Expected values and gradients of the estimators: tests/loss/divergences/test_policy_estimators.py.
 
 
 @pytest.mark.parametrize(
     ("estimator", "value", "gradient"),
-    [("k2", 2.0, -2.0), ("k3", math.exp(2) - 1 - 2, 1 - math.exp(2))],
+    [
+        ("k2", 2.0, -2.0),
+        ("k3", math.exp(2) - 1 - 2, 1 - math.exp(2)),
+        ("unbiased", (math.exp(2) - 1 - 2) / 4, -2.0 / 4),  # pi / pi_old = 1 / 4
+    ],
 )
 def test_a_token_the_policy_likes_less_than_the_reference(estimator, value, gradient):
     logprobs = torch.tensor([-3.0], dtype=torch.float64, requires_grad=True)
     reference = torch.tensor([-1.0], dtype=torch.float64, requires_grad=True)
-    penalty = kl_penalty(logprobs, reference, estimator=estimator)
+    old = (logprobs + math.log(4)).detach().requires_grad_()
+    penalty = kl_penalty(logprobs, reference, old, estimator=estimator)
     penalty.sum().backward()
     assert penalty.item() == pytest.approx(value, rel=1e-14)
     assert logprobs.grad.item() == pytest.approx(gradient, rel=1e-14)
     assert reference.grad is None
+    assert old.grad is None
 
 
-@pytest.mark.parametrize("estimator", ["k2", "k3"])
-def test_both_are_half_the_square_near_agreement_and_finite_at_extremes(estimator):
+def test_far_below_the_reference_unbiased_keeps_the_gradient_that_autograd_loses_in_float32():
+    logprobs, reference = torch.tensor([-31.0], requires_grad=True), torch.tensor([-1.0])
+    kl_penalty(logprobs, reference, estimator="unbiased").sum().backward()
+    assert logprobs.grad.item() == -30.0
+    logprobs.grad = None
+    ratio = (logprobs - logprobs.detach()).exp()
+    (ratio * kl_penalty(logprobs, reference, estimator="k3")).sum().backward()
+    assert logprobs.grad.item() != pytest.approx(-30.0, abs=1.0)
+
+
+@pytest.mark.parametrize("estimator", get_args(Estimator))
+def test_all_are_half_the_square_near_agreement_and_finite_at_extremes(estimator):
     x = torch.tensor([1e-6, -1e-6], dtype=torch.float64)
     penalty = kl_penalty(x, torch.zeros_like(x), estimator=estimator)
     torch.testing.assert_close(penalty, x.square() / 2, rtol=1e-6, atol=0)
@@ -67,15 +85,14 @@ def expected_over_samples(logits, values):
     return (logits.detach().softmax(-1) * values).sum(-1)
 
 
-def test_the_exact_reverse_kl_is_the_mean_of_k3_and_its_gradient_that_of_k2(tables):
+def test_the_exact_reverse_kl_is_the_mean_of_unbiased_in_value_and_gradient(tables):
     logits, reference = tables
     log_pi = logits.log_softmax(-1)
     exact = ExactReverseKL().over_vocabulary(log_pi, reference)
-    k3 = kl_penalty(log_pi, reference, estimator="k3")
-    torch.testing.assert_close(exact, expected_over_samples(logits, k3))
+    mean = expected_over_samples(logits, kl_penalty(log_pi, reference, estimator="unbiased"))
+    torch.testing.assert_close(exact, mean)
     (found,) = torch.autograd.grad(exact.sum(), logits, retain_graph=True)
-    k2 = kl_penalty(log_pi, reference, estimator="k2")
-    (expected,) = torch.autograd.grad(expected_over_samples(logits, k2).sum(), logits)
+    (expected,) = torch.autograd.grad(mean.sum(), logits)
     torch.testing.assert_close(found, expected)
 
 
@@ -132,7 +149,7 @@ LENGTHS = torch.tensor([1])
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: kl_penalty(LENGTHS, LENGTHS, estimator="k1"), "'k2' or 'k3', got 'k1'"),
+        (lambda: kl_penalty(LENGTHS, LENGTHS, estimator="k1"), "'unbiased', got 'k1'"),
         (lambda: overlong_penalty(LENGTHS, max_tokens=9, buffer=0), "buffer=0, max_tokens=9"),
         (lambda: overlong_penalty(LENGTHS, max_tokens=9, buffer=10), "buffer=10, max_tokens=9"),
         (

@@ -4,10 +4,10 @@ import torch
 from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import make_verifier
 from dph._base.randomness import generator
-from dph.loss.objectives import make_objective
 from dph.model.prompts import TurnEncoder
 from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.rows import Minibatch
 from dph.runs.train.updating import update

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from counting_device import CountingDevice
-from dph.loss.objectives import make_objective
 from dph.model.forward import logprobs as forward_logprobs
 from dph.model.forward import over_vocabulary, sharing
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from dph.runs.train.rows import Minibatch, PolicyRow
 from dph.runs.train.updating import update
 from loop_parts import Frozen, score, stored_answer, training_forward

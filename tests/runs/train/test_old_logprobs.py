@@ -1,7 +1,7 @@
 import pytest
 
-from dph.loss.objectives import make_objective
 from dph.model.forward.scorer import AnswerScorer
+from dph.runs.objective import make_objective
 from dph.runs.train.loop import Actors
 from dph.runs.train.preparation import scorers
 from dph.runs.train.tracking import read_metrics

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from dph.errors import DataError
-from dph.loss.objectives import FlowRL, UniformCorrect, make_objective
+from dph.loss.objectives import FlowRL, UniformCorrect
 from dph.recipe import ObjectiveSettings
 from dph.records import Outcome
+from dph.runs.objective import make_objective
 from dph.runs.train.policy_rows import Scorers, group_samples, logprob_gap, policy_rows, warn_of_gap
 from dph.runs.train.rows import PolicyRow, split_minibatches
 from dph.runs.train.updating import LogprobGap

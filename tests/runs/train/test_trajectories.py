@@ -8,12 +8,13 @@ import torch
 
 from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
-from dph.loss.objectives import Anchor, Objective, make_objective, mixed_loss
+from dph.loss.objectives import Anchor, Objective, mixed_loss
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.over_vocabulary import next_tokens
 from dph.model.forward.scorer import compared_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
+from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample, rehearsal_sample, rehearsal_table
 from dph.runs.train.loss_batch import scored_batch
 from dph.runs.train.preparation import mean_reference_gap

@@ -30,7 +30,7 @@ F_OF = {
 CASES = [
     ("grpo", "fixed_length", {"advantage_scale": "none"}, {"epochs": 3}),
     ("dapo", "sequence_mean", {"overlong_buffer": 0.5}, {}),
-    ("rkl", "sequence_mean", {"kl_coefficient": 0.5, "kl_estimator": "k2"}, {}),
+    ("rkl", "sequence_mean", {"kl_coefficient": 0.5}, {}),
     ("alpha", "token_mean", {"alpha": 0.3}, {}),
     ("dph_f", "token_mean", {"forward_kl_form": "nll"}, {}),
     ("dph_js_definition", "token_mean", {}, {}),
@@ -39,7 +39,8 @@ CASES = [
 ]
 MORE = [
     ("grpo", "token_mean", {}, {}),
-    ("rkl", "token_mean", {"kl_coefficient": 0.5}, {}),
+    ("rkl", "token_mean", {"kl_coefficient": 0.5, "kl_estimator": "k2"}, {}),
+    ("rkl", "fixed_length", {"kl_coefficient": 0.5, "kl_estimator": "k3"}, {}),
     ("dph_f", "fixed_length", {}, {"minibatches": 3}),
     ("dph_f", "token_mean", {"divergence": "reverse_kl"}, {"old_logprobs": "recompute"}),
     ("dph_js", "sequence_mean", {}, {}),
@@ -117,7 +118,7 @@ def weights_of(completions, reduction):
     }[reduction]
 
 
-def penalty_of(penalty, here, there, x):
+def penalty_of(penalty, here, there, x, ratio):
     """Of every token, from all log-probs at its place and from its own log-ratio."""
     if penalty.kind == "entropy":
         return (here.exp() * here).sum(-1)
@@ -125,7 +126,8 @@ def penalty_of(penalty, here, there, x):
         return (here.exp() * (here - there)).sum(-1)
     if penalty.kind == "exact_forward_kl":
         return (there.exp() * (there - here)).sum(-1)
-    return x**2 / 2 if penalty.parameters["estimator"] == "k2" else (-x).exp() - 1 + x
+    estimator, k3 = penalty.parameters["estimator"], (-x).exp() - 1 + x
+    return {"k2": x**2 / 2, "k3": k3, "unbiased": ratio * k3}[estimator]
 
 
 def policy_loss(model, row, objective):
@@ -139,7 +141,7 @@ def policy_loss(model, row, objective):
     loss = -torch.minimum(ratio * advantage, bounded * advantage)
     x = now - ref
     for penalty in objective.penalties.values():
-        loss = loss + penalty.weight * penalty_of(penalty, here, there, x)
+        loss = loss + penalty.weight * penalty_of(penalty, here, there, x, ratio)
     if by_definition(objective):  # KL(pi || M) on its own samples
         to_mixture = x - ((1 + x.exp()) / 2).log()
         eta = objective.anchors["rehearsal"].weight

@@ -9,16 +9,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.loss.divergences import Divergence
-from dph.loss.objectives import (
-    LossBatch,
-    Reduction,
-    anchor_term,
-    make_objective,
-    row_weights,
-    weighted_sum,
-)
+from dph.loss.objectives import LossBatch, Reduction, anchor_term, row_weights, weighted_sum
 from dph.model.forward.logprobs import completion_scores
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample

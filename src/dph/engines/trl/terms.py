@@ -10,10 +10,11 @@ from trl import GRPOConfig
 
 from dph.errors import SettingsError
 from dph.loss.divergences import JensenShannonDefinition, PolicyHalf
-from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages, make_objective
+from dph.loss.objectives import AnyAdvantage, GroupSamples, graded_advantages
 from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.terms import LOGPROBS, READ_IN_OWN_LOOP
+from dph.runs.objective import make_objective
 
 # Advantages that TRL does not have, from the rewards of all processes.
 
@@ -113,8 +114,10 @@ def apply_terms(args: GRPOConfig, objective: ObjectiveSettings) -> None:
     kinds = [term.kind for term in objective.penalties.values()]
     if "kl" in kinds:
         _set(args, "beta", _weight_of(objective, "kl"), "penalties")
-        # TRL's default multiplies k3 by pi / pi_old, which gives it the gradient of k2.
-        _set(args, "use_bias_correction_kl", False, "penalties")
+        unbiased = "unbiased" in _kl_estimators(objective).values()
+        _set(args, "use_bias_correction_kl", unbiased, "penalties")
+        if unbiased:  # with the ratio of a whole sequence it is not
+            _set(args, "importance_sampling_level", "token", "penalties")
     if "entropy" in kinds:
         _refuse_entropy_of_parts(args, objective)
         _set(args, "entropy_coef", _weight_of(objective, "entropy"), "penalties")
@@ -127,6 +130,11 @@ def apply_terms(args: GRPOConfig, objective: ObjectiveSettings) -> None:
 
 def _weight_of(objective: ObjectiveSettings, kind: str) -> float:
     return sum(term.weight for term in objective.penalties.values() if term.kind == kind)
+
+
+def _kl_estimators(objective: ObjectiveSettings) -> dict[str, str]:
+    active = objective.active_penalties.items()
+    return {name: term.parameters["estimator"] for name, term in active if term.kind == "kl"}
 
 
 def _refuse_entropy_of_parts(args: GRPOConfig, objective: ObjectiveSettings) -> None:
@@ -199,12 +207,13 @@ def _refuse(objective: ObjectiveSettings) -> None:
             continue
         if penalty.kind != "kl":
             raise SettingsError(_no_room(f"penalties.{name}", penalty.kind))
-        if penalty.parameters["estimator"] != "k3":
-            raise SettingsError(
-                f"DPHConfig: objective.penalties.{name} asks for the estimator "
-                f"{penalty.parameters['estimator']!r}, and in TRL it is k3: `dph train` and verl "
-                "have k2 (or leave it out, and set beta; TRL's default has k2's gradient)"
-            )
+    estimators = _kl_estimators(objective)
+    if "k2" in estimators.values() or len({*estimators.values()}) > 1:
+        raise SettingsError(
+            f"DPHConfig: objective.penalties asks for the estimators {estimators}, and TRL has one "
+            "KL term, k3 or unbiased: `dph train` and verl support all; on the policy's own "
+            "samples unbiased has k2's gradient"
+        )
     for name, anchor in terms.anchors.items():
         if isinstance(anchor.divergence, JensenShannonDefinition):
             raise SettingsError(f"DPHConfig cannot have objective.anchors.{name}: {DEFINITION}")

@@ -24,9 +24,10 @@ from dph.engines.trl.rehearsal import (
 )
 from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
-from dph.loss.objectives import AnyAdvantage, make_objective, reads_of
+from dph.loss.objectives import AnyAdvantage, reads_of
 from dph.recipe.objective import REHEARSAL
 from dph.recipe.terms import LOGPROBS
+from dph.runs.objective import make_objective
 
 _MEASURED = ("loss", "log_ratio", "tokens")
 METRICS = tuple(f"{REHEARSAL}/{name}" for name in _MEASURED)

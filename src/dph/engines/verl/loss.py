@@ -22,14 +22,9 @@ from verl.workers.utils.padding import no_padding_2_padding
 
 from dph.engines.verl.rows import SCALES, STORED, gated
 from dph.engines.verl.terms import OWN_SURROGATE, own_penalties, own_surrogate
-from dph.loss.objectives import (
-    LossBatch,
-    Objective,
-    PolicyTokens,
-    anchor_term,
-    make_objective,
-)
+from dph.loss.objectives import LossBatch, Objective, PolicyTokens, anchor_term
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 
 Metrics = dict[str, Any]
 

@@ -5,11 +5,11 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from dph.errors import SettingsError
-from dph.loss.objectives import make_objective
 from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
 from dph.recipe.objective import PenaltySettings
 from dph.recipe.terms import READ_IN_OWN_LOOP, reads_reference
+from dph.runs.objective import make_objective
 
 OWN_SURROGATE = "dph_surrogate"
 """The name under which verl finds a surrogate of one's own (``actor.policy_loss.loss_mode``)."""
@@ -20,6 +20,8 @@ AGGREGATIONS = {
     "fixed_length": "seq-mean-token-sum-norm",
 }
 ESTIMATORS = {"k2": "k2", "k3": "low_var_kl"}
+"""Those that verl's loss has. Its "k3+" is not ``unbiased``, which is added instead: it has the
+gradient of k2, without the ratio pi / pi_old."""
 
 _ACTOR = "actor_rollout_ref.actor"
 
@@ -75,14 +77,15 @@ def own_surrogate(objective: ObjectiveSettings) -> bool:
 
 
 def own_penalties(objective: ObjectiveSettings) -> dict[str, PenaltySettings]:
-    """Those that are added to verl's loss: all but the first KL, which is verl's own."""
-    first = _first_kl(objective)
+    """Those that are added to verl's loss: all but the first KL that verl has, which is its own."""
+    first = next(iter(_kls_of_verl(objective)), None)
     return {n: term for n, term in objective.active_penalties.items() if n != first}
 
 
-def _first_kl(objective: ObjectiveSettings) -> str | None:
-    names = [name for name, term in objective.active_penalties.items() if term.kind == "kl"]
-    return names[0] if names else None
+def _kls_of_verl(objective: ObjectiveSettings) -> dict[str, PenaltySettings]:
+    active = objective.active_penalties.items()
+    kls = {name: term for name, term in active if term.kind == "kl"}
+    return {name: term for name, term in kls.items() if term.parameters["estimator"] in ESTIMATORS}
 
 
 def _apply_surrogate(config: DictConfig, objective: ObjectiveSettings) -> None:
@@ -101,9 +104,8 @@ def _apply_surrogate(config: DictConfig, objective: ObjectiveSettings) -> None:
 
 
 def _apply_penalties(config: DictConfig, objective: ObjectiveSettings) -> None:
-    first = _first_kl(objective)
-    if first is not None:
-        term = objective.penalties[first]
+    if "kl" in {term.kind for term in objective.active_penalties.values()}:
+        term = next(iter(_kls_of_verl(objective).values()), PenaltySettings())
         used = bool(OmegaConf.select(config, f"{_ACTOR}.use_kl_loss"))
         coefficient = OmegaConf.select(config, f"{_ACTOR}.kl_loss_coef")
         _set(config, f"{_ACTOR}.use_kl_loss", True, False)

@@ -25,9 +25,10 @@ from dph.engines.verl.terms import (
     own_surrogate,
 )
 from dph.errors import SettingsError
-from dph.loss.objectives import AnyAdvantage, GroupAdvantage, make_objective
+from dph.loss.objectives import AnyAdvantage, GroupAdvantage
 from dph.model.loading import load_tokenizer
 from dph.records import Problem
+from dph.runs.objective import make_objective
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.preparation import checked, mean_gap, require_small_gap
 from dph.runs.train.rows import written_of

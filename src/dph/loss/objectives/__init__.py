@@ -2,8 +2,10 @@
 
 Log-probs have shape [rows, tokens], one completion a row. Losses come per token; weights of
 rows (``reduction``) turn them into scalars that add up over micro-batches. The loss is a sum of
-terms (``terms``), put together by ``objective`` from the tables of ``dph.recipe``.
+terms (``terms``), put together by ``objective``; ``dph.runs.objective`` makes one of settings.
 """
+
+from typing import NoReturn
 
 from dph.loss.objectives.advantages import (
     PKPO,
@@ -35,7 +37,6 @@ from dph.loss.objectives.objective import (
     Objective,
     Reduction,
     WeightedPenalty,
-    make_objective,
     row_weights,
     weighted_sum,
 )
@@ -107,7 +108,6 @@ __all__ = [
     "has_signal",
     "importance_ratio",
     "kl_penalty",
-    "make_objective",
     "maxrl_advantages",
     "mixed_loss",
     "overlong_penalty",
@@ -116,3 +116,9 @@ __all__ = [
     "row_weights",
     "weighted_sum",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name == "make_objective":
+        raise ImportError("make_objective moved to dph.runs.objective: the loss reads no settings")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,25 +1,19 @@
-"""The terms of a loss put together, and the one way from settings to them."""
+"""The terms of a loss put together."""
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dph._base.import_path import is_import_path, load_callable
 from dph.errors import DataError, SettingsError
 from dph.loss.divergences import Divergence, PolicyHalf
 from dph.loss.objectives.advantages import GroupAdvantage, reads_of
+from dph.loss.objectives.advantages.graded import attribute_of
 from dph.loss.objectives.surrogates import ClippedSurrogate
 from dph.loss.objectives.terms import AnyAdvantage, Penalty, Surrogate, VocabularyPenalty
-from dph.recipe.objective import ObjectiveSettings, TermSettings
-from dph.recipe.terms import REF_LOGPROBS
 
 # From token values to one number, in a way that cutting into micro-batches cannot change.
 #
@@ -168,54 +162,12 @@ class Objective:
         divergences = [term.divergence for term in self.anchors.values()]
         acting = any(isinstance(divergence, PolicyHalf) for divergence in divergences)
         terms = (self.surrogate, *self.token_penalties.values(), *divergences)
-        advantage = REF_LOGPROBS in reads_of(self.advantage)
+        advantage = "ref_logprobs" in reads_of(self.advantage)
         return acting or advantage or any(_reads_reference(term) for term in terms)
 
 
 def _reads_reference(term: object) -> bool:
-    # A function with parameters of the recipe is a partial, which hides its attributes.
-    return bool(getattr(getattr(term, "func", term), "reads_reference", False))
-
-
-def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()) -> Objective:
-    """The terms that ``[objective]`` asks for; those of weight 0 are left out.
-
-    ``directories`` are searched first for terms of one's own (``data.modules`` of a recipe).
-
-    Raises:
-        SettingsError: a term of one's own cannot be imported or does not take its parameters.
-    """
-    return Objective(
-        advantage=_term(settings.advantage, directories),
-        surrogate=_term(settings.surrogate, directories),
-        penalties={
-            name: WeightedPenalty(penalty=_term(term, directories), weight=term.weight)
-            for name, term in settings.active_penalties.items()
-        },
-        anchors={
-            name: Anchor(divergence=_term(term, directories), weight=term.weight)
-            for name, term in settings.active_anchors.items()
-        },
-        reduction=settings.reduction,
-    )
-
-
-def _term(settings: TermSettings, directories: Sequence[Path]) -> Any:
-    """A class is made with its parameters; a function is the term itself, with them bound."""
-    own = is_import_path(settings.chosen)
-    path = settings.chosen if own else settings.table[settings.chosen].path
-    made: Any = load_callable(path, directories) if own else resolve_name(path)
-    parameters = settings.parameters
-    signature = inspect.signature(made)
-    taken = inspect.Parameter.VAR_KEYWORD in {p.kind for p in signature.parameters.values()}
-    if unknown := [n for n in parameters if not (taken or n in signature.parameters)]:
-        raise SettingsError(f"{path} takes no {unknown[0]!r}; its signature is {signature}")
-    if not inspect.isclass(made):
-        return partial(made, **parameters) if parameters else made
-    try:
-        return made(**parameters)
-    except TypeError as error:
-        raise SettingsError(f"{path} cannot be made with {parameters}: {error}") from error
+    return bool(attribute_of(term, "reads_reference", False))
 
 
 def _check_weight(what: str, weight: float) -> None:

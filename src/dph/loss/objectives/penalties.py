@@ -1,7 +1,7 @@
 """Reverse-KL baselines: a penalty on the policy's own samples."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -10,7 +10,10 @@ from torch import Tensor
 from dph.errors import SettingsError
 from dph.loss.divergences import ForwardKL
 from dph.loss.divergences.base import at_least_float32, categorical_kl
+from dph.loss.objectives.surrogates import importance_ratio
 from dph.loss.objectives.terms import PolicyTokens
+
+Estimator = Literal["k2", "k3", "unbiased"]
 
 
 def overlong_penalty(
@@ -65,9 +68,9 @@ class EntropyBonus:
 class ExactReverseKL:
     """KL(pi || pi_ref) at each position of the policy's samples.
 
-    Equation: sum over v of pi(v) log(pi(v) / pi_ref(v)); mode-seeking. The estimators k1, k2 and
-    k3 (``KLPenalty``) are made from the sampled token alone; this has their mean and none of
-    their variance, for the price of the initial policy's forward in every update.
+    Equation: sum over v of pi(v) log(pi(v) / pi_ref(v)); mode-seeking. The estimators of
+    ``KLPenalty`` are made from the sampled token alone; this has the mean of ``unbiased`` and none
+    of its variance, for the price of the initial policy's forward in every update.
     Gradient: through the distribution at each position, not through which positions come about.
     Units: nats a token.
     """
@@ -109,32 +112,50 @@ class ExactForwardKL:
 def kl_penalty(
     logprobs: Float[Tensor, "*shape"],
     ref_logprobs: Float[Tensor, "*shape"],
+    old_logprobs: Float[Tensor, "*shape"] | None = None,
     *,
-    estimator: Literal["k2", "k3"],
+    estimator: Estimator,
 ) -> Float[Tensor, "*shape"]:
     """Per-token penalty on tokens of the policy, as a loss to differentiate.
 
+    ``old_logprobs`` are those of the policy that drew the tokens; None: of this policy.
+
     Equation: with x = log pi - log pi_ref (J. Schulman, "Approximating KL divergence", 2020):
-    k2: x^2 / 2; gradient x. Its expected gradient is that of KL(pi || pi_ref) at the policy's
-    own prefixes: a true reverse KL.
-    k3: exp(-x) - 1 + x; gradient 1 - exp(-x). Its expected *value* is KL(pi || pi_ref), its
-    expected *gradient* that of the forward KL(pi_ref || pi) on the policy's prefixes. It is
-    what GRPO, verl and TRL (``use_bias_correction_kl=False``) call "KL", and the paper's baseline.
-    Both: tests/loss/divergences/test_policy_estimators.py. k1 (x itself) is left out: as a loss its
+    k2: x^2 / 2; gradient x. Where the policy itself drew the tokens, its expected gradient is that
+    of KL(pi || pi_ref) at their prefixes: a true reverse KL.
+    k3: exp(-x) - 1 + x; gradient 1 - exp(-x). There its expected *value* is KL(pi || pi_ref), its
+    expected *gradient* that of the forward KL(pi_ref || pi). It is what GRPO, verl and TRL
+    (``use_bias_correction_kl=False``) call "KL", and the paper's baseline.
+    unbiased: r k3 with r = pi / pi_old; gradient r x. Its expected value is KL(pi || pi_ref) and
+    its expected gradient the gradient of that, at the prefixes that pi_old drew, whatever pi_old
+    is (DeepSeek-V3.2, arXiv:2512.02556; TRL's ``use_bias_correction_kl=True``).
+    All: tests/loss/divergences/test_policy_estimators.py. k1 (x itself) is left out: as a loss its
     expected gradient is 0.
     Units: nats a token.
-    Limits: equal to x^2 / 2 to first order near x = 0; k3 is accurate there as ``ForwardKL``.
-    Overflow: k3 as ``ForwardKL`` at -x; k2 is finite for |x| <= 1e19 in float32.
+    Limits: equal to x^2 / 2 to first order near x = 0 at r = 1; k3 is accurate there as
+    ``ForwardKL``.
+    Overflow: k3 as ``ForwardKL`` at -x, r as ``importance_ratio``; the gradients of k2 and unbiased
+    are finite for |x| <= 1e19 in float32.
 
     Raises:
-        SettingsError: ``estimator`` is neither "k2" nor "k3".
+        SettingsError: ``estimator`` is none of these.
     """
+    _check_estimator(estimator)
     log_ratio = at_least_float32(logprobs) - at_least_float32(ref_logprobs).detach()
+    k2 = log_ratio.square() / 2
     if estimator == "k2":
-        return log_ratio.square() / 2
+        return k2
+    k3 = ForwardKL(form="k3")(-log_ratio)
     if estimator == "k3":
-        return ForwardKL(form="k3")(-log_ratio)
-    raise SettingsError(f"kl_estimator must be 'k2' or 'k3', got {estimator!r}")
+        return k3
+    ratio = importance_ratio(logprobs, logprobs if old_logprobs is None else old_logprobs).detach()
+    # Not autograd's r k3 + r (1 - exp(-x)): below x = -16 nothing of r x is left in float32.
+    return (ratio * k3).detach() + ratio * (k2 - k2.detach())
+
+
+def _check_estimator(estimator: str) -> None:
+    if estimator not in get_args(Estimator):
+        raise SettingsError(f"kl_estimator must be 'k2', 'k3' or 'unbiased', got {estimator!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +163,17 @@ class KLPenalty:
     """``kl_penalty`` as a term of the loss.
 
     Raises:
-        SettingsError: ``estimator`` is neither "k2" nor "k3".
+        SettingsError: ``estimator`` is none of those.
     """
 
-    estimator: Literal["k2", "k3"] = "k3"
+    estimator: Estimator = "k3"
     reads_reference: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.estimator not in ("k2", "k3"):
-            raise SettingsError(f"kl_estimator must be 'k2' or 'k3', got {self.estimator!r}")
+        _check_estimator(self.estimator)
 
     def __call__(self, tokens: PolicyTokens) -> Float[Tensor, "rows tokens"]:
         """Nats a token."""
-        return kl_penalty(tokens.logprobs, tokens.ref_logprobs, estimator=self.estimator)
+        return kl_penalty(
+            tokens.logprobs, tokens.ref_logprobs, tokens.old_logprobs, estimator=self.estimator
+        )

@@ -17,7 +17,8 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dph.recipe.terms import LOGPROBS, REF_LOGPROBS
+READS = frozenset({"logprobs", "ref_logprobs"})
+"""Names of the inputs of an advantage other than rewards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +61,7 @@ class GroupSamples:
 
     def has(self, name: str) -> bool:
         """Whether what ``name`` stands for in ``reads`` is there."""
-        found = {
-            LOGPROBS: (self.logprobs, self.lengths),
-            REF_LOGPROBS: (self.ref_logprobs,),
-        }
+        found = {"logprobs": (self.logprobs, self.lengths), "ref_logprobs": (self.ref_logprobs,)}
         return all(value is not None for value in found[name])
 
     def of(
@@ -94,7 +92,7 @@ class Advantage(Protocol):
 class ReadingAdvantage(Protocol):
     """From rewards and what else is known of the samples to advantages.
 
-    ``reads`` says what that is, a frozenset of names (``dph.recipe.terms.READS``).
+    ``reads`` says what that is, some of ``READS``.
     """
 
     @property

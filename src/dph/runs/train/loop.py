@@ -25,11 +25,12 @@ from torch.optim.lr_scheduler import LRScheduler
 from dph._base.files import only_writer
 from dph._base.randomness import generator
 from dph.errors import CheckpointError, TrainingError
-from dph.loss.objectives import Objective, make_objective
+from dph.loss.objectives import Objective
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
+from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
 from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes

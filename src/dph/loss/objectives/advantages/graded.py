@@ -1,6 +1,5 @@
 """Advantages of groups in which some samples could not be graded."""
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -8,17 +7,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from dph.errors import DataError, SettingsError
-from dph.loss.objectives.terms import AnyAdvantage, GroupSamples
-from dph.recipe.terms import READS
+from dph.loss.objectives.terms import READS, AnyAdvantage, GroupSamples
 
 
 def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
     """The names on the attribute ``reads``, none where it has none.
 
     Raises:
-        SettingsError: a name that is not one of ``dph.recipe.terms.READS``.
+        SettingsError: a name that is not one of ``READS``.
     """
-    found = frozenset(_attribute(advantage, "reads", ()))
+    found = frozenset(attribute_of(advantage, "reads", ()))
     if unknown := sorted(found - READS):
         raise SettingsError(
             f"{advantage!r} reads {unknown[0]!r}; an advantage may read {', '.join(sorted(READS))}"
@@ -28,13 +26,12 @@ def reads_of(advantage: AnyAdvantage) -> frozenset[str]:
 
 def least_samples_of(advantage: AnyAdvantage) -> int:
     """The smallest group that it says something about: ``least_samples``, or 1."""
-    return int(_attribute(advantage, "least_samples", 1))
+    return int(attribute_of(advantage, "least_samples", 1))
 
 
-def _attribute(advantage: Any, name: str, default: Any) -> Any:
-    # A function of one's own with parameters is bound to them, which hides its attributes.
-    term = advantage.func if isinstance(advantage, partial) else advantage
-    return getattr(term, name, default)
+def attribute_of(term: object, name: str, default: Any) -> Any:
+    """An attribute of a term; a user-defined function may be bound to its parameters."""
+    return getattr(getattr(term, "func", term), name, default)
 
 
 def graded_advantages(
@@ -80,10 +77,8 @@ def graded_advantages(
         groups = counts == count
         chosen = graded & groups[:, None]
         given = rewards[chosen].view(-1, count)
-        if reads and samples is not None:
-            found = advantage(given, samples.of(groups, chosen))  # type: ignore[call-arg]
-        else:
-            found = advantage(given)  # type: ignore[call-arg]
+        more = [samples.of(groups, chosen)] if reads and samples is not None else []
+        found = advantage(given, *more)
         _require_advantages(found, given, advantage)
         advantages[chosen] = found.to(advantages.dtype).flatten()
     return advantages

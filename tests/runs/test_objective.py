@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from dph.errors import SettingsError
-from dph.loss.objectives import LossBatch, make_objective, mixed_loss
+from dph.loss.objectives import LossBatch, mixed_loss
 from dph.loss.objectives.objective import needs_whole_step
 from dph.recipe import ObjectiveSettings
+from dph.runs.objective import make_objective
 from short_objective import from_settings
 
 
