@@ -9,6 +9,7 @@ import pytest
 from dph.errors import SettingsError
 from dph.runs.command import FILE, asked_for, recipe_of_command
 from dph.runs.memory import Device
+from hub_fixtures import *  # noqa: F403
 
 SMALL = ("train.steps=1", "train.problems_per_step=2", "presample.samples=2", "evaluate.samples=2")
 
@@ -54,6 +55,35 @@ def test_a_command_trains_and_compares_and_leaves_its_recipe(dph, many, tmp_path
     assert (out / FILE).stat().st_mtime_ns == weights
     assert "checkpoint_every" not in err
     assert dph("compare", out)[0] == 0
+
+
+def test_problems_of_the_hub_with_other_columns_are_held_out_and_the_run_keeps_its_commit(
+    dph, many, tmp_path, hub
+):
+    rows = [json.loads(line) for line in (many.parent / "problems.jsonl").read_text().splitlines()]
+    names = {"prompt": "question", "answer": "gold"}
+    rows = [{names[key]: row[key] for key in names} for row in rows]
+    data = {"data/train.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
+    commit = hub.push("org/words", data, kind="datasets")
+    out, given = tmp_path / "run", ("data.columns.prompt=question", "data.columns.answer=gold")
+    words = command(many, out, *(word for setting in given for word in ("--set", setting)))
+    words[words.index("--train") + 1] = "hf://datasets/org/words/data/train.jsonl"
+    code, said, err = dph(*words)
+    assert code == 0, err
+    first = (out / FILE).read_text().partition("\n")[0]
+    assert first.endswith(f"hf://datasets/org/words@{commit}/data/train.jsonl")
+    parts = [
+        [json.loads(line) for line in (out / name).read_text().splitlines()]
+        for name in ("train.jsonl", "test.jsonl")
+    ]
+    assert [len(part) for part in parts] == [8, 8]
+    held = sorted((row for part in parts for row in part), key=lambda row: int(row["problem_id"]))
+    assert [{key: row[key] for key in names.values()} for row in held] == rows
+    hub.push("org/words", {"data/train.jsonl": b"{}\n"}, kind="datasets")
+    assert dph(*words)[:2] == (0, said)
+    words[words.index("--train") + 1] = "hf://datasets/org/words@main/data/train.jsonl"
+    code, _, err = dph(*words)
+    assert (code, "there is no column 'question'" in err) == (2, True), err
 
 
 def test_a_command_with_its_own_test_problems_continues_too(dph, example, tmp_path):

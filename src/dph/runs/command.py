@@ -17,10 +17,10 @@ import tomli_w
 
 from dph._base.files import make_directory, write_text
 from dph.errors import DataError, SettingsError
-from dph.model.hub import resolve_names
+from dph.model.hub import problems_file, resolve_names
 from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, PEFT
-from dph.recipe.hub_names import place_own_code, spell_out_sets, start_paths_at
+from dph.recipe.hub_names import hub_file, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.keys import flat
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import put, read_override, read_table
@@ -30,7 +30,7 @@ from dph.runs.preflight import preflight
 from dph.runs.preflight.data import Findings, NamedProblems, read_data
 from dph.runs.preflight.model import ModelFiles, check_model
 from dph.runs.preflight.prompts import check_memory
-from dph.tasks.problems import load_problems, save_problems
+from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
 
 FILE = "command.toml"
 """The recipe of a command, in the run directory."""
@@ -56,6 +56,7 @@ TASKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 _HELD_OUT, _LEAST_HELD_OUT, _MOST_HELD_OUT = 10, 8, 200
 _MOST_TRIES = 16
+_HELD_OUT_OF = "# train.jsonl and test.jsonl: "
 _BOXED = "Please reason step by step, and put your final answer within \\boxed{}."
 
 
@@ -86,7 +87,7 @@ class ChosenRecipe:
     held_out: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
     """Files to write into the run directory, by name, where some problems are held out."""
     train: str = ""
-    """The file of problems that was given, where some are held out."""
+    """The file of problems that was given, where some are held out; on the Hub with its commit."""
 
 
 def asked_for(
@@ -143,10 +144,12 @@ def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]
 def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
     """Leave the recipe and its files of problems in the directory; the recipe comes last."""
     make_directory(directory)
+    columns = chosen.table["data"].get("columns")
     for name, problems in chosen.held_out.items():
-        save_problems(directory / name, problems)
+        save_problems(directory / name, problems, columns=columns)
     if chosen.choices:
-        write_text(directory / FILE, tomli_w.dumps(chosen.table))
+        source = f"{_HELD_OUT_OF}{chosen.train}\n" if hub_file(chosen.train) else ""
+        write_text(directory / FILE, source + tomli_w.dumps(chosen.table))
     return directory / FILE
 
 
@@ -175,8 +178,10 @@ def _require_same(chosen: ChosenRecipe, directory: Path) -> None:
                 f"there and {value!r} now; name another --out, or run the recipe itself: "
                 f"dph run {directory / FILE} --out {directory}"
             )
+    columns = chosen.table["data"].get("columns")
     for name, problems in chosen.held_out.items():
-        if load_problems(directory / name) != list(problems):
+        written = load_problems(directory / name, columns=columns)
+        if problems_fingerprint(written) != problems_fingerprint(problems):
             raise SettingsError(
                 f"the problems of {chosen.train} changed since {directory / name} was written: "
                 "name another --out"
@@ -195,12 +200,15 @@ def _with(chosen: ChosenRecipe, choice: Choice) -> ChosenRecipe:
 
 def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
     """Hold out a tenth of the problems, by the hash of their ids."""
-    problems = load_problems(chosen.table["data"]["train"])
+    named = _begun_with(chosen.table["data"]["train"], directory)
+    given = _resolved(replace(chosen, train=named), directory).data
+    train = str(hub_file(given.train) or given.train)
+    problems = load_problems(problems_file(given.train), columns=given.columns)
     count = min(max(len(problems) // _HELD_OUT, _LEAST_HELD_OUT), _MOST_HELD_OUT)
     if len(problems) < 2 * _LEAST_HELD_OUT:
         raise DataError(
-            f"{chosen.table['data']['train']} has {len(problems)} problems, too few to hold "
-            f"{_LEAST_HELD_OUT} out: name a file of others (--test FILE)"
+            f"{train} has {len(problems)} problems, too few to hold {_LEAST_HELD_OUT} out: name a "
+            "file of others (--test FILE)"
         )
     order = sorted(problems, key=lambda p: hashlib.sha256(p.problem_id.encode()).digest())
     held_out = {problem.problem_id for problem in order[:count]}
@@ -214,10 +222,19 @@ def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
     why = f"{count} of {len(problems)} problems are held out (--test FILE names others)"
     choice = Choice("data.sets.test", "test.jsonl", why)
     table = {**chosen.table, "data": data}
-    train = chosen.table["data"]["train"]
     return replace(
         chosen, table=table, choices=(*chosen.choices, choice), held_out=parts, train=train
     )
+
+
+def _begun_with(train: str, directory: Path) -> str:
+    """The file with the commit that a run in the directory began with, if it has one."""
+    named, file = hub_file(train), directory / FILE
+    if named is None or not file.exists():
+        return train
+    first = file.read_text(encoding="utf-8").partition("\n")[0].removeprefix(_HELD_OUT_OF)
+    before = hub_file(first)
+    return first if before is not None and before.at(None) == named else train
 
 
 def _sizes(
@@ -292,6 +309,6 @@ def _refusal(
 def _resolved(chosen: ChosenRecipe, directory: Path) -> Recipe:
     """The recipe with its names on the Hub fetched, and all problems where some are held out."""
     table = deepcopy(chosen.table)  # reading a recipe changes its table
-    if chosen.held_out:  # their files are not written yet
+    if chosen.train:  # the files of its parts are not written yet
         table["data"] |= {"train": chosen.train, "sets": {"test": chosen.train}}
     return resolve_names(recipe_of(table, beside=Path.cwd()), run=directory).recipe
