@@ -61,6 +61,15 @@ def show(
     gained: Annotated[
         bool, typer.Option("--gained", help="Show problems that RUN gained, by dph diagnose.")
     ] = False,
+    pool: Annotated[
+        bool, typer.Option("--pool", help="Show the answers in RUN's pool, or in the pool RUN.")
+    ] = False,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            "--step", min=0, metavar="N", help="Show answers that step N of training drew."
+        ),
+    ] = None,
     problem: ProblemOption = None,
     outcome: OutcomeOption = None,
     set_name: Annotated[
@@ -83,6 +92,7 @@ def show(
     from dph.cli.display.shown_problems import (
         ProblemChoice,
         Shown,
+        chosen_answers,
         chosen_problems,
         print_shown,
         shown_json,
@@ -91,13 +101,21 @@ def show(
     from dph.results.read.run_results import RunResults
     from dph.results.vocabulary import run_labels
 
-    runs = [the_run(place) for place in (run, other) if place is not None]
+    stored = pool or step is not None
+    if stored and (other or lost or gained or (pool and step is not None)):
+        raise typer.BadParameter("--pool and --step show one of both, of RUN alone")
+    runs = [run] if stored else [the_run(place) for place in (run, other) if place is not None]
     if (lost or gained) and other is None and not as_json:  # people want both models' answers
         runs.append(RunResults(runs[0]).initial.required().path)
     choice = ProblemChoice(
         lost=lost, gained=gained, problems=tuple(problem or ()), outcome=outcome, set_name=set_name
     )
-    found = chosen_problems(runs, choice, limit=limit)
+    if stored:
+        results = RunResults(run)
+        answers_of = results.pool_answers() if step is None else results.step_answers(step)
+        found = chosen_answers(answers_of, choice, limit=limit)
+    else:
+        found = chosen_problems(runs, choice, limit=limit)
     labels = run_labels(runs)
     shown = Shown(
         labels=tuple(labels[str(path)] for path in runs),

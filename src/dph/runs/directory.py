@@ -220,6 +220,14 @@ def _best_file(directory: Path) -> Path:
     return directory / "best.json"
 
 
+def step_files(directory: Path) -> dict[int, Path]:
+    """The files of kept answers by their steps, the oldest first."""
+    files = {
+        path: re.fullmatch(r"step_(\d{6,})", path.stem) for path in directory.glob("*.parquet")
+    }
+    return dict(sorted((int(match[1]), path) for path, match in files.items() if match))
+
+
 def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
     """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``."""
     run = RunDirectory(directory)

@@ -5,7 +5,6 @@ A file a step, so that a step that is done again replaces its own. Their number 
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from dph._base.files import atomic_path, make_directory
 from dph._base.randomness import generator
 from dph.records import GradedCompletion, Problem
-from dph.runs.directory import RunDirectory
+from dph.runs.directory import RunDirectory, step_files
 from dph.runs.evaluate.samples_file import GREEDY_INDEX, samples_table
 from dph.runs.presample.tables import GRADED
 from dph.runs.train.collect import Group
@@ -146,7 +145,6 @@ def _cut(text: str) -> str:
 logger = logging.getLogger(__name__)
 
 SCHEMA = 1
-_NAME = re.compile(r"step_(\d{6,})\.parquet")
 _ANSWER = [GRADED.field(name) for name in ("outcome", "reward", "reason", "style")]
 KEPT = pa.schema(
     [
@@ -199,7 +197,7 @@ class KeptSamples:
     def go_on(self, step: int) -> None:
         """Go on after ``step``: files of later steps are of a run that was killed, and go."""
         self._sizes = {}
-        for found, path in _files(self._directory).items():
+        for found, path in step_files(self._directory).items():
             if found > step:
                 path.unlink()
             else:
@@ -257,13 +255,3 @@ class KeptSamples:
                     self._directory,
                     self._limit // 10**6,
                 )
-
-
-def _files(directory: Path) -> dict[int, Path]:
-    """The files of a run by their steps, the oldest first."""
-    found = {
-        int(match[1]): path
-        for path in directory.glob("step_*.parquet")
-        if (match := _NAME.fullmatch(path.name))
-    }
-    return dict(sorted(found.items()))
