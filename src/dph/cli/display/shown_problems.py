@@ -18,7 +18,7 @@ from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.results.charts.text_table import shortened, visible
 from dph.results.diagnosis.changes import Change, problem_verdicts
-from dph.results.read.run_results import RunResults, StoredAnswers
+from dph.results.read.run_results import RunResults, SetAnswers
 from dph.runs.evaluate.evaluated_runs import (
     AnswerGroup,
     CorrectCount,
@@ -327,7 +327,7 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     )
 
 
-def chosen_answers(stored: StoredAnswers, choice: ProblemChoice, *, limit: int) -> Found:
+def chosen_answers(stored: SetAnswers, choice: ProblemChoice, *, limit: int) -> Found:
     """The problems of a pool or a step that fit ``choice``, with the answers to them."""
     keys = _fitting([stored.table], choice)
     shown = shown_problems(

@@ -168,7 +168,7 @@ class RunResults:
             return read_answers(self.path).problems
         return read_kept_problems(self.place.problems)
 
-    def pool_answers(self) -> "StoredAnswers":
+    def pool_answers(self) -> "SetAnswers":
         """The answers of its pool, or of the pool that lies here, as those of a set ``pool``.
 
         The problems are those to explore and, where the recipe's file is here, all of them.
@@ -185,9 +185,9 @@ class RunResults:
                 problems = load_problems(
                     problems_file(recipe.data.train), columns=recipe.data.columns
                 )
-        return StoredAnswers.of(pq.read_table(place / SAMPLES, columns=_ANSWER), "pool", problems)
+        return SetAnswers.of(pq.read_table(place / SAMPLES, columns=_ANSWER), "pool", problems)
 
-    def step_answers(self, step: int) -> "StoredAnswers":
+    def step_answers(self, step: int) -> "SetAnswers":
         """The answers that a step of training drew, as those of a set ``step <N>``."""
         kept = step_files(self.place.training_samples)
         if step not in kept:
@@ -195,7 +195,7 @@ class RunResults:
             raise DataError(f"{self.path}: no answers of step {step} are kept; there are: {steps}")
         table = pq.read_table(kept[step], columns=[*_ANSWER, "prompt", "answer"])
         problems = map(problem_of_columns, table.to_pylist())
-        return StoredAnswers.of(table, f"step {step}", problems)
+        return SetAnswers.of(table, f"step {step}", problems)
 
     # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
     # a cookbook or a study share the one beside them; what lies in a run has that of the run.
@@ -293,14 +293,14 @@ class RunResults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswers:
+class SetAnswers:
     """Graded answers that no evaluation drew, with the problems that are known, as one set."""
 
     table: pa.Table
     problems: Mapping[tuple[str, str], Problem]
 
     @classmethod
-    def of(cls, table: pa.Table, name: str, problems: Iterable[Problem]) -> "StoredAnswers":
+    def of(cls, table: pa.Table, name: str, problems: Iterable[Problem]) -> "SetAnswers":
         """The answers under the name of a set."""
         sets = pa.array([name] * table.num_rows, pa.string())
         by_key = {(name, problem.problem_id): problem for problem in problems}
