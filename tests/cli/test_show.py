@@ -103,6 +103,9 @@ def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(
     assert "12/12" in text  # a person sees the answers of both models
     assert lost["problems"][0]["scores"] == {str(long_run): {"correct": 0, "samples": 12}}
     assert ids(shown(dph, long_run, "--gained")) == ["q2"]
+    _, out, err = dph("show", make_pair("same", q0=(always, always)), "--lost")
+    assert "0 of 0 problems" in out
+    assert "dph diagnose names the problems" in err
 
 
 def test_equal_answers_are_one_group_with_the_counts_of_both_runs(dph, run):

@@ -104,6 +104,8 @@ def show(
         runs, found = [run], _drawn(run, step, choice, limit)
     else:
         runs, found = _evaluated(run, other, choice, limit, both=not as_json)
+    if choice.change and not found.of:
+        typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
     labels = run_labels(runs)
     shown = Shown(
         labels=tuple(labels[str(path)] for path in runs),
