@@ -92,7 +92,13 @@ def show(
     and the other options limit what is shown; they do not change which problems count.
     """
     from dph.cli.display.output import json_text
-    from dph.cli.display.shown_problems import ProblemChoice, Shown, print_shown, shown_json
+    from dph.cli.display.shown_problems import (
+        ProblemChoice,
+        Shown,
+        drawn_problems,
+        print_shown,
+        shown_json,
+    )
     from dph.results.vocabulary import run_labels
 
     choice = ProblemChoice(
@@ -101,7 +107,7 @@ def show(
     if pool or step is not None:
         if other or choice.change or (pool and step is not None):
             raise typer.BadParameter("--pool and --step show one of both, of RUN alone")
-        runs, found = [run], _drawn(run, step, choice, limit)
+        runs, found = [run], drawn_problems(run, step, choice, limit=limit)
     else:
         runs, found = _evaluated(run, other, choice, limit, both=not as_json)
     if choice.change and not found.of:
@@ -119,15 +125,6 @@ def show(
         typer.echo(json_text(shown_json(shown, [str(path) for path in runs])))
     else:
         print_shown(shown, pager=not no_pager)
-
-
-def _drawn(run: Path, step: int | None, choice: "ProblemChoice", limit: int) -> "Found":
-    from dph.cli.display.shown_problems import chosen_answers
-    from dph.results.read.run_results import RunResults
-
-    results = RunResults(run)
-    drawn = results.pool_answers() if step is None else results.step_answers(step)
-    return chosen_answers(drawn, choice, limit=limit)
 
 
 def _evaluated(

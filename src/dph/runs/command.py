@@ -23,13 +23,7 @@ from dph.model.loading import load_tokenizer
 from dph.model.prompts import wants_chat
 from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, PEFT
-from dph.recipe.hub_names import (
-    hub_file,
-    names_hub,
-    place_own_code,
-    spell_out_sets,
-    start_paths_at,
-)
+from dph.recipe.hub_names import hub_file, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.keys import flat
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import put, read_override, read_table
@@ -145,7 +139,9 @@ def recipe_of_command(
 ) -> ChosenRecipe:
     """The recipe of a command: that of the directory if there is one, else a chosen one."""
     if asked.published:
-        asked = replace(asked, data={**asked.data, **_places(asked.published[1], directory)})
+        train, dev = (str((directory / f"{name}.jsonl").resolve()) for name in ("train", "dev"))
+        made = {"train": train, "sets": {"dev": {"path": dev}}}
+        asked = replace(asked, data={**asked.data, **made, "databases": str(asked.published[1])})
     chosen = ChosenRecipe(table=_given(asked, overrides))
     if "sets" not in chosen.table["data"]:
         chosen = _with_held_out(chosen, directory)
@@ -155,8 +151,8 @@ def recipe_of_command(
     if asked.published is None:
         return _chosen(chosen, asked, directory)
     with TemporaryDirectory() as place:  # nothing is left of a command that is refused
-        made = _with_published(chosen, *asked.published, Path(place), progress or Silent())
-        return _chosen(made, asked, directory)
+        chosen = _with_published(chosen, *asked.published, Path(place), progress or Silent())
+        return _chosen(chosen, asked, directory)
 
 
 def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe:
@@ -167,7 +163,7 @@ def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe
     count = len(chosen.files.get("train.jsonl") or next((n.problems for n in named), ()))
     if files and wants_chat(load_tokenizer(files.directory), "auto"):
         chosen = _with(chosen, Choice("data.chat", True, "the model has a chat template"))
-        if asked.data["verifier"] in ("math", "math_qwen"):
+        if chosen.table["data"]["chat"] and asked.data["verifier"] in ("math", "math_qwen"):
             boxed = Choice("data.system_prompt", _BOXED, "the verifier reads boxes")
             chosen = _with(chosen, boxed)
     for choice in _sizes(device, files.context if files else None, count):
@@ -193,7 +189,7 @@ def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
         save_problems(directory / name, problems, columns=columns)
     if chosen.choices:
         train = chosen.source.get("train", "")
-        first = f"{_HELD_OUT_OF}{train}\n" if names_hub(train) else ""
+        first = f"{_HELD_OUT_OF}{train}\n" if hub_file(train) else ""
         write_text(directory / FILE, first + tomli_w.dumps(chosen.table))
     return directory / FILE
 
@@ -280,12 +276,6 @@ def _begun_with(train: str, directory: Path) -> str:
     first = file.read_text(encoding="utf-8").partition("\n")[0].removeprefix(_HELD_OUT_OF)
     before = hub_file(first)
     return first if before is not None and before.at(None) == named else train
-
-
-def _places(published: Path, directory: Path) -> dict[str, Any]:
-    """The ``[data]`` of problems that are made of a directory of databases."""
-    train, dev = (str((directory / f"{split}.jsonl").resolve()) for split in ("train", "dev"))
-    return {"train": train, "sets": {"dev": {"path": dev}}, "databases": str(published)}
 
 
 def _with_published(

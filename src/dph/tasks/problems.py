@@ -149,8 +149,6 @@ def save_problems(
 ) -> None:
     """Write problems to a ``.jsonl`` file, atomically; ``load_problems`` gives them back.
 
-    Fields have the names of ``columns`` there.
-
     Raises:
         DataError: the suffix is another one, or an answer is not JSON or has a field named
             ``problem_id`` or ``prompt``.

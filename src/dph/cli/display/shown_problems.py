@@ -18,7 +18,7 @@ from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.results.charts.text_table import shortened, visible
 from dph.results.diagnosis.changes import Change, problem_verdicts
-from dph.results.read.run_results import RunResults, SetAnswers
+from dph.results.read.run_results import RunResults
 from dph.runs.evaluate.evaluated_runs import (
     AnswerGroup,
     CorrectCount,
@@ -327,12 +327,12 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     )
 
 
-def chosen_answers(stored: SetAnswers, choice: ProblemChoice, *, limit: int) -> Found:
-    """The problems of a pool or a step that fit ``choice``, with the answers to them."""
-    keys = _fitting([stored.table], choice)
-    shown = shown_problems(
-        keys[:limit], [stored.table], stored.problems, base={}, outcome=choice.outcome
-    )
+def drawn_problems(run: Path, step: int | None, choice: ProblemChoice, *, limit: int) -> Found:
+    """The problems that fit ``choice`` of a run's pool or a step, with the answers to them."""
+    results = RunResults(run)
+    drawn = results.pool_answers() if step is None else results.step_answers(step)
+    tables, keys = [drawn.table], _fitting([drawn.table], choice)
+    shown = shown_problems(keys[:limit], tables, drawn.problems, base={}, outcome=choice.outcome)
     return Found(problems=shown, of=len(keys))
 
 

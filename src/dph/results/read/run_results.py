@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,16 +17,7 @@ from dph.recipe.hub_names import is_model_id
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import read_table
 from dph.records import Problem
-from dph.runs.directory import (
-    BASE,
-    PROBLEMS_FILE,
-    RECIPE,
-    SAMPLES,
-    RunDirectory,
-    is_made,
-    read_metrics,
-    step_files,
-)
+from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory, is_made, read_metrics
 from dph.runs.evaluate.answers.read import first_dump, read_answers
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.progress_file import (
@@ -185,17 +176,17 @@ class RunResults:
                 problems = load_problems(
                     problems_file(recipe.data.train), columns=recipe.data.columns
                 )
-        return SetAnswers.of(pq.read_table(place / SAMPLES, columns=_ANSWER), "pool", problems)
+        table = pq.read_table(RunDirectory(place).samples, columns=_ANSWER)
+        return _as_set(table, "pool", problems)
 
     def step_answers(self, step: int) -> "SetAnswers":
         """The answers that a step of training drew, as those of a set ``step <N>``."""
-        kept = step_files(self.place.training_samples)
+        kept = self.place.kept_steps()
         if step not in kept:
             steps = ", ".join(map(str, kept)) or "none (train.keep_samples)"
             raise DataError(f"{self.path}: no answers of step {step} are kept; there are: {steps}")
         table = pq.read_table(kept[step], columns=[*_ANSWER, "prompt", "answer"])
-        problems = map(problem_of_columns, table.to_pylist())
-        return SetAnswers.of(table, f"step {step}", problems)
+        return _as_set(table, f"step {step}", map(problem_of_columns, table.to_pylist()))
 
     # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
     # a cookbook or a study share the one beside them; what lies in a run has that of the run.
@@ -292,19 +283,17 @@ class RunResults:
         return place.relative_to(here) if relative else place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAnswers:
-    """Graded answers that no evaluation drew, with the problems that are known, as one set."""
+class SetAnswers(NamedTuple):
+    """Graded answers that no evaluation drew, as one set, with the problems that are known."""
 
     table: pa.Table
     problems: Mapping[tuple[str, str], Problem]
 
-    @classmethod
-    def of(cls, table: pa.Table, name: str, problems: Iterable[Problem]) -> "SetAnswers":
-        """The answers under the name of a set."""
-        sets = pa.array([name] * table.num_rows, pa.string())
-        by_key = {(name, problem.problem_id): problem for problem in problems}
-        return cls(table=table.append_column("set", sets), problems=by_key)
+
+def _as_set(table: pa.Table, name: str, problems: Iterable[Problem]) -> SetAnswers:
+    sets = pa.array([name] * table.num_rows, pa.string())
+    by_key = {(name, problem.problem_id): problem for problem in problems}
+    return SetAnswers(table.append_column("set", sets), by_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,12 +167,7 @@ def problems_of_split(
 ) -> SQLProblems:
     """The problems of a split, whose gold queries are run where there are databases.
 
-    Args:
-        source: questions, databases and schemas.
-        timeout: seconds for one gold query.
-        workers: processes that run them.
-        keep_all: run none, and keep every question.
-        task: opens a display of progress with a title, a total and a unit.
+    ``keep_all`` runs none; ``task`` opens a display of progress with a title, a total and a unit.
     """
     prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))
     checks, total = None, len(source.questions)
