@@ -40,6 +40,9 @@ StepOption = Annotated[
     int | None,
     typer.Option("--step", min=0, metavar="N", help="Show answers that step N of training drew."),
 ]
+SetNameOption = Annotated[
+    str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
+]
 LimitOption = Annotated[
     int, typer.Option("--limit", min=1, metavar="N", help="Show at most N problems.")
 ]
@@ -75,9 +78,7 @@ def show(
     step: StepOption = None,
     problem: ProblemOption = None,
     outcome: OutcomeOption = None,
-    set_name: Annotated[
-        str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
-    ] = None,
+    set_name: SetNameOption = None,
     limit: LimitOption = 10,
     answers: AnswersOption = None,
     full: Annotated[bool, typer.Option("--full", help="Show texts in full length.")] = False,
@@ -110,8 +111,6 @@ def show(
         runs, found = [run], drawn_problems(run, step, choice, limit=limit)
     else:
         runs, found = _evaluated(run, other, choice, limit, both=not as_json)
-    if choice.change and not found.of:
-        typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
     labels = run_labels(runs)
     shown = Shown(
         labels=tuple(labels[str(path)] for path in runs),
@@ -138,4 +137,7 @@ def _evaluated(
     runs = [the_run(place) for place in (run, other) if place is not None]
     if choice.change and other is None and both:
         runs.append(RunResults(runs[0]).initial.required().path)
-    return runs, chosen_problems(runs, choice, limit=limit)
+    found = chosen_problems(runs, choice, limit=limit)
+    if choice.change and not found.of:
+        typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
+    return runs, found
