@@ -92,8 +92,9 @@ def test_names_on_the_hub_online_and_then_offline_give_the_weights_of_local_file
     model, data = published
     code, _, err = dph("run", example, *SHORT, "--out", tmp_path / "local")
     assert code == 0, err
-    environment = {
-        **os.environ,
+    around = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    environment = {  # tests of engines are offline for a whole session
+        **around,
         "HF_ENDPOINT": hub.url,
         "HF_HOME": str(tmp_path / "hf"),
         "HF_HUB_DISABLE_XET": "1",

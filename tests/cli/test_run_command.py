@@ -7,8 +7,14 @@ import tomllib
 import pytest
 
 from dph.errors import SettingsError
+from dph.records import UNGRADED
+from dph.results.read.run_results import RunResults
 from dph.runs.command import FILE, asked_for, recipe_of_command
 from dph.runs.memory import Device
+from dph.tasks.problems import load_problems
+from hub_fixtures import *  # noqa: F403
+from shared_data import shared_data
+from zoo import write_bird, write_spider
 
 SMALL = ("train.steps=1", "train.problems_per_step=2", "presample.samples=2", "evaluate.samples=2")
 
@@ -56,6 +62,35 @@ def test_a_command_trains_and_compares_and_leaves_its_recipe(dph, many, tmp_path
     assert dph("compare", out)[0] == 0
 
 
+def test_problems_of_the_hub_with_other_columns_are_held_out_and_the_run_keeps_its_commit(
+    dph, many, tmp_path, hub
+):
+    rows = [json.loads(line) for line in (many.parent / "problems.jsonl").read_text().splitlines()]
+    names = {"prompt": "question", "answer": "gold"}
+    rows = [{names[key]: row[key] for key in names} for row in rows]
+    data = {"data/train.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
+    commit = hub.push("org/words", data, kind="datasets")
+    out, given = tmp_path / "run", ("data.columns.prompt=question", "data.columns.answer=gold")
+    words = command(many, out, *(word for setting in given for word in ("--set", setting)))
+    words[words.index("--train") + 1] = "hf://datasets/org/words/data/train.jsonl"
+    code, said, err = dph(*words)
+    assert code == 0, err
+    first = (out / FILE).read_text().partition("\n")[0]
+    assert first.endswith(f"hf://datasets/org/words@{commit}/data/train.jsonl")
+    parts = [
+        [json.loads(line) for line in (out / name).read_text().splitlines()]
+        for name in ("train.jsonl", "test.jsonl")
+    ]
+    assert [len(part) for part in parts] == [8, 8]
+    held = sorted((row for part in parts for row in part), key=lambda row: int(row["problem_id"]))
+    assert [{key: row[key] for key in names.values()} for row in held] == rows
+    hub.push("org/words", {"data/train.jsonl": b"{}\n"}, kind="datasets")
+    assert dph(*words)[:2] == (0, said)
+    words[words.index("--train") + 1] = "hf://datasets/org/words@main/data/train.jsonl"
+    code, _, err = dph(*words)
+    assert (code, "there is no column 'question'" in err) == (2, True), err
+
+
 def test_a_command_with_its_own_test_problems_continues_too(dph, example, tmp_path):
     words = command(example, tmp_path / "run", "--test", example.parent / "problems.jsonl")
     code, said, err = dph(*words)
@@ -80,10 +115,13 @@ def test_another_command_and_other_problems_are_refused_in_the_same_directory(dp
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--train", "x.jsonl"), "--model needs --verifier NAME, or --task (gsm8k, math500)"),
+        (("--train", "x.jsonl"), "--model needs --verifier NAME, or --task (gsm8k, "),
         (("--verifier", "exact"), "--model needs --train FILE"),
-        (("--task", "mmlu"), "--task takes gsm8k, math500, got 'mmlu'"),
+        (("--task", "mmlu"), "--task takes gsm8k, math500, spider, bird, got 'mmlu'"),
         (("--task", "gsm8k", "--train", "x.jsonl"), "--task gsm8k brings its problems"),
+        (("--task", "gsm8k", "--data", "x"), "--data goes with --task spider or bird"),
+        (("--task", "spider"), "--task spider needs --data DIR"),
+        (("--task", "spider", "--data", "x"), "there is no directory"),
         (("--train", "x.jsonl", "--verifier", "exact"), "x.jsonl"),
     ],
 )
@@ -107,13 +145,81 @@ def test_too_few_problems_to_hold_some_out_are_refused(dph, example, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def choices_on(example, out, monkeypatch, *, mib):
+@pytest.fixture
+def long_prompts(example):
+    """The example's model with room for a prompt with a schema, and no chat template."""
+    file = example.parent / "model" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "max_position_embeddings": 2048}))
+    return example
+
+
+def sql_command(example, task, data, out):
+    words = ["run", "--model", example.parent / "model", "--task", task, "--data", data]
+    words += ["--method", "grpo", "--out", out, "--set", "evaluate.k=[1, 2]"]
+    return [
+        *words,
+        *(word for setting in (*SMALL, "sampling.max_tokens=4") for word in ("--set", setting)),
+    ]
+
+
+def test_spider_is_trained_on_from_its_published_directory(dph, long_prompts, tmp_path):
+    data = write_spider(tmp_path / "spider")
+    rows = json.loads((data / "train_spider.json").read_text())
+    (data / "train_spider.json").write_text(json.dumps(rows * 3))
+    out = tmp_path / "run"
+    words = sql_command(long_prompts, "spider", data, out)
+    code, said, err = dph(*words)
+    assert code == 0, err
+    left = "3: gold no rows; 3: gold only NULL or 0; 1: gold does not run"
+    assert f"data.train = train.jsonl: 3 of 10 questions; {left}" in err
+    table = tomllib.loads((out / FILE).read_text())["data"]
+    assert (table["verifier"], table["sql_rule"]) == ("sql", "spider")
+    assert table["databases"] == str(data)
+    problem = load_problems(out / "dev.jsonl")[0]
+    assert (data / problem.answer["database"]).is_file()
+    outcomes = {row["outcome"] for row in RunResults(out).answers().to_pylist()}
+    assert outcomes
+    assert not outcomes & UNGRADED
+    (data / "train_spider.json").unlink()  # what the run began with lies in it
+    assert dph(*words)[:2] == (0, said)
+    words[words.index(data)] = tmp_path
+    code, _, err = dph(*words)
+    assert (code, "data.databases is" in err) == (2, True), err
+
+
+def test_bird_needs_the_databases_of_both_of_its_parts(dph, long_prompts, tmp_path):
+    data = write_bird(tmp_path / "bird")
+    (data / "train.json").write_text((data / "dev.json").read_text())
+    words = sql_command(long_prompts, "bird", data, tmp_path / "run")
+    code, _, err = dph(*words)
+    assert (code, "has no databases of train" in err) == (2, True), err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_the_shared_part_of_spider_gives_a_recipe_with_all_its_problems(long_prompts, tmp_path):
+    data = str(shared_data("spider"))
+    asked = {"model": str(long_prompts.parent / "model"), "method": "dph_f", "task": "spider"}
+    asked = asked_for(**asked, train=None, test=None, verifier=None, data=data)
+    chosen = recipe_of_command(asked, tmp_path / "run", overrides=["sampling.max_tokens=4"])
+    assert (len(chosen.files["train.jsonl"]), len(chosen.files["dev.jsonl"])) == (5286, 949)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_with_a_chat_template_is_asked_by_it_and_told_to_box(many, monkeypatch, tmp_path):
+    (many.parent / "model" / "chat_template.jinja").write_text("{{ messages[-1].content }}")
+    chosen = choices_on(many, tmp_path / "run", monkeypatch, mib=4000, verifier="math")
+    assert chosen.table["data"]["chat"] is True
+    assert "boxed" in chosen.table["data"]["system_prompt"]
+
+
+def choices_on(example, out, monkeypatch, *, mib, verifier="exact"):
     """Keys that are chosen on a GPU of this memory, in the order in which they are tried."""
     monkeypatch.setattr("dph.runs.preflight.prompts.LIBRARIES", 0.0)
     device = Device(name="a GPU", cuda=True, memory=mib * 2.0**20)
     monkeypatch.setattr("dph.runs.command.device_at_hand", lambda _: device)
     task = {"model": str(example.parent / "model"), "train": str(example.parent / "problems.jsonl")}
-    asked = asked_for(**task, method="grpo", test=None, verifier="exact", task=None)
+    asked = asked_for(**task, method="grpo", test=None, verifier=verifier, task=None)
     return recipe_of_command(asked, out, overrides=SMALL)
 
 

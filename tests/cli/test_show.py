@@ -1,5 +1,6 @@
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
@@ -102,6 +103,9 @@ def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(
     assert "12/12" in text  # a person sees the answers of both models
     assert lost["problems"][0]["scores"] == {str(long_run): {"correct": 0, "samples": 12}}
     assert ids(shown(dph, long_run, "--gained")) == ["q2"]
+    _, out, err = dph("show", make_pair("same", q0=(always, always)), "--lost")
+    assert "0 of 0 problems" in out
+    assert "dph diagnose names the problems" in err
 
 
 def test_equal_answers_are_one_group_with_the_counts_of_both_runs(dph, run):
@@ -180,3 +184,35 @@ def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
     code, _, err = dph("show", tmp_path / "trained")
     assert code == 2
     assert "run `dph evaluate`" in err
+
+
+def test_the_answers_of_a_pool_and_of_a_step_are_shown_with_their_verdicts(dph, example, tmp_path):
+    out = tmp_path / "run"
+    small = ("train.steps=1", "train.keep_samples=all", "evaluate.samples=2", "evaluate.k=[1, 2]")
+    words = [word for setting in small for word in ("--set", setting)]
+    assert dph("presample", example, "--out", out, *words)[0] == 0
+    explored = shown(dph, out, "--pool", "--limit", 12)
+    assert dph("run", example, "--out", out, *words)[0] == 0
+    pool = shown(dph, out, "--pool", "--limit", 12)
+    manifest = json.loads((out / "pool" / "manifest.json").read_text())
+    drawn = pq.read_table(out / "pool" / "samples.parquet")["outcome"].to_pylist()
+    scores = [problem["scores"][str(out)] for problem in pool["problems"]]
+    assert sum(score["samples"] for score in scores) == len(drawn)
+    assert sum(score["correct"] for score in scores) == drawn.count("CORRECT")
+    assert all(problem["gold"] for problem in pool["problems"])
+    known = sum(problem["prompt"] is not None for problem in explored["problems"])
+    assert known == manifest["counts"]["exploration"]  # without a recipe in the run
+    assert shown(dph, out / "pool", "--pool")["problems_chosen"] == len(scores)
+    (name,) = {problem["set"] for problem in shown(dph, out, "--step", 1)["problems"]}
+    assert name == "step 1"
+    wrong = shown(dph, out, "--step", 1, "--outcome", "wrong")
+    assert {a["outcome"] for p in wrong["problems"] for a in p["answers"]} == {"WRONG"}
+    text = dph("show", out, "--step", 1, "--limit", 1)[1]
+    assert "step 1 / " in text
+    for more, said in (
+        (("--step", 9), "no answers of step 9 are kept; there are: 1"),
+        (("--step", 1, "--pool"), "show one of both"),
+        (("--pool", "--lost"), "of RUN alone"),
+    ):
+        code, _, err = dph("show", out, *more)
+        assert (code, said in err) == (2, True), err

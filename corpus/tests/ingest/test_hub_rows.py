@@ -72,12 +72,17 @@ _OWN = {"HF_HUB_DISABLE_XET": "1", "USE_TORCH": "0"}
 """Nothing but HTTP, and no import of torch in each process."""
 
 
+def around():
+    """The environment without what tests of engines tell the Hub's library for a whole session."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HF_")} | _OWN
+
+
 def dph(words, home, **environment):
     """The command in a process of its own: huggingface_hub reads its environment once."""
-    own = _OWN | {"HF_HOME": str(home), **environment}
+    own = {"HF_HOME": str(home), **environment}
     return subprocess.run(
         [sys.executable, "-m", "dph_corpus", *words, "--workers", "1"],
-        env=os.environ | own,
+        env=around() | own,
         capture_output=True,
         text=True,
         check=False,
@@ -105,8 +110,8 @@ def test_rows_of_the_hub_are_streamed_at_a_commit_and_read_from_the_cache_withou
     assert not list(home.rglob("*.arrow"))
 
     fill = "import datasets; datasets.load_dataset('org/code', split='train')"
-    own = _OWN | {"HF_HOME": str(home), **online}
-    subprocess.run([sys.executable, "-c", fill], env=os.environ | own, check=True)
+    own = {"HF_HOME": str(home), **online}
+    subprocess.run([sys.executable, "-c", fill], env=around() | own, check=True)
     hub.close()
     words = ["filter", "--input", name, "--out", str(tmp_path / "filtered")]
     done = dph(words, home, HF_HUB_OFFLINE="1")

@@ -45,7 +45,7 @@ ENVIRONMENT = {
 }
 LINUX = ("2_28", "2_27", "2_24", "2_17", "2014", "2_12", "2010", "2_5", "1")
 TESTS = ("pytest>=8.3", "pytest-xdist>=3.6", "beartype>=0.20", "hypothesis>=6.100")
-TRL = ("trl>=1.16,<2", "datasets>=4,<6")
+TRL = ("trl>=1.12,<2", "datasets>=4,<6")
 COMMAND = """\
 python3 -m pip install --quiet --no-index --no-deps --upgrade --target /tmp/site {kit}/*.whl &&
 PYTHONPATH=/tmp/site:tests:. python3 -m lab.benchmarks.gpu --out gpu-check"""

@@ -253,7 +253,13 @@ TaskOption = Annotated[
     typer.Option(
         "--task",
         metavar="NAME",
-        help="--model: a published set in place of --train: gsm8k, math500.",
+        help="--model: a published set in place of --train: gsm8k, math500, spider, bird.",
+    ),
+]
+DataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data", metavar="DIR", help="--task spider, bird: the set's directory, as published."
     ),
 ]
 
@@ -266,6 +272,7 @@ def run(
     verifier: VerifierOption = None,
     method: MethodOption = None,
     task: TaskOption = None,
+    data: DataOption = None,
     overrides: SetOption = None,
     seed: SeedOption = None,
     out: OutOption = None,
@@ -288,7 +295,8 @@ def run(
     options = {"nodes": nodes, "gpus": gpus, "address": address}
     overrides = [*(overrides or ()), *engine_overrides(engine, **options)]
     given = {"model": model, "train": train, "test": test, "verifier": verifier, "task": task}
-    recipe, out = _recipe_of(recipe, {**given, "method": method}, out, overrides)
+    given |= {"data": data, "method": method}
+    recipe, out = _recipe_of(recipe, given, out, overrides)
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
     require_engine_of_options(request.recipe.train.engine, **options)
     if dry_run:
@@ -317,6 +325,7 @@ def _recipe_of(
     model = given.pop("model")
     if model is None:
         raise typer.BadParameter("give a recipe, or --model with --train and --verifier")
+    from dph.cli.display.output import open_progress
     from dph.cli.request import require_writable
     from dph.runs.command import asked_for, recipe_of_command, write_chosen
 
@@ -324,7 +333,7 @@ def _recipe_of(
     asked = asked_for(model=model, method=method, **given)
     out = out or Path("runs") / f"{Path(model).name}-{method}"
     require_writable(out)
-    chosen = recipe_of_command(asked, out, overrides=overrides)
+    chosen = recipe_of_command(asked, out, overrides=overrides, progress=open_progress())
     for choice in chosen.choices:
         typer.echo(f"dph: {choice.key} = {choice.value}: {choice.reason}", err=True)
     return write_chosen(chosen, out), out

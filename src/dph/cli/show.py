@@ -1,12 +1,15 @@
 """``dph show``: problems of evaluated runs with the answers to them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dph.cli.options import ColumnOption, JsonOption
 from dph.records import Outcome
+
+if TYPE_CHECKING:
+    from dph.cli.display.shown_problems import Found, ProblemChoice
 
 RunArgument = Annotated[
     Path,
@@ -29,6 +32,16 @@ OutcomeOption = Annotated[
         metavar="OUTCOME",
         help=f"Show only problems with such answers: {', '.join(Outcome)}.",
     ),
+]
+PoolOption = Annotated[
+    bool, typer.Option("--pool", help="Show the answers in RUN's pool, or in the pool RUN.")
+]
+StepOption = Annotated[
+    int | None,
+    typer.Option("--step", min=0, metavar="N", help="Show answers that step N of training drew."),
+]
+SetNameOption = Annotated[
+    str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
 ]
 LimitOption = Annotated[
     int, typer.Option("--limit", min=1, metavar="N", help="Show at most N problems.")
@@ -61,11 +74,11 @@ def show(
     gained: Annotated[
         bool, typer.Option("--gained", help="Show problems that RUN gained, by dph diagnose.")
     ] = False,
+    pool: PoolOption = False,
+    step: StepOption = None,
     problem: ProblemOption = None,
     outcome: OutcomeOption = None,
-    set_name: Annotated[
-        str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
-    ] = None,
+    set_name: SetNameOption = None,
     limit: LimitOption = 10,
     answers: AnswersOption = None,
     full: Annotated[bool, typer.Option("--full", help="Show texts in full length.")] = False,
@@ -83,21 +96,21 @@ def show(
     from dph.cli.display.shown_problems import (
         ProblemChoice,
         Shown,
-        chosen_problems,
+        drawn_problems,
         print_shown,
         shown_json,
     )
-    from dph.results.read.found_runs import the_run
-    from dph.results.read.run_results import RunResults
     from dph.results.vocabulary import run_labels
 
-    runs = [the_run(place) for place in (run, other) if place is not None]
-    if (lost or gained) and other is None and not as_json:  # people want both models' answers
-        runs.append(RunResults(runs[0]).initial.required().path)
     choice = ProblemChoice(
         lost=lost, gained=gained, problems=tuple(problem or ()), outcome=outcome, set_name=set_name
     )
-    found = chosen_problems(runs, choice, limit=limit)
+    if pool or step is not None:
+        if other or choice.change or (pool and step is not None):
+            raise typer.BadParameter("--pool and --step show one of both, of RUN alone")
+        runs, found = [run], drawn_problems(run, step, choice, limit=limit)
+    else:
+        runs, found = _evaluated(run, other, choice, limit, both=not as_json)
     labels = run_labels(runs)
     shown = Shown(
         labels=tuple(labels[str(path)] for path in runs),
@@ -111,3 +124,20 @@ def show(
         typer.echo(json_text(shown_json(shown, [str(path) for path in runs])))
     else:
         print_shown(shown, pager=not no_pager)
+
+
+def _evaluated(
+    run: Path, other: Path | None, choice: "ProblemChoice", limit: int, *, both: bool
+) -> tuple[list[Path], "Found"]:
+    """The runs and their problems; people want the answers of both models to a lost problem."""
+    from dph.cli.display.shown_problems import chosen_problems
+    from dph.results.read.found_runs import the_run
+    from dph.results.read.run_results import RunResults
+
+    runs = [the_run(place) for place in (run, other) if place is not None]
+    if choice.change and other is None and both:
+        runs.append(RunResults(runs[0]).initial.required().path)
+    found = chosen_problems(runs, choice, limit=limit)
+    if choice.change and not found.of:
+        typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
+    return runs, found

@@ -220,7 +220,9 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
         timeout: TimeoutOption = seconds,
         as_json: JsonOption = False,
     ) -> None:
-        source = _at(_sql_source(name, data, split), databases, tables)
+        from dph.tasks.sql.data_sets import SQL_SETS
+
+        source = _at(SQL_SETS[name](data, split), databases, tables)
         _write_sql(source, out, keep_all, workers, timeout, as_json)
 
     tasks_app.command(
@@ -230,12 +232,6 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
         "They have the paper's prompt. Questions whose gold query has no rows, only NULL or 0, or "
         "does not run are left out.",
     )(command)
-
-
-def _sql_source(name: str, data: Path, split: str) -> "SQLSplit":
-    from dph.tasks.sql.data_sets import load_bird, load_spider
-
-    return {"spider": load_spider, "bird": load_bird}[name](data, split)
 
 
 _add_sql_command("spider", title="Spider", splits="train or dev", seconds=5.0)
@@ -456,32 +452,16 @@ def _write_sql(
 ) -> None:
     from dph.cli.display.output import open_progress
     from dph.cli.display.tasks import say_sql
-    from dph.errors import DataError
     from dph.tasks.problems import save_problems
-    from dph.tasks.sql.data_sets import schemas_of
-    from dph.tasks.sql.problems import GoldChecker, sql_problems
-    from dph.tasks.sql.prompt import SQLPrompts
+    from dph.tasks.sql.problems import problems_of_split
 
     _require_place(out)
-    prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))
-    checks = None
-    progress = open_progress()
-    total = len(source.questions)
-    if source.databases is not None and not keep_all:
-        with (
-            GoldChecker(databases=source.databases, workers=workers, timeout=timeout) as checker,
-            progress.task("gold queries", total, "queries") as advance,
-        ):
-            checks = checker.check(source.questions, on_done=lambda n: advance(n, ""))
-    with progress.task("prompts", total, "questions") as advance:
-        made = sql_problems(
-            source.questions, prompts=prompts, checks=checks, on_done=lambda: advance(1, "")
-        )
-    if not made.problems:
-        why = ", ".join(f"{reason} {count}" for reason, count in made.counts().items())
-        raise DataError(f"no question is left of {total}: {why}")
+    made = problems_of_split(
+        source, timeout=timeout, workers=workers, keep_all=keep_all, task=open_progress().task
+    )
     save_problems(out, made.problems)
-    typer.echo(say_sql(made, source, out, checked=checks is not None, as_json=as_json))
+    checked = source.databases is not None and not keep_all
+    typer.echo(say_sql(made, source, out, checked=checked, as_json=as_json))
 
 
 def _require_place(out: Path, source: Path | None = None) -> None:

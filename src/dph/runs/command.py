@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -17,10 +18,12 @@ import tomli_w
 
 from dph._base.files import make_directory, write_text
 from dph.errors import DataError, SettingsError
-from dph.model.hub import resolve_names
+from dph.model.hub import problems_file, resolve_names
+from dph.model.loading import load_tokenizer
+from dph.model.prompts import wants_chat
 from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, PEFT
-from dph.recipe.hub_names import place_own_code, spell_out_sets, start_paths_at
+from dph.recipe.hub_names import hub_file, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.keys import flat
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import put, read_override, read_table
@@ -30,7 +33,10 @@ from dph.runs.preflight import preflight
 from dph.runs.preflight.data import Findings, NamedProblems, read_data
 from dph.runs.preflight.model import ModelFiles, check_model
 from dph.runs.preflight.prompts import check_memory
-from dph.tasks.problems import load_problems, save_problems
+from dph.runs.progress import ProgressDisplay, Silent
+from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
+from dph.tasks.sql.data_sets import SQL_SETS
+from dph.tasks.sql.problems import problems_of_split
 
 FILE = "command.toml"
 """The recipe of a command, in the run directory."""
@@ -50,12 +56,15 @@ TASKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "columns": {"prompt": "problem", "answer": "solution"},
             "verifier": "math",
         },
+        "spider": {"verifier": "sql", "sql_rule": "spider"},
+        "bird": {"verifier": "sql", "sql_rule": "bird", "verifier_timeout": 30.0},
     }
 )
-"""The ``[data]`` of published sets; the Hub is asked for them where its cache has none."""
+"""The ``[data]`` of published sets: files on the Hub or in its cache, or made from a directory."""
 
 _HELD_OUT, _LEAST_HELD_OUT, _MOST_HELD_OUT = 10, 8, 200
 _MOST_TRIES = 16
+_HELD_OUT_OF = "# train.jsonl and test.jsonl: "
 _BOXED = "Please reason step by step, and put your final answer within \\boxed{}."
 
 
@@ -66,6 +75,8 @@ class Asked:
     model: str
     method: str
     data: Mapping[str, Any]
+    published: tuple[str, Path] | None = None
+    """A data set of SQL and its directory, of which problems are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +94,10 @@ class ChosenRecipe:
 
     table: dict[str, Any]
     choices: tuple[Choice, ...] = ()
-    held_out: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
-    """Files to write into the run directory, by name, where some problems are held out."""
-    train: str = ""
-    """The file of problems that was given, where some are held out."""
+    files: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
+    """Files of problems to write into the run directory, by name."""
+    source: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of ``[data]`` before they are written; a file on the Hub has its commit."""
 
 
 def asked_for(
@@ -97,15 +108,21 @@ def asked_for(
     test: str | None,
     verifier: str | None,
     task: str | None,
+    data: str | None = None,
 ) -> Asked:
     """The request of a command."""
+    if data is not None and task not in SQL_SETS:
+        raise SettingsError(f"--data goes with --task {' or '.join(SQL_SETS)}")
     if task is not None:
         if task not in TASKS:
             raise SettingsError(f"--task takes {', '.join(TASKS)}, got {task!r}")
         if train or test:
             raise SettingsError(f"--task {task} brings its problems: leave out --train, --test")
-        data = {**TASKS[task], **({"verifier": verifier} if verifier else {})}
-        return Asked(model=model, method=method, data=data)
+        if data is None and task in SQL_SETS:
+            raise SettingsError(f"--task {task} needs --data DIR, its directory as published")
+        settings = {**TASKS[task], **({"verifier": verifier} if verifier else {})}
+        published = (task, Path(data).resolve()) if data else None
+        return Asked(model=model, method=method, data=settings, published=published)
     if train is None or verifier is None:
         missing = "--train FILE" if train is None else "--verifier NAME"
         raise SettingsError(f"dph run --model needs {missing}, or --task ({', '.join(TASKS)})")
@@ -113,19 +130,43 @@ def asked_for(
     return Asked(model=model, method=method, data={"train": train, "verifier": verifier, **sets})
 
 
-def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]) -> ChosenRecipe:
+def recipe_of_command(
+    asked: Asked,
+    directory: Path,
+    *,
+    overrides: Sequence[str],
+    progress: ProgressDisplay | None = None,
+) -> ChosenRecipe:
     """The recipe of a command: that of the directory if there is one, else a chosen one."""
+    if asked.published:
+        train, dev = (str((directory / f"{name}.jsonl").resolve()) for name in ("train", "dev"))
+        made = {"train": train, "sets": {"dev": {"path": dev}}}
+        asked = replace(asked, data={**asked.data, **made, "databases": str(asked.published[1])})
     chosen = ChosenRecipe(table=_given(asked, overrides))
     if "sets" not in chosen.table["data"]:
         chosen = _with_held_out(chosen, directory)
     if (directory / FILE).exists():
         _require_same(chosen, directory)
         return ChosenRecipe(table=read_table(directory / FILE))
+    if asked.published is None:
+        return _chosen(chosen, asked, directory)
+    with TemporaryDirectory() as place:  # nothing is left of a command that is refused
+        chosen = _with_published(chosen, *asked.published, Path(place), progress or Silent())
+        return _chosen(chosen, asked, directory)
+
+
+def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe:
+    """The recipe with all that was not given."""
     device = device_at_hand("auto")
     recipe = _resolved(chosen, directory)
     files, named = check_model(recipe, Findings()), read_data(recipe, Findings())
-    count = len(chosen.held_out.get("train.jsonl") or next((n.problems for n in named), ()))
-    for choice in _sizes(asked, device, files.context if files else None, count):
+    count = len(chosen.files.get("train.jsonl") or next((n.problems for n in named), ()))
+    if files and wants_chat(load_tokenizer(files.directory), "auto"):
+        chosen = _with(chosen, Choice("data.chat", True, "the model has a chat template"))
+        if chosen.table["data"]["chat"] and asked.data["verifier"] in ("math", "math_qwen"):
+            boxed = Choice("data.system_prompt", _BOXED, "the verifier reads boxes")
+            chosen = _with(chosen, boxed)
+    for choice in _sizes(device, files.context if files else None, count):
         chosen = _with(chosen, choice)
     drawn = chosen.table.get("presample", {}).get("samples", 8)
     enough = -(-5 * drawn // 8)
@@ -143,10 +184,13 @@ def recipe_of_command(asked: Asked, directory: Path, *, overrides: Sequence[str]
 def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
     """Leave the recipe and its files of problems in the directory; the recipe comes last."""
     make_directory(directory)
-    for name, problems in chosen.held_out.items():
-        save_problems(directory / name, problems)
+    columns = chosen.table["data"].get("columns")
+    for name, problems in chosen.files.items():
+        save_problems(directory / name, problems, columns=columns)
     if chosen.choices:
-        write_text(directory / FILE, tomli_w.dumps(chosen.table))
+        train = chosen.source.get("train", "")
+        first = f"{_HELD_OUT_OF}{train}\n" if hub_file(train) else ""
+        write_text(directory / FILE, first + tomli_w.dumps(chosen.table))
     return directory / FILE
 
 
@@ -175,11 +219,13 @@ def _require_same(chosen: ChosenRecipe, directory: Path) -> None:
                 f"there and {value!r} now; name another --out, or run the recipe itself: "
                 f"dph run {directory / FILE} --out {directory}"
             )
-    for name, problems in chosen.held_out.items():
-        if load_problems(directory / name) != list(problems):
+    columns = chosen.table["data"].get("columns")
+    for name, problems in chosen.files.items():
+        written = load_problems(directory / name, columns=columns)
+        if problems_fingerprint(written) != problems_fingerprint(problems):
             raise SettingsError(
-                f"the problems of {chosen.train} changed since {directory / name} was written: "
-                "name another --out"
+                f"the problems of {chosen.source['train']} changed since {directory / name} was "
+                "written: name another --out"
             )
 
 
@@ -195,12 +241,16 @@ def _with(chosen: ChosenRecipe, choice: Choice) -> ChosenRecipe:
 
 def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
     """Hold out a tenth of the problems, by the hash of their ids."""
-    problems = load_problems(chosen.table["data"]["train"])
+    named = _begun_with(chosen.table["data"]["train"], directory)
+    source = {"train": named, "sets": {"test": named}}
+    given = _resolved(replace(chosen, source=source), directory).data
+    train = str(hub_file(given.train) or given.train)
+    problems = load_problems(problems_file(given.train), columns=given.columns)
     count = min(max(len(problems) // _HELD_OUT, _LEAST_HELD_OUT), _MOST_HELD_OUT)
     if len(problems) < 2 * _LEAST_HELD_OUT:
         raise DataError(
-            f"{chosen.table['data']['train']} has {len(problems)} problems, too few to hold "
-            f"{_LEAST_HELD_OUT} out: name a file of others (--test FILE)"
+            f"{train} has {len(problems)} problems, too few to hold {_LEAST_HELD_OUT} out: name a "
+            "file of others (--test FILE)"
         )
     order = sorted(problems, key=lambda p: hashlib.sha256(p.problem_id.encode()).digest())
     held_out = {problem.problem_id for problem in order[:count]}
@@ -214,21 +264,54 @@ def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
     why = f"{count} of {len(problems)} problems are held out (--test FILE names others)"
     choice = Choice("data.sets.test", "test.jsonl", why)
     table = {**chosen.table, "data": data}
-    train = chosen.table["data"]["train"]
+    source = {"train": train, "sets": {"test": train}}
+    return replace(chosen, table=table, choices=(choice,), files=parts, source=source)
+
+
+def _begun_with(train: str, directory: Path) -> str:
+    """The file with the commit that a run in the directory began with, if it has one."""
+    named, file = hub_file(train), directory / FILE
+    if named is None or not file.exists():
+        return train
+    first = file.read_text(encoding="utf-8").partition("\n")[0].removeprefix(_HELD_OUT_OF)
+    before = hub_file(first)
+    return first if before is not None and before.at(None) == named else train
+
+
+def _with_published(
+    chosen: ChosenRecipe, task: str, published: Path, place: Path, progress: ProgressDisplay
+) -> ChosenRecipe:
+    """The recipe with problems of a data set of SQL, which lie in ``place`` until it is written."""
+    seconds = _resolved(chosen, place).data.verifier_timeout
+    files: dict[str, Sequence[Problem]] = {}
+    choices: list[Choice] = []
+    for key, split in (("data.train", "train"), ("data.sets.dev", "dev")):
+        source = SQL_SETS[task](published, split)
+        if source.databases is None:
+            raise DataError(f"{published} has no databases of {split}: --task {task} runs queries")
+        made = problems_of_split(source, timeout=seconds, task=progress.task)
+        inside = source.databases.relative_to(published)
+        files[f"{split}.jsonl"] = [
+            replace(p, answer={**p.answer, "database": str(inside / p.answer["database"])})
+            for p in made.problems
+        ]
+        save_problems(place / f"{split}.jsonl", files[f"{split}.jsonl"])
+        left = "".join(f"; {count}: gold {why}" for why, count in made.counts().items())
+        why = f"{len(made.problems)} of {len(source.questions)} questions{left}"
+        choices.append(Choice(key, f"{split}.jsonl", why))
     return replace(
-        chosen, table=table, choices=(*chosen.choices, choice), held_out=parts, train=train
+        chosen,
+        choices=tuple(choices),
+        files=files,
+        source={"train": str(place / "train.jsonl"), "sets": {"dev": str(place / "dev.jsonl")}},
     )
 
 
-def _sizes(
-    asked: Asked, device: Device | None, context: int | None, problems: int
-) -> Iterator[Choice]:
-    """Sizes of the run, by the device, the model's context, the problems and the verifier."""
+def _sizes(device: Device | None, context: int | None, problems: int) -> Iterator[Choice]:
+    """Sizes of the run, by the device, the model's context and the problems."""
     gpu = device is not None and device.cuda
     where = device.name if device else "a device of unknown memory"
     why = f"a starting point for {where}" if gpu else "small, because there is no GPU"
-    if asked.data["verifier"] in ("math", "math_qwen"):
-        yield Choice("data.system_prompt", _BOXED, "the verifier reads boxes")
     tokens = 1024 if gpu else 256
     if context is not None and tokens > context // 2:
         yield Choice("sampling.max_tokens", context // 2, f"half of the model's context, {context}")
@@ -290,8 +373,7 @@ def _refusal(
 
 
 def _resolved(chosen: ChosenRecipe, directory: Path) -> Recipe:
-    """The recipe with its names on the Hub fetched, and all problems where some are held out."""
+    """The recipe with its names on the Hub fetched, and problems from where they are now."""
     table = deepcopy(chosen.table)  # reading a recipe changes its table
-    if chosen.held_out:  # their files are not written yet
-        table["data"] |= {"train": chosen.train, "sets": {"test": chosen.train}}
+    table["data"] |= deepcopy(dict(chosen.source))
     return resolve_names(recipe_of(table, beside=Path.cwd()), run=directory).recipe

@@ -104,6 +104,12 @@ class RunDirectory(EvaluationDirectory):
         """The answers that were kept of each step."""
         return self.path / "training_samples"
 
+    def kept_steps(self) -> dict[int, Path]:
+        """The files of those answers by step, the oldest first."""
+        files = self.training_samples.glob("*.parquet")
+        matches = {file: re.fullmatch(r"step_(\d{6,})", file.stem) for file in files}
+        return dict(sorted((int(match[1]), file) for file, match in matches.items() if match))
+
     @property
     def checkpoints(self) -> Path:
         """The directory of all checkpoints."""

@@ -144,7 +144,9 @@ def _note_place(places: dict[str, str], problem: Problem, place: str) -> None:
         raise DataError(f"{place}: problem_id {problem.problem_id!r} was used before, at {before}")
 
 
-def save_problems(path: Path, problems: Sequence[Problem]) -> None:
+def save_problems(
+    path: Path, problems: Sequence[Problem], *, columns: Mapping[str, str] | None = None
+) -> None:
     """Write problems to a ``.jsonl`` file, atomically; ``load_problems`` gives them back.
 
     Raises:
@@ -153,7 +155,8 @@ def save_problems(path: Path, problems: Sequence[Problem]) -> None:
     """
     if path.suffix != ".jsonl":
         raise DataError(f"problems are written to .jsonl, got {path}")
-    write_text(path, "".join(problem_line(problem) + "\n" for problem in problems))
+    lines = (problem_line(problem, columns=columns) + "\n" for problem in problems)
+    write_text(path, "".join(lines))
 
 
 def problems_fingerprint(problems: Sequence[Problem]) -> str:
@@ -180,9 +183,11 @@ def problem_row(problem: Problem) -> dict[str, Any]:
     return {"problem_id": problem.problem_id, "prompt": prompt, **problem.answer}
 
 
-def problem_line(problem: Problem, *, canonical: bool = False) -> str:
+def problem_line(
+    problem: Problem, *, columns: Mapping[str, str] | None = None, canonical: bool = False
+) -> str:
     """A problem as one line of JSON; ``canonical`` sorts the keys and leaves out blanks."""
-    row = problem_row(problem)
+    row = {(columns or {}).get(name, name): value for name, value in problem_row(problem).items()}
     try:
         if canonical:
             return json.dumps(row, sort_keys=True, separators=(",", ":"))

@@ -65,7 +65,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_data(node: ast.AST) -> bool:
-    """Whether a node is a constant, or a container that holds only constants."""
+    """True if a node is a constant, or a container that holds only constants."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return all(map(is_data, node.elts))
     if isinstance(node, ast.Dict):
@@ -83,7 +83,7 @@ def assigned(node: ast.AST) -> tuple[list[ast.expr], ast.expr | None]:
 
 
 def is_check(node: ast.AST) -> bool:
-    """Whether a statement is an assertion, or fails if a condition is true."""
+    """True if a statement is an assertion, or fails if a condition is true."""
     if isinstance(node, ast.If):
         branches = [*node.body, *node.orelse]
         return not isinstance(node.test, ast.Constant) and any(map(_may_fail, branches))
@@ -101,7 +101,7 @@ def _may_fail(branch: ast.stmt) -> bool:
 
 
 def fails(statement: ast.stmt) -> bool:
-    """Whether a statement always fails: ``raise``, ``assert False``, ``fail()``."""
+    """True if a statement always fails: ``raise``, ``assert False``, ``fail()``."""
     if isinstance(statement, ast.Assert):
         return isinstance(statement.test, ast.Constant) and not statement.test.value
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -110,13 +110,13 @@ def fails(statement: ast.stmt) -> bool:
 
 
 def is_test(node: ast.AST) -> bool:
-    """Whether a statement defines a test, or HumanEval's ``check``."""
+    """True if a statement defines a test, or HumanEval's ``check``."""
     name = node.name if isinstance(node, ast.FunctionDef) else ""
     return name.lower().startswith("test") or name == "check"
 
 
 def is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is a text alone."""
+    """True if a statement is a text alone."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 

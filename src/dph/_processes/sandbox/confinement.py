@@ -142,7 +142,7 @@ class Scratch:
         self._mount()
 
     def is_clean(self) -> bool:
-        """Whether nothing was left in it."""
+        """True if nothing was left in it."""
         return not any(self.path.iterdir())
 
     def renew(self) -> None:
@@ -300,7 +300,7 @@ def separate(without: Collection[str] = ()) -> str:
 
 
 def _try_in_a_child(action: Callable[[], None]) -> None:
-    """Whether the kernel accepts what cannot be undone."""
+    """Try in a child process what cannot be undone, and raise the error that the kernel gives."""
     child = os.fork()
     if child == 0:
         try:

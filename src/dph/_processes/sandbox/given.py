@@ -142,7 +142,7 @@ class _Events:
         self._gives = gives
 
     def _is_new(self, node: ast.AST) -> bool:
-        """Whether a call makes something that shares nothing with what it is given."""
+        """True if a call makes something that shares nothing with its arguments."""
         name = last_name(node.func) if isinstance(node, ast.Call) else ""
         return name in _PLAIN | {"deepcopy"} and name not in self._functions
 
@@ -201,7 +201,7 @@ class _Events:
                 self._users[event.key].add(id(_function(event.path)))
 
     def cannot_change(self, key: Key, known: frozenset[Key] = frozenset()) -> bool:
-        """Whether all values of a name are numbers, texts and the like."""
+        """True if all values of a name are numbers, texts and the like."""
         values = self._values.get(key, [(None, False)])
         return key in known or all(
             value is not None and self._is_plain(value, are_parts, known | {key})
@@ -209,7 +209,7 @@ class _Events:
         )
 
     def _is_plain(self, node: ast.expr, of_parts: bool, known: frozenset[Key]) -> bool:
-        """Whether a value cannot change, or none of its parts."""
+        """True if a value, or each of its parts, cannot change."""
         match node:
             case ast.Constant() | ast.JoinedStr() | ast.Compare():
                 return True
@@ -246,7 +246,7 @@ class _Events:
         return found
 
     def is_seen(self, place: int) -> bool:
-        """Whether another place sees what a call did to the argument at ``place``, or gives it."""
+        """True if another place sees what a call did to the argument at ``place``, or gives it."""
         given, function = self.found[place], _function(self.found[place].path)
         loops = _loops(given.path)
         if any(not self._is_bound(place, loop) for loop in loops):
@@ -265,7 +265,7 @@ class _Events:
         return False
 
     def _is_anew(self, place: int, other: int) -> bool:
-        """Whether all that comes after a call comes after an assignment, too."""
+        """True if all that comes after a call comes after an assignment, too."""
         if other < place or self.found[other].kind != "bind":
             return False
         block = self._block(other)
@@ -285,7 +285,7 @@ class _Events:
         return is_later or any(not self._is_bound(other, loop) for loop in _loops(common))
 
     def _is_bound(self, place: int, loop: ast.AST | None, *, after: int = -1) -> bool:
-        """Whether a name is always assigned before it is used: in a loop, or after a place."""
+        """True if a name is always assigned before it is used: in a loop, or after a place."""
         event = self.found[place]
         for number in reversed(self._places[event.key]):
             if after < number < place and self.found[number].kind == "bind":

@@ -247,7 +247,7 @@ class _Trial:
 
 
 def same_value(value: Any, expected: Any) -> bool:
-    """Whether what was returned is what a task's JSON says; a tuple is as good as a list.
+    """True if the returned value is that of the task's JSON; a tuple is as good as a list.
 
     Keys of JSON are texts, so those of a dictionary are compared as texts.
     """

@@ -118,7 +118,7 @@ class Names:
         return found
 
     def is_call(self, node: ast.AST) -> bool:
-        """Whether the program is called, also by a function of the tests."""
+        """True if the program is called, also by a function of the tests."""
         if not isinstance(node, ast.Call):
             return False
         name = last_name(node.func)
@@ -127,7 +127,7 @@ class Names:
         return name in self._wrappers or self.is_function(node.func)
 
     def is_function(self, node: ast.expr) -> bool:
-        """Whether an expression is a function of the program."""
+        """True if an expression is a function of the program."""
         name = node.id if isinstance(node, ast.Name) else ""
         return name in self.program or name in self.candidates
 
@@ -153,7 +153,7 @@ class Names:
 
 
 def _is_check_of_one(node: ast.FunctionDef) -> bool:
-    """Whether it is ``def check(candidate)``."""
+    """True if it is ``def check(candidate)``."""
     return node.name == "check" and len(node.args.args) - len(node.args.defaults) == 1
 
 

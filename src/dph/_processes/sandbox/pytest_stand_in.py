@@ -18,7 +18,7 @@ class Caught:
     value: BaseException
 
     def match(self, pattern: str) -> bool:
-        """Whether the exception's text has the pattern somewhere; else the test fails."""
+        """True if the exception's text has the pattern somewhere; else the test fails."""
         if not re.search(pattern, str(self.value)):
             raise AssertionError(f"{str(self.value)!r} does not match {pattern!r}")
         return True

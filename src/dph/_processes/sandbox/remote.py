@@ -35,7 +35,7 @@ class RefusedError(BaseException):
 
 
 def is_of_program(error: BaseException) -> bool:
-    """Whether the program raised it, and not the tests themselves."""
+    """True if the program raised it, and not the tests themselves."""
     return getattr(error, "of_program", False)
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.results.charts.text_table import shortened, visible
@@ -183,7 +185,7 @@ def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]
     from rich.text import Text
 
     if problem.problem is None:
-        return [Text("prompt and gold are unknown: there is no problems.parquet", style="dim")]
+        return [Text("prompt and gold are unknown: no file of problems is here", style="dim")]
     limit = None if shown.full else _PROMPT
     texts: list[RenderableType] = [
         Text("prompt", style="dim"),
@@ -307,7 +309,7 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     it began with, the clearest first; no other choice changes which they are.
     """
     tables = [RunResults(run).answers() for run in runs]
-    scores = counted(tables[0])
+    keys = _fitting(tables, choice)
     results = RunResults(runs[0])
     if results.is_foreign and len(runs) > 1:
         results = replace(results, beside=runs[1])
@@ -315,20 +317,34 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     policy = results.initial.results
     if policy is not None and policy.path.resolve() in [run.resolve() for run in runs[1:]]:
         base = {}  # it stands there already
-    keys = _of_set(list(scores), choice.set_name)
-    if choice.problems:
-        keys = [key for name in choice.problems for key in require_problem(name, keys)]
     if choice.change is not None:
         keys = _changed(results, choice.change, keys)
-    if choice.outcome is not None:
-        having = with_outcome(tables, choice.outcome)
-        keys = [key for key in keys if key in having]
     some = keys[:limit]
     problems = _problems(runs, some)
     return Found(
         problems=shown_problems(some, tables, problems, base=base, outcome=choice.outcome),
         of=len(keys),
     )
+
+
+def drawn_problems(run: Path, step: int | None, choice: ProblemChoice, *, limit: int) -> Found:
+    """The problems that fit ``choice`` of a run's pool or a step, with the answers to them."""
+    results = RunResults(run)
+    drawn = results.pool_answers() if step is None else results.step_answers(step)
+    tables, keys = [drawn.table], _fitting([drawn.table], choice)
+    shown = shown_problems(keys[:limit], tables, drawn.problems, base={}, outcome=choice.outcome)
+    return Found(problems=shown, of=len(keys))
+
+
+def _fitting(tables: Sequence[pa.Table], choice: ProblemChoice) -> list[Key]:
+    """The problems of the first table that fit all of ``choice`` but the change."""
+    keys = _of_set(list(counted(tables[0])), choice.set_name)
+    if choice.problems:
+        keys = [key for name in choice.problems for key in require_problem(name, keys)]
+    if choice.outcome is not None:
+        having = with_outcome(tables, choice.outcome)
+        keys = [key for key in keys if key in having]
+    return keys
 
 
 def _changed(run: RunResults, change: Change, keys: Sequence[Key]) -> list[Key]:

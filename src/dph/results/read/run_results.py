@@ -1,20 +1,23 @@
 """Contents of a run directory, each part read when it is asked for. Loads no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dph.errors import DataError, SettingsError
+from dph.model.hub import problems_file
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.hub_names import is_model_id
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import read_table
 from dph.records import Problem
-from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory, read_metrics
+from dph.runs.directory import BASE, PROBLEMS_FILE, RECIPE, RunDirectory, is_made, read_metrics
 from dph.runs.evaluate.answers.read import first_dump, read_answers
 from dph.runs.evaluate.evaluated_runs import require_evaluated
 from dph.runs.evaluate.progress_file import (
@@ -30,10 +33,12 @@ from dph.runs.evaluate.samples_file import (
     samples_digest,
 )
 from dph.runs.evaluate.scores import read_evaluation, read_kept_problems
-from dph.tasks.problems import load_problems
+from dph.runs.presample.manifest import read_manifest
+from dph.tasks.problems import load_problems, problem_of_columns
 
 Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
 """Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
+_ANSWER = ["problem_id", "sample_index", "text", "outcome", "reward", "reason", "style"]
 _DIGITS = 3
 _ABOVE = 2
 """Most levels from an evaluation up to its run: models/<name>/ and interpolated/<x>/."""
@@ -154,6 +159,35 @@ class RunResults:
             return read_answers(self.path).problems
         return read_kept_problems(self.place.problems)
 
+    def pool_answers(self) -> "SetAnswers":
+        """The answers of its pool, or of the pool that lies here, as those of a set ``pool``.
+
+        The problems are those to explore and, where the recipe's file is here, all of them.
+        """
+        recipe = self.recipe
+        place = self.place.pool(recipe) if recipe else self.path / "pool"
+        if is_made(self.path):
+            place = self.path
+        read_manifest(place)
+        rows = pq.read_table(place / "exploration.parquet").to_pylist()
+        problems = list(map(problem_of_columns, rows))
+        if recipe is not None:
+            with suppress(DataError):  # the file is not where it was, and this is to look at
+                problems = load_problems(
+                    problems_file(recipe.data.train), columns=recipe.data.columns
+                )
+        table = pq.read_table(RunDirectory(place).samples, columns=_ANSWER)
+        return _as_set(table, "pool", problems)
+
+    def step_answers(self, step: int) -> "SetAnswers":
+        """The answers that a step of training drew, as those of a set ``step <N>``."""
+        kept = self.place.kept_steps()
+        if step not in kept:
+            steps = ", ".join(map(str, kept)) or "none (train.keep_samples)"
+            raise DataError(f"{self.path}: no answers of step {step} are kept; there are: {steps}")
+        table = pq.read_table(kept[step], columns=[*_ANSWER, "prompt", "answer"])
+        return _as_set(table, f"step {step}", map(problem_of_columns, table.to_pylist()))
+
     # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
     # a cookbook or a study share the one beside them; what lies in a run has that of the run.
 
@@ -247,6 +281,19 @@ class RunResults:
         here = Path.cwd()
         relative = not self.path.is_absolute() and here in place.parents
         return place.relative_to(here) if relative else place
+
+
+class SetAnswers(NamedTuple):
+    """Graded answers that no evaluation drew, as one set, with the problems that are known."""
+
+    table: pa.Table
+    problems: Mapping[tuple[str, str], Problem]
+
+
+def _as_set(table: pa.Table, name: str, problems: Iterable[Problem]) -> SetAnswers:
+    sets = pa.array([name] * table.num_rows, pa.string())
+    by_key = {(name, problem.problem_id): problem for problem in problems}
+    return SetAnswers(table.append_column("set", sets), by_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ A file a step, so that a step that is done again replaces its own. Their number 
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +145,6 @@ def _cut(text: str) -> str:
 logger = logging.getLogger(__name__)
 
 SCHEMA = 1
-_NAME = re.compile(r"step_(\d{6,})\.parquet")
 _ANSWER = [GRADED.field(name) for name in ("outcome", "reward", "reason", "style")]
 KEPT = pa.schema(
     [
@@ -187,7 +185,7 @@ class KeptSamples:
         labelled: Sequence[Problem],
         unlabelled: Sequence[Problem],
     ) -> None:
-        self._directory = RunDirectory(directory).training_samples
+        self._run = RunDirectory(directory)
         self._keep, self._seed = keep, seed
         self._limit, self._told = megabytes * 10**6, False
         self._problems: dict[bool, Mapping[str, Problem]] = {
@@ -199,7 +197,7 @@ class KeptSamples:
     def go_on(self, step: int) -> None:
         """Go on after ``step``: files of later steps are of a run that was killed, and go."""
         self._sizes = {}
-        for found, path in _files(self._directory).items():
+        for found, path in self._run.kept_steps().items():
             if found > step:
                 path.unlink()
             else:
@@ -210,7 +208,7 @@ class KeptSamples:
         if self._keep == "none" or not groups:
             return
         rows = [row for group in self._chosen(groups, step) for row in self._rows(group, step)]
-        path = make_directory(self._directory) / f"step_{step:06d}.parquet"
+        path = make_directory(self._run.training_samples) / f"step_{step:06d}.parquet"
         with atomic_path(path) as temporary:
             pq.write_table(pa.Table.from_pylist(rows, schema=KEPT), temporary, compression="zstd")
         self._sizes[step] = path.stat().st_size
@@ -246,7 +244,7 @@ class KeptSamples:
     def _make_room(self) -> None:
         while sum(self._sizes.values()) > self._limit and len(self._sizes) > 1:
             oldest = min(self._sizes)
-            (self._directory / f"step_{oldest:06d}.parquet").unlink(missing_ok=True)
+            (self._run.training_samples / f"step_{oldest:06d}.parquet").unlink(missing_ok=True)
             del self._sizes[oldest]
             if not self._told:
                 self._told = True
@@ -254,16 +252,6 @@ class KeptSamples:
                     "answers of step %d and later ones are removed from %s: train.keep_samples_mb "
                     "= %d is reached",
                     oldest,
-                    self._directory,
+                    self._run.training_samples,
                     self._limit // 10**6,
                 )
-
-
-def _files(directory: Path) -> dict[int, Path]:
-    """The files of a run by their steps, the oldest first."""
-    found = {
-        int(match[1]): path
-        for path in directory.glob("step_*.parquet")
-        if (match := _NAME.fullmatch(path.name))
-    }
-    return dict(sorted(found.items()))

@@ -189,6 +189,9 @@ def load_bird(directory: Path, split: str) -> SQLSplit:
     )
 
 
+SQL_SETS = {"spider": load_spider, "bird": load_bird}
+
+
 def read_schema_rows(path: Path) -> dict[str, Schema]:
     """The schemas of a ``dev_schema.parquet``, with example values, by database."""
     rows = published_rows(path)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 from dph._base.closing import Closing
 from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import Reply, WorkerPool, how_it_ended
+from dph.errors import DataError
 from dph.records import Outcome, Problem
-from dph.tasks.sql.data_sets import SQLQuestion
+from dph.tasks.sql.data_sets import SQLQuestion, SQLSplit, schemas_of
 from dph.tasks.sql.prompt import SQLPrompts, database_file
 from dph.tasks.verifiers.sql.executor import (
     SQLFailure,
@@ -153,6 +155,36 @@ class SQLProblems:
         """Number of questions dropped for each reason, in the order of GoldState."""
         found = Counter(dropped.state for dropped in self.dropped)
         return {state.value: found[state] for state in GoldState if state in found}
+
+
+def problems_of_split(
+    source: SQLSplit,
+    *,
+    timeout: float,
+    workers: int = 2,
+    keep_all: bool = False,
+    task: Callable[[str, int, str], AbstractContextManager[Callable[[int, str], None]]],
+) -> SQLProblems:
+    """The problems of a split, whose gold queries are run where there are databases.
+
+    ``keep_all`` runs none; ``task`` opens a display of progress with a title, a total and a unit.
+    """
+    prompts = SQLPrompts(databases=source.databases, schemas=schemas_of(source.tables))
+    checks, total = None, len(source.questions)
+    if source.databases is not None and not keep_all:
+        with (
+            GoldChecker(databases=source.databases, workers=workers, timeout=timeout) as checker,
+            task("gold queries", total, "queries") as advance,
+        ):
+            checks = checker.check(source.questions, on_done=lambda n: advance(n, ""))
+    with task("prompts", total, "questions") as advance:
+        made = sql_problems(
+            source.questions, prompts=prompts, checks=checks, on_done=lambda: advance(1, "")
+        )
+    if not made.problems:
+        why = ", ".join(f"{reason} {count}" for reason, count in made.counts().items())
+        raise DataError(f"no question is left of {total}: {why}")
+    return made
 
 
 def sql_problems(
