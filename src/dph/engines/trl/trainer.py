@@ -1,9 +1,11 @@
 """``trl.GRPOTrainer`` with the objective of a recipe.
 
 Three methods of TRL are overridden: ``compute_loss`` adds the anchors, and the two that make
-rewards and then advantages let an advantage that TRL does not have take the place of its own.
+rewards and then advantages let an advantage that TRL does not have take the place of its own. Two
+more, for log-probs and micro-batches, do nothing but TRL's unless prompts are shared.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ from dph.engines.trl.rehearsal import (
     rehearsal_share,
     rehearse,
 )
+from dph.engines.trl.shared import refuse_settings, refuse_trainer, regrouped, shared_scores
 from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, make_objective, reads_of
@@ -42,24 +45,42 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     trainer. The stored answers of an optimizer step are a function of (``args.seed``, global
     step, rank), so a resumed run rehearses what an uninterrupted one would have.
 
+    With ``shared_prompts`` TRL's log-probs, entropies and gradients come from the packed forward of
+    ``dph train``, in which the completions of a prompt share it, with and without anchors. Only the
+    order of rows within an optimizer step changes: micro-batches hold whole groups where TRL mixes
+    them. What TRL computes within a micro-batch (the mean of ``bnpo`` and of the entropy bonus, the
+    threshold of ``top_entropy_quantile``) is then of those rows.
+
     Raises:
-        SettingsError: ``args`` is not a ``DPHConfig``, or a term of one's own cannot be imported.
+        SettingsError: ``args`` is not a ``DPHConfig``, a term of one's own cannot be imported, or
+            prompts cannot be shared with this model or these settings.
         PoolError: a pool is damaged, or was made with another model, tokenizer, temperature or
             precision; when training starts, that its log-probs are not the policy's.
         CheckpointError: when training starts, a resume in the middle of a rollout.
     """
 
     def __init__(
-        self, model: Any, reward_funcs: Any = None, args: DPHConfig | None = None, **keywords: Any
+        self,
+        model: Any,
+        reward_funcs: Any = None,
+        args: DPHConfig | None = None,
+        *,
+        shared_prompts: bool = False,
+        **keywords: Any,
     ) -> None:
         if not isinstance(args, DPHConfig):
             raise SettingsError(f"args must be a DPHConfig, got {type(args).__name__}")
+        self.shared_prompts = shared_prompts
+        if shared_prompts:
+            refuse_settings(args)
         terms = args.terms
         self.anchors = open_anchors(terms, pool=args.pool, per_step=args.rehearsal_per_step)
         self.own_advantage: AnyAdvantage | None = None
         if own_advantage(terms):
             self.own_advantage = make_objective(terms).advantage
         super().__init__(model, reward_funcs, args, **keywords)
+        if shared_prompts:
+            refuse_trainer(self)
         if self.anchors:
             self._check_pools(args)
         self._micro_steps = MicroSteps()
@@ -90,6 +111,43 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     def pad_id(self) -> int:
         """The token that fills up rows of different lengths."""
         return int(self.processing_class.pad_token_id)
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        """TRL's micro-batch; of a new rollout, micro-batches of whole groups if those share."""
+        before = self._buffered_inputs
+        inputs = super()._prepare_inputs(generation_batch)
+        if not self.shared_prompts or self._buffered_inputs is before:
+            return inputs
+        per_rollout = self.args.steps_per_generation
+        # No window reaches into the next optimizer step, whichever of the two is longer.
+        window = math.gcd(per_rollout, self.args.gradient_accumulation_steps)
+        self._buffered_inputs = regrouped(self._buffered_inputs, window)
+        return self._buffered_inputs[self._step % per_rollout]
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        **keywords: Any,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """TRL's log-probs, entropies and router loss, or the first two of the packed forward."""
+        given = (model, input_ids, attention_mask, logits_to_keep)
+        if not self.shared_prompts:
+            keywords |= {"batch_size": batch_size, "compute_entropy": compute_entropy}
+            theirs: tuple[Tensor, Tensor | None, Tensor | None]
+            theirs = super()._get_per_token_logps_and_entropies(*given, **keywords)
+            return theirs
+        size = batch_size or len(input_ids)
+        parts = [
+            shared_scores(self, model, ids, mask, keep=logits_to_keep, entropy=compute_entropy)
+            for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True)
+        ]
+        logprobs, *entropies = (torch.cat(column) for column in zip(*parts, strict=True))
+        return logprobs, entropies[0] if entropies else None, None
 
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> Tensor:
         """TRL's rewards, of all processes; remembered until the advantages are made of them."""
