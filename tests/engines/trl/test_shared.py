@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from accelerate import DistributedType
+from accelerate import DistributedType, ParallelismConfig
 from peft import IA3Config, LoraConfig, PromptTuningConfig
 from torch import nn
 
@@ -19,7 +19,8 @@ from engines.trl.small import RECOMPUTE, make_config, make_small_model, make_tra
 from tiny_models import build_model, build_tokenizer
 
 EXACT = 1e-5  # float32 forwards that round differently
-LORA = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+CAUSAL = {"task_type": "CAUSAL_LM"}
+LORA = LoraConfig(**CAUSAL, r=4, target_modules=["q_proj", "v_proj"])
 
 
 @pytest.fixture
@@ -136,7 +137,8 @@ def test_rows_that_trl_masks_are_worth_nothing(directory, packed):
     assert packed
 
 
-def test_the_correction_for_vllm_is_made_of_the_packed_log_probs(directory, packed, monkeypatch):
+@pytest.mark.usefixtures("packed")
+def test_the_correction_for_vllm_is_made_of_the_packed_log_probs(directory, monkeypatch):
     ratios = []
     for sharing in (True, False):
         trainer = make_trainer(plain(directory), shared_prompts=sharing)
@@ -222,7 +224,14 @@ def test_a_setting_is_refused_before_a_model_is_loaded(directory, changes, what)
         ({"model": build_model("mixtral")}, "the loss of routers"),
         ({"model": build_model("bloom")}, "BloomForCausalLM"),
         ({"model": build_model("mamba")}, "MambaForCausalLM"),
-        ({"peft_config": IA3Config(task_type="CAUSAL_LM", target_modules=["k_proj"], feedforward_modules=[])}, "peft_config of IA3"),
+        (
+            {
+                "peft_config": IA3Config(
+                    task_type="CAUSAL_LM", target_modules=["k_proj"], feedforward_modules=[]
+                )
+            },
+            "peft_config of IA3",
+        ),
         (
             {"peft_config": PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)},
             "peft_config of PROMPT_TUNING",
@@ -234,19 +243,24 @@ def test_a_model_is_refused_by_name(directory, keywords, what):
         make_trainer(plain(directory), shared_prompts=True, **keywords)
 
 
-def test_what_needs_more_machines_is_refused_by_name():
-    def trainer(kind="NO", processing_class=None, **model):
+def test_how_a_model_is_spread_or_stored_is_refused_by_name():
+    def trainer(kind="NO", tokenizer=None, parallel=None, **known):
+        (model := nn.Linear(1, 1)).__dict__.update(known)
+        accelerator = SimpleNamespace(
+            distributed_type=DistributedType(kind), parallelism_config=parallel
+        )
         return SimpleNamespace(
-            accelerator=SimpleNamespace(distributed_type=DistributedType(kind)),
-            processing_class=processing_class or build_tokenizer(),
-            model=SimpleNamespace(**model),
+            accelerator=accelerator,
+            processing_class=tokenizer or build_tokenizer(),
+            model=model,
             aux_loss_enabled=False,
         )
 
     for found, what in [
         (trainer("FSDP"), "FSDP"),
         (trainer("DEEPSPEED"), "DEEPSPEED"),
-        (trainer(processing_class=object()), "object: images"),
+        (trainer("MULTI_GPU", parallel=ParallelismConfig(cp_size=2)), "a parallelism_config"),
+        (trainer(tokenizer=object()), "object: images"),
         (trainer(is_quantized=True), "quantized weights"),
         (trainer(hf_device_map={"a": 0, "b": 1}), "device_map"),
     ]:
@@ -255,7 +269,7 @@ def test_what_needs_more_machines_is_refused_by_name():
 
 
 def test_dropout_is_refused_at_the_first_step(directory):
-    adapter = LoraConfig(r=4, target_modules=["q_proj"], lora_dropout=0.5, task_type="CAUSAL_LM")
+    adapter = LoraConfig(**CAUSAL, r=4, target_modules=["q_proj"], lora_dropout=0.5)
     args = plain(directory, disable_dropout=False)
     trainer = make_trainer(args, peft_config=adapter, shared_prompts=True)
     assert any(isinstance(m, nn.Dropout) for m in trainer.model.modules())

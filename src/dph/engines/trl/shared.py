@@ -50,6 +50,9 @@ def refuse_trainer(trainer: Any) -> None:
     kind, policy = trainer.accelerator.distributed_type, trainer.model
     if DistributedType(kind).value not in _DISTRIBUTED:
         raise _refused(DistributedType(kind).value, "it works in one process and under DDP")
+    parallel = getattr(trainer.accelerator, "parallelism_config", None)
+    if parallel is not None and parallel.non_data_parallel_size > 1:
+        raise _refused("a parallelism_config that splits rows or weights", "packed rows are whole")
     if not isinstance(trainer.processing_class, PreTrainedTokenizerBase):
         found = type(trainer.processing_class).__name__
         raise _refused(found, "images are not packed: the processing class must be a tokenizer")
