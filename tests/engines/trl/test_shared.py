@@ -253,14 +253,16 @@ def test_how_a_model_is_spread_or_stored_is_refused_by_name():
             accelerator=accelerator,
             processing_class=tokenizer or build_tokenizer(),
             model=model,
+            args=SimpleNamespace(n_gpu=1 + ("module" in known)),
             aux_loss_enabled=False,
         )
 
     for found, what in [
         (trainer("FSDP"), "FSDP"),
         (trainer("DEEPSPEED"), "DEEPSPEED"),
-        (trainer("MULTI_GPU", parallel=ParallelismConfig(cp_size=2)), "a parallelism_config"),
-        (trainer(tokenizer=object()), "object: images"),
+        (trainer("MULTI_GPU", parallel=ParallelismConfig(cp_size=2)), "parallelism_config"),
+        (trainer(tokenizer=object()), "object: only text"),
+        (trainer(module=None), "nn.DataParallel"),
         (trainer(is_quantized=True), "quantized weights"),
         (trainer(hf_device_map={"a": 0, "b": 1}), "device_map"),
     ]:

@@ -1,13 +1,11 @@
 """TRL's rows through the packed forward, in which the completions of a prompt share it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from accelerate import DistributedType
 from accelerate.utils import is_peft_model
-from peft import PeftType
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -19,69 +17,55 @@ from dph.model.attention.releases import checkpoint_contexts
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
 from dph.model.forward.sharing import packing_support
 
-_SETTINGS: Mapping[str, str] = {
+_SETTINGS = {
     "use_liger_kernel": "its loss and layers replace the forward that is packed",
     "cast_lm_head_to_fp32": "the packed forward runs the head in the precision of the model",
     "fp16": "the packed forward is tested in float32 and bfloat16",
     "torch_compile": "a compiled layer keeps its own attention",
     "neftune_noise_alpha": "completions that share a prompt would share its noise",
 }
-_DISTRIBUTED = ("NO", "MULTI_CPU", "MULTI_GPU")
-"""One process, and DDP."""
 
 
 def refuse_settings(args: DPHConfig) -> None:
-    """Refuse settings of TRL under which prompts cannot be shared, before a model is loaded.
-
-    Raises:
-        SettingsError: names the setting, its value and the reason.
-    """
+    """Refuse settings of TRL under which prompts cannot be shared, before a model is loaded."""
     for name, reason in _SETTINGS.items():
-        if value := getattr(args, name, None):
+        if value := getattr(args, name):
             raise _refused(f"{name}={value!r}", reason)
 
 
 def refuse_trainer(trainer: Any) -> None:
-    """Refuse a model or a way to run it under which prompts cannot be shared.
-
-    Raises:
-        SettingsError: names it and the reason.
-    """
-    kind, policy = trainer.accelerator.distributed_type, trainer.model
-    if DistributedType(kind).value not in _DISTRIBUTED:
-        raise _refused(DistributedType(kind).value, "it works in one process and under DDP")
-    parallel = getattr(trainer.accelerator, "parallelism_config", None)
-    if parallel is not None and parallel.non_data_parallel_size > 1:
-        raise _refused("a parallelism_config that splits rows or weights", "packed rows are whole")
-    if not isinstance(trainer.processing_class, PreTrainedTokenizerBase):
-        found = type(trainer.processing_class).__name__
-        raise _refused(found, "images are not packed: the processing class must be a tokenizer")
-    if trainer.aux_loss_enabled:
-        raise _refused("the loss of routers", "set router_aux_loss_coef=0.0, or share no prompts")
-    if is_peft_model(policy):
-        _refuse_adapter(policy)
-    model = core_of(policy)
-    if getattr(model, "is_quantized", False):
-        raise _refused("quantized weights", "the packed forward was not tested with them")
-    if len(set(getattr(model, "hf_device_map", {}).values())) > 1:
-        raise _refused("device_map", "packed rows are on one device, this model is on several")
+    """Refuse a model, or a way to run it, under which prompts cannot be shared."""
+    model, accelerator = _core(trainer.model), trainer.accelerator
+    adapters = trainer.model.peft_config.values() if model is not trainer.model else ()
+    kinds = {getattr(a.peft_type, "value", a.peft_type) for a in adapters} - {"LORA"}
+    parallel = getattr(accelerator, "parallelism_config", None)
+    distributed = getattr(accelerator.distributed_type, "value", accelerator.distributed_type)
+    tokenizer = trainer.processing_class
+    for refused, what, reason in (
+        (distributed not in ("NO", "MULTI_CPU", "MULTI_GPU"), distributed, "only with DDP"),
+        (parallel and parallel.non_data_parallel_size > 1, "parallelism_config", "only with DDP"),
+        (trainer.args.n_gpu > 1, "nn.DataParallel", "start a process for each GPU"),
+        (len(set(getattr(model, "hf_device_map", {}).values())) > 1, "device_map", "one device"),
+        (getattr(model, "is_quantized", False), "quantized weights", "not tested"),
+        (not isinstance(tokenizer, PreTrainedTokenizerBase), type(tokenizer).__name__, "only text"),
+        (trainer.aux_loss_enabled, "the loss of routers", "set router_aux_loss_coef=0.0"),
+        (kinds, f"peft_config of {', '.join(sorted(kinds))}", "of adapters, LoRA alone"),
+        (
+            any(getattr(adapter, "alora_invocation_tokens", None) for adapter in adapters),
+            "alora_invocation_tokens",
+            "that adapter acts on a part of each row",
+        ),
+    ):
+        if refused:
+            raise _refused(what, reason)
     _require_support(model, [])
-
-
-def _refuse_adapter(policy: Any) -> None:
-    for config in policy.peft_config.values():
-        if config.peft_type != PeftType.LORA:
-            reason = "of adapters, only LoRA is part of the layers that the packed forward runs"
-            raise _refused(f"peft_config of {PeftType(config.peft_type).value}", reason)
-        if getattr(config, "alora_invocation_tokens", None):
-            raise _refused("alora_invocation_tokens", "that adapter acts on a part of each row")
 
 
 def _refused(what: str, reason: str) -> SettingsError:
     return SettingsError(f"shared_prompts=True does not work with {what}: {reason}")
 
 
-def core_of(policy: Any) -> PreTrainedModel:
+def _core(policy: Any) -> PreTrainedModel:
     """The model below an adapter, whose layers hold the adapter's weights."""
     model: PreTrainedModel = policy.get_base_model() if is_peft_model(policy) else policy
     return model
@@ -89,27 +73,48 @@ def core_of(policy: Any) -> PreTrainedModel:
 
 def _require_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
     refusal = packing_support(model, prompts).refusal
-    if refusal is None and model.training:
-        active = [m for m in model.modules() if isinstance(m, nn.Dropout) and m.p > 0]
-        refusal = "it trains with dropout (disable_dropout=True is the default)" if active else None
+    if model.training and any(isinstance(m, nn.Dropout) and m.p > 0 for m in model.modules()):
+        refusal = refusal or "it trains with dropout (disable_dropout=True is the default)"
     if refusal is not None:
         raise _refused(type(model).__name__, refusal)
 
 
 def shared_scores(
+    trainer: Any,
+    model: Any,
+    input_ids: Tensor,
+    attention_mask: Tensor,
+    logits_to_keep: int,
+    batch_size: int | None = None,
+    compute_entropy: bool = False,
+    **_: Any,
+) -> tuple[Tensor, Tensor | None, None]:
+    """Log-probs of the last tokens of padded rows, and their entropies, as TRL's own method.
+
+    Both are 0 where the mask is. Positions are counted from a row's first token, as when it was
+    generated.
+    """
+    size = batch_size or len(input_ids)
+    parts = [
+        _scores(trainer, model, ids, mask, keep=logits_to_keep, entropy=compute_entropy)
+        for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True)
+    ]
+    logprobs, *entropies = (torch.cat(column) for column in zip(*parts, strict=True))
+    return logprobs, entropies[0] if entropies else None, None
+
+
+def _scores(
     trainer: Any, model: Any, ids: Tensor, mask: Tensor, *, keep: int, entropy: bool
 ) -> tuple[Tensor, ...]:
-    """Log-probs of the last ``keep`` tokens of padded rows, and their entropies if asked for.
-
-    As TRL's own, both are 0 where ``mask`` is. Positions are counted from a row's first token, as
-    when it was generated.
-
-    Raises:
-        SettingsError: the model does not run packed rows, or trains with dropout.
-    """
     policy = trainer.accelerator.unwrap_model(model)
-    core, seen = core_of(policy), mask[:, -keep:].bool()
-    prompts, completions = _rows(ids, mask, keep)
+    core, seen = _core(policy), mask[:, -keep:].bool()
+    rows = list(zip(ids.cpu(), mask.bool().cpu(), strict=True))
+    prompts = [row[:-keep][real[:-keep]].tolist() for row, real in rows]
+    # One token of a completion that is masked as a whole: every process must run some rows.
+    lengths = [max(1, int(real[-keep:].sum())) for _, real in rows]
+    completions = [row[-keep:][:n].tolist() for (row, _), n in zip(rows, lengths, strict=True)]
+    trained = trainer._entropy_bonus_enabled and torch.is_grad_enabled()
+    everywhere = RowStatistic(torch.ones(len(ids), dtype=torch.bool), partial(_entropy, trained))
 
     def compute() -> tuple[Tensor, ...]:
         scores = completion_scores(
@@ -118,7 +123,7 @@ def shared_scores(
             completions,
             temperature=trainer.temperature,
             pad_id=trainer.pad_id,
-            statistics=_entropies(len(ids), trainer._entropy_bonus_enabled) if entropy else (),
+            statistics=[everywhere] if entropy else (),
         )
         found = [scores.logprobs, *(spread(s[:, 0], scores.mask) for s in scores.statistics)]
         wide = [pad(values, (0, keep - values.shape[1])) for values in found]
@@ -128,28 +133,12 @@ def shared_scores(
         _recompute_packed(core)
     with trainer.accelerator.autocast():
         _require_support(core, prompts)
-        return _through(model, policy, ids, compute)
+        return compute() if model is policy else _within(model, ids, compute)
 
 
-def _rows(ids: Tensor, mask: Tensor, keep: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Prompts and completions without padding.
-
-    A completion that TRL masks as a whole keeps one token, so that every process has rows to run.
-    """
-    rows = list(zip(ids.cpu(), mask.bool().cpu(), strict=True))
-    prompts = [row[:-keep][real[:-keep]].tolist() for row, real in rows]
-    return prompts, [
-        (row[-keep:][real[-keep:]] if real[-keep:].any() else row[-keep:][:1]).tolist()
-        for row, real in rows
-    ]
-
-
-def _entropies(rows: int, trained: bool) -> list[RowStatistic]:
-    def entropy(table: Tensor, _: slice) -> Tensor:
-        with torch.set_grad_enabled(trained and torch.is_grad_enabled()):
-            return -EntropyBonus().over_vocabulary(table, None)[:, None]
-
-    return [RowStatistic(torch.ones(rows, dtype=torch.bool), entropy)]
+def _entropy(trained: bool, table: Tensor, _: slice) -> Tensor:
+    with torch.set_grad_enabled(trained):
+        return -EntropyBonus().over_vocabulary(table, None)[:, None]
 
 
 def _recompute_packed(model: PreTrainedModel) -> None:
@@ -162,29 +151,17 @@ def _recompute_packed(model: PreTrainedModel) -> None:
             module._gradient_checkpointing_func = again
 
 
-def _through(
-    wrapper: Any, policy: Any, ids: Tensor, compute: Callable[[], tuple[Tensor, ...]]
-) -> tuple[Tensor, ...]:
+def _within(ddp: Any, ids: Tensor, compute: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     """Call ``compute`` within the forward of DDP, which prepares its gradient hooks there."""
-    if wrapper is policy:
-        return compute()
-    own = vars(policy).get("forward")
-
-    def restore() -> None:
-        vars(policy).pop("forward", None)
-        if own is not None:
-            policy.forward = own
-
-    def once(_: Tensor) -> tuple[Tensor, ...]:
-        restore()
-        return compute()
-
-    policy.forward = once
+    stand_in, policy = nn.Module(), ddp.module
+    stand_in.policy = policy  # DDP sends its buffers to all processes
+    stand_in.forward = lambda _: compute()  # type: ignore[method-assign]
+    ddp.module = stand_in
     try:
-        found: tuple[Tensor, ...] = wrapper(ids)
+        found: tuple[Tensor, ...] = ddp(ids)
         return found
     finally:
-        restore()
+        ddp.module = policy
 
 
 def regrouped(batches: Sequence[dict[str, Any]], window: int) -> list[dict[str, Any]]:

@@ -124,30 +124,11 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         self._buffered_inputs = regrouped(self._buffered_inputs, window)
         return self._buffered_inputs[self._step % per_rollout]
 
-    def _get_per_token_logps_and_entropies(
-        self,
-        model: Any,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        logits_to_keep: int,
-        batch_size: int | None = None,
-        compute_entropy: bool = False,
-        **keywords: Any,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """TRL's log-probs, entropies and router loss, or the first two of the packed forward."""
-        given = (model, input_ids, attention_mask, logits_to_keep)
-        if not self.shared_prompts:
-            keywords |= {"batch_size": batch_size, "compute_entropy": compute_entropy}
-            theirs: tuple[Tensor, Tensor | None, Tensor | None]
-            theirs = super()._get_per_token_logps_and_entropies(*given, **keywords)
-            return theirs
-        size = batch_size or len(input_ids)
-        parts = [
-            shared_scores(self, model, ids, mask, keep=logits_to_keep, entropy=compute_entropy)
-            for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True)
-        ]
-        logprobs, *entropies = (torch.cat(column) for column in zip(*parts, strict=True))
-        return logprobs, entropies[0] if entropies else None, None
+    def _get_per_token_logps_and_entropies(self, *rows: Any, **keywords: Any) -> Any:
+        """TRL's log-probs, entropies and loss of routers; or the first two if prompts share."""
+        if self.shared_prompts:
+            return shared_scores(self, *rows, **keywords)
+        return super()._get_per_token_logps_and_entropies(*rows, **keywords)
 
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> Tensor:
         """TRL's rewards, of all processes; remembered until the advantages are made of them."""
