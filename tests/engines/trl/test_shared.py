@@ -195,7 +195,7 @@ def test_rows_of_a_prompt_are_together_and_stay_in_their_optimizer_step():
         for p, a in zip(prompts.split(2), rows.split(2), strict=True)
     ]
     found = regrouped(batches, 2)
-    assert [b["advantages"].tolist() for b in found] == [[0, 2], [1, 3], [4, 5], [6, 7]]
+    assert [b["advantages"].tolist() for b in found] == [[0, 2], [3, 1], [6, 7], [5, 4]]
     for batch in found:
         assert torch.equal(batch["prompt_ids"], prompts[batch["advantages"].long()])
         assert batch["num_items_in_batch"] == 3

@@ -8,7 +8,7 @@ import torch
 from accelerate.utils import is_peft_model
 from torch import Tensor, nn
 from torch.nn.functional import pad
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from dph.engines.trl.config import DPHConfig
 from dph.errors import SettingsError
@@ -38,6 +38,8 @@ def refuse_trainer(trainer: Any) -> None:
     model, accelerator = _core(trainer.model), trainer.accelerator
     adapters = trainer.model.peft_config.values() if model is not trainer.model else ()
     kinds = {getattr(a.peft_type, "value", a.peft_type) for a in adapters} - {"LORA"}
+    if any(getattr(adapter, "alora_invocation_tokens", None) for adapter in adapters):
+        kinds.add("aLoRA")
     parallel = getattr(accelerator, "parallelism_config", None)
     distributed = getattr(accelerator.distributed_type, "value", accelerator.distributed_type)
     tokenizer = trainer.processing_class
@@ -50,11 +52,6 @@ def refuse_trainer(trainer: Any) -> None:
         (not isinstance(tokenizer, PreTrainedTokenizerBase), type(tokenizer).__name__, "only text"),
         (trainer.aux_loss_enabled, "the loss of routers", "set router_aux_loss_coef=0.0"),
         (kinds, f"peft_config of {', '.join(sorted(kinds))}", "of adapters, LoRA alone"),
-        (
-            any(getattr(adapter, "alora_invocation_tokens", None) for adapter in adapters),
-            "alora_invocation_tokens",
-            "that adapter acts on a part of each row",
-        ),
     ):
         if refused:
             raise _refused(what, reason)
@@ -65,13 +62,12 @@ def _refused(what: str, reason: str) -> SettingsError:
     return SettingsError(f"shared_prompts=True does not work with {what}: {reason}")
 
 
-def _core(policy: Any) -> PreTrainedModel:
+def _core(policy: Any) -> Any:
     """The model below an adapter, whose layers hold the adapter's weights."""
-    model: PreTrainedModel = policy.get_base_model() if is_peft_model(policy) else policy
-    return model
+    return policy.get_base_model() if is_peft_model(policy) else policy
 
 
-def _require_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
+def _require_support(model: Any, prompts: Sequence[Sequence[int]]) -> None:
     refusal = packing_support(model, prompts).refusal
     if model.training and any(isinstance(m, nn.Dropout) and m.p > 0 for m in model.modules()):
         refusal = refusal or "it trains with dropout (disable_dropout=True is the default)"
@@ -89,45 +85,33 @@ def shared_scores(
     compute_entropy: bool = False,
     **_: Any,
 ) -> tuple[Tensor, Tensor | None, None]:
-    """Log-probs of the last tokens of padded rows, and their entropies, as TRL's own method.
-
-    Both are 0 where the mask is. Positions are counted from a row's first token, as when it was
-    generated.
-    """
+    """Log-probs of the last tokens of padded rows, and their entropies, as TRL's own method."""
     size = batch_size or len(input_ids)
     parts = [
-        _scores(trainer, model, ids, mask, keep=logits_to_keep, entropy=compute_entropy)
+        _scores(trainer, model, ids, mask, logits_to_keep, compute_entropy)
         for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True)
     ]
     logprobs, *entropies = (torch.cat(column) for column in zip(*parts, strict=True))
     return logprobs, entropies[0] if entropies else None, None
 
 
-def _scores(
-    trainer: Any, model: Any, ids: Tensor, mask: Tensor, *, keep: int, entropy: bool
-) -> tuple[Tensor, ...]:
+def _scores(trainer: Any, model: Any, ids: Tensor, mask: Tensor, keep: int, entropy: bool) -> Any:
     policy = trainer.accelerator.unwrap_model(model)
     core, seen = _core(policy), mask[:, -keep:].bool()
     rows = list(zip(ids.cpu(), mask.bool().cpu(), strict=True))
-    prompts = [row[:-keep][real[:-keep]].tolist() for row, real in rows]
     # One token of a completion that is masked as a whole: every process must run some rows.
     lengths = [max(1, int(real[-keep:].sum())) for _, real in rows]
+    prompts = [row[:-keep][real[:-keep]].tolist() for row, real in rows]
     completions = [row[-keep:][:n].tolist() for (row, _), n in zip(rows, lengths, strict=True)]
     trained = trainer._entropy_bonus_enabled and torch.is_grad_enabled()
-    everywhere = RowStatistic(torch.ones(len(ids), dtype=torch.bool), partial(_entropy, trained))
+    statistic = RowStatistic(torch.ones(len(ids), dtype=torch.bool), partial(_entropy, trained))
+    options = {"temperature": trainer.temperature, "pad_id": trainer.pad_id}
+    options["statistics"] = [statistic] if entropy else []
 
     def compute() -> tuple[Tensor, ...]:
-        scores = completion_scores(
-            core,
-            prompts,
-            completions,
-            temperature=trainer.temperature,
-            pad_id=trainer.pad_id,
-            statistics=[everywhere] if entropy else (),
-        )
+        scores = completion_scores(core, prompts, completions, **options)
         found = [scores.logprobs, *(spread(s[:, 0], scores.mask) for s in scores.statistics)]
-        wide = [pad(values, (0, keep - values.shape[1])) for values in found]
-        return tuple(torch.where(seen, values, 0.0) for values in wide)
+        return tuple(pad(x, (0, keep - x.shape[1])).where(seen, 0.0) for x in found)
 
     if core.training and torch.is_grad_enabled():
         _recompute_packed(core)
@@ -141,7 +125,7 @@ def _entropy(trained: bool, table: Tensor, _: slice) -> Tensor:
         return -EntropyBonus().over_vocabulary(table, None)[:, None]
 
 
-def _recompute_packed(model: PreTrainedModel) -> None:
+def _recompute_packed(model: nn.Module) -> None:
     """Let checkpointed layers attend in their second forward as in their first."""
     for module in model.modules():
         function = getattr(module, "_gradient_checkpointing_func", None)
@@ -151,36 +135,27 @@ def _recompute_packed(model: PreTrainedModel) -> None:
             module._gradient_checkpointing_func = again
 
 
-def _within(ddp: Any, ids: Tensor, compute: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+def _within(ddp: Any, ids: Tensor, compute: Callable[[], Any]) -> Any:
     """Call ``compute`` within the forward of DDP, which prepares its gradient hooks there."""
     stand_in, policy = nn.Module(), ddp.module
     stand_in.policy = policy  # DDP sends its buffers to all processes
     stand_in.forward = lambda _: compute()  # type: ignore[method-assign]
     ddp.module = stand_in
     try:
-        found: tuple[Tensor, ...] = ddp(ids)
-        return found
+        return ddp(ids)
     finally:
         ddp.module = policy
 
 
 def regrouped(batches: Sequence[dict[str, Any]], window: int) -> list[dict[str, Any]]:
-    """The micro-batches with the rows of a prompt next to each other in every ``window`` of them.
-
-    TRL shuffles a rollout's rows before it splits them, which leaves little to share. Prompts keep
-    the order in which the shuffle first named them.
-    """
+    """The micro-batches, the rows of a prompt next to each other in every ``window`` of them."""
     found: list[dict[str, Any]] = []
     for start in range(0, len(batches), window):
         part = batches[start : start + window]
-        tables = {
-            name: torch.cat([batch[name] for batch in part])
-            for name, value in part[0].items()
-            if isinstance(value, Tensor) and value.dim()
-        }
-        first: dict[tuple[int, ...], int] = {}
-        keys = [first.setdefault(tuple(row), len(first)) for row in tables["prompt_ids"].tolist()]
-        order = torch.tensor(sorted(range(len(keys)), key=keys.__getitem__))
-        for batch, rows in zip(part, order.view(len(part), -1), strict=True):
+        names = [n for n, value in part[0].items() if isinstance(value, Tensor) and value.dim()]
+        tables = {name: torch.cat([batch[name] for batch in part]) for name in names}
+        _, prompts = tables["prompt_ids"].unique(dim=0, return_inverse=True)
+        order = prompts.argsort(stable=True).view(len(part), -1)
+        for batch, rows in zip(part, order, strict=True):
             found.append(batch | {name: table[rows] for name, table in tables.items()})
     return found
