@@ -35,14 +35,13 @@ def refuse_settings(args: DPHConfig) -> None:
 
 def refuse_trainer(trainer: Any) -> None:
     """Refuse a model, or a way to run it, under which prompts cannot be shared."""
-    model, accelerator = _core(trainer.model), trainer.accelerator
+    model, tokenizer = _core(trainer.model), trainer.processing_class
     adapters = trainer.model.peft_config.values() if model is not trainer.model else ()
     kinds = {getattr(a.peft_type, "value", a.peft_type) for a in adapters} - {"LORA"}
     if any(getattr(adapter, "alora_invocation_tokens", None) for adapter in adapters):
         kinds.add("aLoRA")
-    parallel = getattr(accelerator, "parallelism_config", None)
-    distributed = getattr(accelerator.distributed_type, "value", accelerator.distributed_type)
-    tokenizer = trainer.processing_class
+    parallel = getattr(trainer.accelerator, "parallelism_config", None)
+    distributed = trainer.accelerator.distributed_type.value
     for refused, what, reason in (
         (distributed not in ("NO", "MULTI_CPU", "MULTI_GPU"), distributed, "only with DDP"),
         (parallel and parallel.non_data_parallel_size > 1, "parallelism_config", "only with DDP"),
@@ -127,12 +126,10 @@ def _entropy(trained: bool, table: Tensor, _: slice) -> Tensor:
 
 def _recompute_packed(model: nn.Module) -> None:
     """Let checkpointed layers attend in their second forward as in their first."""
-    for module in model.modules():
-        function = getattr(module, "_gradient_checkpointing_func", None)
-        if function is not None:  # TRL sets it anew after every rollout
-            # The reentrant form has no place for a context.
-            again = partial(function, use_reentrant=False, context_fn=checkpoint_contexts)
-            module._gradient_checkpointing_func = again
+    again = {"use_reentrant": False, "context_fn": checkpoint_contexts}
+    for module in model.modules():  # every time: TRL sets it anew after a rollout
+        if function := getattr(module, "_gradient_checkpointing_func", None):
+            module._gradient_checkpointing_func = partial(function, **again)
 
 
 def _within(ddp: Any, ids: Tensor, compute: Callable[[], Any]) -> Any:

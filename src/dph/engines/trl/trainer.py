@@ -45,11 +45,10 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     trainer. The stored answers of an optimizer step are a function of (``args.seed``, global
     step, rank), so a resumed run rehearses what an uninterrupted one would have.
 
-    With ``shared_prompts`` TRL's log-probs, entropies and gradients come from the packed forward of
-    ``dph train``, in which the completions of a prompt share it, with and without anchors. Only the
-    order of rows within an optimizer step changes: micro-batches hold whole groups where TRL mixes
-    them. What TRL computes within a micro-batch (the mean of ``bnpo`` and of the entropy bonus, the
-    threshold of ``top_entropy_quantile``) is then of those rows.
+    With ``shared_prompts`` log-probs, entropies and gradients come from the packed forward of
+    ``dph train``, in which the completions of a prompt share it. Only the order of rows within an
+    optimizer step changes: its micro-batches hold groups where TRL mixes them, and what TRL takes
+    over a micro-batch (``bnpo``, ``entropy_coef``, ``top_entropy_quantile``) is of those.
 
     Raises:
         SettingsError: ``args`` is not a ``DPHConfig``, a term of one's own cannot be imported, or
@@ -118,11 +117,10 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         inputs = super()._prepare_inputs(generation_batch)
         if not self.shared_prompts or self._buffered_inputs is before:
             return inputs
-        per_rollout = self.args.steps_per_generation
         # No window reaches into the next optimizer step, whichever of the two is longer.
-        window = math.gcd(per_rollout, self.args.gradient_accumulation_steps)
+        window = math.gcd(len(self._buffered_inputs), self.args.gradient_accumulation_steps)
         self._buffered_inputs = regrouped(self._buffered_inputs, window)
-        return self._buffered_inputs[self._step % per_rollout]
+        return self._buffered_inputs[self._step % len(self._buffered_inputs)]
 
     def _get_per_token_logps_and_entropies(self, *rows: Any, **keywords: Any) -> Any:
         """TRL's log-probs, entropies and loss of routers; or the first two if prompts share."""
