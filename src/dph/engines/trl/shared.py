@@ -88,7 +88,9 @@ def shared_scores(
     size = batch_size or len(input_ids)
     parts = [
         _scores(trainer, model, ids, mask, logits_to_keep, compute_entropy)
-        for ids, mask in zip(input_ids.split(size), attention_mask.split(size), strict=True)
+        for ids, mask in zip(
+            *(torch.split(t, size) for t in (input_ids, attention_mask)), strict=True
+        )
     ]
     logprobs, *entropies = (torch.cat(column) for column in zip(*parts, strict=True))
     return logprobs, entropies[0] if entropies else None, None
@@ -124,7 +126,7 @@ def _entropy(trained: bool, table: Tensor, _: slice) -> Tensor:
         return -EntropyBonus().over_vocabulary(table, None)[:, None]
 
 
-def _recompute_packed(model: nn.Module) -> None:
+def _recompute_packed(model: Any) -> None:
     """Let checkpointed layers attend in their second forward as in their first."""
     again = {"use_reentrant": False, "context_fn": checkpoint_contexts}
     for module in model.modules():  # every time: TRL sets it anew after a rollout
@@ -136,7 +138,7 @@ def _within(ddp: Any, ids: Tensor, compute: Callable[[], Any]) -> Any:
     """Call ``compute`` within the forward of DDP, which prepares its gradient hooks there."""
     stand_in, policy = nn.Module(), ddp.module
     stand_in.policy = policy  # DDP sends its buffers to all processes
-    stand_in.forward = lambda _: compute()  # type: ignore[method-assign]
+    stand_in.forward = lambda _: compute()
     ddp.module = stand_in
     try:
         return ddp(ids)
@@ -151,7 +153,7 @@ def regrouped(batches: Sequence[dict[str, Any]], window: int) -> list[dict[str, 
         part = batches[start : start + window]
         names = [n for n, value in part[0].items() if isinstance(value, Tensor) and value.dim()]
         tables = {name: torch.cat([batch[name] for batch in part]) for name in names}
-        _, prompts = tables["prompt_ids"].unique(dim=0, return_inverse=True)
+        _, prompts = torch.unique(tables["prompt_ids"], dim=0, return_inverse=True)
         order = prompts.argsort(stable=True).view(len(part), -1)
         for batch, rows in zip(part, order, strict=True):
             found.append(batch | {name: table[rows] for name, table in tables.items()})

@@ -58,6 +58,8 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         CheckpointError: when training starts, a resume in the middle of a rollout.
     """
 
+    _buffered_inputs: Any
+
     def __init__(
         self,
         model: Any,
