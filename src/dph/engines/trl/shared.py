@@ -86,11 +86,10 @@ def shared_scores(
 ) -> tuple[Tensor, Tensor | None, None]:
     """Log-probs of the last tokens of padded rows, and their entropies, as TRL's own method."""
     size = batch_size or len(input_ids)
+    cut = (torch.split(table, size) for table in (input_ids, attention_mask))
     parts = [
         _scores(trainer, model, ids, mask, logits_to_keep, compute_entropy)
-        for ids, mask in zip(
-            *(torch.split(t, size) for t in (input_ids, attention_mask)), strict=True
-        )
+        for ids, mask in zip(*cut, strict=True)
     ]
     logprobs, *entropies = (torch.cat(column) for column in zip(*parts, strict=True))
     return logprobs, entropies[0] if entropies else None, None
