@@ -257,7 +257,11 @@ def test_how_a_model_is_spread_or_stored_is_refused_by_name():
             aux_loss_enabled=False,
         )
 
+    class UnslothGRPOTrainer(SimpleNamespace):
+        """Has the name that Unsloth gives to the trainer that it puts in the place of TRL's."""
+
     for found, what in [
+        (UnslothGRPOTrainer(**vars(trainer())), "Unsloth"),
         (trainer("FSDP"), "FSDP"),
         (trainer("DEEPSPEED"), "DEEPSPEED"),
         (trainer("MULTI_GPU", parallel=ParallelismConfig(cp_size=2)), "parallelism_config"),

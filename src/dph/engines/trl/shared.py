@@ -42,7 +42,9 @@ def refuse_trainer(trainer: Any) -> None:
         kinds.add("aLoRA")
     parallel = getattr(trainer.accelerator, "parallelism_config", None)
     distributed = trainer.accelerator.distributed_type.value
+    unsloth = any("Unsloth" in kind.__name__ for kind in type(trainer).__mro__)
     for refused, what, reason in (
+        (unsloth, "Unsloth", "its trainer has a forward and a loss of its own"),
         (distributed not in ("NO", "MULTI_CPU", "MULTI_GPU"), distributed, "only with DDP"),
         (parallel and parallel.non_data_parallel_size > 1, "parallelism_config", "only with DDP"),
         (trainer.args.n_gpu > 1, "nn.DataParallel", "start a process for each GPU"),
