@@ -158,15 +158,9 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         logged.extend(advantages.tolist())
         return batch
 
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: Any,
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
-    ) -> Tensor:
+    def compute_loss(self, model: Any, *inputs: Any, **keywords: Any) -> Tensor:
         """TRL's loss, and in training the anchors' terms of this micro-step."""
-        loss: Tensor = super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        loss: Tensor = super().compute_loss(model, *inputs, **keywords)
         if not (self.anchors and model.training):
             return loss
         return loss + self._rehearse(model)
