@@ -44,7 +44,7 @@ def refuse_trainer(trainer: Any) -> None:
     distributed = trainer.accelerator.distributed_type.value
     unsloth = any("Unsloth" in kind.__name__ for kind in type(trainer).__mro__)
     for refused, what, reason in (
-        (unsloth, "Unsloth", "its trainer has a forward and a loss of its own"),
+        (unsloth, "Unsloth", "its trainer replaces TRL's loss"),
         (distributed not in ("NO", "MULTI_CPU", "MULTI_GPU"), distributed, "only with DDP"),
         (parallel and parallel.non_data_parallel_size > 1, "parallelism_config", "only with DDP"),
         (trainer.args.n_gpu > 1, "nn.DataParallel", "start a process for each GPU"),
