@@ -10,6 +10,7 @@ from lab.benchmarks.speed.flops import forward_flops, groups_of, update_flops
 from lab.benchmarks.speed.machine import matmul_rate
 from lab.benchmarks.speed.ours import Ours, scored
 from lab.benchmarks.speed.peer_trl import (
+    PEER,
     FirstStep,
     PeerSettings,
     Steps,
@@ -22,8 +23,6 @@ from lab.benchmarks.speed.runs import Row, Run
 from lab.benchmarks.speed.shapes import FULL_STEP
 from lab.benchmarks.speed.timing import StepTime, Timing, relative_error
 from lab.benchmarks.speed.world import World, build_model
-
-PEER = "TRL GRPOTrainer"
 
 
 class GradientsDifferError(RuntimeError):

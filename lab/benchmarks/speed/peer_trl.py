@@ -20,6 +20,8 @@ from lab.benchmarks.speed.shapes import FULL_STEP
 from lab.benchmarks.speed.timing import StepTime, clock, synchronize
 from lab.benchmarks.speed.world import World, build_model, build_tokenizer, make_prompts, rewards
 
+PEER = "TRL GRPOTrainer"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStep:

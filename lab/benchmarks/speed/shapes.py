@@ -102,6 +102,9 @@ MANY_STOPS = Shape(prompt=220, completion=64, prompts=8, mean=12)
 MANY_SHORT = Shape(prompt=30, completion=48, prompts=16)
 SCHEMAS = Shape(prompt=800, completion=64, prompts=8, mean=20, schemas=8, schema=600)
 """Of 8 prompts and those of 16 stored answers half is distinct, as in a step on Spider."""
+TEXT_TO_SQL = Shape(prompt=3000, completion=200, prompts=1)
+AT_ONCE = {"rows_16": 16, "rows_4": 4}
+"""Rows of a micro-batch of it."""
 TINY = Shape(prompt=12, completion=6, prompts=2, samples=4)
 """For a smoke run."""
 

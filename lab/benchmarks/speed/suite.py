@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lab.benchmarks.speed.shapes import REAL
+from lab.benchmarks.speed.shapes import AT_ONCE, REAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,9 @@ SUITE: Mapping[str, Bench] = {
     ),
     "step_memory": Bench(
         module="lab.benchmarks.speed.step_memory", cases=("long",), needs_trl=True
+    ),
+    "trl_shared": Bench(
+        module="lab.benchmarks.speed.trl_shared", cases=tuple(AT_ONCE), needs_trl=True
     ),
     "sampling": Bench(module="lab.benchmarks.speed.sampling", cases=("full", "early", *REAL)),
     "overheads": Bench(

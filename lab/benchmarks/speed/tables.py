@@ -102,6 +102,13 @@ TABLES: Mapping[str, Mapping[str, Cell]] = {
         ),
     },
     "update": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_FLOOR, "our time, %": _spent},
+    "trl_shared": {
+        **_SHAPE,
+        "rows a micro-batch": _number("at_once", "d"),
+        **_TIMES,
+        "peer / ours": _ratio,
+        "gradient difference": _number("gradient_error", ".1e"),
+    },
     "sampling": {**_SHAPE, **_TIMES, "peer / ours": _ratio, **_LENGTHS, **_FLOOR},
     "rehearsal_overhead": _OVERHEAD,
     "reference_overhead": {k: v for k, v in _OVERHEAD.items() if not k.startswith("stored")},

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import torch
 from transformers import TrainerCallback
 
-from engines.trl.small import make_small_model
+from dph.runs.presample.pool import load_pool
+from dph.runs.train.rows import rehearsal_of_step
+from engines.trl.small import TEMPERATURE, make_small_model
 
 TEXTBOOK = {
     "forward_kl": lambda u: u - 1 - u.log(),
@@ -23,6 +25,10 @@ class Step:
     weights: dict
     gradient: dict
     batches: list
+
+
+def as_step(values):
+    return Step(**values)
 
 
 class Recorder(TrainerCallback):
@@ -89,6 +95,20 @@ def policy_term(model, batches, temperature):
         logprobs = _logprobs(model, prompt, completion, temperature)
         loss = loss - advantage * (logprobs - logprobs.detach()).exp().sum() / tokens
     return loss
+
+
+def error_of(step, directory, *, divergence="forward_kl", batches=None, eta=0.5):
+    """Of a step's gradient, with the seven stored answers that it rehearsed."""
+    stored = rehearsal_of_step(load_pool(directory / "pool").rehearsal, 7, step.number + 1, seed=42)
+    expected = gradient_by_hand(
+        step.weights,
+        batches or step.batches,
+        stored,
+        divergence=divergence,
+        eta=eta,
+        temperature=TEMPERATURE,
+    )
+    return relative_error(step.gradient, expected)
 
 
 def relative_error(gradient, expected):

@@ -17,6 +17,7 @@ LOGPROBS = "_get_per_token_logps_and_entropies"
 if hasattr(GRPOTrainer, "_full_logits_logps"):  # to which 1.14 hands its arguments on
     LOGPROBS = "_full_logits_logps"
 OVERRIDDEN = ("compute_loss", "_calculate_rewards", "_generate_and_score_completions")
+OVERRIDDEN += ("_prepare_inputs", "_get_per_token_logps_and_entropies")
 OWN_FIELDS = {field.name for field in fields(DPHConfig)} - {f.name for f in fields(GRPOConfig)}
 
 
@@ -45,6 +46,7 @@ def test_the_version_is_one_that_the_extra_allows():
             ("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size"),
         ),
         (GRPOTrainer, "_generate_single_turn", ("self", "prompt_ids", "images")),
+        (GRPOTrainer, "_prepare_inputs", ("self", "generation_batch")),
         (Trainer, "log", ("self", "logs")),
         (Trainer, "add_callback", ("self", "callback")),
         (TrainerCallback, "on_train_begin", ("self", "args", "state", "control")),
@@ -65,6 +67,8 @@ def test_a_method_begins_with_the_parameters_that_we_pass(owner, name, parameter
         *("multi_objective_aggregation", "mask_truncated_completions"),
         *("top_p", "top_k", "min_p", "repetition_penalty", "generation_kwargs"),
         *("steps_per_generation", "save_strategy", "save_steps", "max_completion_length"),
+        *("use_liger_kernel", "cast_lm_head_to_fp32", "fp16", "torch_compile"),
+        "neftune_noise_alpha",
     ],
 )
 def test_a_setting_that_we_read_is_there(name):
@@ -83,7 +87,7 @@ def test_trl_scales_its_loss_for_accumulation_itself():
     assert said or before in inspect.getsource(GRPOTrainer.__init__), "TRL scales elsewhere"
 
 
-def test_only_the_loss_rewards_and_advantages_are_overridden():
+def test_nothing_else_is_overridden():
     own = {name for name, value in vars(DPHTrainer).items() if callable(value)}
     inherited = {name for name in own if hasattr(GRPOTrainer, name)}
     assert inherited == {"__init__", *OVERRIDDEN}, f"DPHTrainer overrides {inherited}"
@@ -101,12 +105,20 @@ def test_a_trainer_has_the_attributes_that_we_read_and_none_of_ours(directory):
     read = ("accelerator", "model", "processing_class", "state", "temperature", "_metrics")
     read += ("_logs", "reward_weights", "num_generations", "num_generations_eval")
     read += ("use_vllm", "generation_config", "generation_kwargs", "is_fsdp_enabled", "control")
+    read += ("_buffered_inputs", "_step", "_entropy_bonus_enabled", "aux_loss_enabled")
     for name in (*read, "max_completion_length"):
         assert hasattr(trainer, name), f"GRPOTrainer.{name} is gone"
     assert "train" in trainer._metrics, "GRPOTrainer._metrics has no 'train'"
     ours = make_trainer(make_config(directory))
     added = {*vars(ours), *vars(DPHTrainer)} - {*vars(trainer), "__init__", *OVERRIDDEN}
-    for name in ("anchors", "own_advantage", "_rewards", "_micro_steps", "_step_sums"):
+    for name in (
+        "anchors",
+        "own_advantage",
+        "shared_prompts",
+        "_rewards",
+        "_micro_steps",
+        "_step_sums",
+    ):
         assert name in added, f"GRPOTrainer now has an attribute {name!r} of its own"
 
 

@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from dph.loss.objectives import kl_penalty
-from dph.runs.presample.pool import load_pool
-from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.by_hand import (
     TEXTBOOK,
-    Step,
+    as_step,
     entropy_gradient_by_hand,
-    gradient_by_hand,
+    error_of,
     record,
     relative_error,
 )
@@ -21,23 +19,6 @@ from engines.trl.small import RECOMPUTE, TEMPERATURE, make_config, make_trainer
 from tiny_models import VOCABULARY
 
 EXACT = 1e-6  # a float32 forward against float64
-
-
-def error_of(step, directory, *, divergence="forward_kl", batches=None, eta=0.5):
-    stored = rehearsal_of_step(load_pool(directory / "pool").rehearsal, 7, step.number + 1, seed=42)
-    expected = gradient_by_hand(
-        step.weights,
-        batches or step.batches,
-        stored,
-        divergence=divergence,
-        eta=eta,
-        temperature=TEMPERATURE,
-    )
-    return relative_error(step.gradient, expected)
-
-
-def as_step(values):
-    return Step(**values)
 
 
 @pytest.mark.parametrize("divergence", TEXTBOOK)

@@ -16,6 +16,7 @@ from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
+from dph.runs.train.loss_batch import padded
 from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step, written_of
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
@@ -172,7 +173,8 @@ def rehearse(
         written=[written_of(row) for row in share.rows],
     )
     now, device = scores.logprobs, scores.logprobs.device
-    reference = _padded([row.ref_logprobs for row in share.rows], like=now)
+    known = padded([row.ref_logprobs for row in share.rows], now.shape[1])
+    reference = torch.from_numpy(known).to(device)
     batch = LossBatch(
         logprobs=now,
         old_logprobs=now.detach(),  # not used: there are no new samples here
@@ -187,10 +189,3 @@ def rehearse(
         loss=anchor_term(batch, divergence),
         log_ratio=weighted_sum(gap, scores.mask, batch.weights),
     )
-
-
-def _padded(values: Sequence[Sequence[float]], *, like: Tensor) -> Tensor:
-    padded = torch.zeros(like.shape, dtype=torch.float32)
-    for index, row in enumerate(values):
-        padded[index, : len(row)] = torch.tensor(row)
-    return padded.to(like.device)

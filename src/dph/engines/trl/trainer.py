@@ -1,9 +1,11 @@
 """``trl.GRPOTrainer`` with the objective of a recipe.
 
 Three methods of TRL are overridden: ``compute_loss`` adds the anchors, and the two that make
-rewards and then advantages let an advantage that TRL does not have take the place of its own.
+rewards and then advantages let an advantage that TRL does not have take the place of its own. Two
+more, for log-probs and micro-batches, do nothing but TRL's unless prompts are shared.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ from dph.engines.trl.rehearsal import (
     rehearsal_share,
     rehearse,
 )
+from dph.engines.trl.shared import refuse_settings, refuse_trainer, regrouped, shared_scores
 from dph.engines.trl.terms import all_advantages, own_advantage, read_logprobs
 from dph.errors import SettingsError
 from dph.loss.objectives import AnyAdvantage, reads_of
@@ -43,24 +46,43 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     trainer. The stored answers of an optimizer step are a function of (``args.seed``, global
     step, rank), so a resumed run rehearses what an uninterrupted one would have.
 
+    With ``shared_prompts`` log-probs, entropies and gradients come from the packed forward of
+    ``dph train``, in which the completions of a prompt share it. Only the order of rows within an
+    optimizer step changes: its micro-batches hold groups where TRL mixes them, and what TRL takes
+    over a micro-batch (``bnpo``, ``entropy_coef``, ``top_entropy_quantile``) is of those.
+
     Raises:
-        SettingsError: ``args`` is not a ``DPHConfig``, or a term of one's own cannot be imported.
+        SettingsError: ``args`` is not a ``DPHConfig``, a term of one's own cannot be imported, or
+            prompts cannot be shared with this model or these settings.
         PoolError: a pool is damaged, or was made with another model, tokenizer, temperature or
             precision; when training starts, that its log-probs are not the policy's.
         CheckpointError: when training starts, a resume in the middle of a rollout.
     """
 
+    _buffered_inputs: Any
+
     def __init__(
-        self, model: Any, reward_funcs: Any = None, args: DPHConfig | None = None, **keywords: Any
+        self,
+        model: Any,
+        reward_funcs: Any = None,
+        args: DPHConfig | None = None,
+        *,
+        shared_prompts: bool = False,
+        **keywords: Any,
     ) -> None:
         if not isinstance(args, DPHConfig):
             raise SettingsError(f"args must be a DPHConfig, got {type(args).__name__}")
+        self.shared_prompts = shared_prompts
+        if shared_prompts:
+            refuse_settings(args)
         terms = args.terms
         self.anchors = open_anchors(terms, pool=args.pool, per_step=args.rehearsal_per_step)
         self.own_advantage: AnyAdvantage | None = None
         if own_advantage(terms):
             self.own_advantage = make_objective(terms).advantage
         super().__init__(model, reward_funcs, args, **keywords)
+        if shared_prompts:
+            refuse_trainer(self)
         if self.anchors:
             self._check_pools(args)
         self._micro_steps = MicroSteps()
@@ -92,6 +114,23 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         """The token that fills up rows of different lengths."""
         return int(self.processing_class.pad_token_id)
 
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        """TRL's micro-batch; of a new rollout, micro-batches of whole groups if those share."""
+        before = self._buffered_inputs
+        inputs = super()._prepare_inputs(generation_batch)
+        if not self.shared_prompts or self._buffered_inputs is before:
+            return inputs
+        # No window reaches into the next optimizer step, whichever of the two is longer.
+        window = math.gcd(len(self._buffered_inputs), self.args.gradient_accumulation_steps)
+        self._buffered_inputs = regrouped(self._buffered_inputs, window)
+        return self._buffered_inputs[self._step % len(self._buffered_inputs)]
+
+    def _get_per_token_logps_and_entropies(self, *rows: Any, **keywords: Any) -> Any:
+        """TRL's log-probs, entropies and loss of routers; or the first two if prompts share."""
+        if self.shared_prompts:
+            return shared_scores(self, *rows, **keywords)
+        return super()._get_per_token_logps_and_entropies(*rows, **keywords)
+
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> Tensor:
         """TRL's rewards, of all processes; remembered until the advantages are made of them."""
         self._rewards = super()._calculate_rewards(*arguments, **keywords)
@@ -120,15 +159,9 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
         logged.extend(advantages.tolist())
         return batch
 
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: Any,
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
-    ) -> Tensor:
+    def compute_loss(self, model: Any, *inputs: Any, **keywords: Any) -> Tensor:
         """TRL's loss, and in training the anchors' terms of this micro-step."""
-        loss: Tensor = super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        loss: Tensor = super().compute_loss(model, *inputs, **keywords)
         if not (self.anchors and model.training):
             return loss
         return loss + self._rehearse(model)
