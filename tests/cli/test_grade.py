@@ -241,3 +241,27 @@ def test_a_function_that_crashes_on_every_answer_ends_with_1_and_its_reason(plac
     write(place / "in.jsonl", [{"response": "b"}, {"response": None}])
     assert grade("--verifier", "broken:grade")[0] == 1
     assert "crashed on every answer; the first: it returned 'yes' (str)" in capsys.readouterr().err
+
+
+def test_columns_of_other_names_are_told(place, capsys):
+    rows = [{"target": "5", "text": "5"}, {"target": "5", "text": "6"}]
+    write(place / "in.jsonl", rows)
+    named = ("--column", "response=text", "--column", "answer=target")
+    code, found = grade("--verifier", "exact", *named)
+    assert code == 0
+    assert outcomes(found) == ["CORRECT", "WRONG"]
+    assert [{key: row[key] for key in rows[0]} for row in found] == rows
+    assert set(found[0]) == {"target", "text", "reward", "outcome", "reason", "seconds"}
+    said = refused(capsys, "grade", "--input", "in.jsonl", "--out", "no.jsonl",
+                   "--verifier", "exact", "--column", "response=texts")  # fmt: skip
+    assert "has no column 'answer', 'texts'; it has target, text" in said
+
+
+def test_a_grader_that_changes_its_mind_is_told(place, caplog):
+    (place / "mine.py").write_text(
+        "seen = []\ndef grade(response, problem):\n    seen.append(1)\n    return len(seen) % 2\n"
+    )
+    write(place / "in.jsonl", [{"problem_id": "p", "response": "4", "answer": "4"}] * 4)
+    code, _ = grade("--verifier", "mine:grade")
+    assert code == 0
+    assert "gave 4 of 4 identical answers different verdicts" in caplog.text

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from dph.cli.display.output import json_text, open_progress
-from dph.cli.options import FAILED, ROW_FILES, JsonOption, WorkersOption, add_verbs, group, one_of
+from dph.cli.options import (
+    FAILED,
+    ROW_FILES,
+    JsonOption,
+    WorkersOption,
+    add_verbs,
+    column_pairs,
+    group,
+    one_of,
+)
 from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting
 
 if TYPE_CHECKING:
@@ -24,13 +33,23 @@ def default_workers() -> int:
 
 
 def run_grading(
-    source: Path, target: Path, *, grader: "RowGrader", resume: bool, replace: bool, as_json: bool
+    source: Path,
+    target: Path,
+    *,
+    grader: "RowGrader",
+    columns: list[str] | None,
+    resume: bool,
+    replace: bool,
+    as_json: bool,
 ) -> None:
     """Grade ``source`` into ``target`` and print what came out."""
     from dph._base.files.rows import count_rows, read_rows
     from dph.records import Outcome
     from dph.tasks.grading import grade_file
+    from dph.tasks.grading.stream import NamedColumns
 
+    if columns:
+        grader = NamedColumns(grader, column_pairs(columns))
     with open_progress().task("grade", count_rows(source), "rows") as advance:
         summary = grade_file(
             source,
@@ -109,6 +128,14 @@ ReplaceOption = Annotated[
     bool,
     typer.Option("--replace", help="Discard verdicts that the input has from an earlier grading."),
 ]
+NamedColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="Name of a column in the input, such as gold=answer; may be repeated.",
+    ),
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue where a killed run of the same command stopped.")
 ]
@@ -150,6 +177,7 @@ def grade_code(
     memory: MemoryOption = 1000,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
+    columns: NamedColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grade Python programs against tests.
@@ -162,7 +190,7 @@ def grade_code(
     from dph.tasks.grading.rows import CodeRowGrader
 
     grader = CodeRowGrader(
-        columns=column_names(source),
+        columns=[*column_names(source), *column_pairs(columns)],
         problems=problems,
         workers=workers or default_workers(),
         timeout=timeout,
@@ -171,7 +199,15 @@ def grade_code(
     with grader:
         if grader.missing:
             typer.echo(f"dph: not confined by {', '.join(grader.missing)}", err=True)
-        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+        run_grading(
+            source,
+            target,
+            grader=grader,
+            columns=columns,
+            resume=resume,
+            replace=replace,
+            as_json=as_json,
+        )
 
 
 MathRuleOption = Annotated[
@@ -211,6 +247,7 @@ def grade_math(
     timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
+    columns: NamedColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grade mathematical answers. Needs dph-rl[math].
@@ -222,7 +259,15 @@ def grade_math(
         verifier, phrases or None, any_expression, workers or default_workers(), timeout
     )
     with grader:
-        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+        run_grading(
+            source,
+            target,
+            grader=grader,
+            columns=columns,
+            resume=resume,
+            replace=replace,
+            as_json=as_json,
+        )
 
 
 def _grader(
@@ -278,6 +323,7 @@ def grade_sql(
     timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
+    columns: NamedColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grade SQL queries by their results.
@@ -297,7 +343,15 @@ def grade_sql(
         timeout=timeout,
     )
     with grader:
-        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+        run_grading(
+            source,
+            target,
+            grader=grader,
+            columns=columns,
+            resume=resume,
+            replace=replace,
+            as_json=as_json,
+        )
 
 
 grade_app = group("grade", invoke_without_command=True)
@@ -386,6 +440,7 @@ def grade(
     timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
     replace: ReplaceOption = False,
+    columns: NamedColumnsOption = None,
     as_json: JsonOption = False,
     **settings: Any,
 ) -> None:
@@ -410,7 +465,15 @@ def grade(
     with VerifierRowGrader(
         name, workers=workers or default_workers(), timeout=timeout, **own
     ) as grader:
-        run_grading(source, target, grader=grader, resume=resume, replace=replace, as_json=as_json)
+        run_grading(
+            source,
+            target,
+            grader=grader,
+            columns=columns,
+            resume=resume,
+            replace=replace,
+            as_json=as_json,
+        )
 
 
 def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:

@@ -150,15 +150,21 @@ def _said_on_stderr(*, at_once: bool) -> Iterator[None]:
 
 def _name_columns(context: typer.Context, given: list[str] | None) -> None:
     """Read files of answers with these columns until the verb ends, and say what was found."""
-    pairs = [one.partition("=") for one in given or ()]
-    if wrong := [name for name, _, column in pairs if not (name and column)]:
-        raise typer.BadParameter(f"{wrong[0]!r} is not of the form NAME=COLUMN")
+    pairs = column_pairs(given)
     enter: Callable[..., object] = cast("Any", context).with_resource
     enter(_said_on_stderr(at_once=context.info_name == "view"))
     if pairs:
         from dph.runs.evaluate.answers.record import columns_named
 
-        enter(columns_named({name: column for name, _, column in pairs}))
+        enter(columns_named(pairs))
+
+
+def column_pairs(given: Sequence[str] | None) -> dict[str, str]:
+    """Columns by the names that are used here, of NAME=COLUMN."""
+    pairs = [(one, *one.partition("=")[::2]) for one in given or ()]
+    if wrong := [one for one, name, column in pairs if not (name and column)]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not of the form NAME=COLUMN")
+    return {name: column for _, name, column in pairs}
 
 
 ColumnOption = Annotated[

@@ -13,6 +13,7 @@ from dph._base.closing import Closing
 from dph.errors import VerifierError
 from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.tasks.contradictions import warn_of_contradictions
 from dph.tasks.verifiers.base import Verifier
 
 _REASON_CHARACTERS = 300
@@ -21,7 +22,8 @@ _REASON_CHARACTERS = 300
 class CrashCount:
     """Counts answers over which a verifier (or environment) crashed; refuses more than a share.
 
-    Answers that were cut off are not counted: no verifier has seen them.
+    Answers that were cut off are not counted: no verifier has seen them. Identical answers with
+    different verdicts are told, once for each verifier.
 
     Args:
         name: of the verifier or the environment, for the message.
@@ -36,7 +38,7 @@ class CrashCount:
 
     def add(self, answers: Iterable[GradedCompletion]) -> None:
         """Count these answers too."""
-        for graded in answers:
+        for graded in (answers := tuple(answers)):
             outcome = graded.verdict.outcome
             self._graded += outcome is not Outcome.CUT_OFF
             if outcome is Outcome.CRASHED:
@@ -48,6 +50,11 @@ class CrashCount:
                 f"graded answers, more than data.verifier_crash_limit = {self._limit:g} allows; "
                 f"for example on {self._example}; finished work is kept: fix the {self._kind} and "
                 f"run the same command again (with --accept-verifier if its file changed)"
+            )
+        if self._kind == "verifier":
+            warn_of_contradictions(
+                self._name,
+                ((a.completion.problem_id, a.completion.text, a.verdict.outcome) for a in answers),
             )
 
 

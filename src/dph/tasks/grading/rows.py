@@ -10,6 +10,7 @@ from dph._base.closing import Closing
 from dph._base.files.atomic import plain_value
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
+from dph.tasks.contradictions import warn_of_contradictions
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.verifiers import make_verifier, verifier_identity
 from dph.tasks.verifiers.code.task import FIELDS, OTHER_FIELDS, CodeTask, parse_task
@@ -76,6 +77,14 @@ class VerifierRowGrader(Closing):
             started = time.perf_counter()
             verdicts = self._verifier.grade(problems, responses) if places else []
             seconds = (time.perf_counter() - started) / max(len(places), 1)
+        asked = [
+            one.problem_id if one.problem_id != _NO_ID else str(one.prompt) for one in problems
+        ]
+        outcomes = [verdict.outcome for verdict in verdicts]
+        if all(asked):  # else nothing says which rows are of one problem
+            warn_of_contradictions(
+                self._verifier.name, zip(asked, responses, outcomes, strict=True)
+            )
         graded = dict(zip(places, verdicts, strict=True))
         return [
             TimedVerdict(graded[index], seconds) if verdict is None else TimedVerdict(verdict, 0.0)

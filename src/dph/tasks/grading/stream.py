@@ -196,6 +196,23 @@ class RowGrader(Protocol):
         ...
 
 
+class NamedColumns:
+    """A grader of rows in which ``columns`` hold what it reads by the names that are their keys."""
+
+    def __init__(self, grader: RowGrader, columns: Mapping[str, str]) -> None:
+        self._grader, self._columns = grader, columns
+        read = (columns.get(name, name) for name in grader.required)
+        self.required = tuple(dict.fromkeys([*read, *columns.values()]))
+        self.settings: Mapping[str, Any] = {**grader.settings, "columns": dict(columns)}
+
+    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
+        """One verdict for each row, in order."""
+        named = self._columns.items()
+        return self._grader.grade_rows(
+            [{**row, **{name: row.get(column) for name, column in named}} for row in rows]
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeSummary:
     """Summary of a grading; ``seconds`` and ``graded`` leave out the work of an earlier run.
