@@ -1,6 +1,7 @@
 """Options of `dph run` for engines: each is a setting, and none does nothing."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from math import prod
@@ -52,6 +53,11 @@ def test_commands_for_a_cluster_are_printed_without_the_engine(dph, example, tmp
     assert out.startswith("# verl is not installed here")
     assert "python -P -m" in out.replace(" \\\n ", "")
     assert "dph.engines.verl.train" in out
+    # What is named and not made by one of the commands is what a run writes first.
+    first = next(line for line in out.splitlines() if line.startswith("# `dph run` writes"))
+    read = re.findall(r"(?:--input |objective=)(\S+)", out)
+    assert {Path(path).name for path in read} == {"problems.jsonl", "recipe.toml"}
+    assert all(f"as {path}" in first for path in read)
     assert not run.exists()
     code, _, err = dph(*words)
     assert code == 2

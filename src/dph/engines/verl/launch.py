@@ -57,18 +57,22 @@ def launch(config: DictConfig, *, trainer: str) -> None:
     )
     with open_dict(config):
         config.trainer.v1.trainer_mode = trainer
-    with _ending_with_a_node():
+    with ending_with_a_node():
         run_ppo(config, task_runner_class=DPHTaskRunner)
 
 
+LOOK_EVERY = 2.0
+"""Seconds between two looks at the nodes of the cluster."""
+
+
 @contextmanager
-def _ending_with_a_node() -> Iterator[None]:
+def ending_with_a_node() -> Iterator[None]:
     """End this process when Ray loses a node: verl would wait for that node's answers for ever."""
     over = threading.Event()
 
     def watch() -> None:
         seen: set[str] = set()
-        while not over.wait(2.0):
+        while not over.wait(LOOK_EVERY):
             nodes = ray.nodes() if ray.is_initialized() else []
             for node in nodes:
                 if node["Alive"]:
