@@ -390,7 +390,7 @@ def _products(recipe: Recipe) -> int:
 
 
 def activations(recipe: Recipe, shape: ModelShape, tokens: int, head: float) -> float:
-    """What a pass over ``tokens`` keeps and makes; ``head`` is what its logits take."""
+    """Bytes that a pass over ``tokens`` keeps and makes; ``head`` are those of its logits."""
     layer = tokens * _layer(recipe, shape)
     # What one layer's backward pass makes on its way; by then the logits are gone.
     moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
