@@ -2,16 +2,17 @@
 
 import json
 import shutil
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from itertools import chain, repeat
 
 import pyarrow.parquet as pq
 import pytest
 from ray.cluster_utils import Cluster
 
+from dph.cli import main
 from dph.engines.verl import launch
 from dph.engines.verl.mixing import stored_digest
 from dph.runs.presample.pool import load_pool
@@ -19,6 +20,7 @@ from dph.runs.train.rows import rehearsal_of_step
 from dph.tasks.problems import load_problems
 from engines.verl.session import Session, small_session
 from engines.verl.small_world import build_small_world
+from engines.verl.test_run_recipe import RECIPE
 
 SAMPLES, STORED, ROLLOUTS, STEPS = 4, 6, 4, 3
 NODE = {"num_cpus": 8, "num_gpus": 1, "object_store_memory": 200 * 2**20}
@@ -60,12 +62,12 @@ def nodes():
 def test_a_lost_node_ends_the_command_that_would_wait_for_its_answers(monkeypatch, capfd):
     first = [{"NodeID": name, "Alive": True, "NodeManagerAddress": name} for name in "ab"]
     first.append({"NodeID": "c", "Alive": False, "NodeManagerAddress": "c"})  # lost before
-    looks = iter([first, first, [first[0], {**first[1], "Alive": False}, first[2]]])
+    looks = chain([first, first], repeat([first[0], {**first[1], "Alive": False}, first[2]]))
     ended = threading.Event()
     monkeypatch.setattr(launch, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(launch.ray, "is_initialized", lambda: True)
     monkeypatch.setattr(launch.ray, "nodes", lambda: next(looks))
-    monkeypatch.setattr(launch.os, "_exit", lambda code: ended.set() or sys.exit(code))
+    monkeypatch.setattr(launch.os, "_exit", lambda _: ended.set())
     with launch.ending_with_a_node():
         assert ended.wait(30)
     assert "dph: Ray lost the node b; the same command continues" in capfd.readouterr().err
@@ -84,35 +86,48 @@ def lose_a_node(nodes, session, module, *words, name, once):
     nodes.replace()
 
 
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """Commands on a small world with a recipe of it."""
+    directory, ray = tmp_path_factory.mktemp("world"), tempfile.mkdtemp(prefix="dph", dir="/tmp")
+    build_small_world(directory)
+    (directory / "small.toml").write_text(RECIPE)
+    yield small_session(directory, ray)
+    shutil.rmtree(ray, ignore_errors=True)
+
+
 @pytest.mark.slow
-def test_the_same_command_continues_after_the_loss_of_a_node(tmp_path, nodes):
-    build_small_world(tmp_path)
-    ray = tempfile.mkdtemp(prefix="dph", dir="/tmp")
-    session = small_session(tmp_path, ray)
+def test_pre_sampling_continues_after_the_loss_of_a_node(session, nodes):
     split = (f"dph.samples={SAMPLES}", f"dph.threshold={SAMPLES}", "dph.chunk_size=3")
-    part = tmp_path / "pool.partial"
+    part = session.directory / "pool.partial"
     lose_a_node(
         nodes, session, "presample", *split, name="lost", once=lambda: any(part.glob("*.parquet"))
     )
     kept = pq.read_table(sorted(part.glob("*.parquet"))[0])
     session.run("presample", *split, *JOIN, ranks=1, name="found")
-    require_whole_pool(tmp_path, kept)
+    require_whole_pool(session.directory, kept)
 
+
+@pytest.mark.slow
+def test_training_continues_after_the_loss_of_a_node(session, nodes):
+    world = session.directory
+    assert main(["presample", f"{world}/small.toml", "--out", f"{world}/own"]) == 0
     train = (
         "dph.eta=0.2",
         f"dph.rehearsal_per_step={STORED}",
+        f"dph.pool={world}/own/pool",
         "dph.problems=all",
         "data.train_batch_size=6",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=4",
         f"trainer.total_training_steps={STEPS}",
         "trainer.save_freq=1",
-        f"trainer.rollout_data_dir={tmp_path}/rollouts",
+        f"trainer.rollout_data_dir={world}/rollouts",
     )
-    latest = tmp_path / "checkpoints" / "latest_checkpointed_iteration.txt"
+    latest = world / "checkpoints" / "latest_checkpointed_iteration.txt"
     once = lambda: latest.exists() and session.metrics("before")  # noqa: E731
     lose_a_node(nodes, session, "train", *train, name="before", once=once)
     session.run("train", *train, *JOIN, ranks=1, name="after")
-    require_every_row(tmp_path, session)
-    shutil.rmtree(ray, ignore_errors=True)
+    require_every_row(world, session)
 
 
 def require_whole_pool(world, kept):
@@ -128,7 +143,10 @@ def require_whole_pool(world, kept):
 
 def require_every_row(world, session):
     """An epoch over both commands: every problem once, each step with its stored answers."""
-    pool, metrics = load_pool(world / "pool"), session.metrics("before") | session.metrics("after")
+    pool, metrics = (
+        load_pool(world / "own" / "pool"),
+        session.metrics("before") | session.metrics("after"),
+    )
     assert sorted(metrics) == list(range(1, STEPS + 1))
     for step, logged in metrics.items():
         assert logged["actor/dph/policy_rows"] == 6 * ROLLOUTS

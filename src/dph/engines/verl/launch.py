@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 import ray
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import validate_config
@@ -49,6 +49,7 @@ def launch(config: DictConfig, *, trainer: str) -> None:
     precision(config)
     _name_agent_loops(config)
     _import_in_workers(config)
+    _forward_environment(config)
     auto_set_device(config)
     validate_config(
         config=config,
@@ -105,3 +106,12 @@ def _import_in_workers(config: DictConfig) -> None:
     with open_dict(model):
         names = [given] if isinstance(given, str) else given
         model.external_lib = [*names, "dph.engines.verl.newer_trl"]
+
+
+def _forward_environment(config: DictConfig) -> None:
+    """Tell a cluster that was started elsewhere where the log and the user's modules are."""
+    key = "ray_kwargs.ray_init.runtime_env.env_vars"
+    names = {"VERL_FILE_LOGGER_PATH", "PYTHONPATH"} & os.environ.keys()
+    given = OmegaConf.select(config, key) or {}
+    told = {name: os.environ[name] for name in names} | dict(given)
+    OmegaConf.update(config, key, told, force_add=True)
