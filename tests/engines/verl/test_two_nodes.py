@@ -3,17 +3,14 @@
 import json
 import shutil
 import tempfile
-import threading
 import time
 from collections import Counter
-from itertools import chain, repeat
 
 import pyarrow.parquet as pq
 import pytest
 from ray.cluster_utils import Cluster
 
 from dph.cli import main
-from dph.engines.verl import launch
 from dph.engines.verl.mixing import stored_digest
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
@@ -21,6 +18,8 @@ from dph.tasks.problems import load_problems
 from engines.verl.session import Session, small_session
 from engines.verl.small_world import build_small_world
 from engines.verl.test_run_recipe import RECIPE
+
+pytestmark = pytest.mark.slow
 
 SAMPLES, STORED, ROLLOUTS, STEPS = 4, 6, 4, 3
 NODE = {"num_cpus": 8, "num_gpus": 1, "object_store_memory": 200 * 2**20}
@@ -59,20 +58,6 @@ def nodes():
     shutil.rmtree(place, ignore_errors=True)
 
 
-def test_a_lost_node_ends_the_command_that_would_wait_for_its_answers(monkeypatch, capfd):
-    first = [{"NodeID": name, "Alive": True, "NodeManagerAddress": name} for name in "ab"]
-    first.append({"NodeID": "c", "Alive": False, "NodeManagerAddress": "c"})  # lost before
-    looks = chain([first, first], repeat([first[0], {**first[1], "Alive": False}, first[2]]))
-    ended = threading.Event()
-    monkeypatch.setattr(launch, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(launch.ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(launch.ray, "nodes", lambda: next(looks))
-    monkeypatch.setattr(launch.os, "_exit", lambda _: ended.set())
-    with launch.ending_with_a_node():
-        assert ended.wait(30)
-    assert "dph: Ray lost the node b; the same command continues" in capfd.readouterr().err
-
-
 def lose_a_node(nodes, session, module, *words, name, once):
     """Start a command, lose a node ``once`` something is there, wait for the command to fail."""
     deadline = time.monotonic() + 600
@@ -96,7 +81,6 @@ def session(tmp_path_factory):
     shutil.rmtree(ray, ignore_errors=True)
 
 
-@pytest.mark.slow
 def test_pre_sampling_continues_after_the_loss_of_a_node(session, nodes):
     split = (f"dph.samples={SAMPLES}", f"dph.threshold={SAMPLES}", "dph.chunk_size=3")
     part = session.directory / "pool.partial"
@@ -108,7 +92,6 @@ def test_pre_sampling_continues_after_the_loss_of_a_node(session, nodes):
     require_whole_pool(session.directory, kept)
 
 
-@pytest.mark.slow
 def test_training_continues_after_the_loss_of_a_node(session, nodes):
     world = session.directory
     assert main(["presample", f"{world}/small.toml", "--out", f"{world}/own"]) == 0
