@@ -130,7 +130,7 @@ class Session:
         *lines, _half = path.read_text().split("\n") if path.exists() else [""]
         return {row["step"]: row["data"] for row in map(json.loads, lines)}
 
-    def _wait_until_nothing_is_left(self, seconds=30):
+    def _wait_until_nothing_is_left(self, seconds=120):
         """Ray and the verifiers' workers end by themselves when a command does."""
         deadline = time.monotonic() + seconds
         while (left := self._processes()) and time.monotonic() < deadline:
