@@ -8,6 +8,10 @@ BENCH_STAMP := .venv-bench/.installed
 # TRL=1.14 tests another release of TRL, in an environment of that release.
 TRL ?= 1.16
 TRL_STAMP := .venv-trl-$(TRL)/.installed
+# What verl 0.9.1 pins for machines without a GPU: torch 2.11.0 and transformers 5.9.0. Where an index has torch
+# 2.11.0 for CUDA alone: VERL_TORCH="torch>=2.11,<2.14" VERL="verl[verl-core]==0.9.1 transformers==5.9.0".
+VERL ?= verl[cpu]==0.9.1
+VERL_TORCH ?= torch==2.11.0
 VERL_STAMP := .venv-verl/.installed
 INSPECT_STAMP := .venv-inspect/.installed
 ENVIRONMENTS_STAMP := .venv-environments/.installed
@@ -95,12 +99,13 @@ test-trl: $(TRL_STAMP)
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
-# verl and Ray is not measured. Ray comes with verl, so runs of a study on Ray are tested here.
+# verl and Ray is not measured. Ray comes with verl, so runs of a study on Ray are tested here. The
+# extra brings a plug-in of pytest, whose warning of its own settings would be an error.
 test-verl: $(VERL_STAMP)
-	.venv-verl/bin/python -m pytest tests/engines/verl --durations=8 \
+	.venv-verl/bin/python -m pytest -p no:asyncio tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest lab/tests/study/test_real.py::test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores
+	.venv-verl/bin/python -m pytest -p no:asyncio lab/tests/study/test_real.py::test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.
@@ -190,14 +195,14 @@ format: $(STAMP)
 clean:
 	rm -rf dist .venv .venv-bench .venv-trl-* .venv-verl .venv-inspect .venv-environments .venv-vllm .venv-store .venv-newest .venv-oldest .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# $(call environment,DIRECTORY,WHAT TO INSTALL), where $(comma) is a comma.
+# $(call environment,DIRECTORY,WHAT TO INSTALL,ITS TORCH), where $(comma) is a comma.
 comma := ,
 # The releases of this repository's environments; the package itself has no upper bounds. torch goes first and
 # alone: where an index offers several builds, the plain requirement decides.
 define environment
 	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or newer: make PYTHON=..." >&2; exit 1; }
 	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check "torch>=2.8,<2.14"
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check "$(or $(3),torch>=2.8$(comma)<2.14)"
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check "transformers<5.24" $(2)
 	touch $@
 endef
@@ -220,8 +225,8 @@ $(TRL_STAMP): pyproject.toml
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20")
 
 $(VERL_STAMP): pyproject.toml corpus/pyproject.toml
-	$(call environment,.venv-verl,-e ".[verl]" -e corpus \
-		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100")
+	$(call environment,.venv-verl,$(foreach name,$(VERL),"$(name)") -e ".[verl]" -e corpus \
+		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100",$(VERL_TORCH))
 
 $(INSPECT_STAMP): pyproject.toml
 	$(call environment,.venv-inspect,-e ".[math]" "inspect_ai>=0.3.200$(comma)<0.4" \

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dph.cli.options import JsonOption, RecipeArgument, SetOption, Verb, group
+from dph.cli.run import EngineOption, engine_overrides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ recipe_app = group("recipe", "Check, show, list and copy recipes.")
 def check(
     recipe: RecipeArgument,
     overrides: SetOption = None,
+    engine: EngineOption = None,
     memory: Annotated[
         float | None,
         typer.Option(
@@ -39,7 +41,7 @@ def check(
     from dph.runs.memory import device_of
     from dph.runs.preflight import preflight
 
-    settings = load_recipe(recipe, overrides=overrides or ())
+    settings = load_recipe(recipe, overrides=[*(overrides or ()), *engine_overrides(engine)])
     device = None if memory is None else device_of(memory, settings.model.device)
     found = preflight(settings, device=device)
     say_check(recipe, f"method {settings.method}", stages(settings), found, as_json=as_json)

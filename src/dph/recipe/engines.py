@@ -51,10 +51,12 @@ class EngineEntry:
         check: the function that refuses a run before anything is written.
         presample: the stage that makes the pool.
         train: the training stage.
+        memory: the estimate of the memory of training and sampling.
     """
 
     title: str
     settings: str = ""
+    memory: str = "dph.runs.memory:estimate"
     check: str
     presample: str = "dph.runs.presampling_stage:presample_stage"
     train: str
@@ -70,6 +72,7 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
         "verl": EngineEntry(
             title="verl",
             settings="dph.engines.verl_rows:VERL_ROWS",
+            memory="dph.engines.stages.memory:estimate_per_gpu",
             check="dph.engines.stages.verl_stage:check",
             presample="dph.engines.stages.verl_stage:presample_stage",
             train="dph.engines.stages.verl_stage:train_stage",

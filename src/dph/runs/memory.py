@@ -280,6 +280,9 @@ class MemoryEstimate:
     among them, ``activations_apart`` is what they would be if no prompt was shared. ``step`` is
     what the optimizer's step takes for a moment, ``logits`` what drawing a token does, such weights
     among it. ``vllm`` is what vLLM takes of a GPU while pre-sampling and evaluating.
+
+    ``gpus`` share what verl trains (0: this package's own loop); the rest is of each of them, and
+    ``gathered`` the weights and gradients that are whole for a moment.
     """
 
     weights: float
@@ -294,18 +297,21 @@ class MemoryEstimate:
     several: bool
     head: float
     """The gradient of the output layer, which is there before activations are gone."""
+    gpus: int = 0
+    gathered: float = 0.0
 
     @property
     def training(self) -> float:
         """The peak of an update after the first: of its backward pass, or of its step."""
         made = self.gradients if self.several else min(self.head, self.gradients)
-        backward = self.activations + made
+        backward = self.activations + self.gathered + made
         return self.weights + self.optimizer + max(backward, self.gradients + self.step)
 
     @property
     def sampling(self) -> float:
-        """The peak of drawing a step's answers on torch."""
-        return self.weights + self.optimizer + self.cache + self.logits
+        """The peak of drawing a step's answers, on torch or in verl."""
+        drawing = self.vllm if self.gpus else self.cache + self.logits
+        return self.weights + self.optimizer + drawing
 
     @property
     def peak(self) -> float:
@@ -331,8 +337,10 @@ def estimate(
         extra = 4.0 * trained
     states = _STATES_8_BIT if gradient == 2 else 8.0
     head = 0.0 if model.adapter is not None else shape.head * 4.0
-    apart = _activations(recipe, shape, load.apart, load.scored_apart, cuda=cuda)
-    shared = _activations(recipe, shape, load.computed, load.scored, cuda=cuda)
+    apart = activations(
+        recipe, shape, load.apart, _head(recipe, shape, load.scored_apart, cuda=cuda)
+    )
+    shared = activations(recipe, shape, load.computed, _head(recipe, shape, load.scored, cuda=cuda))
     never = recipe.train.shared_prompts == "never"
     weights = _weights(recipe, shape) * _models(recipe) + extra
     narrowed = 0.0 if model.adapter is not None else _narrowed(recipe, shape.matrices + shape.head)
@@ -381,14 +389,13 @@ def _products(recipe: Recipe) -> int:
     return 2 if recipe.model.dtype == "bfloat16" else 4
 
 
-def _activations(
-    recipe: Recipe, shape: ModelShape, tokens: int, scored: int, *, cuda: bool
-) -> float:
+def activations(recipe: Recipe, shape: ModelShape, tokens: int, head: float) -> float:
+    """Bytes that a pass over ``tokens`` keeps and makes; ``head`` are those of its logits."""
     layer = tokens * _layer(recipe, shape)
     # What one layer's backward pass makes on its way; by then the logits are gone.
     moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
     narrowed = _narrowed(recipe, shape.matrices)
-    head, copies = _head(recipe, shape, scored, cuda=cuda), _copies(recipe, shape)
+    copies = _copies(recipe, shape)
     if recipe.model.gradient_checkpointing:  # a layer and its narrowed weights are made again
         kept = shape.layers * tokens * shape.hidden * _width(recipe)
         return kept + copies + max(moving + layer + narrowed / shape.layers, head, narrowed)

@@ -211,6 +211,16 @@ def make_loss(case):
     return copy.copy(loss)  # made anew from settings, as it comes to verl's workers
 
 
+def held_bytes(engine):
+    """Bytes of this rank's shards of the weights and of the optimizer's states."""
+    weights = [p.to_local() for p in engine.module.parameters()]
+    states = [v.to_local() for s in engine.optimizer.state.values() for v in s.values() if v.dim()]
+    return {
+        name: sum(t.nbytes for t in ts)
+        for name, ts in (("weights", weights), ("optimizer", states))
+    }
+
+
 def main(directory):
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)
@@ -230,6 +240,7 @@ def main(directory):
             for k, values in output["metrics"].items()
             if k in ("loss", "grad_norm") or k.startswith("dph/")
         }
+    found["held"] = held_bytes(worker.engine)
     if rank == 0:
         (directory / "found.json").write_text(json.dumps(found))
     torch.distributed.destroy_process_group()

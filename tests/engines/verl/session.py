@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from engines.verl.small_world import MAX_TOKENS
+
 FLOAT32 = "{param_dtype: fp32, reduce_dtype: fp32, buffer_dtype: fp32}"
 CPU = [
     "actor_rollout_ref.model.external_lib=engines.verl.cpu_workers",
@@ -128,7 +130,7 @@ class Session:
         *lines, _half = path.read_text().split("\n") if path.exists() else [""]
         return {row["step"]: row["data"] for row in map(json.loads, lines)}
 
-    def _wait_until_nothing_is_left(self, seconds=30):
+    def _wait_until_nothing_is_left(self, seconds=120):
         """Ray and the verifiers' workers end by themselves when a command does."""
         deadline = time.monotonic() + seconds
         while (left := self._processes()) and time.monotonic() < deadline:
@@ -153,3 +155,29 @@ class Session:
             except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
                 continue
         return [process for process in found if process.pid != os.getpid()]
+
+
+def small_session(world, ray):
+    """Commands on the small world in ``world``, two of its problems in a mini-batch."""
+    return Session(
+        world,
+        ray,
+        [
+            f"data.train_files={world}/problems.parquet",
+            f"data.val_files={world}/problems.parquet",
+            f"actor_rollout_ref.model.path={world}/model",
+            "data.train_batch_size=4",
+            "data.max_prompt_length=64",
+            f"data.max_response_length={MAX_TOKENS}",
+            "actor_rollout_ref.rollout.n=4",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
+            "actor_rollout_ref.actor.optim.lr=1e-4",
+            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
+            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=8",
+            f"dph.pool={world}/pool",
+            "dph.chat=false",
+            "dph.verifier=sql",
+            f"dph.databases={world}/world/databases",
+        ],
+    )

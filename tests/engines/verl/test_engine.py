@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import first_step
+from dph.engines.stages.memory import estimate_per_gpu
+from dph.runs.memory import load_of, read_shape
+from engines.stages.recipes import make_recipe
 from engines.verl import rows
 from own_terms import CONFIDENT, PLAIN
 
@@ -94,12 +97,21 @@ def run_ranks(ranks, directory):
     ]
     outputs = [process.communicate(timeout=480)[0] for process in processes]
     assert [p.returncode for p in processes] == [0] * ranks, outputs[0][-4000:]
-    return json.loads((directory / "found.json").read_text())
+    found = json.loads((directory / "found.json").read_text())
+    return found | {"ranks": ranks, "model": directory / "model0"}
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["1 rank", "2 ranks"])
 def found(request, tmp_path_factory):
     return run_ranks(request.param, tmp_path_factory.mktemp("engine"))
+
+
+def test_every_rank_holds_the_share_of_weights_and_states_that_is_estimated(found):
+    recipe = make_recipe("verl", **{"verl.gpus": found["ranks"]})
+    load = load_of(recipe, prompt=20)
+    expected = estimate_per_gpu(recipe, read_shape(found["model"]), load)
+    for name, held in found["held"].items():
+        assert held == pytest.approx(getattr(expected, name), rel=0.02), name
 
 
 def require(result, loss, norm, *, rel=1e-5):

@@ -4,11 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dph.engines.verl.mixing import Cells, filled, lay_out, row_scales
+from dph.engines.verl.mixing import Cells, StoredRows, filled, lay_out_all, row_scales
 from dph.errors import SettingsError
 
 CELLS = st.builds(Cells, ranks=st.integers(1, 4), minibatches=st.integers(1, 3))
 FEW = settings(max_examples=60, deadline=None)
+
+
+def lay_out(policy, lengths, cells, *, filling=0):
+    return lay_out_all(policy, [StoredRows(lengths=lengths, filling=filling)], cells)
 
 
 @st.composite

@@ -15,8 +15,8 @@ from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import graded_rows
 from dph.runs.train.rows import rehearsal_of_step
-from engines.verl.session import Session
-from engines.verl.small_world import KNOWN, MAX_TOKENS, UNSURE, build_small_world
+from engines.verl.session import small_session
+from engines.verl.small_world import KNOWN, UNSURE, build_small_world
 from engines.verl.test_run_recipe import RECIPE
 from own_advantage import RELATIVE
 
@@ -39,28 +39,7 @@ def world(tmp_path_factory):
 def session(world):
     """Two commands' worth of overrides. Ray's sockets need a short path."""
     ray = tempfile.mkdtemp(prefix="dph", dir="/tmp")
-    yield Session(
-        world,
-        ray,
-        [
-            f"data.train_files={world}/problems.parquet",
-            f"data.val_files={world}/problems.parquet",
-            f"actor_rollout_ref.model.path={world}/model",
-            "data.train_batch_size=4",
-            "data.max_prompt_length=64",
-            f"data.max_response_length={MAX_TOKENS}",
-            "actor_rollout_ref.rollout.n=4",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=2",
-            "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
-            "actor_rollout_ref.actor.optim.lr=1e-4",
-            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
-            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=8",
-            f"dph.pool={world}/pool",
-            "dph.chat=false",
-            "dph.verifier=sql",
-            f"dph.databases={world}/world/databases",
-        ],
-    )
+    yield small_session(world, ray)
     shutil.rmtree(ray, ignore_errors=True)
 
 

@@ -102,7 +102,6 @@ def test_a_wrong_setting_of_pre_sampling_is_named(changes, message):
     [
         ({"strategy": "fsdp2", "fsdp_config": {}}, "bfloat16"),
         ({"strategy": "fsdp", "fsdp_config": {"mixed_precision": FP32}}, "float32"),
-        ({"strategy": "megatron", "megatron": {"dtype": "bfloat16"}}, "bfloat16"),
     ],
 )
 def test_the_precision_is_named_as_in_a_manifest_and_half_is_refused(engine, expected):
@@ -130,6 +129,16 @@ def test_a_mode_without_rehearsal_and_the_old_trainers_are_refused(small_pool, k
     OmegaConf.update(chosen, key, value)
     with pytest.raises(SettingsError, match=message):
         train(chosen)
+
+
+@pytest.mark.parametrize("engine", ["megatron", "veomni", "torchtitan"])
+@pytest.mark.parametrize(("name", "command"), [("dph_train", train), ("dph_presample", presample)])
+def test_an_engine_of_verl_without_rehearsal_is_refused(
+    composed, small_pool, name, command, engine
+):
+    chosen = composed(name, f"dph.pool={small_pool}", f"model_engine={engine}")
+    with pytest.raises(SettingsError, match=f"must be one of fsdp, fsdp2, got '{engine}'"):
+        command(chosen)
 
 
 def test_a_pool_is_not_written_over_files(tmp_path):

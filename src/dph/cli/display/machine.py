@@ -18,6 +18,23 @@ from dph.runs.memory import Device, MemoryEstimate
 
 def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     """The peaks of training and sampling and what they are made of."""
+    if found.gpus:
+        each = f"memory of each of {found.gpus} GPUs, estimated"
+        state = f"weights {_size(found.weights)}, optimizer {_size(found.optimizer)}"
+        yield (
+            f"{each}: training {_size(found.training)} = {state}, gradients "
+            f"{_size(found.gradients)}, and the more of the optimizer's step {_size(found.step)} "
+            f"and activations {_size(found.activations)} with gathered weights "
+            f"{_size(found.gathered)}"
+        )
+        yield f"{each}: sampling {_size(found.sampling)} = {state}, vLLM {_size(found.vllm)}"
+    else:
+        yield from _own_lines(found)
+    if device is not None:
+        yield f"memory available: {_size(device.memory)} ({device.name})"
+
+
+def _own_lines(found: MemoryEstimate) -> Iterator[str]:
     yield (
         f"memory, estimated: training {_size(found.training)} = weights {_size(found.weights)}, "
         f"optimizer {_size(found.optimizer)}, and the more of gradients "
@@ -30,14 +47,12 @@ def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
     )
     if found.vllm:
         yield f"memory, estimated: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
-    if device is not None:
-        yield f"memory available: {_size(device.memory)} ({device.name})"
 
 
 def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:
     """The same in bytes, for machines."""
     parts = ("weights", "gradients", "optimizer", "step", "activations", "activations_apart")
-    more = ("cache", "logits", "vllm", "training", "sampling", "peak")
+    more = ("cache", "logits", "vllm", "gathered", "gpus", "training", "sampling", "peak")
     return {
         **{name: round(getattr(found, name)) for name in (*parts, *more)},
         "device": None if device is None else {"name": device.name, "bytes": round(device.memory)},

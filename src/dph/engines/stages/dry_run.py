@@ -27,7 +27,11 @@ def _commands(plan: RunPlan, *, python: str) -> str:
     problems = run.place / PROBLEMS_FILE
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))
     convert = f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
-    parts = [f"# the problems of {plan.recipe.data.train}, of any format, as {plain}\n{convert}"]
+    recipe, train = plan.directory.recipe_file.absolute(), plan.recipe.data.train
+    first = (
+        f"# `dph run` writes the recipe as {recipe} and the problems of {train} as {plain} first"
+    )
+    parts = [f"{first}\n{convert}"]
     pool = verl_stage.pool_is_missing(plan)
     for command in verl_stage.commands(run, pool=pool, python=python):
         variables = [f"{name}={shlex.quote(v)}" for name, v in command.environment.items()]

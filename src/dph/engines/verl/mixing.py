@@ -62,13 +62,6 @@ class StoredRows:
     filling: int = 0
 
 
-def lay_out(
-    policy: int, stored_lengths: Sequence[int], cells: Cells, *, filling: int = 0
-) -> RowOrder:
-    """``lay_out_all`` for one anchor."""
-    return lay_out_all(policy, [StoredRows(lengths=stored_lengths, filling=filling)], cells)
-
-
 def lay_out_all(policy: int, anchors: Sequence[StoredRows], cells: Cells) -> RowOrder:
     """Deal every anchor's rows out to the cells in turn, the longest first, back and forth.
 
@@ -142,7 +135,7 @@ def row_scales(
     eta * stored rows / policy rows.
 
     Args:
-        layout: what ``lay_out`` returned.
+        layout: what ``lay_out_all`` returned.
         tokens: answer tokens of each row that count.
         policy: number of policy rows.
         used: for each row whether it counts; rows that fill a cell up do not.

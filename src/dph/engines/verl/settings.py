@@ -33,6 +33,9 @@ REFUSED_VERIFIERS = {
 }
 """Those that would grade wrong next to verl, and why."""
 
+STRATEGIES = ("fsdp", "fsdp2")
+"""verl's training engines that rehearse."""
+
 PRECISIONS = {
     "bf16": "bfloat16",
     "bfloat16": "bfloat16",
@@ -186,13 +189,16 @@ def precision(config: DictConfig) -> str:
     """The dtype of the training engine's forward, as a pool's manifest names it.
 
     Raises:
-        SettingsError: it is neither float32 nor bfloat16.
+        SettingsError: it is neither float32 nor bfloat16, or the engine is not one of FSDP.
     """
     actor = "actor_rollout_ref.actor"
-    if str(OmegaConf.select(config, f"{actor}.strategy")).startswith("fsdp"):
-        key = f"{actor}.fsdp_config.mixed_precision.param_dtype"
-    else:
-        key = f"{actor}.{config.actor_rollout_ref.actor.strategy}.dtype"
+    strategy = OmegaConf.select(config, f"{actor}.strategy")
+    if strategy not in STRATEGIES:
+        raise SettingsError(
+            f"{actor}.strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}: the loss "
+            "of stored answers was never compared with autograd in another engine of verl"
+        )
+    key = f"{actor}.fsdp_config.mixed_precision.param_dtype"
     found = OmegaConf.select(config, key) or "bf16"  # verl's own default
     if found not in PRECISIONS:
         raise SettingsError(f"{key} must be one of {', '.join(PRECISIONS)}, got {found!r}")

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from dph.errors import SettingsError
 from dph.recipe import Recipe
+from dph.recipe.engines import require_engine_can
 from dph.runs.memory import Device
 from dph.runs.preflight.data import (
     Findings,
@@ -31,6 +33,10 @@ def preflight(recipe: Recipe, *, device: Device | None = None) -> Findings:
     findings = Findings()
     if recipe.sampling.engine == "vllm":
         findings.unchecked.append("the installation of vLLM and the device that it is built for")
+    try:
+        require_engine_can(recipe)
+    except SettingsError as error:
+        findings.errors.append(str(error))
     config = check_model(recipe, findings)
     named = read_data(recipe, findings)
     prompts = [*named, *check_unlabelled(recipe, named, findings)]

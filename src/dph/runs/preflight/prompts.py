@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 from dph.errors import ModelError, SettingsError
 from dph.model.prompts import NO_TEMPLATE, chat_messages, chat_text, with_variables
 from dph.model.sampler.base import common_length
 from dph.recipe import DataSettings, Recipe
+from dph.recipe.engines import ENGINES
 from dph.records import Problem
-from dph.runs.memory import Device, MemoryEstimate, device_at_hand, estimate, load_of, read_shape
+from dph.runs.memory import Device, MemoryEstimate, device_at_hand, load_of, read_shape
 from dph.runs.preflight.data import Findings, NamedProblems
 from dph.runs.preflight.model import ModelFiles, TokenizerFiles, read_tokenizer
 
@@ -207,7 +209,8 @@ def check_memory(
         if lengths is None:
             findings.unchecked.append("the memory needed: the lengths of prompts need torch")
             return
-        found = estimate(
+        estimate = resolve_name(ENGINES[recipe.train.engine].memory)
+        found: MemoryEstimate = estimate(
             recipe,
             shape,
             load_of(recipe, prompt=lengths.longest, common=lengths.common, cuda=cuda),
@@ -251,7 +254,10 @@ def _too_much(found: MemoryEstimate, device: Device) -> str | None:
     part = "training" if found.training >= found.sampling else "sampling"
     fixed = found.weights + found.gradients + found.optimizer
     advice = (
-        "train an adapter ([model.adapter]), or weights in bfloat16 (model.weights)"
+        "share the weights among more GPUs (verl.gpus, verl.nodes), or lower "
+        + ("train.microbatch_tokens" if part == "training" else "vllm.memory")
+        if found.gpus
+        else "train an adapter ([model.adapter]), or weights in bfloat16 (model.weights)"
         if part == "training" and fixed > device.memory / 2
         else "lower train.microbatch_tokens, or set model.gradient_checkpointing = true"
         if part == "training"
