@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL, make_divergence
     from dph.recipe import load_recipe
     from dph.results import plot
-    from dph.results.diagnosis import diagnose
+    from dph.results.diagnosis.run_diagnosis import diagnose
     from dph.results.notebook import load_run, report
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.metrics import pass_at_k
@@ -103,7 +103,7 @@ __getattr__, __dir__ = lazy_names(
         "JensenShannon": "dph.loss.divergences",
         "ReverseKL": "dph.loss.divergences",
         "compare": "dph.runs.evaluate.evaluated_runs",
-        "diagnose": "dph.results.diagnosis",
+        "diagnose": "dph.results.diagnosis.run_diagnosis",
         "evaluate": "dph.runs.run",
         "grade_math": "dph.tasks.grading.answers",
         "grade_code": "dph.tasks.grading.answers",

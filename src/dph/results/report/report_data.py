@@ -11,7 +11,7 @@ from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.results.charts.palette import Look, looks_by_method
-from dph.results.diagnosis import diagnose, diagnosis_document
+from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.read.found_runs import find_runs, group_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems

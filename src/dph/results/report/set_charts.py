@@ -5,15 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from dph.results.charts.palette import Look
-from dph.results.report.charts import (
-    ROWS,
-    Chart,
-    finished,
-    line_chart,
-    run_colour,
-    run_shape,
-    training_charts,
-)
+from dph.results.charts.panels import PERCENT, Spec, nominal, quantity
+from dph.results.report.charts import Chart, finished, line_chart, page_channels, training_charts
 from dph.results.report.report_data import ReportData, rows_over_seeds
 from dph.results.vocabulary import K_AXIS, metric_title, set_title, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
@@ -180,49 +173,56 @@ def front_chart(
 
     The title speaks of the runs in ``told``.
     """
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
     found = {(row.metric, row.run): row for row in rows}
     keys = [run for run in labels if ("greedy", run) in found]
     if not keys:
         return None
     columns = _columns(found, keys, k, labels)
-    axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
-    x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
-    x_scale = alt.Scale(domain=list(x_ends), nice=False)
-    y_scale = alt.Scale(domain=list(y_ends), nice=False)
-    x_title, y_title = "first try", metric_title(f"pass_at_{k}")
-    x = alt.X("x:Q", title=x_title, axis=axis, scale=x_scale)
-    y = alt.Y("y:Q", title=y_title, axis=axis, scale=y_scale)
-    colour, shape = run_colour(keys), run_shape({key: looks[key] for key in keys})
-    base = alt.Chart(alt.NamedData(ROWS))
-    wide = base.mark_rule(opacity=0.45).encode(
-        x=alt.X("x_lo:Q", title=x_title, scale=x_scale), x2="x_hi:Q", y=y, color=colour
-    )
-    high = base.mark_rule(opacity=0.45).encode(
-        x=x, y=alt.Y("y_lo:Q", title=y_title, scale=y_scale), y2="y_hi:Q", color=colour
-    )
-    point = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=x,
-        y=y,
-        color=colour,
-        shape=shape,
-        tooltip=[
-            alt.Tooltip("label:N"),
-            alt.Tooltip("x:Q", title=x_title, format=".1%"),
-            alt.Tooltip("y:Q", title=y_title, format=".1%"),
-        ],
-    )
-    columns["place"], places = _places(columns, [key in told for key in keys], x_ends, y_ends)
-    names = _names(base.encode(x=x, y=y), places)
+    runs = page_channels({key: looks[key] for key in keys})
+    ends = {axis: _domain(columns[f"{axis}_lo"], columns[f"{axis}_hi"]) for axis in "xy"}
+    titles = {"x": "first try", "y": metric_title(f"pass_at_{k}")}
+    at = {
+        axis: quantity(axis, titles[axis], scale={"domain": ends[axis], "nice": False}, axis=_AXIS)
+        for axis in "xy"
+    }
+    rules = [
+        {
+            "mark": {"type": "rule", "opacity": 0.45},
+            "encoding": {
+                **at,
+                axis: {**at[axis], "field": f"{axis}_lo"},
+                f"{axis}2": {"field": f"{axis}_hi"},
+                "color": runs["color"],
+            },
+        }
+        for axis in "xy"
+    ]
+    tips = [quantity(axis, titles[axis], format=".1%") for axis in "xy"]
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+        "encoding": {
+            **at,
+            "color": runs["color"],
+            "shape": runs["shape"],
+            "tooltip": [nominal("label"), *tips],
+        },
+    }
+    columns["place"], places = _places(columns, [key in told for key in keys], ends["x"], ends["y"])
     return Chart(
         section="front",
         name=set_name,
         title=traded_finding(set_name, rows, k, labels, told),
         caption="",
-        spec=finished(alt.layer(wide, high, point, *names), keys, height=220),
+        spec=finished([*rules, point, *_names(at, places)], keys, height=220),
         columns=columns,
     )
+
+
+_AXIS = {
+    "format": PERCENT,
+    "tickCount": 5,
+    "labelExpr": "datum.value > 1.0001 ? '' : datum.label",
+}
 
 
 def _places(
@@ -331,17 +331,20 @@ def _columns(
     return columns
 
 
-def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
+def _names(at: Mapping[str, Spec], places: Sequence[tuple[str, int]]) -> list[Spec]:
     """The runs' labels next to their points, without overlap."""
     return [
-        base.transform_filter(f"datum.place == '{side} {level}'")
-        .mark_text(
-            align="left" if side == "right" else "right",
-            dx=_ASIDE if side == "right" else -_ASIDE,
-            dy=-8 - LINE * level,
-            fontSize=11,
-            fill="currentColor",
-        )
-        .encode(text="label:N")
+        {
+            "transform": [{"filter": f"datum.place == '{side} {level}'"}],
+            "mark": {
+                "type": "text",
+                "align": "left" if side == "right" else "right",
+                "dx": _ASIDE if side == "right" else -_ASIDE,
+                "dy": -8 - LINE * level,
+                "fontSize": 11,
+                "fill": "currentColor",
+            },
+            "encoding": {**at, "text": nominal("label")},
+        }
         for side, level in dict.fromkeys(places)
     ]

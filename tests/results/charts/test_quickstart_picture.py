@@ -1,43 +1,36 @@
+"""The quickstart's picture: what its panels draw, what their titles say, and that bytes repeat."""
+
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.charts.figures import draw_quickstart, quickstart_figure
+from dph.results.charts.quickstart_picture import quickstart_picture
 from results.charts.synthetic import NAMES, make_metrics, make_summary
 
 
-def titles(figure):
-    return [axes.get_title(loc="left") for axes in figure.axes]
+def drawn(summary, metrics, **more):
+    return quickstart_picture(summary, metrics, **more).spec
 
 
-@pytest.mark.parametrize("suffix", ["png", pytest.param("pdf", marks=pytest.mark.slow)])
+def titles(spec):
+    return [" ".join(panel["title"]["text"]) for panel in spec["concat"]]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_the_same_results_give_the_same_bytes(tmp_path, suffix):
-    paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    paths = [tmp_path / f"{name}.{suffix}" for name in "abc"]
     for path in paths:
-        quickstart_figure(make_summary(NAMES[:2]), make_metrics(NAMES[:2]), path)
-    assert paths[0].read_bytes() == paths[1].read_bytes()
+        quickstart_picture(make_summary(NAMES[:2]), make_metrics(NAMES[:2])).save(path)
+    assert len({path.read_bytes() for path in paths}) == 1
     assert sorted(tmp_path.iterdir()) == paths
 
 
-@pytest.mark.parametrize("count", [2, 8])
-def test_four_panels_with_titles_that_fit_beside_each_other(count):
-    names = NAMES[:count]
-    figure = draw_quickstart(make_summary(names), make_metrics(names))
-    figure.draw_without_rendering()
-    assert len(figure.axes) == 4
-    assert len(figure.legends) == 1
-    right = figure.bbox.x1
-    for left_axes, right_axes in (figure.axes[:2], figure.axes[2:]):
-        starts = right_axes.get_tightbbox().x0
-        assert left_axes._left_title.get_window_extent().x1 < starts + 60
-        assert right_axes._left_title.get_window_extent().x1 <= right
-
-
-def test_titles_say_what_is_seen():
+def test_titles_say_what_is_seen_above_four_panels():
     summary = make_summary(["grpo", "dph_f"])
-    figure = draw_quickstart(summary, {})
-    assert figure.axes[2].get_xscale() == "log"
-    assert list(figure.axes[2].get_xticks()) == [1, 2, 4, 8, 16, 32]
-    first, second, third, _ = titles(figure)
+    spec = drawn(summary, {}, headline="GRPO lost.")
+    assert spec["title"]["text"] == ["GRPO lost."]
+    x = spec["concat"][2]["layer"][0]["encoding"]["x"]
+    assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [1, 2, 4, 8, 16, 32])
+    first, second, third, _ = titles(spec)
     number = summary["methods"]["grpo"]["sets"]["in_domain"]["effective_styles"]
     assert first.startswith(f"GRPO is left with {number:.1f} of 4.")
     assert second == "DPH-F keeps most styles"
@@ -58,7 +51,7 @@ def test_titles_say_what_is_seen():
     ],
 )
 def test_the_title_of_training_counts_who_keeps_styles(names, title):
-    assert titles(draw_quickstart(make_summary(names), make_metrics(names)))[1] == title
+    assert titles(drawn(make_summary(names), make_metrics(names)))[1] == title
 
 
 def test_results_without_styles_or_intervals_can_be_drawn(tmp_path):
@@ -66,18 +59,19 @@ def test_results_without_styles_or_intervals_can_be_drawn(tmp_path):
     for model in (summary["base"], summary["methods"]["grpo"]):
         for results in model["sets"].values():
             results |= {"styles": {}, "effective_styles": None, "ci95": {}}
-    metrics = {"grpo": [{"step": 1, "effective_styles": None}]}
-    quickstart_figure(summary, metrics, tmp_path / "picture.svg")
-    assert titles(draw_quickstart(summary, metrics))[0] == "Styles of answering"
+    made = quickstart_picture(summary, {"grpo": [{"step": 1, "effective_styles": None}]})
+    made.save(tmp_path / "picture.svg")
+    assert titles(made.spec)[0] == "Styles of answering"
+    assert "GRPO" in (tmp_path / "picture.svg").read_text("utf-8")
 
 
 def test_another_suffix_and_a_missing_set_are_refused(tmp_path):
     summary = make_summary(["grpo"])
     with pytest.raises(SettingsError, match=r"\.png, \.svg or \.pdf file, got 'picture.gif'"):
-        quickstart_figure(summary, {}, tmp_path / "picture.gif")
+        quickstart_picture(summary, {}).save(tmp_path / "picture.gif")
     del summary["methods"]["grpo"]["sets"]["cross_domain"]
     with pytest.raises(DataError, match="'grpo' was not evaluated on set 'cross_domain'"):
-        quickstart_figure(summary, {}, tmp_path / "picture.png")
+        quickstart_picture(summary, {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -86,14 +80,13 @@ def test_more_styles_than_fills_are_drawn_as_other_and_the_bars_stay_whole():
     many = {f"s{i:02d}": 1 / 64 for i in range(64)}
     summary["base"]["sets"]["in_domain"]["styles"] = many
     summary["methods"]["grpo"]["sets"]["in_domain"]["styles"] = {"s63": 0.9, "s00": 0.1}
-    axes = draw_quickstart(summary, {}).axes[0]
-    drawn = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert len(drawn) == 9
-    assert {"s00", "s63"} < set(drawn)
-    assert drawn[-1] == "other"
-    for row in (0, 1):
-        widths = [bars.patches[row].get_width() for bars in axes.containers]
-        assert sum(widths) == pytest.approx(1)
+    panel = drawn(summary, {})["concat"][0]
+    styles = panel["layer"][0]["encoding"]["fill"]["scale"]["domain"]
+    assert len(styles) == 9
+    assert {"s00", "s63"} < set(styles)
+    assert styles[-1] == "other"
+    ends = {row["model"]: row["hi"] for row in panel["data"]["values"] if "hi" in row}
+    assert ends == {"Base model": pytest.approx(1), "GRPO": pytest.approx(1)}
 
 
 def test_all_methods_that_are_tied_are_named():
@@ -102,6 +95,13 @@ def test_all_methods_that_are_tied_are_named():
     summary = make_summary(names)
     for name, value in zip(names, (0.8, 1.0, 0.998, 1.0), strict=True):
         summary["methods"][name]["sets"]["in_domain"]["pass_at_k"]["32"] = value
-    figure = draw_quickstart(summary, make_metrics(names))
-    said = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert any("lowest GRPO, highest DPH-F, DPH-JS and Alpha" in text for text in said)
+    said = " ".join(drawn(summary, make_metrics(names))["concat"][2]["title"]["subtitle"])
+    assert "lowest GRPO, highest DPH-F, DPH-JS and Alpha" in said
+
+
+def test_models_that_would_be_called_the_same_stay_apart():
+    summary = make_summary(["dph_f"])
+    summary["methods"]["DPH-F"] = summary["methods"]["dph_f"]
+    colour = drawn(summary, {})["concat"][2]["layer"][0]["encoding"]["color"]["scale"]
+    assert colour["domain"] == ["Base model", "dph_f", "DPH-F"]
+    assert len(set(colour["range"])) == 3
