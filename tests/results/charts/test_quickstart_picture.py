@@ -30,28 +30,14 @@ def test_titles_say_what_is_seen_above_four_panels():
     assert spec["title"]["text"] == ["GRPO lost."]
     x = spec["concat"][2]["layer"][0]["encoding"]["x"]
     assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [1, 2, 4, 8, 16, 32])
-    first, second, third, _ = titles(spec)
+    first, _, third, _ = titles(spec)
     number = summary["methods"]["grpo"]["sets"]["in_domain"]["effective_styles"]
     assert first.startswith(f"GRPO is left with {number:.1f} of 4.")
-    assert second == "DPH-F keeps most styles"
     ends = [
         100 * model["sets"]["in_domain"]["pass_at_k"]["32"]
         for model in (*summary["methods"].values(), summary["base"])
     ]
     assert third == "In domain: Pass@32 {:.0f}% to {:.0f}%, base {:.0f}%".format(*ends)
-
-
-@pytest.mark.parametrize(
-    ("names", "title"),
-    [
-        (["grpo"], "No method keeps the base model's styles"),
-        (["dph_f", "dph_js"], "DPH-F and DPH-JS keep most styles"),
-        (NAMES, "5 of 8 methods keep most styles"),
-        ([], "Styles during training"),
-    ],
-)
-def test_the_title_of_training_counts_who_keeps_styles(names, title):
-    assert titles(drawn(make_summary(names), make_metrics(names)))[1] == title
 
 
 def test_results_without_styles_or_intervals_can_be_drawn(tmp_path):
@@ -87,16 +73,6 @@ def test_more_styles_than_fills_are_drawn_as_other_and_the_bars_stay_whole():
     assert styles[-1] == "other"
     ends = {row["model"]: row["hi"] for row in panel["data"]["values"] if "hi" in row}
     assert ends == {"Base model": pytest.approx(1), "GRPO": pytest.approx(1)}
-
-
-def test_all_methods_that_are_tied_are_named():
-    """At 100%, 100% and 100% no method is the highest; 99.8% is shown as the same."""
-    names = ["grpo", "dph_f", "dph_js", "alpha"]
-    summary = make_summary(names)
-    for name, value in zip(names, (0.8, 1.0, 0.998, 1.0), strict=True):
-        summary["methods"][name]["sets"]["in_domain"]["pass_at_k"]["32"] = value
-    said = " ".join(drawn(summary, make_metrics(names))["concat"][2]["title"]["subtitle"])
-    assert "lowest GRPO, highest DPH-F, DPH-JS and Alpha" in said
 
 
 def test_models_that_would_be_called_the_same_stay_apart():
