@@ -15,9 +15,9 @@ Packages, each with its own ``__all__``: ``dph.loss.divergences`` and ``dph.loss
 loss), ``dph.tasks.verifiers`` and ``dph.tasks.grading`` (grading an answer), ``dph.tasks`` (data
 sets as problems), ``dph.model.sampler`` and ``dph.model.forward`` (sampling, log-probs),
 ``dph.runs.presample``, ``dph.runs.train``, ``dph.runs.evaluate``, ``dph.runs`` (the stages),
-``dph.results.diagnosis`` (what a run lost), ``dph.results.charts`` (tables, pictures),
-``dph.results.report`` (reports for a browser), ``dph.recipe`` (recipes), ``dph.engines.trl`` and
-``dph.engines.verl``.
+``dph.recipe`` (recipes), ``dph.engines.trl`` and ``dph.engines.verl``. Modules:
+``dph.results.diagnosis.run_diagnosis`` (what a run lost), ``dph.results.charts.tables``,
+``dph.results.plot`` (pictures) and ``dph.results.report.page`` (reports for a browser).
 
 ``import dph`` is instant: everything but nouns and errors is loaded when it is first used.
 """

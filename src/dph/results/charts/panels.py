@@ -106,7 +106,7 @@ def curves(
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
-    """What each model is called; two that would be called the same keep their names."""
+    """Names of models for people; two that would have the same keep their own."""
     called = {name: method_label(name) for name in names}
     said = list(called.values())
     return {name: label if said.count(label) == 1 else name for name, label in called.items()}
@@ -136,7 +136,7 @@ def picture(panels: Sequence[Spec], *, most: int = 3, headline: Sequence[str] = 
 
 
 def config(ink: str, **more: Any) -> Spec:
-    """What pictures and the page's charts have in common."""
+    """Configuration that pictures and the page's charts share."""
     colours = {f"{part}Color": ink for part in ("label", "title", "tick", "domain", "grid")}
     axis = {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
     opacity = {"gridOpacity": 0.1, "domainOpacity": 0.4, "tickOpacity": 0.4}
