@@ -154,7 +154,7 @@ CONFIG = config(
         "subtitleFontSize": 11, "subtitleColor": FAINT, "subtitlePadding": 5,
     },
     legend={
-        "orient": "bottom", "title": None, "columns": 5, "labelFontSize": 12, "labelColor": INK,
+        "orient": "bottom", "title": None, "columns": 6, "labelFontSize": 12, "labelColor": INK,
         "labelLimit": 300, "columnPadding": 22, "layout": {"bottom": {"margin": 24}},
         "symbolSize": 90, "symbolOpacity": 1, "symbolStrokeWidth": 0,
     },
@@ -249,108 +249,91 @@ _NAMES = {"domain": False, "ticks": False, "grid": False, "labelPadding": 7}
 _DOT = {"type": "point", "filled": True, "size": 56, "opacity": 1}
 
 
-def shares_panel(
-    title: str, detail: str, models: Models, colours: Mapping[str, str] | None = None
-) -> Spec:
+def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, str]) -> Spec:
     """The share of each style as one stacked bar a model, its effective number at the end.
 
-    Where there are more styles than fills, the rarest are drawn together, as ``other``.
     ``colours`` (``style_fills``) holds styles to one order and one fill each in several panels.
     """
-    pooled = frequent_styles([model["styles"] for model in models.values()])
-    colours = colours or style_fills([models])
     called = labels(models)
     rows: list[Spec] = []
-    for (name, model), shares in zip(models.items(), pooled, strict=True):
-        low = 0.0
-        for style in (style for style in colours if shares.get(style)):
-            high = low + shares[style]
-            text = f"{100 * shares[style]:.0f}" if shares[style] >= _LABELLED_SHARE else ""
-            rows.append(
-                {"model": called[name], "style": style, "lo": low, "hi": high, "text": text}
-                | {"middle": (low + high) / 2}
-            )
-            low = high
-        rows.append({"model": called[name], **_effective(model)})
-    y = nominal("model", title=None, sort=None, axis=_NAMES)
-    axis = {"format": "%", "values": _QUARTERS, "grid": False}
-    x = quantity("lo", None, scale={"domain": [0, 1]}, axis=axis)
-    drawn = {row["style"] for row in rows if "style" in row}
+    for name, model in models.items():
+        shares = dict.fromkeys(colours, 0.0)
+        for style, share in model["styles"].items():
+            shares[style if style in colours else "other"] += share
+        rows += [
+            {
+                "model": called[name],
+                "style": style,
+                "rank": rank,
+                "share": share,
+                "text": f"{100 * share:.0f}" if share >= _LABELLED_SHARE else "",
+            }
+            for rank, (style, share) in enumerate(shares.items())
+            if share
+        ]
+    drawn = {row["style"] for row in rows}
     fill = {"domain": [style for style in colours if style in drawn]}
     fill["range"] = [colours[style] for style in fill["domain"]]
+    axis = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1], "grid": False}
     bars = {
-        "transform": [{"filter": "isValid(datum.style)"}],
-        "mark": {"type": "bar", "stroke": "white", "strokeWidth": 0.8},
-        "encoding": {"x": x, "x2": {"field": "hi"}, "y": y, "fill": nominal("style", scale=fill)},
+        "x": quantity("share", None, stack="zero", scale={"domain": [0, 1]}, axis=axis),
+        "y": nominal("model", title=None, sort=list(called.values()), axis=_NAMES),
+        "order": {"field": "rank", "type": "ordinal"},
     }
-    above = -5 if any(row.get("interval") for row in rows) else 0
-    at_end = {"align": "left", "dx": 8}
-    shown = [
-        _text("text", y, {"fontSize": 11}, x=quantity("middle", None)),
-        _text("number", y, {**at_end, "dy": above, "fontSize": 13, "fontWeight": "bold"}),
-        _text("interval", y, {**at_end, "dy": 8, "fontSize": 9.5, "color": FAINT}),
+    ends = [_effective(called[name], model) for name, model in models.items()]
+    end, big = {"type": "text", "align": "left", "dx": 8}, {"fontSize": 13, "fontWeight": "bold"}
+    above = -5 if any(row["interval"] for row in ends) else 0
+    at_end = {"x": {"value": "width"}, "y": bars["y"]}
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "bar", "stroke": "white", "strokeWidth": 0.8},
+            "encoding": {**bars, "fill": nominal("style", scale=fill)},
+        },
+        {
+            "mark": {"type": "text", "fontSize": 11, "color": INK},
+            "encoding": {
+                **bars,
+                "x": {**bars["x"], "bandPosition": 0.5},
+                "text": nominal("text"),
+            },
+        },
+        {
+            "data": {"values": ends},
+            "mark": {**end, **big, "dy": above, "color": INK},
+            "encoding": {**at_end, "text": nominal("number")},
+        },
+        {
+            "data": {"values": ends},
+            "mark": {**end, "dy": 8, "fontSize": 9.5, "color": FAINT},
+            "encoding": {**at_end, "text": nominal("interval")},
+        },
     ]
-    height = {"step": _BAR}
-    return panel(title, detail, [bars, *shown], data={"values": rows}, height=height)
+    return panel(title, detail, layers, data={"values": rows}, height={"step": _BAR})
 
 
-_QUARTERS = [0, 0.25, 0.5, 0.75, 1]
-
-
-def _effective(model: Mapping[str, Any]) -> Spec:
+def _effective(name: str, model: Mapping[str, Any]) -> Spec:
     """The row of texts at the end of a bar."""
     number, interval = model["effective_styles"], interval_of(model, "effective_styles")
     return {
+        "model": name,
         "number": "" if number is None else f"{number:.1f}",
         "interval": "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
     }
 
 
-def _text(field: str, y: Spec, mark: Spec, x: Spec | None = None) -> Spec:
-    return {
-        "transform": [{"filter": f"isValid(datum.{field})"}],
-        "mark": {"type": "text", "color": INK, **mark},
-        "encoding": {"text": nominal(field), "y": y, "x": x or {"value": "width"}},
-    }
-
-
 def style_fills(sets: Sequence[Models]) -> dict[str, str]:
-    """The fill of every style that panels of these sets draw, in the order of their bars.
-
-    Styles of the first set come first, those that its first model has most of before others.
-    """
-    styles: dict[str, None] = {}
-    for models in sets:
-        pooled = frequent_styles([model["styles"] for model in models.values()])
-        found = {style for of_model in pooled for style in of_model}
-        ordered = sorted(found, key=lambda style: (-pooled[0].get(style, 0.0), style))
-        styles |= dict.fromkeys(style for style in ordered if style != "other")
-    return fills(styles)
-
-
-def frequent_styles(
-    shares: Sequence[Mapping[str, float]], most: int = MOST_STYLES
-) -> list[dict[str, float]]:
-    """Shares of styles in which all but the ``most`` frequent ones are ``other``.
+    """The fill of each of the most frequent styles of these sets, in the order of their bars.
 
     A style is as frequent as it is where it is most so: what a collapsed model answers in is shown
-    even if the base model hardly ever did.
-
-    >>> frequent_styles([{"a": 0.5, "b": 0.3, "c": 0.2}, {"c": 1.0}], most=2)
-    [{'a': 0.5, 'c': 0.2, 'other': 0.3}, {'c': 1.0}]
+    even if the base model hardly ever did. Styles that the first model has most of come first.
     """
+    models = [model["styles"] for of_set in sets for model in of_set.values()]
     largest: dict[str, float] = {}
-    for of_model in shares:
-        for style, share in of_model.items():
-            if style != "other":
-                largest[style] = max(share, largest.get(style, 0.0))
-    kept = sorted(largest, key=lambda style: (-largest[style], style))[:most]
-    pooled = []
-    for of_model in shares:
-        rest = sum(share for style, share in of_model.items() if style not in kept)
-        shown = {style: share for style, share in of_model.items() if style in kept}
-        pooled.append({**shown, "other": rest} if rest else shown)
-    return pooled
+    for style, share in (pair for shares in models for pair in shares.items()):
+        largest[style] = max(share, largest.get(style, 0.0))
+    largest.pop("other", None)
+    kept = sorted(largest, key=lambda style: (-largest[style], style))[:MOST_STYLES]
+    return fills(sorted(kept, key=lambda style: (-models[0].get(style, 0.0), style)))
 
 
 def dots_panel(

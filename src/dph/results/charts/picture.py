@@ -1,38 +1,27 @@
 """A chart as a picture: shown by a notebook, saved as png, svg or pdf without a browser."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dph._base.files import atomic_path
 from dph.errors import SettingsError
 
-
-def _png(spec: Mapping[str, Any]) -> bytes:
-    import vl_convert  # noqa: PLC0415 - large
-
-    return bytes(vl_convert.vegalite_to_png(spec, scale=2))
-
-
-def _svg(spec: Mapping[str, Any]) -> bytes:
-    import vl_convert  # noqa: PLC0415 - large
-
-    return str(vl_convert.vegalite_to_svg(spec)).encode()
-
-
-def _pdf(spec: Mapping[str, Any]) -> bytes:
-    import vl_convert  # noqa: PLC0415 - large
-
-    return ordered_pdf(vl_convert.vegalite_to_pdf(spec))
-
-
-KINDS: Mapping[str, Callable[[Mapping[str, Any]], bytes]] = MappingProxyType(
-    {"png": _png, "svg": _svg, "pdf": _pdf}
-)
+KINDS = ("png", "svg", "pdf")
 """The suffixes, without their dot."""
+
+
+def drawn(spec: Mapping[str, Any], kind: str) -> bytes:
+    """The picture of a specification; the same specification gives the same bytes."""
+    import vl_convert  # noqa: PLC0415 - large
+
+    if kind == "svg":
+        return str(vl_convert.vegalite_to_svg(spec)).encode()
+    if kind == "pdf":
+        return ordered_pdf(vl_convert.vegalite_to_pdf(spec))
+    return bytes(vl_convert.vegalite_to_png(spec, scale=2))
 
 
 @dataclass(frozen=True)
@@ -52,10 +41,10 @@ class Picture:
         """
         kind = require_picture(path := Path(path))
         with atomic_path(path) as temporary:
-            temporary.write_bytes(KINDS[kind](self.spec))
+            temporary.write_bytes(drawn(self.spec, kind))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"application/vnd.vegalite.v6+json": self.spec, "image/png": _png(self.spec)}
+        return {"application/vnd.vegalite.v6+json": self.spec, "image/png": drawn(self.spec, "png")}
 
 
 def require_picture(path: Path) -> str:

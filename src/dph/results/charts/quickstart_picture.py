@@ -11,6 +11,7 @@ from dph.results.charts.panels import (
     pass_at_k_panel,
     picture,
     shares_panel,
+    style_fills,
     training_panel,
 )
 from dph.results.charts.picture import Picture
@@ -38,7 +39,10 @@ def quickstart_picture(
     trained = {name: metrics[name] for name in models if name in metrics}
     panels = [
         shares_panel(
-            _styles_title(inside), "share of each style in domain; right: effective number", inside
+            _styles_title(inside),
+            "share of each style in domain; right: effective number",
+            inside,
+            style_fills([inside]),
         ),
         training_panel(
             "Styles during training",
