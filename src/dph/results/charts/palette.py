@@ -84,8 +84,8 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     chosen = {name: _FIXED[name] for name in wanted if name in _FIXED}
     free = [look for look in _SPARE if look not in chosen.values()]
     others = [name for name in wanted if name not in chosen]
-    more = itertools.chain(free, _further())
-    return chosen | dict(zip(others, more, strict=False))
+    chosen |= dict(zip(others, itertools.chain(free, _further()), strict=False))
+    return {name: chosen[name] for name in wanted}
 
 
 def _further() -> Iterator[Look]:

@@ -357,7 +357,7 @@ def dots_panel(
     }
     shapes = {"domain": words, "range": ["circle", "diamond"]}
     shape = nominal("metric", scale=shapes)
-    layers = [
+    layers: list[Spec] = [
         {"mark": "rule", "encoding": {**at, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
         {"mark": _DOT, "encoding": {**at, "x": x, "shape": shape}},
     ]

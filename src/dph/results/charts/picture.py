@@ -1,7 +1,6 @@
 """A chart as a picture: shown by a notebook, saved as png, svg or pdf without a browser."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ KINDS = ("png", "svg", "pdf")
 """The suffixes, without their dot."""
 
 
-def drawn(spec: Mapping[str, Any], kind: str) -> bytes:
+def drawn(spec: dict[str, Any], kind: str) -> bytes:
     """The picture of a specification; the same specification gives the same bytes."""
     import vl_convert  # noqa: PLC0415 - large
 
@@ -31,7 +30,7 @@ class Picture:
     A notebook draws it by Vega-Lite where it can and shows a png where not.
     """
 
-    spec: Mapping[str, Any]
+    spec: dict[str, Any]
 
     def save(self, path: str | Path) -> None:
         """Save it as png, svg or pdf, by the suffix; the same picture gives the same bytes.

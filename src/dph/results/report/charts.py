@@ -1,7 +1,7 @@
 """Charts of a page: lines over steps or over k, and those of training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -37,7 +37,7 @@ class Chart:
 
     def document(self) -> dict[str, Any]:
         """For the page's index."""
-        return asdict(self)
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def page_channels(looks: Mapping[str, Look]) -> Mapping[str, Spec]:
