@@ -46,6 +46,7 @@ PACKAGES = (
     "dph.results.charts.tables",
     "dph.results.charts.picture",
     "dph.results.plot",
+    "dph.results.figure.models",
     "dph.results.figure.figures",
     "dph.results.figure.tables",
     "dph.results.report.page",

@@ -230,7 +230,8 @@ def figure(
 
     require_picture(out)
     require_out_file(out)
-    from dph.results.figure.figures import FigureRequest, paper_figure
+    from dph.results.figure.figures import paper_figure
+    from dph.results.figure.models import FigureRequest
 
     asked = FigureRequest(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = paper_figure(kind.value, asked)
@@ -287,7 +288,7 @@ def table(
 
     if out is not None:
         require_out_file(out)
-    from dph.results.figure.figures import FigureRequest
+    from dph.results.figure.models import FigureRequest
     from dph.results.figure.tables import paper_table
 
     asked = FigureRequest(places=runs, sets=set_names or (), seed=seed, apart=apart)

@@ -31,6 +31,17 @@ def method_label(name: str) -> str:
     return name
 
 
+def unique_labels(names: Iterable[str]) -> dict[str, str]:
+    """Labels of methods or runs by name; two that would have the same keep their names.
+
+    >>> unique_labels(["dph_f", "grpo", "GRPO"])
+    {'dph_f': 'DPH-F', 'grpo': 'grpo', 'GRPO': 'GRPO'}
+    """
+    called = {name: method_label(name) for name in names}
+    said = list(called.values())
+    return {name: label if said.count(label) == 1 else name for name, label in called.items()}
+
+
 def set_label(name: str) -> str:
     """The name of a set with spaces.
 

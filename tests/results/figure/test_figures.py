@@ -10,8 +10,8 @@ from dph.cli import main
 from dph.errors import DataError, SettingsError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.charts.text_table import latex
-from dph.results.figure.figures import FigureRequest, paper_figure, strengths_on
-from dph.results.figure.models import read_models, read_progress
+from dph.results.figure.figures import paper_figure, strengths_on
+from dph.results.figure.models import FigureRequest, read_models, read_progress
 from dph.results.figure.tables import paper_table
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
 from report_runs import answers
@@ -76,7 +76,9 @@ def test_there_is_a_panel_a_set_and_a_line_a_model_with_a_band(small_runs):
         assert list(dict.fromkeys(row["run"] for row in rows)) == ["Base model", "DPH-F", "GRPO"]
         assert all(row["lo"] <= row["value"] <= row["hi"] for row in rows)
         assert panel["layer"][0]["mark"]["type"] == "area"
-    of_base = read_models([small_runs]).models[0].sets["in_domain"]["pass_at_k"]
+    of_base = (
+        read_models(FigureRequest(places=[small_runs])).models[0].sets["in_domain"]["pass_at_k"]
+    )
     assert line_of(panels[0], "Base model") == [(int(k), value) for k, value in of_base.items()]
 
 
@@ -120,7 +122,7 @@ def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(stren
     first = drawn("eta", strengths)[0]
     x = first["layer"][0]["encoding"]["x"]
     assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [0.1, 1.0])
-    found = strengths_on(read_models([strengths]), "in_domain")
+    found = strengths_on(read_models(FigureRequest(places=[strengths])), "in_domain")
     assert list(found) == ["dph_f"]
     greedy = [row for row in first["data"]["values"] if row["metric"] == "greedy"]
     assert [row["value"] for row in greedy] == [of["greedy"] for of in found["dph_f"].values()]
@@ -134,7 +136,7 @@ def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(stren
 def test_progress_is_pass_at_8_over_the_measured_steps(own_runs):
     runs = own_runs
     measure(runs / "grpo", "grpo")
-    found = read_progress([runs])
+    found = read_progress(FigureRequest(places=[runs]))
     assert list(found.runs) == ["grpo"]
     assert found.notes == (f"{runs / 'dph_f'}: no progress.parquet",)
     values = {s: of["pass_at_k"]["8"] for s, of in found.on("in_domain")["grpo"].items()}
@@ -162,7 +164,7 @@ def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(small_runs, c
     text = capsys.readouterr().out
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert [row.split("|")[1].strip() for row in rows[2:]] == ["Base model", "DPH-F", "GRPO"]
-    of_grpo = read_models([small_runs]).models[2].sets["in_domain"]
+    of_grpo = read_models(FigureRequest(places=[small_runs])).models[2].sets["in_domain"]
     low, high = of_grpo["ci95"]["greedy"]
     cell = f"{100 * of_grpo['greedy']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
     assert cell in rows[-1]

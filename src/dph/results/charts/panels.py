@@ -1,6 +1,6 @@
 """Charts as Vega-Lite: one specification each, for pictures, notebooks and the report's page."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -11,8 +11,8 @@ from dph.results.vocabulary import (
     STEP_AXIS,
     STRENGTH_AXIS,
     interval_of,
-    method_label,
     metric_title,
+    unique_labels,
     value_of,
 )
 
@@ -105,13 +105,6 @@ def curves(
     return [*([band] if banded else []), line, markers]
 
 
-def labels(names: Iterable[str]) -> dict[str, str]:
-    """Names of models for people; two that would have the same keep their own."""
-    called = {name: method_label(name) for name in names}
-    said = list(called.values())
-    return {name: label if said.count(label) == 1 else name for name, label in called.items()}
-
-
 def panel(title: str, detail: str, layer: Sequence[Spec], **more: Any) -> Spec:
     """A panel with its finding in bold and, below it, what is drawn."""
     heading = {"text": wrap(title, _TITLE), "subtitle": wrap(detail, _DETAIL)}
@@ -178,7 +171,7 @@ def _lines(
     lines: Mapping[str, Sequence[Point]], looks: Looks, x: Spec, y: Spec, *, marks: int = 50
 ) -> Spec:
     """A panel's data and layers; ``lines`` and ``looks`` are by name."""
-    called = labels(looks)
+    called = unique_labels(looks)
     rows = _rows({called[name]: points for name, points in lines.items()}, marks=marks)
     runs = run_channels({called[name]: look for name, look in looks.items()})
     banded = any(row["lo"] is not None for row in rows)
@@ -254,7 +247,7 @@ def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, 
 
     ``colours`` (``style_fills``) holds styles to one order and one fill each in several panels.
     """
-    called = labels(models)
+    called = unique_labels(models)
     rows: list[Spec] = []
     for name, model in models.items():
         shares = dict.fromkeys(colours, 0.0)
@@ -340,7 +333,7 @@ def dots_panel(
     title: str, detail: str, models: Models, metrics: Mapping[str, str], looks: Looks
 ) -> Spec:
     """A row for each model, with a dot for each of two fractions; ``metrics`` names them."""
-    called = labels(models)
+    called = unique_labels(models)
     rows = [
         {"model": called[name], "metric": word, "value": value, **_ends(model, metric)}
         for name, model in models.items()
@@ -388,7 +381,7 @@ def strengths_panel(
     The axis is logarithmic; where a method was run at strength 0 the axis is linear below the
     smallest other one. ``base`` draws the same of the initial policy as level lines.
     """
-    called, words = labels(looks), [metric_title(metric) for metric in metrics]
+    called, words = unique_labels(looks), [metric_title(metric) for metric in metrics]
     rows = [
         {"run": called[name], "metric": word, "x": x, "value": value, **_ends(of, metric)}
         for name, points in methods.items()

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +20,7 @@ from dph.results.charts.panels import (
     style_fills,
 )
 from dph.results.charts.picture import Picture
-from dph.results.figure.models import Model, Models, read_models, read_progress
+from dph.results.figure.models import FigureRequest, Model, Models, read_models, read_progress
 from dph.results.vocabulary import (
     OVER_PROBLEMS,
     OVER_SEEDS,
@@ -63,23 +62,6 @@ def many_of(summaries: Mapping[str, Mapping[str, Any]], k: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureRequest:
-    """Request for a figure; ``sets`` empty: all, ``k`` None: the usual one."""
-
-    places: Sequence[Path]
-    sets: Sequence[str] = ()
-    k: int | None = None
-    seed: int = 0
-    apart: bool = False
-
-    def models(self, retention_k: int = RETENTION_K) -> Models:
-        """The evaluated runs, and what they began with."""
-        return read_models(
-            self.places, sets=self.sets, retention_k=retention_k, seed=self.seed, apart=self.apart
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PaperFigure:
     """A figure of the runs ``shown``; ``notes`` say what it could not show."""
 
@@ -103,7 +85,7 @@ def paper_figure(kind: str, asked: FigureRequest) -> PaperFigure:
 
 
 def _styles(asked: FigureRequest) -> PaperFigure:
-    models = asked.models()
+    models = read_models(asked)
     sets = {name: models.on(name) for name in models.sets}
     known = {
         name: with_styles
@@ -120,7 +102,7 @@ def _styles(asked: FigureRequest) -> PaperFigure:
 
 
 def _pass_at_k(asked: FigureRequest) -> PaperFigure:
-    models = asked.models()
+    models = read_models(asked)
     known = [k for name in models.sets for of in models.on(name).values() for k in of["pass_at_k"]]
     samples = max(map(int, known))
     if asked.k is not None:
@@ -143,7 +125,7 @@ def _pass_at_k(asked: FigureRequest) -> PaperFigure:
 
 def _retention(asked: FigureRequest) -> PaperFigure:
     k = asked.k or RETENTION_K
-    models = asked.models(retention_k=k)
+    models = read_models(asked, retention_k=k)
     sets = {name: models.on(name) for name in models.sets}
     known = {
         name: of_set
@@ -160,7 +142,7 @@ def _retention(asked: FigureRequest) -> PaperFigure:
 
 
 def _eta(asked: FigureRequest) -> PaperFigure:
-    models = asked.models()
+    models = read_models(asked)
     lines = {name: strengths_on(models, name) for name in models.sets}
     known = {name: of_set for name, of_set in lines.items() if of_set}
     _require(known, "a method at two strengths or more (docs/methods.md says what they are)")
@@ -179,7 +161,7 @@ def _eta(asked: FigureRequest) -> PaperFigure:
 
 
 def _progress(asked: FigureRequest) -> PaperFigure:
-    found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
+    found = read_progress(asked)
     for name in asked.sets:
         if name not in found.sets:
             raise DataError(f"no run was measured on {name!r}, only on {', '.join(found.sets)}")

@@ -350,11 +350,7 @@ def _packed_set(
 def _by_problem(run: ReportRun, name: str) -> dict[str, list[Row]]:
     table = run.samples if run.samples is not None else pa.table({"set": []})
     grouped: dict[str, list[Row]] = {}
-    for row in _rows(table.filter(pc.field("set") == name)):
-        grouped.setdefault(row["problem_id"], []).append(row)
+    for batch in table.filter(pc.field("set") == name).to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            grouped.setdefault(row["problem_id"], []).append(row)
     return grouped
-
-
-def _rows(table: pa.Table) -> Iterator[Row]:
-    for batch in table.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()

@@ -54,7 +54,8 @@ def shown_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
 
 def vega_script() -> str:
     """The script, which puts ``vegaEmbed`` on the window."""
-    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = cache / "dph-rl" / f"vega-{version('vl-convert-python')}.js"
     if kept.is_file():
         return kept.read_text(encoding="utf-8")
     import vl_convert  # noqa: PLC0415 - large
@@ -69,11 +70,6 @@ def vega_script() -> str:
     except OSError:
         return script  # no cache directory that can be written: the next report takes as long
     return script
-
-
-def _cache() -> Path:
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(chosen) if chosen else Path.home() / ".cache") / "dph-rl"
 
 
 _FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js")
