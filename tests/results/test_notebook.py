@@ -125,6 +125,7 @@ def test_a_comparison_and_the_scores_of_a_run_call_a_number_by_the_same_words(tm
 def test_figures_are_returned(plain_runs, draw, more):
     figure = draw(str(plain_runs), sets=["in_domain"], **more)
     assert len(figure.spec["concat"]) == 1
+    assert json.loads(json.dumps(figure.spec)) == figure.spec
     shown = figure._repr_mimebundle_(include=None, exclude=None)
     assert shown["application/vnd.vegalite.v6+json"] == figure.spec
     assert shown["image/png"].startswith(b"\x89PNG")

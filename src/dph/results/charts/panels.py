@@ -148,7 +148,7 @@ CONFIG = config(
     },
     legend={
         "orient": "bottom", "title": None, "columns": 6, "labelFontSize": 12, "labelColor": INK,
-        "labelLimit": 300, "columnPadding": 22, "layout": {"bottom": {"margin": 24}},
+        "labelLimit": 300, "columnPadding": 22, "padding": 6,
         "symbolSize": 90, "symbolOpacity": 1, "symbolStrokeWidth": 0,
     },
 )  # fmt: skip

@@ -229,11 +229,11 @@ _AXIS = {
 }
 
 
-def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
+def _domain(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
     """A little more than the intervals take, and never so little that noise looks large."""
     low, high = min(lows), max(highs)
     room = max(0.08 * (high - low), 0.01)
-    return low - room, high + room
+    return [low - room, high + room]
 
 
 def _columns(
