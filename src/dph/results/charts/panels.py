@@ -27,7 +27,7 @@ Point = tuple[float, float, tuple[float, float] | None]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 PERCENT = ".2~%"
 LINE = 1.75
-INK, FAINT, GRID = "#222222", "#6B6B6B", "#E6E6E6"
+INK, FAINT = "#222222", "#6B6B6B"
 WIDTH, HEIGHT = 390, 250
 _TITLE, _DETAIL = 52, 66
 """Letters of a line of a panel's title, and of the line below it."""
@@ -374,12 +374,12 @@ def strengths_panel(
     methods: Strengths,
     metrics: Sequence[str],
     looks: Looks,
-    base: Mapping[str, Any] | None = None,
+    levels: Models,
 ) -> Spec:
     """Two metrics over the strength, solid and dashed, with their intervals.
 
     The axis is logarithmic; where a method was run at strength 0 the axis is linear below the
-    smallest other one. ``base`` draws the same of the initial policy as level lines.
+    smallest other one. ``levels`` are models without a strength, drawn as level lines.
     """
     called, words = unique_labels(looks), [metric_title(metric) for metric in metrics]
     rows = [
@@ -398,11 +398,13 @@ def strengths_panel(
         {"mark": {"type": "line", "strokeWidth": LINE}, "encoding": {**at, "strokeDash": dash}},
         {"mark": _DOT, "encoding": {**at, "shape": runs["shape"]}},
     ]
-    if base is not None:
-        known = zip(words, (value_of(base, metric) for metric in metrics), strict=True)
-        level = [{"run": called[BASE], "metric": word, "value": value} for word, value in known]
-        encoding = {"y": at["y"], "color": at["color"], "strokeDash": dash}
-        layers.append({"data": {"values": level}, "mark": "rule", "encoding": encoding})
+    level = [
+        {"run": called[name], "metric": word, "value": value_of(of, metric)}
+        for name, of in levels.items()
+        for metric, word in zip(metrics, words, strict=True)
+    ]
+    encoding = {"y": at["y"], "color": at["color"], "strokeDash": dash}
+    layers.append({"data": {"values": level}, "mark": "rule", "encoding": encoding})
     return panel(title, detail, layers, data={"values": rows})
 
 

@@ -147,16 +147,16 @@ def _eta(asked: FigureRequest) -> PaperFigure:
     known = {name: of_set for name, of_set in lines.items() if of_set}
     _require(known, "a method at two strengths or more (docs/methods.md says what they are)")
     chosen = models.looks()
-    looks = {m.name: chosen[m.name] for m in models.models if m.is_base}
+    bases = [model.name for model in models.models if model.is_base]
+    looks = {base: chosen[base] for base in bases}
     looks |= {m: chosen[models.first_of(m)] for of_set in known.values() for m in of_set}
     panels = []
     for name, of_set in known.items():
         summaries = models.on(name)
-        base = [summaries[m.name] for m in models.models if m.is_base and m.name in summaries]
+        levels = {base: summaries[base] for base in bases if base in summaries}
         metrics = ("greedy", many_of(summaries, asked.k))
-        level = base[0] if len(base) == 1 else None
         detail = f"intervals: {models.interval_note()}"
-        panels.append(strengths_panel(set_title(name), detail, of_set, metrics, looks, base=level))
+        panels.append(strengths_panel(set_title(name), detail, of_set, metrics, looks, levels))
     return _figure(models, panels)
 
 
