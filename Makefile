@@ -208,7 +208,7 @@ define environment
 endef
 
 $(RUN_STAMP): pyproject.toml
-	$(call environment,.venv,-e ".[report]")
+	$(call environment,.venv,-e .)
 
 $(STAMP): $(RUN_STAMP) corpus/pyproject.toml
 	$(call environment,.venv,-e ".[dev]" -e "corpus[web]")

@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 
 from browser import open_browser, wait_until, why_no_browser
-from dph.results.report import read_report, write_report
+from dph.results.report.page import write_report
+from dph.results.report.report_data import read_report
 from live_server import serving
 from report_runs import make_runs
 

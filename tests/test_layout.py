@@ -240,7 +240,7 @@ def _leads_to_a_module(package, name):
 
 def test_a_dotted_name_in_any_text_begins_with_a_module_that_exists():
     """Strings, comments, pages and settings that name a module follow it when it moves."""
-    suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".mplstyle", ".j2", ".html"}
+    suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".j2", ".html"}
     places = (
         "src",
         "docs",

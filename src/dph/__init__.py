@@ -15,9 +15,9 @@ Packages, each with its own ``__all__``: ``dph.loss.divergences`` and ``dph.loss
 loss), ``dph.tasks.verifiers`` and ``dph.tasks.grading`` (grading an answer), ``dph.tasks`` (data
 sets as problems), ``dph.model.sampler`` and ``dph.model.forward`` (sampling, log-probs),
 ``dph.runs.presample``, ``dph.runs.train``, ``dph.runs.evaluate``, ``dph.runs`` (the stages),
-``dph.results.diagnosis`` (what a run lost), ``dph.results.charts`` (tables, pictures),
-``dph.results.report`` (reports for a browser), ``dph.recipe`` (recipes), ``dph.engines.trl`` and
-``dph.engines.verl``.
+``dph.recipe`` (recipes), ``dph.engines.trl`` and ``dph.engines.verl``. Modules:
+``dph.results.diagnosis.run_diagnosis`` (what a run lost), ``dph.results.charts.tables``,
+``dph.results.plot`` (pictures) and ``dph.results.report.page`` (reports for a browser).
 
 ``import dph`` is instant: everything but nouns and errors is loaded when it is first used.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL, make_divergence
     from dph.recipe import load_recipe
     from dph.results import plot
-    from dph.results.diagnosis import diagnose
+    from dph.results.diagnosis.run_diagnosis import diagnose
     from dph.results.notebook import load_run, report
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.metrics import pass_at_k
@@ -103,7 +103,7 @@ __getattr__, __dir__ = lazy_names(
         "JensenShannon": "dph.loss.divergences",
         "ReverseKL": "dph.loss.divergences",
         "compare": "dph.runs.evaluate.evaluated_runs",
-        "diagnose": "dph.results.diagnosis",
+        "diagnose": "dph.results.diagnosis.run_diagnosis",
         "evaluate": "dph.runs.run",
         "grade_math": "dph.tasks.grading.answers",
         "grade_code": "dph.tasks.grading.answers",

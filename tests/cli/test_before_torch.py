@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "transformers", "matplotlib")
+HEAVY = ("torch", "transformers", "vl_convert")
 REFUSED = {
     "export RUN --out THERE": "already exists",
     "export RUN --out new": "there is no checkpoint in",
@@ -91,6 +91,6 @@ def test_the_command_line_and_what_runs_in_workers_load_nothing_slow():
     """Nor is the Hub's own package loaded where no recipe names something there."""
     code = f"import sys, {', '.join(MODULES)}; print([n for n in {SLOW} if n in sys.modules])"
     code += "; import dph.model.hub; print('huggingface_hub' in sys.modules)"
-    code += "; import dph.results.charts.figures; print('matplotlib.pyplot' in sys.modules)"
+    code += "; import dph.results.plot; print('vl_convert' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "False", "False"]

@@ -4,6 +4,7 @@ import os
 import pytest
 
 from dph.quickstart import run
+from dph.results.charts.picture import Picture
 from dph.results.report import page as report_file
 
 SET = {
@@ -58,21 +59,20 @@ def test_what_was_lost_and_kept_comes_first_in_words_picture_and_report(
     dph, called, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    titles = []
-    monkeypatch.setattr(
-        "dph.results.charts.figures.Figure.suptitle", lambda _, text, **__: titles.append(text)
-    )
+    pictures = []
+    monkeypatch.setattr(Picture, "save", lambda one, path: pictures.append((one.spec, path)))
     code, out, _ = dph("quickstart")
     assert code == 0
     assert out.splitlines()[0] == SUMMARY["words"]
-    assert titles == [SUMMARY["words"]]
+    [(spec, path)] = pictures
+    assert " ".join(spec["title"]["text"]) == SUMMARY["words"]
+    assert str(path) == "quickstart/quickstart.png"
     page = (tmp_path / "quickstart" / "report.html").read_text()
     lead = f'<p class="lead"><strong>{SUMMARY["words"]}</strong></p>'
     assert lead in page.partition('id="main"')[2].partition("<h2")[0]
     assert "Base model" in out
     assert "picture: quickstart/quickstart.png\nreport: quickstart/report.html\n" in out
     assert "dph run quickstart/recipes/grpo.toml --set train.steps=80 --out" in out
-    assert (tmp_path / "quickstart" / "quickstart.png").read_bytes().startswith(b"\x89PNG")
     [(place, options)] = called
     assert str(place) == "quickstart"
     assert (options["task"], options["seed"]) == ("countdown", 0)

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -56,15 +55,12 @@ def test_bad_input_gets_one_clear_line(dph, runs, monkeypatch, words, message):
     assert message in err
 
 
-def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch, tmp_path):
-    def missing(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("dph.results.report.page.version", missing)
-    for words in (("report", runs, "--out", tmp_path / "page.html"), ("view", runs)):
-        code, _, err = dph(*words)
-        assert code == 2
-        assert "pip install 'dph-rl[report]'" in err
+def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "dph.results.view.app", raising=False)
+    code, _, err = dph("view", runs)
+    assert code == 2
+    assert "uvicorn is missing: pip install 'dph-rl[view]'" in err
 
 
 def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(runs):

@@ -4,7 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.results.diagnosis import Change, diagnose
+from dph.results.diagnosis.changes import Change
+from dph.results.diagnosis.run_diagnosis import diagnose
 from dph.runs.evaluate.samples_file import samples_table, write_samples
 from dph.runs.evaluate.scores import keep_problems
 

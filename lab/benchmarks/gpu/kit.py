@@ -77,10 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def needed(extras: Sequence[str], also: Sequence[str] = ()) -> list[Requirement]:
-    """Requirements of the package itself, of those extras, and others."""
+    """Requirements of the package itself, of those extras, and others.
+
+    Without vl-convert (32 MiB), because no check draws a picture.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [text for extra in extras if extra for text in project["optional-dependencies"][extra]]
-    return [Requirement(text) for text in (*project["dependencies"], *named, *also)]
+    own = (text for text in project["dependencies"] if not text.startswith("vl-convert"))
+    return [Requirement(text) for text in (*own, *named, *also)]
 
 
 def is_there(requirement: Requirement) -> bool:

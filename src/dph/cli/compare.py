@@ -9,7 +9,7 @@ import typer
 from dph.cli.options import ROW_FILES, ColumnOption, JsonOption, SetNamesOption
 
 if TYPE_CHECKING:
-    from dph.results.diagnosis import Diagnosis
+    from dph.results.diagnosis.run_diagnosis import Diagnosis
 
 
 # ``dph passk``: Pass@k of any file of graded samples.
@@ -134,7 +134,7 @@ def diagnose(
     """
     from dph.cli.display.diagnosis import diagnosis_text
     from dph.cli.display.output import terminal_width
-    from dph.results.diagnosis import diagnose as diagnose_run
+    from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
     from dph.results.read.found_runs import holds_runs
 
     sets = set_names or ()
@@ -175,7 +175,7 @@ def _of_each(
 def _json(found: Sequence["Diagnosis"], notes: Sequence[str], *, several: bool) -> str:
     """The document of one run, or those of a directory."""
     from dph.cli.display.output import json_text
-    from dph.results.diagnosis import diagnosis_document
+    from dph.results.diagnosis.run_diagnosis import diagnosis_document
 
     documents = [diagnosis_document(one) for one in found]
     if not several:

@@ -70,29 +70,26 @@ def quickstart(
 
 def _picture(summary: dict[str, Any], out: Path) -> Path:
     """Draw ``quickstart.png`` and return its path."""
-    from dph.results.charts.figures import quickstart_figure
+    from dph.results.charts.quickstart_picture import quickstart_picture
     from dph.runs.directory import RunDirectory, read_metrics
 
     metrics = {name: read_metrics(RunDirectory(out / name).metrics) for name in summary["methods"]}
-    quickstart_figure(summary, metrics, out / "quickstart.png", headline=summary["words"])
-    return out / "quickstart.png"
+    path = out / "quickstart.png"
+    quickstart_picture(summary, metrics, headline=summary["words"]).save(path)
+    return path
 
 
-def _report(summary: dict[str, Any], out: Path) -> str:
-    """Path of ``report.html``, or the reason why there is none: the runs are done all the same."""
-    from dph.errors import SettingsError
-    from dph.results.report import read_report, write_report
+def _report(summary: dict[str, Any], out: Path) -> Path:
+    """Write ``report.html`` and return its path."""
+    from dph.results.report.page import write_report
+    from dph.results.report.report_data import read_report
 
     data = read_report([out / name for name in summary["methods"]], seed=summary["seed"])
-    path = out / "report.html"
-    try:
-        write_report(data, path, title="dph quickstart", lead=summary["words"])
-    except SettingsError as error:
-        return f"none, {error}"
-    return str(path)
+    lead = summary["words"]
+    return write_report(data, out / "report.html", title="dph quickstart", lead=lead).path
 
 
-def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: str, tiny: bool) -> str:
+def _text(summary: dict[str, Any], out: Path, *, picture: Path, page: Path, tiny: bool) -> str:
     from dph.cli.display.output import table_text
     from dph.results.charts.tables import comparison_table
 

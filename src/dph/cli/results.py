@@ -119,10 +119,12 @@ def view(
     The page follows metrics.jsonl and progress.parquet as they grow. The server reads only the run
     directories; Ctrl-C ends it.
     """
-    from dph.results.report.page import SERVER, require_charts
+    from dph.errors import SettingsError
 
-    require_charts(*SERVER)
-    from dph.results.view.app import access_for, serve
+    try:
+        from dph.results.view.app import access_for, serve
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"{error.name} is missing: pip install 'dph-rl[view]'") from error
     from dph.results.view.served_runs import ServedRuns
 
     access = access_for(host, name or (), ask=token)
@@ -224,14 +226,16 @@ def figure(
     method, with intervals over seeds.
     """
     from dph.cli.display.output import json_text
-    from dph.results.charts.palette import require_picture
+    from dph.results.charts.picture import require_picture
 
     require_picture(out)
     require_out_file(out)
-    from dph.results.figure import FigureRequest, save_paper_figure
+    from dph.results.figure.figures import paper_figure
+    from dph.results.figure.models import FigureRequest
 
     asked = FigureRequest(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
-    drawing = save_paper_figure(kind.value, asked, out)
+    drawing = paper_figure(kind.value, asked)
+    drawing.picture.save(out)
     if as_json:
         document = {"schema": 1, "kind": kind.value, "figure": str(out)}
         typer.echo(
@@ -284,7 +288,8 @@ def table(
 
     if out is not None:
         require_out_file(out)
-    from dph.results.figure import FigureRequest, paper_table
+    from dph.results.figure.models import FigureRequest
+    from dph.results.figure.tables import paper_table
 
     asked = FigureRequest(places=runs, sets=set_names or (), seed=seed, apart=apart)
     made = paper_table(kind.value, asked, ks)
@@ -336,11 +341,11 @@ def report(
     are enough: `dph report base.jsonl trained.jsonl`.
     """
     from dph.cli.display.output import json_text
-    from dph.results.report import Limits, read_report, write_report
-    from dph.results.report.page import require_charts
+    from dph.results.report.answers import Limits
+    from dph.results.report.page import write_report
+    from dph.results.report.report_data import read_report
 
     require_out_file(out)
-    require_charts()
     data = read_report(runs, seed=seed)
     written = write_report(
         data, out, limits=Limits(longest=longest, most=most_answers), title=title

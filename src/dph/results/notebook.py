@@ -20,7 +20,9 @@ from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
 from dph.results.read.found_runs import the_run
 from dph.results.read.run_results import RunResults, read_set_problems
-from dph.results.report import Limits, read_report, write_report
+from dph.results.report.answers import Limits
+from dph.results.report.page import write_report
+from dph.results.report.report_data import read_report
 from dph.results.verdict import RunVerdict, ways_left
 from dph.results.vocabulary import metric_title, set_title
 from dph.runs.evaluate.evaluated_runs import compare as compare_runs
@@ -202,7 +204,7 @@ def report(
 
     Raises:
         DataError: there is no run, a file is damaged, or runs were evaluated on other problems.
-        SettingsError: ``dph-rl[report]`` is not installed, or a limit is below 1.
+        SettingsError: a limit is below 1.
     """
     if not runs:
         raise DataError("name at least one run for a report")

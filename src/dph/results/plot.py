@@ -1,4 +1,4 @@
-"""Figures of runs for a notebook: each returns a matplotlib figure, which a notebook shows.
+"""Figures of runs for a notebook, which shows what each returns; ``.save(path)`` keeps a picture.
 
 >>> sorted(__all__)
 ['pass_at_k', 'progress', 'retention', 'strengths', 'styles']
@@ -6,12 +6,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from matplotlib import style
-from matplotlib.figure import Figure
-
-from dph.results.charts.figures import STYLE
-from dph.results.figure.figures import KINDS, FigureRequest
+from dph.results.charts.picture import Picture
+from dph.results.figure.figures import paper_figure
+from dph.results.figure.models import FigureRequest
 
 __all__ = ["pass_at_k", "progress", "retention", "strengths", "styles"]
 
@@ -20,7 +19,7 @@ Place = str | Path
 
 def pass_at_k(
     *runs: Place, sets: Sequence[str] = (), k: int | None = None, seed: int = 0, apart: bool = False
-) -> Figure:
+) -> Picture:
     """Pass@k over k, a panel a set, with 95% intervals (Figure 3 of arXiv:2509.07430).
 
     Args:
@@ -34,40 +33,34 @@ def pass_at_k(
         DataError: there is no run, it was not evaluated, or a file is damaged.
         SettingsError: k is out of range.
     """
-    return _drawn("pass-at-k", runs, sets, k, seed, apart)
+    return _drawn("pass-at-k", runs, sets=sets, k=k, seed=seed, apart=apart)
 
 
-def styles(*runs: Place, sets: Sequence[str] = (), seed: int = 0, apart: bool = False) -> Figure:
+def styles(*runs: Place, sets: Sequence[str] = (), seed: int = 0, apart: bool = False) -> Picture:
     """The shares of the styles of answering, a panel a set (Figure 2); see ``pass_at_k``."""
-    return _drawn("styles", runs, sets, None, seed, apart)
+    return _drawn("styles", runs, sets=sets, seed=seed, apart=apart)
 
 
 def retention(
     *runs: Place, sets: Sequence[str] = (), k: int | None = None, seed: int = 0, apart: bool = False
-) -> Figure:
+) -> Picture:
     """Problems kept and gained, of ``k`` samples a draw (Figure 4); see ``pass_at_k``."""
-    return _drawn("retention", runs, sets, k, seed, apart)
+    return _drawn("retention", runs, sets=sets, k=k, seed=seed, apart=apart)
 
 
 def strengths(
     *runs: Place, sets: Sequence[str] = (), k: int | None = None, seed: int = 0, apart: bool = False
-) -> Figure:
+) -> Picture:
     """Greedy and Pass@k over a method's strength, the ablation of eta; see ``pass_at_k``."""
-    return _drawn("eta", runs, sets, k, seed, apart)
+    return _drawn("eta", runs, sets=sets, k=k, seed=seed, apart=apart)
 
 
 def progress(
     *runs: Place, sets: Sequence[str] = (), k: int | None = None, seed: int = 0, apart: bool = False
-) -> Figure:
+) -> Picture:
     """Pass@k while training (Figure 5); see ``pass_at_k``."""
-    return _drawn("progress", runs, sets, k, seed, apart)
+    return _drawn("progress", runs, sets=sets, k=k, seed=seed, apart=apart)
 
 
-def _drawn(
-    kind: str, runs: Sequence[Place], sets: Sequence[str], k: int | None, seed: int, apart: bool
-) -> Figure:
-    asked = FigureRequest(
-        places=[Path(run) for run in runs], sets=sets, k=k, seed=seed, apart=apart
-    )
-    with style.context(["default", STYLE]):
-        return KINDS[kind](asked).draw()
+def _drawn(kind: str, runs: Sequence[Place], **chosen: Any) -> Picture:
+    return paper_figure(kind, FigureRequest(places=list(map(Path, runs)), **chosen)).picture

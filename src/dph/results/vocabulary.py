@@ -1,6 +1,6 @@
 """The words of every table and picture: methods, sets, runs, metrics, axes, and the usual k.
 
-Pictures of matplotlib, charts of Vega and the study's use these, so that a thing has one name.
+Pictures, the page's charts and the study use these, so that a thing has one name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +29,17 @@ def method_label(name: str) -> str:
         if name.startswith(known) and (not rest or not rest[0].isalnum()):
             return f"{_LABELS[known]} {rest.lstrip('_-@ =')}".strip()
     return name
+
+
+def unique_labels(names: Iterable[str]) -> dict[str, str]:
+    """Labels of methods or runs by name; two that would have the same keep their names.
+
+    >>> unique_labels(["dph_f", "grpo", "GRPO"])
+    {'dph_f': 'DPH-F', 'grpo': 'grpo', 'GRPO': 'GRPO'}
+    """
+    called = {name: method_label(name) for name in names}
+    said = list(called.values())
+    return {name: label if said.count(label) == 1 else name for name, label in called.items()}
 
 
 def set_label(name: str) -> str:
@@ -146,18 +157,6 @@ def interval_of(summary: Mapping[str, Any], metric: str) -> tuple[float, float] 
     return None if found is None else (float(found[0]), float(found[1]))
 
 
-def error_bars(summary: Mapping[str, Any], metric: str) -> tuple[list[float], list[float]]:
-    """The lengths of the interval below and above the value, for ``errorbar``; 0 without one.
-
-    >>> error_bars({"greedy": 0.5, "ci95": {"greedy": [0.25, 1.0]}}, "greedy")
-    ([0.25], [0.5])
-    """
-    value, interval = value_of(summary, metric), interval_of(summary, metric)
-    if value is None or interval is None:
-        return [0.0], [0.0]
-    return [max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]
-
-
 def metric_title(metric: str) -> str:
     """Title of a metric for people.
 
@@ -203,16 +202,6 @@ DEFINITIONS: Mapping[str, str] = MappingProxyType(
 
 K_AXIS, STEP_AXIS, STRENGTH_AXIS = "k (samples a problem)", "training step", "strength"
 OVER_PROBLEMS, OVER_SEEDS = "95% over problems", "95% over seeds"
-
-
-def metric_axis(metric: str) -> str:
-    """The title of an axis in per cent; a number of styles has no unit.
-
-    >>> metric_axis("pass_at_8"), metric_axis("effective_styles")
-    ('Pass@8 (%)', 'effective styles')
-    """
-    title = metric_title(metric)
-    return title if metric == "effective_styles" else f"{title} (%)"
 
 
 _TRAINING: Mapping[str, tuple[str, str]] = {

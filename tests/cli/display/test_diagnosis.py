@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dph.cli.display.diagnosis import diagnosis_text
-from dph.results.diagnosis import diagnose
+from dph.results.diagnosis.run_diagnosis import diagnose
 from results.diagnosis.models import a_model, samples_of, save_evaluation
 
 

@@ -12,7 +12,7 @@ ALL = [look.colour for look in looks([*KNOWN, *"abcdefgh"]).values()]
 
 def test_up_to_eight_methods_have_different_colours_and_markers():
     chosen = looks(["base", *NAMES]).values()
-    assert len({look.colour for look in chosen}) == len({look.marker for look in chosen}) == 9
+    assert len({look.colour for look in chosen}) == len({look.shape for look in chosen}) == 9
     strangers = looks([f"mine{i}" for i in range(8)]).values()
     assert len({look.colour for look in strangers}) == 8
 

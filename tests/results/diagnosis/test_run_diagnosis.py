@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from dph.errors import DataError, SettingsError
-from dph.results.diagnosis import Change, diagnose, diagnosis_document
+from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.log_findings import Finding
+from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
 from results.diagnosis.models import Model, a_model, samples_of, save_evaluation
 
 PROBLEMS, SAMPLES = 300, 16

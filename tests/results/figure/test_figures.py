@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from matplotlib import style
 
 from dph.cli import main
 from dph.errors import DataError, SettingsError
 from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.results.charts.text_table import latex
-from dph.results.figure import FigureRequest, paper_table, read_progress
-from dph.results.figure.figures import KINDS, strengths_on
-from dph.results.figure.models import read_models
+from dph.results.figure.figures import paper_figure, strengths_on
+from dph.results.figure.models import FigureRequest, read_models, read_progress
+from dph.results.figure.tables import paper_table
 from dph.runs.evaluate.progress_file import PROGRESS, progress_row, write_progress_file
 from report_runs import answers
 
@@ -53,36 +52,39 @@ def measure(run, method, seed=0):
 
 
 def drawn(kind, runs, **options):
-    with style.context("default"):
-        return KINDS[kind](FigureRequest(places=[runs], **options)).draw()
+    """The panels of a figure."""
+    return paper_figure(kind, FigureRequest(places=[runs], **options)).picture.spec["concat"]
 
 
-@pytest.mark.parametrize("suffix", ["svg", pytest.param("pdf", marks=pytest.mark.slow)])
-def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(
-    small_runs, tmp_path, suffix
-):
-    paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+def line_of(panel, name):
+    """X and value of a line."""
+    return [(row["x"], row["value"]) for row in panel["data"]["values"] if row["run"] == name]
+
+
+def test_one_command_makes_a_figure_and_the_same_runs_give_the_same_bytes(small_runs, tmp_path):
+    paths = [tmp_path / f"{name}.svg" for name in "ab"]
     for path in paths:
         assert main(["figure", "pass-at-k", str(small_runs), "--out", str(path)]) == 0
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_there_is_a_panel_a_set_and_a_line_a_model_with_a_band(small_runs):
-    figure = drawn("pass-at-k", small_runs)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["In domain", "Cross domain"]
-    for axes in figure.axes:
-        assert [line.get_label() for line in axes.get_lines()] == ["Base model", "DPH-F", "GRPO"]
-        assert len(axes.collections) == 3
-    of_base = read_models([small_runs]).models[0].sets["in_domain"]["pass_at_k"]
-    line = figure.axes[0].get_lines()[0]
-    assert list(line.get_xdata()) == [int(k) for k in of_base]
-    assert list(line.get_ydata()) == [100 * value for value in of_base.values()]
+    panels = drawn("pass-at-k", small_runs)
+    assert [panel["title"]["text"] for panel in panels] == [["In domain"], ["Cross domain"]]
+    for panel in panels:
+        rows = panel["data"]["values"]
+        assert list(dict.fromkeys(row["run"] for row in rows)) == ["Base model", "DPH-F", "GRPO"]
+        assert all(row["lo"] <= row["value"] <= row["hi"] for row in rows)
+        assert panel["layer"][0]["mark"]["type"] == "area"
+    of_base = (
+        read_models(FigureRequest(places=[small_runs])).models[0].sets["in_domain"]["pass_at_k"]
+    )
+    assert line_of(panels[0], "Base model") == [(int(k), value) for k, value in of_base.items()]
 
 
 def test_k_cuts_the_curve_and_sets_are_chosen_by_name(small_runs):
-    figure = drawn("pass-at-k", small_runs, k=4, sets=("cross_domain",))
-    assert len(figure.axes) == 1
-    assert list(figure.axes[0].get_lines()[0].get_xdata()) == [1, 2, 4]
+    [panel] = drawn("pass-at-k", small_runs, k=4, sets=("cross_domain",))
+    assert [x for x, _ in line_of(panel, "GRPO")] == [1, 2, 4]
     with pytest.raises(SettingsError, match="k=99, samples=8"):
         drawn("pass-at-k", small_runs, k=99)
     with pytest.raises(DataError, match="no Pass@3, only of k = 1, 2, 4, 8"):
@@ -90,25 +92,22 @@ def test_k_cuts_the_curve_and_sets_are_chosen_by_name(small_runs):
 
 
 def test_a_style_has_one_colour_in_all_panels_and_bars_are_whole(small_runs):
-    figure = drawn("styles", small_runs)
-    colours = {}
-    for axes in figure.axes:
-        for bars in axes.containers:
-            colours.setdefault(bars.get_label(), set()).add(bars.patches[0].get_facecolor())
-        for row in range(3):
-            assert sum(b.patches[row].get_width() for b in axes.containers) == pytest.approx(1)
-    assert set(colours) == {"plain", "cte", "nested"}
-    assert all(len(of_style) == 1 for of_style in colours.values())
-    assert len(set.union(*colours.values())) == 3
+    colours = []
+    for panel in drawn("styles", small_runs):
+        fill = panel["layer"][0]["encoding"]["fill"]["scale"]
+        colours.append(dict(zip(fill["domain"], fill["range"], strict=True)))
+        for name in ("Base model", "DPH-F", "GRPO"):
+            shares = [row["share"] for row in panel["data"]["values"] if row["model"] == name]
+            assert sum(shares) == pytest.approx(1)
+    assert set(colours[0]) == {"plain", "cte", "nested"}
+    assert len(set(colours[0].values())) == 3
+    assert colours[0] == colours[1]
 
 
 def test_kept_and_gained_need_two_draws_of_k_samples_in_figure_and_table(small_runs):
-    figure = drawn("retention", small_runs, k=4)
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
-        "Base model",
-        "DPH-F",
-        "GRPO",
-    ]
+    rows = drawn("retention", small_runs, k=4)[0]["data"]["values"]
+    assert list(dict.fromkeys(row["model"] for row in rows)) == ["Base model", "DPH-F", "GRPO"]
+    assert {row["metric"] for row in rows} == {"kept", "gained"}
     with pytest.raises(DataError, match="two draws of 8 samples"):
         drawn("retention", small_runs)
     table = paper_table("retention", FigureRequest(places=[small_runs]), [4])
@@ -120,14 +119,13 @@ def test_kept_and_gained_need_two_draws_of_k_samples_in_figure_and_table(small_r
 
 
 def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(strengths, small_runs):
-    figure = drawn("eta", strengths)
-    first = figure.axes[0]
-    assert first.get_xscale() == "log"
-    assert list(first.get_xticks()) == [0.1, 1.0]
-    found = strengths_on(read_models([strengths]), "in_domain")
+    first = drawn("eta", strengths)[0]
+    x = first["layer"][0]["encoding"]["x"]
+    assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [0.1, 1.0])
+    found = strengths_on(read_models(FigureRequest(places=[strengths])), "in_domain")
     assert list(found) == ["dph_f"]
-    wanted = [100 * of["greedy"] for of in found["dph_f"].values()]
-    assert list(first.containers[0].lines[0].get_ydata()) == wanted
+    greedy = [row for row in first["data"]["values"] if row["metric"] == "greedy"]
+    assert [row["value"] for row in greedy] == [of["greedy"] for of in found["dph_f"].values()]
 
     with pytest.raises(DataError, match="a method at two strengths or more"):
         drawn("eta", small_runs)
@@ -138,16 +136,16 @@ def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(stren
 def test_progress_is_pass_at_8_over_the_measured_steps(own_runs):
     runs = own_runs
     measure(runs / "grpo", "grpo")
-    found = read_progress([runs])
+    found = read_progress(FigureRequest(places=[runs]))
     assert list(found.runs) == ["grpo"]
     assert found.notes == (f"{runs / 'dph_f'}: no progress.parquet",)
     values = {s: of["pass_at_k"]["8"] for s, of in found.on("in_domain")["grpo"].items()}
     assert values == {0: 1.0, 10: 1.0, 20: 1.0, 30: 1.0}
-    line = drawn("progress", runs, k=2).axes[0].get_lines()[0]
+    line = dict(line_of(drawn("progress", runs, k=2)[0], "GRPO"))
     # Pass@2 = 1 - C(8 - c, 2) / C(8, 2) for c = 2, 4, 6, 8.
-    wanted = [100 * (1 - wrong / 28) for wrong in (15, 6, 1, 0)]
-    assert list(line.get_xdata()) == [0, 10, 20, 30]
-    assert list(line.get_ydata()) == pytest.approx(wanted)
+    wanted = [1 - wrong / 28 for wrong in (15, 6, 1, 0)]
+    assert list(line) == [0, 10, 20, 30]
+    assert list(line.values()) == pytest.approx(wanted)
 
 
 def test_what_was_not_measured_is_said(small_runs, capsys, tmp_path):
@@ -166,7 +164,7 @@ def test_a_table_has_a_row_a_model_with_intervals_in_three_formats(small_runs, c
     text = capsys.readouterr().out
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert [row.split("|")[1].strip() for row in rows[2:]] == ["Base model", "DPH-F", "GRPO"]
-    of_grpo = read_models([small_runs]).models[2].sets["in_domain"]
+    of_grpo = read_models(FigureRequest(places=[small_runs])).models[2].sets["in_domain"]
     low, high = of_grpo["ci95"]["greedy"]
     cell = f"{100 * of_grpo['greedy']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
     assert cell in rows[-1]

@@ -7,8 +7,7 @@ import pytest
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.results.figure import read_models
-from dph.results.figure.models import full_summary
+from dph.results.figure.models import FigureRequest, full_summary, read_models
 from dph.runs.evaluate.metrics import effective_styles
 from dph.runs.evaluate.samples_file import read_samples, read_scores
 from report_runs import make_runs
@@ -17,16 +16,19 @@ SMALL = {"in_domain": 12, "cross_domain": 5}
 
 
 def test_what_runs_began_with_comes_by_itself_and_first(small_runs):
-    found = read_models([small_runs])
+    found = read_models(FigureRequest(places=[small_runs]))
     assert [model.name for model in found.models] == ["base", "dph_f", "grpo"]
     assert [model.is_base for model in found.models] == [True, False, False]
     assert found.sets == list(SMALL)
-    again = read_models([small_runs / "grpo", small_runs / "base"])
+    again = read_models(FigureRequest(places=[small_runs / "grpo", small_runs / "base"]))
     assert [model.name for model in again.models] == ["base", "grpo"]
 
 
 def test_values_are_those_of_evaluation_json_with_intervals_around_them(small_runs):
-    found = {model.name: model for model in read_models([small_runs], retention_k=4).models}
+    found = {
+        model.name: model
+        for model in read_models(FigureRequest(places=[small_runs]), retention_k=4).models
+    }
     for name in ("base", "grpo"):
         for of, wanted in read_json(small_runs / name / "evaluation.json")["sets"].items():
             mine = found[name].sets[of]
@@ -68,13 +70,13 @@ def test_intervals_of_styles_are_percentiles_of_resampled_problems(small_runs):
 
 def test_seeds_of_one_method_are_one_model_with_t_intervals(tmp_path):
     runs = make_runs(tmp_path / "runs", sets=SMALL, seeds=(0, 1, 2))
-    found = read_models([runs])
+    found = read_models(FigureRequest(places=[runs]))
     assert [(model.name, model.runs) for model in found.models] == [
         ("base", 1),
         ("dph_f", 3),
         ("grpo", 3),
     ]
-    apart = read_models([runs], apart=True)
+    apart = read_models(FigureRequest(places=[runs], apart=True))
     values = [model.sets["in_domain"]["greedy"] for model in apart.models if model.method == "grpo"]
     mine = found.models[2].sets["in_domain"]
     assert mine["greedy"] == pytest.approx(np.mean(values))
@@ -87,7 +89,7 @@ def test_seeds_of_one_method_are_one_model_with_t_intervals(tmp_path):
 
 def test_seeds_with_a_world_of_their_own_are_seeds_all_the_same(tmp_path):
     places = [make_runs(tmp_path / f"q{seed}", sets=SMALL, seeds=(seed,)) for seed in (0, 1)]
-    found = read_models(places)
+    found = read_models(FigureRequest(places=places))
     assert [(model.name, model.runs) for model in found.models] == [
         ("base", 1),  # report_runs gives both base models one digest: they are copies
         ("dph_f", 2),
@@ -97,17 +99,19 @@ def test_seeds_with_a_world_of_their_own_are_seeds_all_the_same(tmp_path):
 
 def test_two_runs_of_one_seed_are_never_seeds_of_one_thing(tmp_path):
     places = [make_runs(tmp_path / name, sets=SMALL) for name in "ab"]
-    names = [model.name for model in read_models([*places]).models]
+    names = [model.name for model in read_models(FigureRequest(places=[*places])).models]
     assert names == ["base", "a/dph_f", "b/dph_f", "a/grpo", "b/grpo"]
 
 
 def test_an_unknown_set_and_runs_that_were_not_evaluated_are_named(small_runs, tmp_path):
     with pytest.raises(DataError, match="evaluated on 'mine', only on in_domain, cross_domain"):
-        read_models([small_runs], sets=["mine"])
-    assert read_models([small_runs], sets=["cross_domain"]).sets == ["cross_domain"]
+        read_models(FigureRequest(places=[small_runs], sets=["mine"]))
+    assert read_models(FigureRequest(places=[small_runs], sets=["cross_domain"])).sets == [
+        "cross_domain"
+    ]
     runs = Path(shutil.copytree(small_runs, tmp_path / "runs"))
     (runs / "grpo" / "samples.parquet").unlink()
     with pytest.raises(DataError, match=r"no run was evaluated: .*grpo: not evaluated"):
-        read_models([runs / "grpo"])
-    notes = read_models([runs / "grpo", runs / "dph_f"]).notes
+        read_models(FigureRequest(places=[runs / "grpo"]))
+    notes = read_models(FigureRequest(places=[runs / "grpo", runs / "dph_f"])).notes
     assert notes == (f"{runs / 'grpo'}: not evaluated",)

@@ -3,7 +3,8 @@
 import pytest
 
 from browser import open_browser, opened
-from dph.results.report import read_report, write_report
+from dph.results.report.page import write_report
+from dph.results.report.report_data import read_report
 
 
 @pytest.fixture(scope="session")

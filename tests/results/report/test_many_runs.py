@@ -3,7 +3,8 @@
 import pytest
 
 from browser import MISSING, needs_browser, wait_until
-from dph.results.report import read_report, write_report
+from dph.results.report.page import write_report
+from dph.results.report.report_data import read_report
 from report_runs import make_runs
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)

@@ -9,17 +9,16 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import Look
 from dph.results.over_seeds import t_interval
-from dph.results.report import read_report
 from dph.results.report.charts import training_charts
 from dph.results.report.page import page_html
 from dph.results.report.page_tables import of_seeds, verdict_lines
-from dph.results.report.report_data import SeedGroup
+from dph.results.report.report_data import SeedGroup, read_report
 from dph.results.report.run_table import differing_settings, run_table
 from dph.results.report.set_charts import report_charts
 from dph.runs.evaluate.samples_file import read_samples, write_samples
 from report_runs import SAMPLES, SETS, make_runs
 
-LOOK = Look("#0072B2", "o")
+LOOK = Look("#0072B2", "circle")
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from browser import MISSING, needs_browser, wait_until
-from dph.results.report import write_report
 from dph.results.report.answers import Limits
+from dph.results.report.page import write_report
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS
 
 TIMES = "\N{MULTIPLICATION SIGN}"

@@ -1,50 +1,23 @@
-"""Charts of sets: what their titles state, where names stand, and what points look like."""
-
-import itertools
-import random
+"""Charts of sets: what their titles state, what their legends name, and what points look like."""
 
 from dph.results.charts.palette import looks
 from dph.results.report.set_charts import (
     front_chart,
-    label_box,
-    label_places,
     reach_finding,
     traded_finding,
 )
 from results.charts.synthetic import comparison_row
 
 
-def test_no_name_lies_on_another_or_on_a_point():
-    for seed in range(20):
-        drawn = random.Random(seed)
-        points = [(drawn.uniform(10, 280), drawn.uniform(10, 180)) for _ in range(8)]
-        points += points[:3]  # of runs that scored the same
-        letters = [drawn.randint(4, 14) for _ in points]
-        places = label_places(points, letters)
-        boxes = [
-            label_box(point, count, *place)
-            for point, count, place in zip(points, letters, places, strict=True)
-        ]
-        assert not any(overlap(a, b) for a, b in itertools.combinations(boxes, 2))
-        for box in boxes:
-            assert not any(box[0] < x < box[2] and box[1] < y < box[3] for x, y in points)
-
-
-def overlap(one, other):
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def test_runs_are_told_apart_by_the_palettes_markers():
+def test_runs_are_told_apart_by_the_palettes_markers_and_the_legend_names_those_told():
     names = ["base", "dph_js", "dph_f", "grpo"]
     rows = [comparison_row(of, name) for name in names for of in ("greedy", "pass_at_8")]
-    chart = front_chart("dev", rows, 8, {name: name for name in names}, looks(names), names)
-    shapes = next(
-        layer["encoding"]["shape"]["scale"]
-        for layer in chart.spec["layer"]
-        if "shape" in layer["encoding"]
-    )
-    assert shapes["domain"] == names
-    assert len(set(shapes["range"])) == 4
+    labels = {name: name.upper() for name in names}
+    chart = front_chart("dev", rows, 8, labels, looks(names), names[:3])
+    shape = chart.spec["layer"][-1]["encoding"]["shape"]
+    assert shape["scale"]["domain"] == chart.columns["label"] == list(labels.values())
+    assert len(set(shape["scale"]["range"])) == 4
+    assert shape["legend"]["values"] == ["BASE", "DPH_JS", "DPH_F"]
 
 
 LABELS = {"r0": "Base model", "r1": "GRPO", "r2": "DPH-F", "r3": "DAPO"}

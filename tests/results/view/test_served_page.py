@@ -6,13 +6,12 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 
-from browser import MISSING, needs_browser, open_browser, wait_until
+from browser import needs_browser, open_browser, wait_until
 from dph.recipe import save_recipe
 from dph.runs.evaluate.progress_file import PROGRESS, write_progress_file
 from live_server import serving
 from report_runs import HOSTILE, HOSTILE_ID, LOST, SETS, make_runs, recipe
 
-axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason=MISSING)
 pytestmark = needs_browser
 
 
@@ -80,32 +79,6 @@ def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server,
     wait_until(page, f"document.querySelector('#problem h2').textContent === {first!r}")
     page.keyboard.press("u")
     page.wait_for_selector("#list .row.current")
-
-
-def test_search_in_answers_finds_what_no_question_has(server, open_page):
-    page = open_page(server, "#/problems")
-    page.fill("#by-q", '"with c" ">= 13"')
-    counted(page, "0 of 25 problems")
-    page.check("#by-answers")
-    counted(page, "1 of 25 problems")
-    assert shown_ids(page) == ["in_domain-0013"]
-    page.fill("#by-q", "zero bell")
-    counted(page, "1 of 25 problems")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing_that_keeps_anybody_out(server, open_page, scheme, width):
-    page = open_page(server)
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 844})
-    for address in ("#/", "#/training", "#/diagnosis", "#/problems", f"#/problem/in_domain/{LOST}"):
-        page.evaluate("address => { location.hash = address }", address)
-        page.wait_for_selector(f"html[data-shown='{address}']")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
-        found = axe_sync.Axe().run(page).response["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], address
 
 
 @pytest.mark.slow

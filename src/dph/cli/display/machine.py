@@ -73,7 +73,7 @@ PARTS: Mapping[str, str] = MappingProxyType(
         "vllm-cpu": "sampling with vLLM on a CPU",
         "math": "graders of mathematics",
         "gym": "tasks of reasoning-gym",
-        "report": "reports with charts, dph view",
+        "view": "dph view",
         "peft": "adapters",
         "low-memory": "training weights in bfloat16",
         "nf4": "weights in 4 bits under an adapter",

@@ -7,57 +7,34 @@ Fills: Tol's light scheme (2021, SRON/EPS/TN/09-002), made for black text on top
 import colorsys
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dph.errors import SettingsError
 from dph.results.vocabulary import BASE
 
-_STAR = (
-    "M0,-1.6L0.36,-0.494L1.522,-0.494L0.58,0.189L0.941,1.294L0,0.611L-0.941,1.294"
-    "L-0.58,0.189L-1.522,-0.494L-0.36,-0.494Z"
+RING = (
+    "M-1.1,0A1.1,1.1,0,1,1,1.1,0A1.1,1.1,0,1,1,-1.1,0M-0.6,0A0.6,0.6,0,1,0,0.6,0"
+    "A0.6,0.6,0,1,0,-0.6,0Z"
 )
-_SHAPES = {
-    "": "M-1.1,0A1.1,1.1,0,1,1,1.1,0A1.1,1.1,0,1,1,-1.1,0M-0.6,0A0.6,0.6,0,1,0,0.6,0"
-    "A0.6,0.6,0,1,0,-0.6,0Z",
-    "o": "circle",
-    "s": "square",
-    "D": "diamond",
-    "^": "triangle-up",
-    "v": "triangle-down",
-    "<": "triangle-left",
-    ">": "triangle-right",
-    "P": "cross",
-    "*": _STAR,
-    "X": "M-1.1,-0.7L-0.7,-1.1L0,-0.4L0.7,-1.1L1.1,-0.7L0.4,0L1.1,0.7L0.7,1.1L0,0.4L-0.7,1.1"
-    "L-1.1,0.7L-0.4,0Z",
-    "p": "M0,-1.2L1.141,-0.371L0.705,0.971L-0.705,0.971L-1.141,-0.371Z",
-    "h": "M0,-1.2L1.039,-0.6L1.039,0.6L0,1.2L-1.039,0.6L-1.039,-0.6Z",
-}
-"""Markers of matplotlib as Vega draws them."""
+_CROSSED = (
+    "M-1.1,-0.7L-0.7,-1.1L0,-0.4L0.7,-1.1L1.1,-0.7L0.4,0L1.1,0.7L0.7,1.1L0,0.4L-0.7,1.1"
+    "L-1.1,0.7L-0.4,0Z"
+)
+_PENTAGON = "M0,-1.2L1.141,-0.371L0.705,0.971L-0.705,0.971L-1.141,-0.371Z"
+_HEXAGON = "M0,-1.2L1.039,-0.6L1.039,0.6L0,1.2L-1.039,0.6L-1.039,-0.6Z"
 _FEW = 5
 
 
 class Look(NamedTuple):
-    """Drawing of a method; without a marker it is a dashed line, and a ring for a point."""
+    """Drawing of a method: its colour, and the shape of its markers as Vega has it."""
 
     colour: str
-    marker: str
-
-    def size(self, points: float) -> float:
-        """The marker's size where others have ``points``: a star fills less of its square."""
-        return 1.6 * points if self.marker == "*" else points
-
-    @property
-    def shape(self) -> str:
-        """The marker as Vega draws it."""
-        return _SHAPES[self.marker]
+    shape: str
 
     @property
     def dash(self) -> tuple[int, ...]:
         """Lengths of the line's dashes and gaps in widths of the line; empty: it has none."""
-        return () if self.marker else (4, 2)
+        return (4, 2) if self.shape == RING else ()
 
 
 def band_opacity(models: int) -> float:
@@ -71,25 +48,25 @@ def band_opacity(models: int) -> float:
 
 _FIXED: Mapping[str, Look] = MappingProxyType(
     {
-        BASE: Look("#4D4D4D", ""),
-        "grpo": Look("#D55E00", "s"),
-        "dapo": Look("#E69F00", "v"),
-        "rkl": Look("#CC79A7", "^"),
-        "alpha": Look("#56B4E9", "P"),
-        "dph_f": Look("#0072B2", "o"),
-        "dph_js": Look("#009E73", "D"),
-        "dph_js_definition": Look("#882255", "X"),
+        BASE: Look("#4D4D4D", RING),
+        "grpo": Look("#D55E00", "square"),
+        "dapo": Look("#E69F00", "triangle-down"),
+        "rkl": Look("#CC79A7", "triangle-up"),
+        "alpha": Look("#56B4E9", "cross"),
+        "dph_f": Look("#0072B2", "circle"),
+        "dph_js": Look("#009E73", "diamond"),
+        "dph_js_definition": Look("#882255", _CROSSED),
     }
 )
 _SPARE = (
-    Look("#CC79A7", "^"),
-    Look("#999933", "<"),
-    Look("#882255", "X"),
-    Look("#56B4E9", "P"),
-    Look("#E69F00", "v"),
-    Look("#661100", ">"),
-    Look("#44AA99", "p"),
-    Look("#AA4466", "h"),
+    Look("#CC79A7", "triangle-up"),
+    Look("#999933", "triangle-left"),
+    Look("#882255", _CROSSED),
+    Look("#56B4E9", "cross"),
+    Look("#E69F00", "triangle-down"),
+    Look("#661100", "triangle-right"),
+    Look("#44AA99", _PENTAGON),
+    Look("#AA4466", _HEXAGON),
 )
 _GOLDEN = 0.6180339887498949
 _FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#44BB99", "#FFAABB", "#99DDFF", "#BBCC33", "#AAAA00")
@@ -107,16 +84,16 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     chosen = {name: _FIXED[name] for name in wanted if name in _FIXED}
     free = [look for look in _SPARE if look not in chosen.values()]
     others = [name for name in wanted if name not in chosen]
-    more = itertools.chain(free, _further())
-    return chosen | dict(zip(others, more, strict=False))
+    chosen |= dict(zip(others, itertools.chain(free, _further()), strict=False))
+    return {name: chosen[name] for name in wanted}
 
 
 def _further() -> Iterator[Look]:
-    """Looks without end, no colour twice: hues a golden section apart, markers in turn."""
+    """Looks without end, no colour twice: hues a golden section apart, shapes in turn."""
     for i in itertools.count():
         red, green, blue = colorsys.hls_to_rgb((0.1 + i * _GOLDEN) % 1, (0.34, 0.46)[i % 2], 0.55)
         colour = "#" + "".join(f"{round(255 * part):02X}" for part in (red, green, blue))
-        yield Look(colour, _SPARE[i % len(_SPARE)].marker)
+        yield Look(colour, _SPARE[i % len(_SPARE)].shape)
 
 
 def looks_by_method(methods: Mapping[str, str | None]) -> dict[str, Look]:
@@ -187,15 +164,3 @@ def _luminance(colour: str) -> float:
 
 def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
-
-
-KINDS = ("png", "svg", "pdf")
-"""The suffixes, without their dot."""
-
-
-def require_picture(path: Path) -> str:
-    """The kind of picture that the suffix of ``path`` names."""
-    kind = path.suffix.removeprefix(".")
-    if kind not in KINDS:
-        raise SettingsError(f"a picture is a .png, .svg or .pdf file, got {path.name!r}")
-    return kind

@@ -1,14 +1,8 @@
-"""The panels of a picture: each draws on the axes it is given."""
+"""Charts as Vega-Lite: one specification each, for pictures, notebooks and the report's page."""
 
-from collections.abc import Callable, Mapping, Sequence
-from io import BytesIO
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
-
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from dph.results.charts.palette import MOST_STYLES, Look, band_opacity, fills
 from dph.results.vocabulary import (
@@ -16,382 +10,412 @@ from dph.results.vocabulary import (
     K_AXIS,
     STEP_AXIS,
     STRENGTH_AXIS,
-    error_bars,
     interval_of,
-    method_label,
-    metric_axis,
+    metric_title,
+    unique_labels,
     value_of,
 )
 
-Draw = Callable[[Axes], None]
-WIDTH, HEIGHT = 5.2, 4.2
-
-
-class NotebookFigure(Figure):
-    """A figure that a notebook shows as a picture, whether or not pyplot was imported there."""
-
-    def _repr_png_(self) -> bytes:
-        picture = BytesIO()
-        self.savefig(picture, format="png")
-        return picture.getvalue()
-
-
-def panel_grid(rows: Sequence[Sequence[Draw]], *, height: float = HEIGHT) -> Figure:
-    """A panel of ``height`` inches for each function; rows may have fewer than the widest.
-
-    What the panels label stands in one legend below, each label once.
-    """
-    widest = max(map(len, rows))
-    figure = NotebookFigure(
-        figsize=(WIDTH * widest, height * len(rows)),
-        layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03),
-    )
-    panels = figure.subplots(len(rows), widest, squeeze=False)
-    for row, draws in zip(panels, rows, strict=True):
-        for axes in row[len(draws) :]:
-            axes.set_visible(False)
-        for axes, draw in zip(row, draws, strict=False):
-            draw(axes)
-    _add_legend(figure)
-    return figure
-
-
-def wrapped(draws: Sequence[Draw], *, most: int = 3) -> list[list[Draw]]:
-    """Panels in rows of at most ``most``, as even as can be.
-
-    >>> [len(row) for row in wrapped([lambda axes: None] * 4)]
-    [2, 2]
-    """
-    count = -(-len(draws) // most)
-    widest = -(-len(draws) // count)
-    return [list(draws[i : i + widest]) for i in range(0, len(draws), widest)]
-
-
-def _add_legend(figure: Figure) -> None:
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        if axes.get_legend() is None:
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
-    if not handles:
-        return
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.22 * (1 + len(handles) // 4))
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(4, len(handles)),
-        fontsize=9,
-    )
-
-
-INK = "#222222"
-FAINT = "#6B6B6B"
-_LABELLED_SHARE = 0.08
-"""A segment narrower than this has no room for its number."""
-
+Spec = dict[str, Any]
+"""A part of a specification, as JSON has it."""
 Models = Mapping[str, Mapping[str, Any]]
 """The summary of one set for each model, the base model first."""
+Looks = Mapping[str, Look]
+Point = tuple[float, float, tuple[float, float] | None]
+"""x, value, and the interval of the value."""
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+PERCENT = ".2~%"
+LINE = 1.75
+INK, FAINT = "#222222", "#6B6B6B"
+WIDTH, HEIGHT = 390, 250
+_TITLE, _DETAIL = 52, 66
+"""Letters of a line of a panel's title, and of the line below it."""
+_SOLID, _DASHED = [1, 0], [5, 3]
+_LINED = {"symbolStrokeWidth": 1.6, "symbolSize": 400}
 
 
-def title(ax: Axes, statement: str, detail: str) -> None:
-    """The finding, in bold, and the data that is drawn, below it."""
-    ax.set_title(statement, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=21)
-    ax.text(
-        0, 1.025, detail, transform=ax.transAxes, fontsize=9, color=FAINT, va="bottom", ha="left"
-    )
+def run_channels(looks: Looks, colours: Sequence[str] = ()) -> dict[str, Spec]:
+    """Colour, marker and dashes of each run; ``colours`` are a page's own, which has no legend."""
+    drawn: dict[str, Sequence[Any]] = {
+        "color": colours or [look.colour for look in looks.values()],
+        "shape": [look.shape for look in looks.values()],
+        "strokeDash": [[LINE * part for part in of.dash] or _SOLID for of in looks.values()],
+    }
+    return {
+        name: {
+            **nominal("run", scale={"domain": list(looks), "range": list(drawn[name])}),
+            **({"legend": None} if colours else {}),
+        }
+        for name in drawn
+    }
 
 
-def draw_shares(ax: Axes, models: Models, colours: Mapping[str, str] | None = None) -> None:
-    """The share of each style as one stacked bar a model, its effective number at the end.
+def nominal(field: str, **more: Any) -> Spec:
+    """A channel of names."""
+    return {"field": field, "type": "nominal", **more}
 
-    Where there are more styles than fills, the rarest are drawn together, as ``other``.
-    ``colours`` (``style_fills``) holds styles to one order and one fill each in several panels.
+
+def quantity(field: str, title: str | None, **more: Any) -> Spec:
+    """A channel of numbers."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def over(title: str, ticks: Sequence[float] = ()) -> Spec:
+    """The horizontal axis of whole numbers; ``ticks`` are powers of two, at equal distances."""
+    if ticks:
+        axis: Spec = {"format": "d", "grid": False, "values": list(ticks)}
+        return quantity("x", title, scale={"type": "log", "base": 2}, axis=axis)
+    axis = {"format": "d", "grid": False, "tickCount": 5, "tickMinStep": 1}
+    return quantity("x", title, scale={"zero": False, "nice": False}, axis=axis)
+
+
+def values(title: str | None, *, percent: bool) -> Spec:
+    """The vertical axis."""
+    axis = {"format": PERCENT if percent else ".6~g", "tickCount": 5}
+    return quantity("value", title, scale={"zero": False}, axis=axis)
+
+
+def curves(
+    runs: Mapping[str, Spec], x: Spec, y: Spec, *, banded: bool, opacity: Spec | None = None
+) -> list[Spec]:
+    """Layers of a line with its markers for each run, over a band from ``lo`` to ``hi``.
+
+    ``opacity`` is that of the markers; without it those of rows that are not ``marked`` are left
+    out.
     """
-    pooled = frequent_styles([model["styles"] for model in models.values()])
-    shares = dict(zip(models, pooled, strict=True))
-    found = {style for of_model in pooled for style in of_model}
-    colours = colours or style_fills([models])
-    styles, rows = [style for style in colours if style in found], list(models)
-    for style in styles:
-        lefts = [_sum_before(shares[name], styles, style) for name in rows]
-        widths = [shares[name].get(style, 0.0) for name in rows]
-        bars = ax.barh(
-            rows, widths, left=lefts, height=0.74, color=colours[style], label=style,
-            edgecolor="white", linewidth=0.8,
-        )  # fmt: skip
-        texts = [f"{100 * w:.0f}" if w >= _LABELLED_SHARE else "" for w in widths]
-        ax.bar_label(bars, texts, label_type="center", fontsize=8, color=INK)
-    for row, name in enumerate(rows):
-        effective = models[name]["effective_styles"]
-        if effective is not None:
-            ax.text(1.02, row, f"{effective:.1f}", va="center", fontsize=10, fontweight="bold")
-            _write_interval(ax, row, interval_of(models[name], "effective_styles"))
-    ax.set(xlim=(0, 1), ylim=(len(rows) - 0.45, -0.55))
-    ax.set_yticks(range(len(rows)), [method_label(name) for name in rows])
-    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100%"])
-    ax.tick_params(length=0)
-    ax.spines[["left", "bottom"]].set_visible(False)
-    if styles:
-        ax.legend(
-            ncols=min(len(styles), 5), loc="upper center", bbox_to_anchor=(0.5, -0.07),
-            fontsize=8.5, handlelength=1, handleheight=1, columnspacing=1.2, handletextpad=0.5,
-        )  # fmt: skip
+    many = len(runs["color"]["scale"]["domain"])
+    at, colour = {"x": x, "y": y}, {"color": runs["color"]}
+    band = {
+        "mark": {"type": "area", "opacity": band_opacity(many)},
+        "encoding": {"x": x, "y": quantity("lo", y["title"]), "y2": {"field": "hi"}, **colour},
+    }
+    line = {
+        "mark": {"type": "line", "strokeWidth": LINE, "strokeJoin": "round"},
+        "encoding": {**at, **colour, "strokeDash": runs["strokeDash"]},
+    }
+    markers: Spec = {
+        "mark": {"type": "point", "filled": True, "size": 22 if opacity else 46, "opacity": 1},
+        "encoding": {**at, **colour, "shape": runs["shape"]},
+    }
+    if opacity:
+        markers["encoding"]["opacity"] = opacity
+    else:
+        markers["transform"] = [{"filter": "datum.marked"}]
+    return [*([band] if banded else []), line, markers]
 
 
-def _write_interval(ax: Axes, row: int, interval: tuple[float, float] | None) -> None:
-    if interval is not None:
-        text = f"{interval[0]:.1f} to {interval[1]:.1f}"
-        ax.text(1.02, row + 0.32, text, va="center", fontsize=7, color=FAINT)
+def panel(title: str, detail: str, layer: Sequence[Spec], **more: Any) -> Spec:
+    """A panel with its finding in bold and, below it, what is drawn."""
+    heading = {"text": wrap(title, _TITLE), "subtitle": wrap(detail, _DETAIL)}
+    return {"title": heading, "width": WIDTH, "height": HEIGHT, "layer": list(layer), **more}
 
 
-def style_fills(sets: Sequence[Models]) -> dict[str, str]:
-    """The fill of every style that panels of these sets draw, in the order of their bars.
-
-    Styles of the first set come first, those that its first model has most of before others.
-    """
-    styles: dict[str, None] = {}
-    for models in sets:
-        pooled = frequent_styles([model["styles"] for model in models.values()])
-        found = {style for of_model in pooled for style in of_model}
-        ordered = sorted(found, key=lambda style: (-pooled[0].get(style, 0.0), style))
-        styles |= dict.fromkeys(style for style in ordered if style != "other")
-    return fills(styles)
-
-
-def frequent_styles(
-    shares: Sequence[Mapping[str, float]], most: int = MOST_STYLES
-) -> list[dict[str, float]]:
-    """Shares of styles in which all but the ``most`` frequent ones are ``other``.
-
-    A style is as frequent as it is where it is most so: what a collapsed model answers in is shown
-    even if the base model hardly ever did.
-
-    >>> frequent_styles([{"a": 0.5, "b": 0.3, "c": 0.2}, {"c": 1.0}], most=2)
-    [{'a': 0.5, 'c': 0.2, 'other': 0.3}, {'c': 1.0}]
-    """
-    largest: dict[str, float] = {}
-    for of_model in shares:
-        for style, share in of_model.items():
-            if style != "other":
-                largest[style] = max(share, largest.get(style, 0.0))
-    kept = sorted(largest, key=lambda style: (-largest[style], style))[:most]
-    pooled = []
-    for of_model in shares:
-        rest = sum(share for style, share in of_model.items() if style not in kept)
-        shown = {style: share for style, share in of_model.items() if style in kept}
-        pooled.append({**shown, "other": rest} if rest else shown)
-    return pooled
+def picture(panels: Sequence[Spec], *, most: int = 3, headline: Sequence[str] = ()) -> Spec:
+    """Panels in rows of at most ``most``, as even as possible, above one legend of all runs."""
+    rows = -(-len(panels) // most)
+    kinds = ("color", "shape", "strokeDash")
+    spec: Spec = {
+        "$schema": SCHEMA,
+        "config": CONFIG,
+        "concat": list(panels),
+        "columns": -(-len(panels) // rows),
+        "spacing": 36,
+        "resolve": {"scale": {**dict.fromkeys(kinds, "shared"), "fill": "independent"}},
+    }
+    if headline:
+        spec["title"] = {"text": list(headline), "fontSize": 15, "offset": 18}
+    return spec
 
 
-def draw_pass_at_k(ax: Axes, models: Models, looks: Mapping[str, Look]) -> None:
-    """Pass@k in per cent over k on a log2 axis, with a band where there is an interval."""
-    ks = sorted({int(k) for model in models.values() for k in model["pass_at_k"]})
-    for name, model in models.items():
-        mine = [k for k in ks if str(k) in model["pass_at_k"]]
-        values = [100 * model["pass_at_k"][str(k)] for k in mine]
-        line(ax, mine, values, name, looks[name])
-        band(ax, {k: interval_of(model, f"pass_at_{k}") for k in mine}, looks[name], len(models))
-    ax.set_xscale("log", base=2)
-    ax.xaxis.set_major_locator(FixedLocator(ks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(lambda k, _: f"{k:.0f}")
-    ax.set(xlabel=K_AXIS, ylabel=metric_axis("pass_at_k"))
-    ax.set_ylim(top=min(ax.get_ylim()[1], 100.8))
-    light_grid(ax)
+def config(ink: str, **more: Any) -> Spec:
+    """Configuration that pictures and the page's charts share."""
+    colours = {f"{part}Color": ink for part in ("label", "title", "tick", "domain", "grid")}
+    axis = {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+    opacity = {"gridOpacity": 0.1, "domainOpacity": 0.4, "tickOpacity": 0.4}
+    return {"view": {"stroke": None}, "axis": {**axis, **colours, **opacity}, **more}
 
 
-def draw_training(
-    ax: Axes,
+CONFIG = config(
+    INK,
+    background="white",
+    padding=14,
+    axisX={"labelFlush": False},
+    font="Liberation Sans, Arial, Helvetica, sans-serif",
+    title={
+        "anchor": "start", "frame": "group", "fontSize": 13, "color": INK, "offset": 12,
+        "subtitleFontSize": 11, "subtitleColor": FAINT, "subtitlePadding": 5,
+    },
+    legend={
+        "orient": "bottom", "title": None, "columns": 6, "labelFontSize": 12, "labelColor": INK,
+        "labelLimit": 300, "columnPadding": 22, "padding": 6,
+        "symbolSize": 90, "symbolOpacity": 1, "symbolStrokeWidth": 0,
+    },
+)  # fmt: skip
+"""Looks of pictures; the font is the one that vl-convert brings."""
+
+
+def _rows(lines: Mapping[str, Sequence[Point]], *, marks: int = 50) -> list[Spec]:
+    """Rows of lines by label, with about ``marks`` markers on each."""
+    return [
+        {
+            "run": name, "x": x, "value": value, "marked": i % max(1, len(points) // marks) == 0,
+            "lo": interval and interval[0], "hi": interval and interval[1],
+        }
+        for name, points in lines.items()
+        for i, (x, value, interval) in enumerate(points)
+    ]  # fmt: skip
+
+
+def _lines(
+    lines: Mapping[str, Sequence[Point]], looks: Looks, x: Spec, y: Spec, *, marks: int = 50
+) -> Spec:
+    """A panel's data and layers; ``lines`` and ``looks`` are by name."""
+    called = unique_labels(looks)
+    rows = _rows({called[name]: points for name, points in lines.items()}, marks=marks)
+    runs = run_channels({called[name]: look for name, look in looks.items()})
+    banded = any(row["lo"] is not None for row in rows)
+    return {"data": {"values": rows}, "layer": curves(runs, x, y, banded=banded)}
+
+
+def pass_at_k_panel(title: str, detail: str, models: Models, looks: Looks) -> Spec:
+    """Pass@k over k with a band where there is an interval; ``looks`` are of the whole picture."""
+    lines: dict[str, list[Point]] = {
+        name: [
+            (int(k), float(value), interval_of(model, f"pass_at_{k}"))
+            for k, value in sorted(model["pass_at_k"].items(), key=lambda one: int(one[0]))
+        ]
+        for name, model in models.items()
+    }
+    ks = sorted({point[0] for points in lines.values() for point in points})
+    y = values(metric_title("pass_at_k"), percent=True)
+    return panel(title, detail, **_lines(lines, looks, over(K_AXIS, ks), y))
+
+
+def training_panel(
+    title: str,
+    detail: str,
     metrics: Mapping[str, Sequence[Mapping[str, Any]]],
-    looks: Mapping[str, Look],
+    looks: Looks,
     base: float | None,
-) -> None:
+) -> Spec:
     """Effective styles over the training steps, with the base model as a level line."""
-    highest = base or 1.0
+    lines: dict[str, list[Point]] = {
+        name: [
+            (row["step"], float(row["effective_styles"]), None)
+            for row in rows
+            if row.get("effective_styles") is not None
+        ]
+        for name, rows in metrics.items()
+    }
+    steps = [point[0] for points in lines.values() for point in points] or [0]
     if base is not None:
-        ax.axhline(base, color=looks[BASE].colour, linestyle=(0, looks[BASE].dash), linewidth=1.6)
-    for name, rows in metrics.items():
-        known = [row for row in rows if row.get("effective_styles") is not None]
-        steps = [row["step"] for row in known]
-        values = [float(row["effective_styles"]) for row in known]
-        highest = max([highest, *values])
-        line(ax, steps, values, name, looks[name], markevery=max(1, len(steps) // 6))
-    ax.set(xlabel=STEP_AXIS, ylabel=metric_axis("effective_styles"), ylim=(0.8, 1.06 * highest))
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.margins(x=0.02)
-    light_grid(ax)
-
-
-def line(
-    ax: Axes, x: Sequence[float], y: Sequence[float], name: str, look: Look, markevery: int = 1
-) -> None:
-    """A model's line with its markers, or dashed without."""
-    dashed = bool(look.dash)
-    ax.plot(
-        x, y, color=look.colour, label=method_label(name), linewidth=1.8,
-        linestyle=(0, look.dash) if dashed else "-", zorder=2.5 if dashed else 3,
-        marker=look.marker or None, markersize=look.size(5), markeredgecolor="white",
-        markeredgewidth=0.7, markevery=markevery, solid_capstyle="round",
-    )  # fmt: skip
-
-
-def band(
-    ax: Axes, intervals: Mapping[int, tuple[float, float] | None], look: Look, models: int
-) -> None:
-    """Intervals of fractions over x, in per cent, fainter where there are many ``models``."""
-    known = {x: interval for x, interval in intervals.items() if interval is not None}
-    ax.fill_between(
-        list(known), [100 * low for low, _ in known.values()],
-        [100 * high for _, high in known.values()],
-        color=look.colour, alpha=band_opacity(models), linewidth=0,
-    )  # fmt: skip
-
-
-def light_grid(ax: Axes) -> None:
-    """Faint lines behind what is drawn."""
-    ax.grid(color="#E6E6E6", linewidth=0.8)
-    ax.set_axisbelow(True)
-
-
-def _sum_before(shares: Mapping[str, float], styles: Sequence[str], style: str) -> float:
-    return sum(shares.get(other, 0.0) for other in styles[: styles.index(style)])
-
-
-ROW_HEIGHT = 0.19
-"""Inches that a model's row takes."""
-_MARKERS = ("o", "D")
-_APART = 0.14
-"""Two dots of a row stand so far above and below its middle."""
-
-
-def draw_dots(ax: Axes, models: Models, metrics: Sequence[str], looks: Mapping[str, Look]) -> None:
-    """A row for each model, a dot for each of up to two metrics: filled, then hollow.
-
-    Fractions are in per cent; ``effective_styles`` is a number.
-    """
-    places = (0.0,) if len(metrics) == 1 else (-_APART, _APART)
-    scale = 1 if tuple(metrics) == ("effective_styles",) else 100
-    for row, (name, summary) in enumerate(models.items()):
-        colour = looks[name].colour
-        for metric, marker, place in zip(metrics, _MARKERS, places, strict=False):
-            value = value_of(summary, metric)
-            if value is None:
-                continue
-            below, above = error_bars(summary, metric)
-            ax.errorbar(
-                scale * value, row + place, xerr=([scale * below[0]], [scale * above[0]]),
-                color=colour, marker=marker, markersize=5, elinewidth=1, capsize=0,
-                linestyle="none",
-                markerfacecolor=colour if marker == _MARKERS[0] else "white",
-            )  # fmt: skip
-    if scale == 100:
-        ax.set_xlim(max(ax.get_xlim()[0], -1), min(ax.get_xlim()[1], 101))
-    ax.set_yticks(range(len(models)), [method_label(name) for name in models])
-    ax.set(ylim=(len(models) - 0.5, -0.5), xlabel="" if scale == 1 else "share (%)")
-    ax.tick_params(axis="y", labelsize=8, length=0)
-    light_grid(ax)
-
-
-def draw_point(
-    ax: Axes,
-    model: Mapping[str, Any],
-    metrics: tuple[str, str],
-    look: Look,
-    *,
-    label: str,
-    faint: bool = False,
-) -> None:
-    """A dot in per cent with its intervals, a ring where the look has no marker.
-
-    ``faint`` is small and without intervals. Nothing is drawn where a metric is not known.
-    """
-    x, y = (value_of(model, metric) for metric in metrics)
-    if x is None or y is None:
-        return
-    ring = not look.marker
-    bars = [[[100 * end[0]] for end in error_bars(model, metric)] for metric in metrics]
-    ax.errorbar(
-        100 * x, 100 * y, color=look.colour, label=label, linestyle="none",
-        xerr=None if faint else bars[0], yerr=None if faint else bars[1],
-        marker=look.marker or "o", markersize=look.size(4 if faint else 7),
-        markerfacecolor="white" if ring else look.colour,
-        markeredgecolor=look.colour if ring else "white",
-        markeredgewidth=1.6 if ring else 0.7, elinewidth=0.8, capsize=0,
-        zorder=2.5 if faint else 3,
-    )  # fmt: skip
+        lines[BASE] = [(step, base, None) for step in dict.fromkeys((min(steps), max(steps)))]
+    y = values(metric_title("effective_styles"), percent=False)
+    drawn = _lines(lines, looks, over(STEP_AXIS), y, marks=6)
+    return panel(title, detail, **drawn)
 
 
 Progress = Mapping[str, Mapping[int, Mapping[str, Any]]]
 """By run, the summary of a set at each step that was measured, rising."""
 
 
-def draw_progress(ax: Axes, runs: Progress, metric: str, looks: Mapping[str, Look]) -> None:
-    """The metric in per cent over the steps, a line a run; step 0 is the initial policy."""
-    for name, steps in runs.items():
-        known = {s: v for s, of in steps.items() if (v := value_of(of, metric)) is not None}
-        line(ax, list(known), [100 * value for value in known.values()], name, looks[name])
-        band(ax, {s: interval_of(steps[s], metric) for s in known}, looks[name], len(runs))
-    ax.set(xlabel=STEP_AXIS, ylabel=metric_axis(metric))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.margins(x=0.02)
-    light_grid(ax)
+def progress_panel(title: str, detail: str, runs: Progress, metric: str, looks: Looks) -> Spec:
+    """The metric over the steps, a line a run; step 0 is the initial policy."""
+    lines: dict[str, list[Point]] = {
+        name: [
+            (step, value, interval_of(of, metric))
+            for step, of in steps.items()
+            if (value := value_of(of, metric)) is not None
+        ]
+        for name, steps in runs.items()
+    }
+    y = values(metric_title(metric), percent=True)
+    return panel(title, detail, **_lines(lines, looks, over(STEP_AXIS), y))
+
+
+_LABELLED_SHARE = 0.08
+"""A segment narrower than this has no room for its number."""
+_BAR, _ROW = 38, 44
+"""Pixels of a model's bar and of its row of dots, with the space between them."""
+_NAMES = {"domain": False, "ticks": False, "grid": False, "labelPadding": 7}
+_DOT = {"type": "point", "filled": True, "size": 56, "opacity": 1}
+
+
+def shares_panel(title: str, detail: str, models: Models, colours: Mapping[str, str]) -> Spec:
+    """The share of each style as one stacked bar a model, its effective number at the end.
+
+    ``colours`` (``style_fills``) holds styles to one order and one fill each in several panels.
+    """
+    called = unique_labels(models)
+    rows: list[Spec] = []
+    for name, model in models.items():
+        shares = dict.fromkeys(colours, 0.0)
+        for style, share in model["styles"].items():
+            shares[style if style in colours else "other"] += share
+        rows += [
+            {
+                "model": called[name],
+                "style": style,
+                "rank": rank,
+                "share": share,
+                "text": f"{100 * share:.0f}" if share >= _LABELLED_SHARE else "",
+            }
+            for rank, (style, share) in enumerate(shares.items())
+            if share
+        ]
+    drawn = {row["style"] for row in rows}
+    fill = {"domain": [style for style in colours if style in drawn]}
+    fill["range"] = [colours[style] for style in fill["domain"]]
+    axis = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1], "grid": False}
+    bars = {
+        "x": quantity("share", None, stack="zero", scale={"domain": [0, 1]}, axis=axis),
+        "y": nominal("model", title=None, sort=list(called.values()), axis=_NAMES),
+        "order": {"field": "rank", "type": "ordinal"},
+    }
+    ends = [_effective(called[name], model) for name, model in models.items()]
+    end, big = {"type": "text", "align": "left", "dx": 8}, {"fontSize": 13, "fontWeight": "bold"}
+    above = -5 if any(row["interval"] for row in ends) else 0
+    at_end = {"x": {"value": "width"}, "y": bars["y"]}
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "bar", "stroke": "white", "strokeWidth": 0.8},
+            "encoding": {**bars, "fill": nominal("style", scale=fill)},
+        },
+        {
+            "mark": {"type": "text", "fontSize": 11, "color": INK},
+            "encoding": {
+                **bars,
+                "x": {**bars["x"], "bandPosition": 0.5},
+                "text": nominal("text"),
+            },
+        },
+        {
+            "data": {"values": ends},
+            "mark": {**end, **big, "dy": above, "color": INK},
+            "encoding": {**at_end, "text": nominal("number")},
+        },
+        {
+            "data": {"values": ends},
+            "mark": {**end, "dy": 8, "fontSize": 9.5, "color": FAINT},
+            "encoding": {**at_end, "text": nominal("interval")},
+        },
+    ]
+    return panel(title, detail, layers, data={"values": rows}, height={"step": _BAR})
+
+
+def _effective(name: str, model: Mapping[str, Any]) -> Spec:
+    """The row of texts at the end of a bar."""
+    number, interval = model["effective_styles"], interval_of(model, "effective_styles")
+    return {
+        "model": name,
+        "number": "" if number is None else f"{number:.1f}",
+        "interval": "" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
+    }
+
+
+def style_fills(sets: Sequence[Models]) -> dict[str, str]:
+    """The fill of each of the most frequent styles of these sets, in the order of their bars.
+
+    A style is as frequent as it is where it is most so: what a collapsed model answers in is shown
+    even if the base model hardly ever did. Styles that the first model has most of come first.
+    """
+    models = [model["styles"] for of_set in sets for model in of_set.values()]
+    largest: dict[str, float] = {}
+    for style, share in (pair for shares in models for pair in shares.items()):
+        largest[style] = max(share, largest.get(style, 0.0))
+    largest.pop("other", None)
+    kept = sorted(largest, key=lambda style: (-largest[style], style))[:MOST_STYLES]
+    return fills(sorted(kept, key=lambda style: (-models[0].get(style, 0.0), style)))
+
+
+def dots_panel(
+    title: str, detail: str, models: Models, metrics: Mapping[str, str], looks: Looks
+) -> Spec:
+    """A row for each model, with a dot for each of two fractions; ``metrics`` names them."""
+    called = unique_labels(models)
+    rows = [
+        {"model": called[name], "metric": word, "value": value, **_ends(model, metric)}
+        for name, model in models.items()
+        for metric, word in metrics.items()
+        if (value := value_of(model, metric)) is not None
+    ]
+    words = list(metrics.values())
+    x = quantity("value", "share", scale={"zero": False}, axis={"format": PERCENT, "tickCount": 6})
+    colour = {"domain": list(called.values()), "range": [looks[name].colour for name in called]}
+    at = {
+        "y": nominal("model", title=None, sort=list(called.values()), axis=_NAMES),
+        "yOffset": nominal("metric", sort=words),
+        "color": nominal("model", scale=colour, legend=None),
+    }
+    shapes = {"domain": words, "range": ["circle", "diamond"]}
+    shape = nominal("metric", scale=shapes)
+    layers: list[Spec] = [
+        {"mark": "rule", "encoding": {**at, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
+        {"mark": _DOT, "encoding": {**at, "x": x, "shape": shape}},
+    ]
+    height = {"step": _ROW, "for": "position"}
+    return panel(title, detail, layers, data={"values": rows}, height=height)
+
+
+def _ends(model: Mapping[str, Any], metric: str) -> Spec:
+    interval = interval_of(model, metric)
+    return {} if interval is None else {"lo": interval[0], "hi": interval[1]}
 
 
 Strengths = Mapping[str, Mapping[float, Mapping[str, Any]]]
 """By method, the summary of a set at each strength, rising."""
-_STYLES = ("-", "--")
 _MOST_TICKS = 8
 
 
-def draw_strengths(
-    ax: Axes,
+def strengths_panel(
+    title: str,
+    detail: str,
     methods: Strengths,
-    metrics: tuple[str, str],
-    looks: Mapping[str, Look],
-    base: Mapping[str, Any] | None = None,
-) -> None:
-    """Two metrics in per cent over the strength: solid and dashed, with their intervals.
+    metrics: Sequence[str],
+    looks: Looks,
+    levels: Models,
+) -> Spec:
+    """Two metrics over the strength, solid and dashed, with their intervals.
 
     The axis is logarithmic; where a method was run at strength 0 the axis is linear below the
-    smallest other one. ``base`` draws the same of the initial policy as level lines.
+    smallest other one. ``levels`` are models without a strength, drawn as level lines.
     """
-    for name, points in methods.items():
-        for metric, line in zip(metrics, _STYLES, strict=True):
-            known = {s: v for s, of in points.items() if (v := value_of(of, metric)) is not None}
-            bars = [error_bars(points[strength], metric) for strength in known]
-            ax.errorbar(
-                list(known), [100 * value for value in known.values()],
-                yerr=[[100 * bar[i][0] for bar in bars] for i in (0, 1)],
-                color=looks[name].colour, marker=looks[name].marker,
-                markersize=looks[name].size(5), linewidth=1.4, elinewidth=0.8, capsize=0,
-                linestyle=line, label=method_label(name) if line == _STYLES[0] else None,
-            )  # fmt: skip
-    if base is not None:
-        _draw_level(ax, base, metrics, looks[BASE].colour)
-    _set_scale(ax, sorted({strength for points in methods.values() for strength in points}))
-    ax.set(xlabel=STRENGTH_AXIS, ylabel="per cent")
-    light_grid(ax)
+    called, words = unique_labels(looks), [metric_title(metric) for metric in metrics]
+    rows = [
+        {"run": called[name], "metric": word, "x": x, "value": value, **_ends(of, metric)}
+        for name, points in methods.items()
+        for x, of in points.items()
+        for metric, word in zip(metrics, words, strict=True)
+        if (value := value_of(of, metric)) is not None
+    ]
+    runs = run_channels({called[name]: look for name, look in looks.items()})
+    dashes = {"domain": words, "range": [_SOLID, _DASHED]}
+    dash = nominal("metric", scale=dashes, legend=_LINED)
+    at = {"x": _strength_axis(methods), "y": values(None, percent=True), "color": runs["color"]}
+    layers: list[Spec] = [
+        {"mark": "rule", "encoding": {**at, "y": quantity("lo", None), "y2": {"field": "hi"}}},
+        {"mark": {"type": "line", "strokeWidth": LINE}, "encoding": {**at, "strokeDash": dash}},
+        {"mark": _DOT, "encoding": {**at, "shape": runs["shape"]}},
+    ]
+    level = [
+        {"run": called[name], "metric": word, "value": value_of(of, metric)}
+        for name, of in levels.items()
+        for metric, word in zip(metrics, words, strict=True)
+    ]
+    encoding = {"y": at["y"], "color": at["color"], "strokeDash": dash}
+    layers.append({"data": {"values": level}, "mark": "rule", "encoding": encoding})
+    return panel(title, detail, layers, data={"values": rows})
 
 
-def _draw_level(ax: Axes, base: Mapping[str, Any], metrics: tuple[str, str], colour: str) -> None:
-    for metric, line in zip(metrics, _STYLES, strict=True):
-        value = value_of(base, metric)
-        if value is not None:
-            label = method_label(BASE) if line == _STYLES[0] else None
-            ax.axhline(
-                100 * value, color=colour, linestyle=line, linewidth=1, zorder=1, label=label
-            )
-
-
-def _set_scale(ax: Axes, strengths: list[float]) -> None:
-    positive = [strength for strength in strengths if strength > 0]
-    if positive and positive[0] > strengths[0]:
-        ax.set_xscale("symlog", linthresh=positive[0])
-    elif positive:
-        ax.set_xscale("log")
-    ax.xaxis.set_minor_locator(NullLocator())
-    if len(strengths) <= _MOST_TICKS:
-        ax.xaxis.set_major_locator(FixedLocator(strengths))
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+def _strength_axis(methods: Strengths) -> Spec:
+    strengths = sorted({strength for points in methods.values() for strength in points})
+    least = min((strength for strength in strengths if strength > 0), default=1.0)
+    straight = {"type": "symlog", "constant": least}
+    ticks = {"values": strengths} if len(strengths) <= _MOST_TICKS else {}
+    return quantity(
+        "x",
+        STRENGTH_AXIS,
+        scale={"type": "log"} if strengths[0] > 0 else straight,
+        axis={"grid": False, "format": "~g", **ticks},
+    )

@@ -66,7 +66,8 @@ def evaluation_table(document: Mapping[str, Any]) -> Table:
         cells = (percent(s["pass_at_k"].get(k), s["ci95"].get(key)) for s in sets.values())
         table.add_row(f"pass@{k}", *cells)
     for key in ("keep", "explore"):
-        cells = (_with_null(s[key], s[f"{key}_null"]) for s in sets.values())
+        pairs = ((percent(s[key]), s[f"{key}_null"]) for s in sets.values())
+        cells = (text if null is None else f"{text} ({percent(null)})" for text, null in pairs)
         table.add_row(f"{key} (base itself)", *cells)
     table.add_row("cut off", *(percent(s.get("cut_off")) for s in sets.values()))
     table.add_row("effective styles", *(count(s["effective_styles"]) for s in sets.values()))
@@ -164,7 +165,3 @@ def _table(caption: str, *left: str) -> Table:
     for title in left:
         table.add_column(title, no_wrap=True)
     return table
-
-
-def _with_null(value: float | None, null: float | None) -> str:
-    return percent(value) if null is None else f"{percent(value)} ({percent(null)})"

@@ -5,34 +5,26 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from dph.errors import DataError, SettingsError
-from dph.results.charts.figures import save_figure
-from dph.results.charts.palette import require_picture
 from dph.results.charts.panels import (
-    Draw,
-    draw_dots,
-    draw_pass_at_k,
-    draw_progress,
-    draw_shares,
-    draw_strengths,
-    panel_grid,
+    Spec,
+    dots_panel,
+    pass_at_k_panel,
+    picture,
+    progress_panel,
+    shares_panel,
+    strengths_panel,
     style_fills,
-    title,
-    wrapped,
 )
-from dph.results.figure.models import MeasuredRuns, Model, Models, read_models, read_progress
+from dph.results.charts.picture import Picture
+from dph.results.figure.models import FigureRequest, Model, Models, read_models, read_progress
 from dph.results.vocabulary import (
     OVER_PROBLEMS,
     OVER_SEEDS,
     chosen_ks,
-    metric_title,
     require_shown_k,
     set_title,
     value_of,
@@ -62,65 +54,38 @@ def strengths_on(models: Models, set_name: str) -> dict[str, dict[float, Mapping
 
 def many_of(summaries: Mapping[str, Mapping[str, Any]], k: int | None) -> str:
     """The metric of many tries: Pass@k of ``k``, or of the largest usual one that all have."""
-    common = [k for k in _first(summaries) if all(k in s["pass_at_k"] for s in summaries.values())]
+    first = next(iter(summaries.values()))["pass_at_k"]
+    common = [k for k in first if all(k in of["pass_at_k"] for of in summaries.values())]
     if k is not None and str(k) not in common:
         raise DataError(f"there is no Pass@{k} of all runs, only of k = {', '.join(common)}")
     return f"pass_at_{k or chosen_ks(dict.fromkeys(common))[-1]}"
 
 
-def _first(summaries: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
-    return list(next(iter(summaries.values()))["pass_at_k"])
-
-
-_BAR_HEIGHT, _DOT_HEIGHT, _MARGIN = 0.5, 0.26, 1.5
-"""Inches of a model's bar, of its row of dots, and of what is around them."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureRequest:
-    """Request for a figure; ``sets`` empty: all, ``k`` None: the usual one."""
+class PaperFigure:
+    """A figure of the runs ``shown``; ``notes`` say what it could not show."""
 
-    places: Sequence[Path]
-    sets: Sequence[str] = ()
-    k: int | None = None
-    seed: int = 0
-    apart: bool = False
-
-    def models(self, retention_k: int = RETENTION_K) -> Models:
-        """The evaluated runs, and what they began with."""
-        return read_models(
-            self.places, sets=self.sets, retention_k=retention_k, seed=self.seed, apart=self.apart
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingFigure:
-    """A figure that has yet to be drawn; ``notes`` say what it could not show."""
-
-    draw: Callable[[], Figure]
+    picture: Picture
     shown: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def save_paper_figure(kind: str, asked: FigureRequest, path: Path) -> PendingFigure:
-    """Draw a figure of ``KINDS`` into ``path`` (pdf, png or svg); the same runs, the same bytes.
+def paper_figure(kind: str, asked: FigureRequest) -> PaperFigure:
+    """A figure of ``KINDS``.
 
     Raises:
         DataError: no run holds what the figure shows, or a file is damaged.
-        SettingsError: the figure or the suffix is unknown, or the figure has no k.
+        SettingsError: the figure is unknown, or it has no k.
     """
-    require_picture(path)
     if kind not in KINDS:
         raise SettingsError(f"unknown figure {kind!r}; choose from {', '.join(KINDS)}")
     if asked.k is not None and kind == _STYLES_KIND:
         raise SettingsError(f"-k has no meaning for {kind}")
-    drawing = KINDS[kind](asked)
-    save_figure(path, drawing.draw)
-    return drawing
+    return KINDS[kind](asked)
 
 
-def _styles(asked: FigureRequest) -> PendingFigure:
-    models = asked.models()
+def _styles(asked: FigureRequest) -> PaperFigure:
+    models = read_models(asked)
     sets = {name: models.on(name) for name in models.sets}
     known = {
         name: with_styles
@@ -128,25 +93,25 @@ def _styles(asked: FigureRequest) -> PendingFigure:
         if (with_styles := {m: s for m, s in of_set.items() if s["styles"]})
     }
     _require(known, "answers with styles (data.styles)")
-
-    def panel(ax: Axes, name: str) -> None:
-        draw_shares(ax, known[name], colours)
-        title(ax, set_title(name), f"right: effective number of styles, {models.interval_note()}")
-
     colours = style_fills(list(known.values()))
-    height = _MARGIN + _BAR_HEIGHT * max(map(len, known.values()))
-    return _panels(models, known, panel, height=height, most=2)
+    detail = f"right: effective number of styles, {models.interval_note()}"
+    panels = [
+        shares_panel(set_title(name), detail, of_set, colours) for name, of_set in known.items()
+    ]
+    return _figure(models, panels, most=2)
 
 
-def _pass_at_k(asked: FigureRequest) -> PendingFigure:
-    models = asked.models()
-    samples = max(int(k) for name in models.sets for k in _all_ks(models, name))
+def _pass_at_k(asked: FigureRequest) -> PaperFigure:
+    models = read_models(asked)
+    known = [k for name in models.sets for of in models.on(name).values() for k in of["pass_at_k"]]
+    samples = max(map(int, known))
     if asked.k is not None:
         require_k_fits(asked.k, samples)
-        require_shown_k(asked.k, (k for name in models.sets for k in _all_ks(models, name)))
+        require_shown_k(asked.k, known)
     chosen, last = models.looks(), asked.k or samples
-
-    def panel(ax: Axes, name: str) -> None:
+    detail = f"bands: {models.interval_note()}"
+    panels = []
+    for name in models.sets:
         upto = {
             model: {
                 **summary,
@@ -154,96 +119,67 @@ def _pass_at_k(asked: FigureRequest) -> PendingFigure:
             }
             for model, summary in models.on(name).items()
         }
-        draw_pass_at_k(ax, upto, chosen)
-        title(ax, set_title(name), f"bands: {models.interval_note()}")
-
-    return _panels(models, models.sets, panel)
+        panels.append(pass_at_k_panel(set_title(name), detail, upto, chosen))
+    return _figure(models, panels)
 
 
-def _retention(asked: FigureRequest) -> PendingFigure:
+def _retention(asked: FigureRequest) -> PaperFigure:
     k = asked.k or RETENTION_K
-    models = asked.models(retention_k=k)
+    models = read_models(asked, retention_k=k)
+    sets = {name: models.on(name) for name in models.sets}
     known = {
-        name: models.on(name)
-        for name in models.sets
-        if any(value_of(s, "keep") is not None for s in models.on(name).values())
+        name: of_set
+        for name, of_set in sets.items()
+        if any(value_of(summary, "keep") is not None for summary in of_set.values())
     }
     _require(known, f"two draws of {k} samples and a base model to compare with")
-    chosen = models.looks()
-
-    def panel(ax: Axes, name: str) -> None:
-        draw_dots(ax, known[name], ("keep", "explore"), chosen)
-        title(
-            ax,
-            set_title(name),
-            f"kept (filled) and gained, of {k}; {models.interval_note()}",
-        )
-
-    height = _MARGIN + _DOT_HEIGHT * max(map(len, known.values()))
-    return _panels(models, known, panel, height=height)
+    chosen, words = models.looks(), {"keep": "kept", "explore": "gained"}
+    detail = f"kept and gained, of {k} samples; {models.interval_note()}"
+    panels = [
+        dots_panel(set_title(name), detail, of_set, words, chosen) for name, of_set in known.items()
+    ]
+    return _figure(models, panels)
 
 
-def _eta(asked: FigureRequest) -> PendingFigure:
-    models = asked.models()
+def _eta(asked: FigureRequest) -> PaperFigure:
+    models = read_models(asked)
     lines = {name: strengths_on(models, name) for name in models.sets}
     known = {name: of_set for name, of_set in lines.items() if of_set}
     _require(known, "a method at two strengths or more (docs/methods.md says what they are)")
     chosen = models.looks()
-    by_method = {m: chosen[models.first_of(m)] for of_set in known.values() for m in of_set}
-    by_method |= {m.name: chosen[m.name] for m in models.models if m.is_base}
-
-    def panel(ax: Axes, name: str) -> None:
-        many = many_of(models.on(name), asked.k)
-        base = [models.on(name)[m.name] for m in models.models if m.is_base]
-        level = base[0] if len(base) == 1 else None
-        draw_strengths(ax, known[name], ("greedy", many), by_method, base=level)
-        title(
-            ax,
-            set_title(name),
-            f"greedy (solid), {metric_title(many)} (dashed); {models.interval_note()}",
-        )
-
-    return _panels(models, known, panel)
+    bases = [model.name for model in models.models if model.is_base]
+    looks = {base: chosen[base] for base in bases}
+    looks |= {m: chosen[models.first_of(m)] for of_set in known.values() for m in of_set}
+    panels = []
+    for name, of_set in known.items():
+        summaries = models.on(name)
+        levels = {base: summaries[base] for base in bases if base in summaries}
+        metrics = ("greedy", many_of(summaries, asked.k))
+        detail = f"intervals: {models.interval_note()}"
+        panels.append(strengths_panel(set_title(name), detail, of_set, metrics, looks, levels))
+    return _figure(models, panels)
 
 
-def _progress(asked: FigureRequest) -> PendingFigure:
-    found = read_progress(asked.places, k=asked.k, seed=asked.seed, apart=asked.apart)
-    sets = _chosen_sets(found, asked.sets)
-    note = OVER_SEEDS if found.several else OVER_PROBLEMS
+def _progress(asked: FigureRequest) -> PaperFigure:
+    found = read_progress(asked)
+    for name in asked.sets:
+        if name not in found.sets:
+            raise DataError(f"no run was measured on {name!r}, only on {', '.join(found.sets)}")
+    detail = f"while training; bands: {OVER_SEEDS if found.several else OVER_PROBLEMS}"
+    panels = [
+        progress_panel(set_title(name), detail, found.on(name), f"pass_at_{found.k}", found.looks)
+        for name in asked.sets or found.sets
+    ]
+    spec = picture(panels)
+    return PaperFigure(picture=Picture(spec), shown=tuple(found.runs), notes=found.notes)
 
-    def panel(ax: Axes, name: str) -> None:
-        draw_progress(ax, found.on(name), f"pass_at_{found.k}", found.looks)
-        title(ax, set_title(name), f"while training; bands: {note}")
 
-    rows = wrapped([lambda ax, name=name: panel(ax, name) for name in sets])  # type: ignore[misc]
-    return PendingFigure(draw=lambda: panel_grid(rows), shown=tuple(found.runs), notes=found.notes)
-
-
-def _panels(
-    models: Models,
-    sets: Sequence[str] | Mapping[str, object],
-    panel: Callable[[Axes, str], None],
-    *,
-    height: float = 4.2,
-    most: int = 3,
-) -> PendingFigure:
-    draws: list[Draw] = [lambda ax, name=name: panel(ax, name) for name in sets]  # type: ignore[misc]
-    return PendingFigure(
-        draw=lambda: panel_grid(wrapped(draws, most=most), height=height),
+def _figure(models: Models, panels: Sequence[Spec], *, most: int = 3) -> PaperFigure:
+    return PaperFigure(
+        picture=Picture(picture(panels, most=most)),
         shown=tuple(model.name for model in models.models),
         notes=models.notes,
     )
-
-
-def _chosen_sets(found: MeasuredRuns, wanted: Sequence[str]) -> list[str]:
-    for name in wanted:
-        if name not in found.sets:
-            raise DataError(f"no run was measured on {name!r}, only on {', '.join(found.sets)}")
-    return list(wanted) or found.sets
-
-
-def _all_ks(models: Models, name: str) -> list[str]:
-    return [k for summary in models.on(name).values() for k in summary["pass_at_k"]]
 
 
 def _require(known: Mapping[str, object], what: str) -> None:
@@ -252,7 +188,7 @@ def _require(known: Mapping[str, object], what: str) -> None:
 
 
 _STYLES_KIND = "styles"
-KINDS: Mapping[str, Callable[[FigureRequest], PendingFigure]] = MappingProxyType(
+KINDS: Mapping[str, Callable[[FigureRequest], PaperFigure]] = MappingProxyType(
     {
         _STYLES_KIND: _styles,  # Figure 2
         "pass-at-k": _pass_at_k,  # Figure 3

@@ -150,50 +150,56 @@ class Models:
         return OVER_SEEDS if several == {True} else OVER_PROBLEMS
 
 
-def read_models(
-    places: Sequence[Path],
-    *,
-    sets: Sequence[str] = (),
-    retention_k: int = RETENTION_K,
-    seed: int = 0,
-    apart: bool = False,
-) -> Models:
-    """The evaluated runs at ``places`` and what they began with.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureRequest:
+    """Request for a figure or table of run directories, or directories of runs.
 
-    Args:
-        places: run directories, or directories of runs.
-        sets: only these sets; default: all.
-        retention_k: samples of a draw for keep and explore.
-        seed: of the bootstrap.
-        apart: runs that differ in their seed alone stay apart.
+    ``sets`` empty: all; ``k`` None: the usual one; ``seed`` is that of the bootstrap. ``apart``
+    keeps runs apart that differ in their seed alone.
+    """
+
+    places: Sequence[Path]
+    sets: Sequence[str] = ()
+    k: int | None = None
+    seed: int = 0
+    apart: bool = False
+
+
+def read_models(asked: FigureRequest, *, retention_k: int = RETENTION_K) -> Models:
+    """The evaluated runs and what they began with; keep and explore are of ``retention_k`` samples.
 
     Raises:
         DataError: no run was evaluated, a set is unknown, a file is damaged, or a run and its
             initial policy were evaluated on other problems.
         SettingsError: a recipe is not valid, or retention_k is below 1.
     """
-    found = find_runs(places)
+    found = find_runs(asked.places)
     notes = [run.why_alone for run in found if run.why_alone]
     evaluated = [run for run in found if run.is_evaluated]
     if not evaluated:
         raise DataError(f"no run was evaluated: {', '.join(notes)}")
-    groups = group_runs(_without_bases(evaluated), apart=apart)
+    bases = {run.base.path.resolve() for run in evaluated if run.base is not None}
+    groups = group_runs([r for r in evaluated if r.path.resolve() not in bases], apart=asked.apart)
     families = base_families(groups, evaluated)
     summaries: dict[RunResults, Sets] = {}
     for family in families:
-        summaries |= _summaries(family, retention_k, seed)
-    models = [*_bases(families, summaries), *(_model(group, summaries) for group in groups)]
+        summaries |= _summaries(family, retention_k, asked.seed)
+    of_groups = (
+        Model(
+            name=group.name,
+            method=group.method,
+            strength=group.strength,
+            runs=len(group.runs),
+            sets=_over_runs([summaries[run] for run in group.runs]),
+            is_base=False,
+        )
+        for group in groups
+    )
     return Models(
-        models=tuple(_with_sets(models, sets)),
+        models=tuple(_with_sets([*_bases(families, summaries), *of_groups], asked.sets)),
         other_tasks=_other_tasks(groups),
         notes=tuple(notes),
     )
-
-
-def _without_bases(evaluated: Sequence[RunResults]) -> list[RunResults]:
-    """The runs that no other run began with; those come by themselves."""
-    bases = {run.base.path.resolve() for run in evaluated if run.base is not None}
-    return [run for run in evaluated if run.path.resolve() not in bases]
 
 
 def _summaries(family: Family, retention_k: int, seed: int) -> dict[RunResults, Sets]:
@@ -225,17 +231,6 @@ def _bases(families: Sequence[Family], summaries: Mapping[RunResults, Sets]) -> 
         )
         for name, runs in by_name.items()
     ]  # fmt: skip
-
-
-def _model(group: RunGroup, summaries: Mapping[RunResults, Sets]) -> Model:
-    return Model(
-        name=group.name,
-        method=group.method,
-        strength=group.strength,
-        runs=len(group.runs),
-        sets=_over_runs([summaries[run] for run in group.runs]),
-        is_base=False,
-    )
 
 
 def _over_runs(sets: Sequence[Sets]) -> Sets:
@@ -299,19 +294,16 @@ class MeasuredRuns:
         )
 
 
-def read_progress(
-    places: Sequence[Path], *, k: int | None = None, seed: int = 0, apart: bool = False
-) -> MeasuredRuns:
-    """Pass@k of the runs at ``places`` at every step that was measured.
+def read_progress(asked: FigureRequest) -> MeasuredRuns:
+    """Pass@k of the runs at every step that was measured; the usual k is 8, or all samples.
 
-    Seeds of one run are one line, over the steps that all of them have. ``k`` None takes 8, or as
-    many samples as there are below that; ``seed`` is that of the bootstrap.
+    Seeds of one run are one line, over the steps that all of them have.
 
     Raises:
         DataError: no run measured anything, or a file is damaged.
         SettingsError: a run has fewer than k samples, or a recipe is not valid.
     """
-    found = find_runs(places)
+    found = find_runs(asked.places)
     tables = {run: run.progress() for run in found}
     notes = [f"{r.path}: no {PROGRESS_FILE}" for r, table in tables.items() if not table.num_rows]
     measured = [run for run in found if tables[run].num_rows]
@@ -320,12 +312,22 @@ def read_progress(
             f"no run was measured while it trained (evaluate.every = 0): {'; '.join(notes)}"
         )
     samples = min(min(tables[run]["samples"].to_pylist()) for run in measured)
-    k = k or min(USUAL_K, samples)
+    k = asked.k or min(USUAL_K, samples)
     require_k_fits(k, samples)
-    groups = group_runs(measured, apart=apart)
+    groups = group_runs(measured, apart=asked.apart)
+    steps = {
+        run: {
+            step: step_summary(rows_of_step(tables[run], step), ks=[k], seed=asked.seed)
+            for step in measured_steps(tables[run])
+        }
+        for run in measured
+    }
     return MeasuredRuns(
         runs={
-            group.name: _steps_over_runs([_steps(tables[run], k, seed) for run in group.runs])
+            group.name: {
+                step: _over_runs([steps[run][step] for run in group.runs])
+                for step in sorted(set.intersection(*(set(steps[run]) for run in group.runs)))
+            }
             for group in groups
         },
         looks=looks_by_method({group.name: group.method for group in groups}),
@@ -333,15 +335,3 @@ def read_progress(
         notes=tuple(notes),
         several=any(len(group.runs) > 1 for group in groups),
     )
-
-
-def _steps(table: pa.Table, k: int, seed: int) -> Steps:
-    return {
-        step: step_summary(rows_of_step(table, step), ks=[k], seed=seed)
-        for step in measured_steps(table)
-    }
-
-
-def _steps_over_runs(runs: Sequence[Steps]) -> Steps:
-    common = sorted(set.intersection(*(set(steps) for steps in runs)))
-    return {step: _over_runs([steps[step] for steps in runs]) for step in common}

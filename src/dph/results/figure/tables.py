@@ -17,8 +17,8 @@ from dph.results.charts.text_table import (
     set_header,
     set_numbers,
 )
-from dph.results.figure.figures import FigureRequest, strengths_on
-from dph.results.figure.models import Models
+from dph.results.figure.figures import strengths_on
+from dph.results.figure.models import FigureRequest, Models, read_models
 from dph.results.vocabulary import (
     chosen_ks,
     interval_of,
@@ -45,7 +45,7 @@ def paper_table(kind: str, asked: FigureRequest, ks: Sequence[int] | None = None
 
 
 def _scores(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
-    models = asked.models()
+    models = read_models(asked)
     sets = models.sets
     if not asked.sets:
         sets = [name for name in sets if name not in models.other_tasks] or sets
@@ -53,7 +53,7 @@ def _scores(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
 
 
 def _elsewhere(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
-    models = asked.models()
+    models = read_models(asked)
     sets = [name for name in models.sets if name in models.other_tasks]
     if not sets:
         raise DataError(
@@ -89,7 +89,7 @@ def _retention(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     if ks is not None and len(ks) != 1:
         raise SettingsError(f"retention takes one k, samples of a draw, got {list(ks)}")
     k = RETENTION_K if ks is None else ks[0]
-    models = asked.models(retention_k=k)
+    models = read_models(asked, retention_k=k)
     pairs = [(of, metric) for of in models.sets for metric in ("keep", "explore")]
     cells = [
         (model.name, [_cell(model.sets.get(of), metric) for of, metric in pairs])
@@ -114,7 +114,7 @@ def _retention(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
 
 
 def _eta(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
-    models = asked.models()
+    models = read_models(asked)
     sets = [name for name in models.sets if asked.sets or name not in models.other_tasks]
     lines = {of: strengths_on(models, of) for of in sets}
     points = sorted({(m, s) for of in lines.values() for m, line in of.items() for s in line})

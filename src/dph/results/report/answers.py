@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from dph.errors import SettingsError
 from dph.records import Outcome, Problem
 from dph.results.read.run_results import Tokens
 from dph.results.report.report_data import ReportData, ReportRun, changes_of, evaluated_sets
+from dph.runs.evaluate.evaluated_runs import equal_answers
 from dph.tasks.problems import prompt_text
 
 _LINE = 96
@@ -87,40 +88,6 @@ class Limits:
             )
         if self.most is not None and self.most < 1:
             raise SettingsError(f"at least 1 answer per problem must be kept, got {self.most}")
-
-
-class EqualAnswers(NamedTuple):
-    """Answers of a run to a problem that are the same in everything; ``samples`` says which."""
-
-    text: str
-    outcome: str
-    reason: str
-    style: str | None
-    reward: float
-    tokens: int
-    finished: bool
-    samples: list[int]
-
-    def document(self, details: Mapping[int, Any]) -> dict[str, Any]:
-        """For a page; the tokens are those of the first of its samples that ``details`` has."""
-        plain = self._asdict()
-        plain["cut"] = not plain.pop("finished")
-        known = (details[sample] for sample in self.samples if sample in details)
-        return {**plain, "detail": next(known, None)}
-
-
-def equal_answers(rows: Sequence[Row]) -> list[EqualAnswers]:
-    """Equal answers as one, the most frequent first, of equals the one that came first."""
-    found: dict[tuple[Any, ...], list[int]] = {}
-    for row in rows:
-        key = tuple(row[column] for column in EqualAnswers._fields[:-1])
-        found.setdefault(key, []).append(row["sample_index"])
-    grouped = [EqualAnswers._make((*key, samples)) for key, samples in found.items()]
-    return sorted(grouped, key=_frequent_first)
-
-
-def _frequent_first(one: EqualAnswers) -> tuple[int, int]:
-    return -sum(sample >= 0 for sample in one.samples), min(one.samples)
 
 
 def shown_problem(problem: Problem | None) -> dict[str, Any]:
@@ -215,14 +182,20 @@ class PackedSet:
         return columns
 
     def _answers(self, run: str, problem_id: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Different answers, outcomes and styles by number."""
-        ranked = equal_answers(rows)
+        """Different answers, outcomes and styles by number, tokens of the first that has them."""
+        ranked = equal_answers([rows])
         details = self._tokens.get(run, {}).get((self._name, problem_id), {})
         return [
             {
-                **one.document(details),
+                "text": one.text,
+                "reason": one.reason,
                 "outcome": self._outcomes.number(one.outcome),
                 "style": -1 if one.style is None else self._styles.number(one.style),
+                "reward": one.reward,
+                "tokens": one.tokens,
+                "cut": not one.finished,
+                "samples": list(one.samples[0]),
+                "detail": next((details[i] for i in one.samples[0] if i in details), None),
                 "different": len(ranked),
             }
             for one in ranked[: self._limits.most]
@@ -377,11 +350,7 @@ def _packed_set(
 def _by_problem(run: ReportRun, name: str) -> dict[str, list[Row]]:
     table = run.samples if run.samples is not None else pa.table({"set": []})
     grouped: dict[str, list[Row]] = {}
-    for row in _rows(table.filter(pc.field("set") == name)):
-        grouped.setdefault(row["problem_id"], []).append(row)
+    for batch in table.filter(pc.field("set") == name).to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            grouped.setdefault(row["problem_id"], []).append(row)
     return grouped
-
-
-def _rows(table: pa.Table) -> Iterator[Row]:
-    for batch in table.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()

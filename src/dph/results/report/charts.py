@@ -1,28 +1,22 @@
 """Charts of a page: lines over steps or over k, and those of training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dph.results.charts.palette import Look, band_opacity
+from dph.results.charts.palette import Look
+from dph.results.charts.panels import SCHEMA, Spec, config, curves, over, run_channels, values
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.report_data import ReportRun, SeedGroup
 from dph.results.vocabulary import LOG_PARTS, STEP_AXIS, log_part, log_titles
-
-if TYPE_CHECKING:
-    import altair as alt
-
 
 # A chart of the page: a Vega-Lite specification and the columns that it draws.
 #
 # Runs are drawn in the page's own colours (``--r0`` ...: one for light, one for dark) and filtered
 # by the parameter ``shown``, which the page sets when a run is switched on or off. Texts (labels,
 # names of sets) are data or titles, never field names or expressions.
-
-ROWS = "rows"
-"""The name of the data in every specification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,75 +37,29 @@ class Chart:
 
     def document(self) -> dict[str, Any]:
         """For the page's index."""
-        return {
-            "section": self.section,
-            "name": self.name,
-            "title": self.title,
-            "caption": self.caption,
-            "part": self.part,
-            "spec": self.spec,
-            "columns": self.columns,
-        }
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-def _by_run(keys: Iterable[str], drawn: Sequence[Any]) -> dict[str, Any]:
-    """A channel that tells the runs apart, without a legend: the page's own switches are one."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
-    return {"legend": None, "scale": alt.Scale(domain=list(keys), range=list(drawn))}
+def page_channels(looks: Mapping[str, Look]) -> Mapping[str, Spec]:
+    """Channels of runs in the page's colours, without a legend: the page's own switches are one."""
+    return run_channels(looks, [f"var(--{key})" for key in looks])
 
 
-def run_colour(keys: Sequence[str]) -> "alt.Color":
-    """The colours of the runs."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
-    return alt.Color("run:N", **_by_run(keys, [f"var(--{key})" for key in keys]))
-
-
-def run_shape(looks: Mapping[str, Look]) -> "alt.Shape":
-    """The runs' markers, those of every picture."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
-    return alt.Shape("run:N", **_by_run(looks, [look.shape for look in looks.values()]))
-
-
-def run_dash(looks: Mapping[str, Look], width: float) -> "alt.StrokeDash":
-    """The dashes of the runs' lines of a width in pixels; most are solid."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
-    dashes = [[width * part for part in look.dash] or [1, 0] for look in looks.values()]
-    return alt.StrokeDash("run:N", **_by_run(looks, dashes))
-
-
-def finished(chart: "alt.LayerChart", keys: Iterable[str], *, height: int) -> dict[str, Any]:
+def finished(layers: Sequence[Spec], keys: Sequence[str], *, height: int) -> Spec:
     """The specification, as wide as its place in the page."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
-    shown = alt.param(name="shown", value=list(keys))
-    whole = chart.add_params(shown).transform_filter("indexof(shown, datum.run) >= 0")
-    spec: dict[str, Any] = (
-        whole.properties(width="container", height=height)
-        .configure(background="transparent", font="inherit")
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor="currentColor",
-            titleColor="currentColor",
-            tickColor="currentColor",
-            domainColor="currentColor",
-            gridColor="currentColor",
-            gridOpacity=0.1,
-            domainOpacity=0.4,
-            tickOpacity=0.4,
-            labelFontSize=11,
-            titleFontSize=11,
-            titleFontWeight="normal",
-        )
-        .to_dict()
-    )
-    return spec
+    return {
+        "$schema": SCHEMA,
+        "config": config("currentColor", background="transparent", font="inherit"),
+        "data": {"name": "rows"},
+        "params": [{"name": "shown", "value": list(keys)}],
+        "transform": [{"filter": "indexof(shown, datum.run) >= 0"}],
+        "width": "container",
+        "height": height,
+        "layer": list(layers),
+    }
 
 
-HEIGHT, _LINE = 180, 1.75
+HEIGHT = 180
 _FEW = 10
 """So many steps are points as well, so that a single one can be seen."""
 
@@ -140,7 +88,7 @@ def line_chart(
         percent=unit == "%",
         banded="lo" in columns,
         few=len(ticks) <= _FEW,
-        ticks=tuple(ticks) if powers else None,
+        ticks=tuple(ticks) if powers else (),
     )
     return Chart(
         section=section,
@@ -160,66 +108,46 @@ def _spec(
     percent: bool,
     banded: bool,
     few: bool,
-    ticks: tuple[float, ...] | None,
+    ticks: tuple[float, ...],
 ) -> Mapping[str, Any]:
     """Kept, because most charts share one, and those of a run that is going are made each step."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
     looks = dict(looks_of_keys)
-    keys = list(looks)
-    scale = alt.Scale(zero=False, nice=False) if ticks is None else alt.Scale(type="log", base=2)
-    axis = alt.Axis(
-        grid=False, format="d", **({"tickCount": 5} if ticks is None else {"values": list(ticks)})
+    x, exact = over(x_title, ticks), ".1%" if percent else ".5~g"
+    layers = curves(
+        page_channels(looks),
+        x,
+        values(None, percent=percent),
+        banded=banded,
+        opacity=_near(1, 1 if few else 0),
     )
-    base = alt.Chart(alt.NamedData(ROWS)).encode(
-        x=alt.X("x:Q", title=x_title, scale=scale, axis=axis)
-    )
-    y = alt.Y(
-        "value:Q",
-        title=None,
-        scale=alt.Scale(zero=False),
-        axis=alt.Axis(format=".2~%" if percent else ".6~g", tickCount=5),
-    )
-    line = base.mark_line(strokeWidth=_LINE, interpolate="linear", strokeJoin="round").encode(
-        y=y, color=run_colour(keys), strokeDash=run_dash(looks, _LINE)
-    )
-    points = base.mark_point(filled=True, size=22).encode(
-        y=y, color=run_colour(keys), shape=run_shape(looks)
-    )
-    near, rule = _near_rule(base, keys, x_title, ".1%" if percent else ".5~g")
-    layers: list[Any] = [line, rule]
-    if banded:
-        layers.insert(
-            0,
-            base.mark_area(opacity=band_opacity(len(keys))).encode(
-                y=alt.Y("lo:Q", title=None), y2="hi:Q", color=run_colour(keys)
-            ),
-        )
-    seen = alt.when(near).then(alt.value(1)).otherwise(alt.value(1 if few else 0))
-    layers.insert(-1, points.encode(opacity=seen))
-    return finished(alt.layer(*layers), keys, height=HEIGHT)
+    return finished([*layers, _rule(x, looks, exact)], list(looks), height=HEIGHT)
 
 
-def _near_rule(base: Any, keys: Sequence[str], x_title: str, exact: str) -> tuple[Any, Any]:
-    """The step nearest to the pointer, and a line there that tells every run's value."""
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
+def _near(there: float, elsewhere: float) -> Spec:
+    """Opacity at the step nearest to the pointer, and at others."""
+    return {"condition": {"param": "near", "value": there, "empty": False}, "value": elsewhere}
 
-    near = alt.selection_point(
-        name="near", fields=["x"], nearest=True, on="pointerover", clear="pointerout", empty=False
-    )
-    rule = (
-        base.transform_pivot("run", value="value", groupby=["x"])
-        .mark_rule(color="currentColor")
-        .encode(
-            opacity=alt.when(near).then(alt.value(0.35)).otherwise(alt.value(0)),
-            tooltip=[
-                alt.Tooltip("x:Q", title=x_title),
-                *(alt.Tooltip(f"{key}:Q", title=key, format=exact) for key in keys),
-            ],
-        )
-        .add_params(near)
-    )
-    return near, rule
+
+def _rule(x: Spec, keys: Iterable[str], exact: str) -> Spec:
+    """A line at the step nearest to the pointer, which tells every run's value."""
+    select = {
+        "type": "point",
+        "fields": ["x"],
+        "nearest": True,
+        "on": "pointerover",
+        "clear": "pointerout",
+    }
+    tips = [{"field": key, "type": "quantitative", "title": key, "format": exact} for key in keys]
+    return {
+        "transform": [{"pivot": "run", "value": "value", "groupby": ["x"]}],
+        "params": [{"name": "near", "select": select}],
+        "mark": {"type": "rule", "color": "currentColor"},
+        "encoding": {
+            "x": x,
+            "opacity": _near(0.35, 0),
+            "tooltip": [{"field": "x", "type": "quantitative", "title": x["title"]}, *tips],
+        },
+    }
 
 
 MOST_POINTS = 400

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dph._base.files import write_text
-from dph.errors import SettingsError
 from dph.results.charts.palette import Look, on_dark
 from dph.results.charts.text_table import percent, with_code_points
 from dph.results.read.training_progress import training_progress
@@ -52,27 +51,14 @@ def shown_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
 # kept in the user's cache directory (``XDG_CACHE_HOME``, else ``~/.cache``) as
 # ``dph-rl/vega-<version>.js``.
 
-NEEDED = "pip install 'dph-rl[report]'"
-
-
-SERVER = ("starlette", "uvicorn")
-
-
-def require_charts(*more: str) -> None:
-    """Refuse to start on a report without the extra, or without ``more`` of its packages."""
-    for package in ("altair", "vl-convert-python", *more):
-        try:
-            version(package)
-        except PackageNotFoundError as error:
-            raise SettingsError(f"{package} is missing: {NEEDED}") from error
-
 
 def vega_script() -> str:
     """The script, which puts ``vegaEmbed`` on the window."""
-    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = cache / "dph-rl" / f"vega-{version('vl-convert-python')}.js"
     if kept.is_file():
         return kept.read_text(encoding="utf-8")
-    import vl_convert  # noqa: PLC0415 - slow, and an extra
+    import vl_convert  # noqa: PLC0415 - large
 
     # An element that holds a script ends at the first of these letters, whatever is around them.
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace(
@@ -84,11 +70,6 @@ def vega_script() -> str:
     except OSError:
         return script  # no cache directory that can be written: the next report takes as long
     return script
-
-
-def _cache() -> Path:
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(chosen) if chosen else Path.home() / ".cache") / "dph-rl"
 
 
 _FIRST = ("maths.js", "text.js", "data.js", "runs.js", "charts.js", "training.js", "table.js")
@@ -239,11 +220,7 @@ def write_report(
     """Write the report of ``data``; the file appears whole.
 
     ``lead`` is a sentence above the verdicts, ``made`` the time that the page gives [default: now].
-
-    Raises:
-        SettingsError: altair or vl-convert-python is not installed.
     """
-    require_charts()
     path = Path(path)
     blocks = answer_blocks(data, limits or Limits())
     scripts = [vega_script(), page_script(FILE_SCRIPTS)]

@@ -11,11 +11,11 @@ from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
 from dph.results.charts.palette import Look, looks_by_method
-from dph.results.diagnosis import diagnose, diagnosis_document
+from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.read.found_runs import find_runs, group_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems
-from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks
+from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks, unique_labels
 from dph.runs.evaluate.comparison import ComparisonRow, compare
 from dph.runs.evaluate.intervals import Difference
 from dph.runs.evaluate.samples_file import comparable_scores
@@ -29,8 +29,12 @@ def compare_sets(
 
     The first run that has the set is what the others are compared with.
     """
-    names = list(dict.fromkeys(name for of_run in scores.values() for name in of_run))
-    return {name: _compare_set(scores, name, seed) for name in names}
+    found = {}
+    for name in dict.fromkeys(name for of_run in scores.values() for name in of_run):
+        runs = {run: {name: sets[name]} for run, sets in scores.items() if name in sets}
+        fewest = min(sets[name].samples for sets in runs.values())
+        found[name] = compare(runs, None, shown_ks(fewest), seed)
+    return found
 
 
 def against_baselines(
@@ -53,14 +57,6 @@ def against_baselines(
             rows = [row for of_set in of_pair for row in of_set if row.run == run.key]
         found[run.key] = rows
     return found
-
-
-def _compare_set(
-    scores: Mapping[str, Mapping[str, SetScores]], name: str, seed: int
-) -> list[ComparisonRow]:
-    runs = {run: {name: sets[name]} for run, sets in scores.items() if name in sets}
-    fewest = min(sets[name].samples for sets in runs.values())
-    return compare(runs, None, shown_ks(fewest), seed)
 
 
 def run_diagnoses(
@@ -238,7 +234,9 @@ def read_report(places: Sequence[str | Path], *, seed: int = 0, texts: bool = Tr
     if isinstance(places, str | Path):
         raise SettingsError(f"read_report takes a list of runs, got {places!r}: write [{places!r}]")
     found = find_runs([Path(place) for place in places], any_recipe=True)
-    runs = _with_scores(report_runs(found, lambda run: run.answers(texts=texts)))
+    runs = report_runs(found, lambda run: run.answers(texts=texts))
+    scores = comparable_scores({run.key: run.samples for run in runs if run.samples is not None})
+    runs = [replace(run, scores=scores.get(run.key, {})) for run in runs]
     problems, notes = read_set_problems({run.results: run.recipe for run in runs})
     diagnoses, unexplained = run_diagnoses(found, {run.path: run.key for run in runs})
     comparison = compare_sets({run.key: run.scores for run in runs}, seed=seed)
@@ -274,7 +272,11 @@ def report_runs(
     taken = {base.path.resolve() for base in bases}
     others = [run for run in found if run.path.resolve() not in taken]
     keys = {run: f"r{i}" for i, run in enumerate([*bases, *others])}
-    labels = _labels(bases, others)
+    names = run_labels([run.path for run in (*bases, *others)])
+    called = unique_labels(names.values())
+    labels = {run: called[names[str(run.path)]] for run in (*bases, *others)}
+    if len(bases) == 1:  # several are told apart by where they lie
+        labels[bases[0]] = method_label(BASE)
     drawn = _looks(others, labels)
     return [
         ReportRun(
@@ -295,13 +297,6 @@ def report_runs(
     ]
 
 
-def _labels(bases: Sequence[RunResults], others: Sequence[RunResults]) -> dict[RunResults, str]:
-    """One initial policy is the base model; several are told apart by where they lie."""
-    names = run_labels([run.path for run in (*bases, *others)])
-    labels = {run: method_label(names[str(run.path)]) for run in (*bases, *others)}
-    return labels if len(bases) != 1 else labels | {bases[0]: method_label(BASE)}
-
-
 def _looks(
     others: Sequence[RunResults], labels: Mapping[RunResults, str]
 ) -> dict[RunResults, Look]:
@@ -316,8 +311,3 @@ def _looks(
         }
     )
     return {run: drawn[label] for run, label in labels.items()}
-
-
-def _with_scores(runs: Sequence[ReportRun]) -> list[ReportRun]:
-    scores = comparable_scores({run.key: run.samples for run in runs if run.samples is not None})
-    return [replace(run, scores=scores.get(run.key, {})) for run in runs]

@@ -152,13 +152,9 @@ def _shown(columns: Sequence[TableColumn], sets: Sequence[str]) -> list[str]:
     last = [key for key in ("cost/seconds", "cost/tokens") if key in keys]
     room, taken = MOST_SHOWN - len(last), set[str]()
     for metric in ("pass_at_", "greedy", "lost"):
-        found = (_last(keys, f"{name}/{metric}") for name in sets)
-        taken |= set([key for key in found if key is not None][: max(0, room - len(taken))])
+        of_sets = ([key for key in keys if key.startswith(f"{name}/{metric}")] for name in sets)
+        taken |= set([found[-1] for found in of_sets if found][: max(0, room - len(taken))])
     return [*(key for key in keys if key in taken), *last]
-
-
-def _last(keys: Sequence[str], start: str) -> str | None:
-    return next((key for key in reversed(keys) if key.startswith(start)), None)
 
 
 def _about(data: ReportData, name: str) -> str:
@@ -308,7 +304,7 @@ def _by_stage(cost: RunCost, what: str) -> str:
 def _facts(data: ReportData) -> Iterator[TableColumn]:
     documents = {run.key: run.evaluation or {} for run in data.runs}
     facts: dict[str, tuple[Kind, Callable[[ReportRun], float | str | None]]] = {
-        "method": ("text", _method),
+        "method": ("text", lambda run: method_label(run.recipe.method) if run.recipe else None),
         "seed": ("count", lambda run: None if run.recipe is None else run.recipe.seed),
         "steps": ("count", lambda run: max((int(row["step"]) for row in run.log), default=None)),
         "samples a problem": ("count", lambda run: documents[run.key].get("samples")),
@@ -329,11 +325,6 @@ def _facts(data: ReportData) -> Iterator[TableColumn]:
             kind=kind,
             values=of_runs | _of_groups(data, of_runs),
         )
-
-
-def _method(run: ReportRun) -> str | None:
-    method = None if run.recipe is None else run.recipe.method
-    return None if method is None else method_label(method)
 
 
 def _read(read: Callable[[ReportRun], float | str | None], run: ReportRun) -> float | str | None:

@@ -5,15 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from dph.results.charts.palette import Look
-from dph.results.report.charts import (
-    ROWS,
-    Chart,
-    finished,
-    line_chart,
-    run_colour,
-    run_shape,
-    training_charts,
-)
+from dph.results.charts.panels import PERCENT, nominal, quantity
+from dph.results.report.charts import Chart, finished, line_chart, page_channels, training_charts
 from dph.results.report.report_data import ReportData, rows_over_seeds
 from dph.results.vocabulary import K_AXIS, metric_title, set_title, table_ks
 from dph.runs.evaluate.comparison import ComparisonRow
@@ -160,14 +153,6 @@ def _tie(ways: Mapping[str, int], base: str, labels: Mapping[str, str]) -> str:
     return f"no run can be told from {base}"
 
 
-FRONT_WIDTH, FRONT_HEIGHT = 290, 190
-"""Pixels inside the axes on a phone, the narrowest that names are laid out for."""
-LETTER, LINE = 6.3, 13
-"""A name's width for each of its letters, and its height, in pixels."""
-_ASIDE = 7
-_MOST_LEVELS = 40
-
-
 def front_chart(
     set_name: str,
     rows: Sequence[ComparisonRow],
@@ -178,143 +163,77 @@ def front_chart(
 ) -> Chart | None:
     """A point a run with its 95% intervals; None where there are no greedy answers.
 
-    The title speaks of the runs in ``told``.
+    The title speaks of the runs in ``told``, which the legend names.
     """
-    import altair as alt  # noqa: PLC0415 - slow, and an extra
-
     found = {(row.metric, row.run): row for row in rows}
     keys = [run for run in labels if ("greedy", run) in found]
     if not keys:
         return None
     columns = _columns(found, keys, k, labels)
-    axis = alt.Axis(format=".2~%", tickCount=5, labelExpr="datum.value > 1.0001 ? '' : datum.label")
-    x_ends, y_ends = (_domain(columns[f"{name}_lo"], columns[f"{name}_hi"]) for name in "xy")
-    x_scale = alt.Scale(domain=list(x_ends), nice=False)
-    y_scale = alt.Scale(domain=list(y_ends), nice=False)
-    x_title, y_title = "first try", metric_title(f"pass_at_{k}")
-    x = alt.X("x:Q", title=x_title, axis=axis, scale=x_scale)
-    y = alt.Y("y:Q", title=y_title, axis=axis, scale=y_scale)
-    colour, shape = run_colour(keys), run_shape({key: looks[key] for key in keys})
-    base = alt.Chart(alt.NamedData(ROWS))
-    wide = base.mark_rule(opacity=0.45).encode(
-        x=alt.X("x_lo:Q", title=x_title, scale=x_scale), x2="x_hi:Q", y=y, color=colour
-    )
-    high = base.mark_rule(opacity=0.45).encode(
-        x=x, y=alt.Y("y_lo:Q", title=y_title, scale=y_scale), y2="y_hi:Q", color=colour
-    )
-    point = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=x,
-        y=y,
-        color=colour,
-        shape=shape,
-        tooltip=[
-            alt.Tooltip("label:N"),
-            alt.Tooltip("x:Q", title=x_title, format=".1%"),
-            alt.Tooltip("y:Q", title=y_title, format=".1%"),
-        ],
-    )
-    columns["place"], places = _places(columns, [key in told for key in keys], x_ends, y_ends)
-    names = _names(base.encode(x=x, y=y), places)
+    legend = {"values": [labels[key] for key in keys if key in told], **_LEGEND}
+    runs = {
+        name: {**channel, **nominal("label"), "legend": legend}
+        for name, channel in page_channels({key: looks[key] for key in keys}).items()
+    }
+    for channel in runs.values():
+        channel["scale"] = {**channel["scale"], "domain": columns["label"]}
+    ends = {axis: _domain(columns[f"{axis}_lo"], columns[f"{axis}_hi"]) for axis in "xy"}
+    titles = {"x": "first try", "y": metric_title(f"pass_at_{k}")}
+    at = {
+        axis: quantity(axis, titles[axis], scale={"domain": ends[axis], "nice": False}, axis=_AXIS)
+        for axis in "xy"
+    }
+    rules = [
+        {
+            "mark": {"type": "rule", "opacity": 0.45},
+            "encoding": {
+                **at,
+                axis: {**at[axis], "field": f"{axis}_lo"},
+                f"{axis}2": {"field": f"{axis}_hi"},
+                "color": runs["color"],
+            },
+        }
+        for axis in "xy"
+    ]
+    tips = [quantity(axis, titles[axis], format=".1%") for axis in "xy"]
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+        "encoding": {
+            **at,
+            "color": runs["color"],
+            "shape": runs["shape"],
+            "tooltip": [nominal("label"), *tips],
+        },
+    }
     return Chart(
         section="front",
         name=set_name,
         title=traded_finding(set_name, rows, k, labels, told),
         caption="",
-        spec=finished(alt.layer(wide, high, point, *names), keys, height=220),
+        spec=finished([*rules, point], keys, height=220),
         columns=columns,
     )
 
 
-def _places(
-    columns: Mapping[str, Sequence[Any]],
-    named: Sequence[bool],
-    x_ends: tuple[float, float],
-    y_ends: tuple[float, float],
-) -> tuple[list[str], list[tuple[str, int]]]:
-    """Position of each name, as the data of the chart say it, and all such positions.
-
-    Seeds of a group have no names.
-    """
-    points = list(
-        zip(
-            _inside(columns["x"], x_ends, FRONT_WIDTH),
-            _inside(columns["y"], y_ends, FRONT_HEIGHT),
-            strict=True,
-        )
-    )
-    told = [i for i, one in enumerate(named) if one]
-    letters = [len(columns["label"][i]) for i in told]
-    places = label_places([points[i] for i in told], letters)
-    by_point = dict(zip(told, places, strict=True))
-    return [" ".join(map(str, by_point.get(i, ()))) for i in range(len(points))], places
+_LEGEND = {
+    "orient": "bottom",
+    "title": None,
+    "columns": 2,
+    "labelColor": "currentColor",
+    "symbolOpacity": 1,
+}
+_AXIS = {
+    "format": PERCENT,
+    "tickCount": 5,
+    "labelExpr": "datum.value > 1.0001 ? '' : datum.label",
+}
 
 
-def _domain(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
+def _domain(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
     """A little more than the intervals take, and never so little that noise looks large."""
     low, high = min(lows), max(highs)
     room = max(0.08 * (high - low), 0.01)
-    return low - room, high + room
-
-
-def _inside(values: Sequence[float], ends: tuple[float, float], pixels: float) -> list[float]:
-    """Positions of values of an axis between ``ends``, in pixels."""
-    return [pixels * (value - ends[0]) / (ends[1] - ends[0]) for value in values]
-
-
-Box = tuple[float, float, float, float]
-
-
-def label_places(
-    points: Sequence[tuple[float, float]], letters: Sequence[int]
-) -> list[tuple[str, int]]:
-    """The side of each point that its name stands on, and by how many lines it is raised.
-
-    ``points`` are pixels from the lower left corner. No name lies on another or on a point, as far
-    as ``_MOST_LEVELS`` lines go.
-
-    >>> label_places([(50, 90), (50, 90), (280, 20)], [5, 5, 5])
-    [('right', 0), ('left', 0), ('left', 0)]
-    """
-    marks = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
-    taken: list[Box] = []
-    places = []
-    for point, count in zip(points, letters, strict=True):
-        place = next(
-            (one for one in _candidates() if _is_free(label_box(point, count, *one), marks, taken)),
-            ("right", 0),
-        )
-        taken.append(label_box(point, count, *place))
-        places.append(place)
-    return places
-
-
-def label_box(point: tuple[float, float], letters: int, side: str, level: int) -> Box:
-    """Left, lower, right and upper edge of a name."""
-    x, y = point
-    left = x + _ASIDE if side == "right" else x - _ASIDE - LETTER * letters
-    lower = y + 6 + LINE * level
-    return left, lower, left + LETTER * letters, lower + LINE - 1
-
-
-def _candidates() -> Iterator[tuple[str, int]]:
-    """Near the point first: above it, below it, and so on outwards."""
-    for distance in range(_MOST_LEVELS):
-        for level in dict.fromkeys((distance, -distance - 1)):
-            yield from (("right", level), ("left", level))
-
-
-def _is_free(box: Box, marks: Sequence[Box], taken: Sequence[Box]) -> bool:
-    inside = (
-        box[0] >= -_ASIDE
-        and box[2] <= FRONT_WIDTH
-        and box[1] >= -LINE
-        and box[3] <= FRONT_HEIGHT + LINE
-    )
-    return inside and not any(_overlap(box, other) for other in (*marks, *taken))
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    return [low - room, high + room]
 
 
 def _columns(
@@ -329,19 +248,3 @@ def _columns(
         columns[axis] = [row.value for row in rows]
         columns |= {f"{axis}_lo": [row.lo for row in rows], f"{axis}_hi": [row.hi for row in rows]}
     return columns
-
-
-def _names(base: Any, places: Sequence[tuple[str, int]]) -> list[Any]:
-    """The runs' labels next to their points, without overlap."""
-    return [
-        base.transform_filter(f"datum.place == '{side} {level}'")
-        .mark_text(
-            align="left" if side == "right" else "right",
-            dx=_ASIDE if side == "right" else -_ASIDE,
-            dy=-8 - LINE * level,
-            fontSize=11,
-            fill="currentColor",
-        )
-        .encode(text="label:N")
-        for side, level in dict.fromkeys(places)
-    ]

@@ -1,4 +1,4 @@
 """``dph view``: the report's page, served while its runs grow.
 
-Read-only. Needs the extra ``dph-rl[report]`` (Starlette, uvicorn and what a report needs).
+Read-only. Needs the extra ``dph-rl[view]`` (Starlette and uvicorn).
 """

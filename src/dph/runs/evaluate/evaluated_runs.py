@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,18 +39,26 @@ class CorrectCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerGroup:
-    """Equal answers with the same verdict; ``counts`` are samples of each run, in their order.
-
-    ``greedy`` says for each run whether this is its greedy answer, which is no sample.
-    """
+    """Equal answers with the same verdict; ``samples`` are those of each run, by their index."""
 
     text: str
     outcome: Outcome
     reward: float
     reason: str
     style: str | None
-    counts: tuple[int, ...]
-    greedy: tuple[bool, ...]
+    tokens: int
+    finished: bool
+    samples: tuple[tuple[int, ...], ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of samples of each run."""
+        return tuple(sum(index != GREEDY_INDEX for index in of_run) for of_run in self.samples)
+
+    @property
+    def greedy(self) -> tuple[bool, ...]:
+        """Whether this is a run's greedy answer, which is no sample, for each run."""
+        return tuple(GREEDY_INDEX in of_run for of_run in self.samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +129,7 @@ def shown_problems(
             problem=problems.get(key),
             scores=tuple(of_run.get(key, nothing) for of_run in scores),
             base=base.get(key),
-            answers=_groups([of_run.get(key, []) for of_run in rows], outcome),
+            answers=equal_answers([of_run.get(key, []) for of_run in rows], outcome),
         )
         for key in keys
     ]
@@ -147,42 +156,40 @@ def _only(table: pa.Table, keys: Sequence[Key]) -> pa.Table:
     return table.filter(pc.is_in(table["problem_id"], value_set=ids))
 
 
-def _rows(table: pa.Table) -> dict[Key, list[dict[str, object]]]:
-    found: dict[Key, list[dict[str, object]]] = {}
+def _rows(table: pa.Table) -> dict[Key, list[dict[str, Any]]]:
+    found: dict[Key, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
         found.setdefault((row["set"], row["problem_id"]), []).append(row)
     return found
 
 
-def _groups(
-    runs: Sequence[Sequence[Mapping[str, object]]], outcome: Outcome | None
+def equal_answers(
+    runs: Sequence[Sequence[Mapping[str, Any]]], outcome: Outcome | None = None
 ) -> tuple[AnswerGroup, ...]:
-    """Equal answers of all runs together, the most frequent first."""
-    counts: dict[tuple[object, ...], list[int]] = {}
-    greedy: dict[tuple[object, ...], list[bool]] = {}
-    rewards: dict[tuple[object, ...], float] = {}
+    """Equal answers of all runs together, the most frequent first; reward, tokens of the first."""
+    first: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    samples: dict[tuple[object, ...], list[list[int]]] = {}
     for place, rows in enumerate(runs):
         for row in rows:
             if outcome is not None and row["outcome"] != outcome.value:
                 continue
-            key = (row["text"], row["outcome"], row["reason"], row["style"])
-            rewards.setdefault(key, float(str(row["reward"])))
-            sampled = row["sample_index"] != GREEDY_INDEX
-            counts.setdefault(key, [0] * len(runs))[place] += int(sampled)
-            greedy.setdefault(key, [False] * len(runs))[place] |= not sampled
-    ordered = sorted(counts, key=lambda key: -sum(counts[key]))
-    return tuple(
+            key = tuple(row[name] for name in ("text", "outcome", "reason", "style", "finished"))
+            first.setdefault(key, row)
+            samples.setdefault(key, [[] for _ in runs])[place].append(row["sample_index"])
+    groups = [
         AnswerGroup(
-            text=str(key[0]),
-            outcome=Outcome(str(key[1])),
-            reward=rewards[key],
-            reason=str(key[2]),
-            style=None if key[3] is None else str(key[3]),
-            counts=tuple(counts[key]),
-            greedy=tuple(greedy[key]),
+            text=row["text"],
+            outcome=Outcome(row["outcome"]),
+            reward=row["reward"],
+            reason=row["reason"],
+            style=row["style"],
+            tokens=row["tokens"],
+            finished=row["finished"],
+            samples=tuple(map(tuple, samples[key])),
         )
-        for key in ordered
-    )
+        for key, row in first.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: -sum(group.counts)))
 
 
 Scores = Mapping[str, Mapping[str, SetScores]]
