@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 import typer
 from typer.main import get_command
 
-from dph._processes.jobs.processes import Jobs
 from dph.cli.display.output import json_text, open_progress
 from dph.cli.options import INTERRUPTED, JsonOption, exit_code, say_interrupted
 from dph.cli.request import require_writable
@@ -21,6 +20,7 @@ from lab.study.costs import Outlook, outlook
 from lab.study.outputs import make_report, report_document, write_outputs
 from lab.study.plan import DEVELOPMENT, REPORT, Plan, wanted_runs
 from lab.study.planner import Planner
+from lab.study.ray_jobs import Jobs
 from lab.study.report import Report
 from lab.study.rows import Places, RunRow, read_rows
 from lab.study.rule_lock import (

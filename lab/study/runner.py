@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dph._processes.jobs import cores
-from dph._processes.jobs.cores import RayJobs, connected_ray
-from dph._processes.jobs.processes import Job, JobEnd, Jobs
+from dph._processes.jobs import CoreJobs, Job, JobEnd
 from dph.errors import TrainingError
 from dph.runs.progress import ProgressDisplay
 from lab.study.candidates import Candidate
 from lab.study.costs import outlook
 from lab.study.plan import REPORT, Plan, Run, RunSelection
 from lab.study.planner import Planner
+from lab.study.ray_jobs import Jobs, RayJobs, connected_ray
 from lab.study.rows import (
     Places,
     RunRow,
@@ -194,17 +193,12 @@ class Runner:
                 shutil.rmtree(directory)
 
 
-# Runs of a study on a Ray cluster. Its directory must lie where every machine can write.
-
-
-# Jobs of a study as processes of this machine.
-
 _EXECUTE = "lab.study.execute:execute"
 
 
-def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
+def core_jobs(capacity: int, places: Places) -> CoreJobs:
     """At most ``capacity`` runs at a time; what a failed one said is in the study's logs."""
-    return cores.CoreJobs(capacity, places.log, entry=_EXECUTE)
+    return CoreJobs(capacity, places.log, entry=_EXECUTE)
 
 
 def study_ray_jobs(capacity: int | None) -> RayJobs:

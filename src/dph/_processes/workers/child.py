@@ -1,5 +1,8 @@
 """The child process of a WorkerPool: ``python -m dph._processes.workers.child``.
 
+With ``[handler, options]`` as JSON after it, it makes that handler once and forks children: what
+the handler's module imports is imported once, and a worker is there in a millisecond.
+
 One JSON value a line on stdin and stdout:
 
 * parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``,
@@ -19,6 +22,7 @@ dies, also in the middle of a request.
 import json
 import os
 import resource
+import sys
 import time
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,6 +30,7 @@ from typing import Any, BinaryIO
 from dph._base.import_path import load_callable
 from dph._processes.child import end_when_left
 from dph._processes.workers.handler import Handler, TellStage
+from dph._processes.zygote import serve_forks
 from dph.errors import DphError
 
 _REASON_CHARACTERS = 1000
@@ -132,4 +137,8 @@ def _limit_processor_time(seconds: float) -> None:
 if __name__ == "__main__":
     # A request that dies of a signal is an everyday event here, not one to dump core for.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    main()
+    if not sys.argv[1:]:
+        main()
+    else:
+        path, options = json.loads(sys.argv[1])
+        serve_forks(lambda: load_callable(path)(options), main)

@@ -233,7 +233,7 @@ def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -
         return None
     words = json.dumps([handler, dict(options)])
     zygote = Zygote(
-        "dph._processes.workers.zygote", words, env=_environment(), start_new_session=True
+        "dph._processes.workers.child", words, env=_environment(), start_new_session=True
     )
     zygote.control.settimeout(seconds)
     return zygote
