@@ -22,7 +22,7 @@ compare diagnose evaluate grade_code grade_math grade_sql load_pool load_problem
 load_run make_divergence make_verifier pass_at_k plot presample report run
 """
 LAZY_NAMES = "results.charts results.diagnosis results.figure runs runs.evaluate runs.presample"
-LAZY_NAMES += " runs.train tasks"
+LAZY_NAMES += " runs.train"
 LAZY = ["dph", *(f"dph.{n}" for n in LAZY_NAMES.split())]
 OTHERS = "_base.files loss.divergences loss.objectives recipe tasks.grading tasks.verifiers"
 PACKAGES = [*LAZY, *(f"dph.{n}" for n in OTHERS.split())]

@@ -10,14 +10,13 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from dph._base.closing import Closing
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import ReplyKind, WorkerPool
+from dph._processes.workers.pool import Pooled, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier, verifier_identity
-from dph.tasks.verifiers.function import describe_crash, requested_problem
+from dph.tasks.verifiers.function import describe_crash, request_of, requested_problem
 from dph.tasks.verifiers.table import VERIFIERS
 
 Classes = tuple[int | None, ...]
@@ -61,7 +60,7 @@ CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""
 
 
-class KeyComparer(Closing):
+class KeyComparer(Pooled):
     """Calls ``f(response, problem)``, which returns a key or None, in worker processes.
 
     A key is a text, a number, a bool, or a list or tuple of those. An answer over which the
@@ -107,22 +106,8 @@ class KeyComparer(Closing):
             for group, texts in enumerate(answers)
         ]
 
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
-
     def _keys(self, pairs: Sequence[tuple[Problem, str]]) -> list[str | None]:
-        replies = self._pool.run(
-            [
-                {
-                    "response": response,
-                    "problem_id": problem.problem_id,
-                    "prompt": problem.prompt,
-                    "answer": dict(problem.answer),
-                }
-                for problem, response in pairs
-            ]
-        )
+        replies = self._pool.run([request_of(problem, response) for problem, response in pairs])
         crashed, keys = [], list[str | None]()
         for reply in replies:
             if reply.kind is ReplyKind.OK and not reply.value[0]:
@@ -141,6 +126,7 @@ class KeyComparer(Closing):
 
 
 def _classes(keys: Sequence[str | None]) -> Classes:
+    """Keys as numbers, in the order in which they first occur."""
     numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
     return tuple(None if key is None else numbers[key] for key in keys)
 
@@ -198,11 +184,6 @@ GOLDS: Mapping[str, str] = MappingProxyType(
 """The verifiers that can compare answers, and the import path of the ``GoldOfAnswer`` of each."""
 
 
-def _gold_of_answer(name: str) -> GoldOfAnswer:
-    found: GoldOfAnswer = resolve_name(GOLDS[name])
-    return found
-
-
 def compares(verifier: Verifier) -> bool:
     """Whether answers can be compared by this verifier."""
     return verifier.name in GOLDS
@@ -217,7 +198,8 @@ class VerifierComparer:
                 f"the verifier {verifier.name!r} cannot compare two answers; these can: "
                 f"{', '.join(GOLDS)}"
             )
-        self._verifier, self._golds = verifier, _gold_of_answer(verifier.name)
+        self._verifier = verifier
+        self._golds: GoldOfAnswer = resolve_name(GOLDS[verifier.name])
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -225,7 +207,7 @@ class VerifierComparer:
         return verifier_identity(self._verifier)
 
     def close(self) -> None:
-        """Do nothing: the verifier is not this one's."""
+        """Nothing: whoever made the verifier closes it."""
 
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
@@ -309,7 +291,5 @@ class _Group:
     """Results with a class, and the result that stands for it."""
 
     def classes(self) -> Classes:
-        """Numbered in the order in which they first occur."""
-        named = [None if key is None else self.members.get(key) for key in self.keys]
-        numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in named if k is not None))}
-        return tuple(None if key is None else numbers[key] for key in named)
+        """The classes of its answers."""
+        return _classes([None if key is None else self.members.get(key) for key in self.keys])

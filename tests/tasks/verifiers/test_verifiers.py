@@ -15,8 +15,9 @@ from dph.errors import SettingsError
 from dph.recipe import DataSettings
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.grading.rows import VerifierRowGrader
-from dph.tasks.verifiers import VERIFIERS, SQLVerifier, Verifier, make_verifier, verifier_identity
+from dph.tasks.verifiers import VERIFIERS, Verifier, make_verifier, verifier_identity
 from dph.tasks.verifiers.base import GoldOfAnswer, OneAtATime
+from dph.tasks.verifiers.sql.verifier import SQLVerifier
 from dph.tasks.verifiers.table import verifier_settings
 
 

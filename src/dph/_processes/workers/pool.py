@@ -140,6 +140,16 @@ class WorkerPool(Closing):
         self._work.join()
 
 
+class Pooled(Closing):
+    """Something that works in a pool of its own."""
+
+    _pool: WorkerPool
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+
 class _Batch:
     """The requests of one call of ``run``."""
 

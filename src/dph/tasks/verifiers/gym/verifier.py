@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from dph._base.closing import Closing
-from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import PooledVerifier
 from dph.tasks.verifiers.turn import read_turn
 
 # Entries of reasoning-gym: made again wherever they are needed, from the fields of a problem.
@@ -100,7 +100,10 @@ def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
 _NO_ANSWER = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")
 
 
-class GymVerifier(Closing):
+_Pair = tuple[Problem, str]
+
+
+class GymVerifier(PooledVerifier[_Pair]):
     """Scores the answers to procedurally made tasks as reasoning-gym does.
 
     The reward is the scorer's, in [0, 1]; an answer is CORRECT from ``threshold`` on. Answers that
@@ -138,29 +141,17 @@ class GymVerifier(Closing):
             shared_stage=GOLD_STAGE,
         )
 
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
+    def _pair(self, problem: Problem, response: str) -> _Pair | Verdict:
+        answer = gym_answer(response)
+        return _NO_ANSWER if answer is None else (problem, answer)
 
-        Raises:
-            DataError: a problem does not name its entry or its question.
-            VerifierError: a worker failed.
-        """
-        verdicts = [_NO_ANSWER] * len(problems)
-        requests: list[dict[str, Any]] = []
-        places: list[int] = []
-        for place, (problem, response) in enumerate(zip(problems, responses, strict=True)):
-            if (answer := gym_answer(response)) is not None:
-                requests.append(_request(problem, answer))
-                places.append(place)
+    def _replies(self, pairs: list[_Pair]) -> list[Reply]:
+        requests = [_request(*pair) for pair in pairs]
         keys = [json.dumps(request["entry"], sort_keys=True) for request in requests]
-        for place, reply in zip(places, self._pool.run(requests, keys=keys), strict=True):
-            subject = f"problem {problems[place].problem_id}"
-            verdicts[place] = verdict_of(reply, verifier=self.name, subject=subject)
-        return verdicts
+        return self._pool.run(requests, keys=keys)
 
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
+    def _subject(self, pair: _Pair) -> str:
+        return f"problem {pair[0].problem_id}"
 
 
 def require_gym(who: str) -> None:
