@@ -53,20 +53,20 @@ def verl_row(
             f"its fields are {', '.join(problem.answer) or 'none'}"
         )
     gold, kept = problem.answer[field], _kept(problem)
-    text = isinstance(problem.prompt, str)
-    prompt = [{"role": "user", "content": problem.prompt}] if text else [*map(dict, problem.prompt)]
+    asked: Any = problem.prompt
+    is_text = isinstance(asked, str)
     reward_model = {"style": "rule", **(kept.get("reward_model") or {})}
     extra_info = {"index": index, **(kept.get("extra_info") or {})}
     return kept | {
         "data_source": data_source or kept.get("data_source") or "dph",
-        "prompt": prompt,
+        "prompt": [{"role": "user", "content": asked}] if is_text else list(map(dict, asked)),
         "reward_model": reward_model
         | {"ground_truth": gold if kept or isinstance(gold, str) else _json(gold, problem)},
         "extra_info": extra_info
         | {
             "problem_id": problem.problem_id,
             "ground_truth_field": field,
-            _TEXT_PROMPT: text,
+            _TEXT_PROMPT: is_text,
             "answer_json": _json(dict(problem.answer), problem),
         },
     }

@@ -24,12 +24,11 @@ import os
 import resource
 import sys
 import time
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from dph._base.import_path import load_callable
 from dph._processes.child import end_when_left
-from dph._processes.workers.handler import Handler, TellStage
+from dph._processes.workers.handler import Handler, TellStage, memory_bytes
 from dph._processes.zygote import serve_forks
 from dph.errors import DphError
 
@@ -70,24 +69,15 @@ def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
         return
     send("ready")
     retires = hello.get("retires", True)
-    enough = resident_bytes() + _MEMORY_GROWTH
+    enough = memory_bytes(resident=True) + _MEMORY_GROWTH
     for line in source:
         _limit_processor_time(hello["seconds"])
         answer, seconds = _answer(handler, json.loads(line), stage)
         sink.write(answer)
         sink.flush()
-        if retires and seconds > _LONG_SECONDS and resident_bytes() > enough:
-            send("retire", f"it holds {resident_bytes()} bytes")
+        if retires and seconds > _LONG_SECONDS and (held := memory_bytes(resident=True)) > enough:
+            send("retire", f"it holds {held} bytes")
             return
-
-
-def resident_bytes() -> int:
-    """The memory that this process occupies; 0 where the system does not tell."""
-    try:
-        pages = Path("/proc/self/statm").read_bytes().split()[1]
-    except OSError:
-        return 0
-    return int(pages) * resource.getpagesize()
 
 
 def _answer(handler: Handler, request: Any, stage: TellStage) -> tuple[bytes, float]:

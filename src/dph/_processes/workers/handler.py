@@ -4,6 +4,7 @@ import resource
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 Key = TypeVar("Key")
@@ -36,6 +37,15 @@ class BoundedCache(Generic[Key, Value]):
         self._values.move_to_end(key)
         if len(self._values) > self._entries:
             self._values.popitem(last=False)
+
+
+def memory_bytes(*, resident: bool) -> int:
+    """The memory that this process occupies, or has mapped; 0 where the system does not tell."""
+    try:
+        mapped, occupied, *_ = Path("/proc/self/statm").read_bytes().split()
+    except OSError:
+        return 0
+    return int(occupied if resident else mapped) * resource.getpagesize()
 
 
 def limit_address_space(size: int) -> None:

@@ -217,7 +217,7 @@ class MathRowGrader(PairRowGrader[MathPair]):
                 f"{verifier} finds answers the way its tool does: phrases and any_expression "
                 f"are settings of {MathVerifier.name}"
             )
-        own = {"math_phrases": phrases, "math_any_expression": any_expression}
+        own: dict[str, Any] = {"math_phrases": phrases, "math_any_expression": any_expression}
         made = make_verifier(verifier, workers=workers, timeout=timeout, **own)
         super().__init__(made, ("gold", "response"), verifier_identity(made))
 
