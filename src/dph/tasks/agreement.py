@@ -131,26 +131,6 @@ def _classes(keys: Sequence[str | None]) -> Classes:
     return tuple(None if key is None else numbers[key] for key in keys)
 
 
-class KeyReader:
-    """Answers requests ``{"response", "problem_id", "prompt", "answer"}`` by ``[crash, key]``.
-
-    ``crash`` is '' where the function returned; ``key`` is JSON text or None.
-    """
-
-    def __init__(self, function: Callable[[str, Problem], Any]) -> None:
-        self._function = function
-
-    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
-        """Call the function."""
-        del stage
-        problem = requested_problem(request)
-        try:
-            value = self._function(request["response"], problem)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly
-            return describe_crash(error), None
-        return "", None if value is None else json.dumps(plain_key(value), sort_keys=True)
-
-
 def plain_key(value: Any) -> Any:
     """A key as JSON; 1, 1.0 and True are three keys."""
     if isinstance(value, str | bool | int):
@@ -165,10 +145,27 @@ def plain_key(value: Any) -> Any:
     )
 
 
-def make_key_reader(options: Mapping[str, Any]) -> KeyReader:
-    """The worker's handler; ``options`` are the function's path and where its module lies."""
+def make_key_reader(
+    options: Mapping[str, Any],
+) -> Callable[[Mapping[str, Any], TellStage], tuple[str, str | None]]:
+    """The worker's handler of the function at a path, its module in directories.
+
+    It answers requests by ``[crash, key]``: ``crash`` is '' where the function returned; ``key`` is
+    JSON text or None.
+    """
     directories = [Path(directory) for directory in options["directories"]]
-    return KeyReader(load_callable(options["path"], directories))
+    function = load_callable(options["path"], directories)
+
+    def read(request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
+        del stage
+        problem = requested_problem(request)
+        try:
+            value = function(request["response"], problem)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly
+            return describe_crash(error), None
+        return "", None if value is None else json.dumps(plain_key(value), sort_keys=True)
+
+    return read
 
 
 # Agreement by a verifier: an answer agrees with another if it is right where that one is the gold.

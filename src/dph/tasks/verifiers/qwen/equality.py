@@ -218,42 +218,37 @@ def _difference(sides: list[str]) -> str:
 
 
 _LONGEST_ANSWER = 20_000
+Graded = tuple[str, float, str]
 
 
-class QwenGrader:
-    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``."""
-
-    def __call__(self, request: Mapping[str, str], stage: TellStage) -> tuple[str, float, str]:
-        """Grade one response; nothing is staged."""
-        del stage
-        outcome, reason = _judge(request["response"], qwen_gold(request["gold"]))
-        return outcome, float(outcome == Outcome.CORRECT), reason
-
-
-def make_qwen_grader(options: Mapping[str, Any]) -> QwenGrader:
+def make_qwen_grader(
+    options: Mapping[str, Any],
+) -> Callable[[Mapping[str, str], TellStage], Graded]:
     """The worker's handler; ``options`` has ``memory_bytes``."""
     limit_address_space(options["memory_bytes"])
     # Only sympy can tell: no request pays for its grammar of LaTeX, which takes a second to load.
     assert qwen_equal(r"\frac{2}{4}x", r"\frac{1}{2}x")
-    return QwenGrader()
+    return grade_qwen
 
 
-def _judge(response: str, gold: str) -> tuple[str, str]:
-    """The outcome and its reason."""
-    found = qwen_answer(response)
+def grade_qwen(request: Mapping[str, str], stage: TellStage) -> Graded:
+    """Grade a request ``{"response", "gold"}``: ``[outcome, reward, reason]``."""
+    del stage
+    found, gold = qwen_answer(request["response"]), qwen_gold(request["gold"])
     if len(found) > _LONGEST_ANSWER:
-        return Outcome.OVER_LIMIT, f"the answer is longer than {_LONGEST_ANSWER} characters"
+        reason = f"the answer is longer than {_LONGEST_ANSWER} characters"
+        return Outcome.OVER_LIMIT, 0.0, reason
     answer = qwen_spelling(found)
     # Whatever comes up is the answer's doing; the tool counts it as wrong, too.
     try:
         equal = qwen_equal(answer, gold)
     except Exception as error:  # noqa: BLE001
-        return Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+        return Outcome.INVALID, 0.0, f"{type(error).__name__}: {error}"[:200]
     if equal:
-        return Outcome.CORRECT, ""
+        return Outcome.CORRECT, 1.0, ""
     if not answer:
-        return Outcome.NO_ANSWER, "no answer was found in the response"
-    return Outcome.WRONG, f"{answer[:80]!r} is not {gold[:80]!r}"
+        return Outcome.NO_ANSWER, 0.0, "no answer was found in the response"
+    return Outcome.WRONG, 0.0, f"{answer[:80]!r} is not {gold[:80]!r}"
 
 
 def qwen_gold(gold: str) -> str:
