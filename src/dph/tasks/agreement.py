@@ -6,16 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from pkgutil import resolve_name
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
 from dph._processes.workers.handler import TellStage
 from dph._processes.workers.pool import Pooled, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier, verifier_identity
+from dph.tasks.verifiers.base import ComparingVerifier, Gold, Verifier, verifier_identity
 from dph.tasks.verifiers.function import describe_crash, request_of, requested_problem
 from dph.tasks.verifiers.table import VERIFIERS
 
@@ -175,13 +173,11 @@ def make_key_reader(
 # at most n m gradings instead of n squared, and equal answers are graded once. Where a verifier's
 # equality is not transitive (a tolerance, partial rewards), this order decides.
 
-GOLDS: Mapping[str, str] = MappingProxyType(
-    {name: row.gold for name, row in VERIFIERS.items() if row.gold}
-)
-"""The verifiers that can compare answers, and the import path of the ``GoldOfAnswer`` of each."""
+GOLDS = tuple(name for name, row in VERIFIERS.items() if row.compares)
+"""The verifiers that can compare answers."""
 
 
-def compares(verifier: Verifier) -> bool:
+def compares(verifier: Verifier) -> TypeGuard[ComparingVerifier]:
     """Whether answers can be compared by this verifier."""
     return verifier.name in GOLDS
 
@@ -195,8 +191,7 @@ class VerifierComparer:
                 f"the verifier {verifier.name!r} cannot compare two answers; these can: "
                 f"{', '.join(GOLDS)}"
             )
-        self._verifier = verifier
-        self._golds: GoldOfAnswer = resolve_name(GOLDS[verifier.name])
+        self._verifier: ComparingVerifier = verifier
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -221,7 +216,7 @@ class VerifierComparer:
     def _group(self, problem: Problem, answers: Sequence[str | None]) -> "_Group":
         group = _Group(problem, [None] * len(answers))
         for index, response in enumerate(answers):
-            gold = None if response is None else self._golds.make(self._verifier, response)
+            gold = None if response is None else self._verifier.gold_of(response)
             if gold is not None and response is not None:
                 key = json.dumps(gold, sort_keys=True)
                 group.keys[index] = key
@@ -230,7 +225,8 @@ class VerifierComparer:
         return group
 
     def _leave_out_silent(self, groups: Sequence["_Group"]) -> None:
-        for gold in self._golds.silent:
+        silent: tuple[Gold, ...] = getattr(self._verifier, "silent_golds", ())
+        for gold in silent:
             asked = [(group, key) for group in groups for key in group.open]
             verdicts = self._grade([(group, group.results[key], gold) for group, key in asked])
             for (group, key), verdict in zip(asked, verdicts, strict=True):

@@ -1,7 +1,6 @@
 """Interface of a verifier: problems and responses in, verdicts out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -61,18 +60,16 @@ Gold = Mapping[str, Any]
 """Fields that make a problem whose gold answer is some model's answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldOfAnswer:
-    """Question to a verifier about two answers.
+class ComparingVerifier(Verifier, Protocol):
+    """A verifier by which answers can be compared with each other.
 
-    Attributes:
-        make: the gold of an answer; None where nothing in it can be taken as one.
-        silent: golds that say nothing: what equals one of them is no result. They are graded
-            against first, so that an answer that cannot be evaluated is never made a gold.
+    It may have ``silent_golds``, which say nothing: what equals one of them is no result. They are
+    graded against first, so that an answer that cannot be evaluated is never made a gold.
     """
 
-    make: Callable[[Verifier, str], Gold | None]
-    silent: tuple[Gold, ...] = ()
+    def gold_of(self, response: str) -> Gold | None:
+        """The gold that an answer makes; None where nothing in it can be taken as one."""
+        ...
 
 
 Pair = TypeVar("Pair")

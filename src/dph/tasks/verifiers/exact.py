@@ -10,7 +10,7 @@ from typing import Any
 from dph._base.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.tasks.verifiers.base import Gold
 from dph.tasks.verifiers.turn import read_turn
 
 # The number verifier: the last number in the response equals the answer, exactly.
@@ -52,6 +52,14 @@ class NumberVerifier(Closing):
         """
         pairs = zip(problems, responses, strict=True)
         return [_grade_number(problem, response) for problem, response in pairs]
+
+    def gold_of(self, response: str) -> Gold | None:
+        """The last number of an answer."""
+        try:
+            number = last_number(read_turn(response).answer)
+        except (NumberTooLongError, ZeroDivisionError):
+            return None
+        return None if number is None else {"answer": str(number)}
 
 
 def last_number(text: str) -> Fraction | None:
@@ -138,6 +146,11 @@ class ExactVerifier(Closing):
         pairs = zip(problems, responses, strict=True)
         return [_grade(problem, read_turn(response).answer.strip()) for problem, response in pairs]
 
+    def gold_of(self, response: str) -> Gold | None:
+        """The whole answer."""
+        answer = read_turn(response).answer.strip()
+        return {"answer": answer} if answer else None
+
 
 def _grade(problem: Problem, response: str) -> Verdict:
     if problem.answer.get("answer") is None:
@@ -153,20 +166,3 @@ def _grade(problem: Problem, response: str) -> Verdict:
     return Verdict(
         outcome=Outcome.WRONG, reward=0.0, reason=f"{response[:60]!r} is not {gold[:60]!r}"
     )
-
-
-def _text(_: Verifier, response: str) -> Gold | None:
-    answer = read_turn(response).answer.strip()
-    return {"answer": answer} if answer else None
-
-
-def _last_number(_: Verifier, response: str) -> Gold | None:
-    try:
-        number = last_number(read_turn(response).answer)
-    except (NumberTooLongError, ZeroDivisionError):
-        return None
-    return None if number is None else {"answer": str(number)}
-
-
-GOLD_TEXT = GoldOfAnswer(make=_text)
-GOLD_NUMBER = GoldOfAnswer(make=_last_number)

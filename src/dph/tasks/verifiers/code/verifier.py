@@ -9,7 +9,7 @@ from dph._processes.sandbox.supervisor import ProcessLimits, StepLimits
 from dph._processes.workers.pool import Reply, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, PooledVerifier, Verifier
+from dph.tasks.verifiers.base import Gold, PooledVerifier
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
 from dph.tasks.verifiers.code.task import MARK, CodeTask, extract_program, parse_task
 
@@ -79,6 +79,10 @@ class CodeVerifier(PooledVerifier[CodePair]):
         (reply,) = self._pool.run([{"missing": True}])
         self.missing: tuple[str, ...] = tuple(reply.value)
 
+    def gold_of(self, response: str) -> Gold | None:
+        """The response itself: which of its blocks is the program depends on the problem."""
+        return None if extract_program(response, prefix=True) is None else {"same_as": response}
+
     def _pair(self, problem: Problem, response: str) -> CodePair | Verdict:
         task = parse_task(problem.answer, f"problem {problem.problem_id!r}")
         program = program_of(response, task)
@@ -100,11 +104,3 @@ class CodeVerifier(PooledVerifier[CodePair]):
 def program_of(response: str, task: CodeTask) -> str | None:
     """The program of a response to a task, None if there is none."""
     return extract_program(response, entry_point=task.entry_point, prefix=bool(task.prefix))
-
-
-def _program(_: Verifier, response: str) -> Gold | None:
-    """The response itself: which of its blocks is the program depends on the problem."""
-    return None if extract_program(response, prefix=True) is None else {"same_as": response}
-
-
-GOLD = GoldOfAnswer(make=_program)

@@ -8,7 +8,7 @@ from typing import Any
 from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, PooledVerifier, Verifier
+from dph.tasks.verifiers.base import Gold, PooledVerifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.math.answer import PHRASES, find_answer
 from dph.tasks.verifiers.turn import read_turn
@@ -111,13 +111,9 @@ class MathVerifier(PooledMathVerifier):
             timeout=timeout,
         )
 
-
-def _boxed(verifier: Verifier, response: str) -> Gold | None:
-    """The boxes, or the text after a phrase; other expressions are not compared."""
-    found = find_answer(read_turn(response).answer, verifier.settings["phrases"])
-    if found is None or not any(part.strip() for part in found.parts):
-        return None
-    return {"answer": " ".join(f"\\boxed{{{part}}}" for part in found.parts)}
-
-
-GOLD = GoldOfAnswer(make=_boxed)
+    def gold_of(self, response: str) -> Gold | None:
+        """The boxes, or the text after a phrase; other expressions are not compared."""
+        found = find_answer(read_turn(response).answer, self.settings["phrases"])
+        if found is None or not any(part.strip() for part in found.parts):
+            return None
+        return {"answer": " ".join(f"\\boxed{{{part}}}" for part in found.parts)}

@@ -13,7 +13,7 @@ from typing import Any
 from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, PooledVerifier, Verifier
+from dph.tasks.verifiers.base import Gold, PooledVerifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
@@ -166,6 +166,13 @@ class SQLVerifier(PooledVerifier[SQLPair]):
             "limits": limits,
         }
 
+    silent_golds = ({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"})
+
+    def gold_of(self, response: str) -> Gold | None:
+        """The statement in an answer."""
+        found = extract_sql(response, self._sources)
+        return None if found is None else {"gold_sql": found.statement}
+
     def _pair(self, problem: Problem, response: str) -> SQLPair | Verdict:
         gold, database = _answer(problem, "gold_sql"), _answer(problem, "database")
         found = extract_sql(response, self._sources)
@@ -199,17 +206,3 @@ def _answer(problem: Problem, field: str) -> str:
             f"got {value!r}; its fields are {sorted(problem.answer)}"
         )
     return value
-
-
-def _statement(verifier: Verifier, response: str) -> Gold | None:
-    if not isinstance(verifier, SQLVerifier):
-        return None
-    sources = [SQLSource(name) for name in verifier.own_settings["sources"]]
-    found = extract_sql(response, sources)
-    return None if found is None else {"gold_sql": found.statement}
-
-
-GOLD = GoldOfAnswer(
-    make=_statement,
-    silent=({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"}),
-)
