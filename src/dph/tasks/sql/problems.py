@@ -158,14 +158,8 @@ def sql_problems(
 ) -> SQLProblems:
     """Problems for the ``sql`` verifier; those whose gold query tells nothing are dropped.
 
-    Args:
-        questions: in the order of the problems.
-        prompts: writes them.
-        checks: one for each question, or None to keep all of them.
-        on_done: called after each question.
-
-    Raises:
-        DataError: a database or a schema is missing or cannot be read.
+    ``checks`` has one for each question; without it, all are kept. ``on_done`` is called after each
+    question.
     """
     problems: list[Problem] = []
     dropped: list[Dropped] = []
@@ -173,24 +167,19 @@ def sql_problems(
         checks = [GoldCheck(GoldState.TELLING)] * len(questions)
     for question, check in zip(questions, checks, strict=True):
         if check.state is GoldState.TELLING:
-            problems.append(_problem(question, prompts))
+            answer = {
+                "gold_sql": question.gold_sql,
+                "database": database_file(question.db_id),
+                "db_id": question.db_id,
+                "question": question.question,
+                "evidence": question.evidence,
+                "difficulty": question.difficulty,
+            }
+            prompt = prompts.prompt(question.db_id, question.question, question.evidence)
+            known = {field: value for field, value in answer.items() if value}
+            made = Problem(problem_id=question.question_id, prompt=prompt, answer=known)
+            problems.append(made)
         else:
             dropped.append(Dropped(question.question_id, question.db_id, *check))
         on_done()
     return SQLProblems(problems=problems, dropped=dropped)
-
-
-def _problem(question: SQLQuestion, prompts: SQLPrompts) -> Problem:
-    answer = {
-        "gold_sql": question.gold_sql,
-        "database": database_file(question.db_id),
-        "db_id": question.db_id,
-        "question": question.question,
-        "evidence": question.evidence,
-        "difficulty": question.difficulty,
-    }
-    return Problem(
-        problem_id=question.question_id,
-        prompt=prompts.prompt(question.db_id, question.question, question.evidence),
-        answer={field: value for field, value in answer.items() if value},
-    )

@@ -196,11 +196,7 @@ class SQLPrompts:
         self._values = lru_cache(maxsize=_DATABASES_HELD)(ExampleValues)
 
     def prompt(self, db_id: str, question: str, evidence: str = "") -> str:
-        """The prompt of a question; the evidence stands on the line before it.
-
-        Raises:
-            DataError: there is neither a database nor a schema, or the database cannot be read.
-        """
+        """The prompt of a question; the evidence stands on the line before it."""
         asked = f"{evidence}\n{question}" if evidence.strip() else question
         if self._databases is None:
             if db_id not in self._schemas:
