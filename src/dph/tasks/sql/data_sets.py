@@ -1,11 +1,4 @@
-"""BIRD (Li et al. 2023, arXiv:2305.03111) from its official files or from parquet.
-
-Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
-SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
-``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
-Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
-row a column, for prompts where the databases are not at hand.
-"""
+"""Spider and BIRD from their official files or from parquet: questions, databases and schemas."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -148,6 +141,14 @@ def load_spider(directory: Path, split: str) -> SQLSplit:
         tables=first_that_exists(directory, ("tables.json",)),
     )
 
+
+# BIRD (Li et al. 2023, arXiv:2305.03111).
+#
+# Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
+# SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
+# ``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
+# Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
+# row a column, for prompts where the databases are not at hand.
 
 _BIRD_SCHEMAS = ("dev_tables.json", "dev_schema.parquet")
 _BIRD = {  # files of the questions, the directory of databases, files of the schemas

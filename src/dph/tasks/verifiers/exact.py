@@ -1,4 +1,4 @@
-"""The exact verifier: the response equals the answer, apart from blanks around it."""
+"""The verifiers ``number`` and ``exact``, which need no other process."""
 
 import re
 from collections import deque

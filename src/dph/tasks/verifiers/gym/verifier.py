@@ -14,15 +14,6 @@ from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers.base import PooledVerifier
 from dph.tasks.verifiers.turn import read_turn
 
-# Entries of reasoning-gym: made again wherever they are needed, from the fields of a problem.
-#
-# A dataset of the package is a function of its name, its configuration, a seed and a size, so these
-# and a number are all that a problem holds of an entry. The package's own scorer then reads the
-# very entry that it made, with every type that JSON would lose.
-
-
-# The answer inside a response to a task of reasoning-gym.
-
 _ELEMENT = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _PHRASE = re.compile(r"\banswer:", re.IGNORECASE)
 
@@ -45,18 +36,17 @@ def gym_answer(response: str) -> str | None:
     return found.strip() or None
 
 
-FIELDS = ("gym_task", "gym_config", "gym_seed", "gym_size", "gym_index")
 MAKING_SECONDS = 60.0
 """Seconds that the package may take to make an entry."""
 MEMORY_BYTES = 4_000_000_000
 """The address space of a worker."""
-_TYPES = {
-    "gym_task": str,
-    "gym_config": dict,
-    "gym_seed": int,
-    "gym_size": int,
-    "gym_index": int,
-}
+_TYPES = {"gym_task": str, "gym_config": dict, "gym_seed": int, "gym_size": int, "gym_index": int}
+"""The fields of a problem that name its entry, which is made again wherever it is needed.
+
+A dataset of the package is a function of its name, its configuration, a seed and a size, so these
+and a number are all that a problem holds of an entry. The package's own scorer then reads the very
+entry that it made, with every type that JSON would lose.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +68,7 @@ class GymEntry:
 
 def entry_fields(entry: GymEntry) -> dict[str, Any]:
     """The fields of a problem that name its entry."""
-    values = (entry.task, dict(entry.config), entry.seed, entry.size, entry.index)
-    return dict(zip(FIELDS, values, strict=True))
+    return {f"gym_{name}": value for name, value in asdict(entry).items()}
 
 
 def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
@@ -91,10 +80,12 @@ def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
                 f"the reasoning_gym verifier needs {name} ({kind.__name__}) in {place}, got "
                 f"{value!r:.80}; `dph tasks reasoning-gym` writes such problems"
             )
-    task, config, seed, size, index = (answer[name] for name in FIELDS)
-    if not 0 <= index < size:
-        raise DataError(f"gym_index of {place} must be 0 to {size - 1} (gym_size), got {index}")
-    return GymEntry(task=task, config=config, seed=seed, size=size, index=index)
+    entry = GymEntry(**{name.removeprefix("gym_"): answer[name] for name in _TYPES})
+    if not 0 <= entry.index < entry.size:
+        raise DataError(
+            f"gym_index of {place} must be 0 to {entry.size - 1} (gym_size), got {entry.index}"
+        )
+    return entry
 
 
 _NO_ANSWER = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")

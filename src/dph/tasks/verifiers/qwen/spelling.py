@@ -169,7 +169,10 @@ def qwen_spelling(text: str) -> str:
     text = _TEXT.sub(r"\1", _word_as_digits(text, text))
     text = _replaced(text, _NAMES)
     text = _replaced(text, _AFTER_NAMES)
-    text = _infinity(text).replace("and", "").replace("\\mathbf", "")
+    text = text.replace("infinity", "\\infty")
+    if "\\infty" not in text:
+        text = text.replace("inf", "\\infty")
+    text = text.replace("+\\inity", "\\infty").replace("and", "").replace("\\mathbf", "")
     text = _MBOX.sub("", text)
     if "j" in text and "i" not in text:
         text = text.replace("j", "i")
@@ -196,13 +199,6 @@ def _without_text_at_end(text: str) -> str:
 def _word_as_digits(words: str, otherwise: str) -> str:
     number = number_of_words(words)
     return otherwise if number is None else str(number)
-
-
-def _infinity(text: str) -> str:
-    text = text.replace("infinity", "\\infty")
-    if "\\infty" not in text:
-        text = text.replace("inf", "\\infty")
-    return text.replace("+\\inity", "\\infty")
 
 
 def _without_short_name(text: str) -> str:

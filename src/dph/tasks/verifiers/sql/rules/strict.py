@@ -76,7 +76,8 @@ def bags_equal(ones: Rows, others: Rows) -> bool:
     groups: defaultdict[Row, tuple[Rows, Rows]] = defaultdict(lambda: ([], []))
     for side, rows in enumerate((missing, extra)):
         for row in rows.elements():
-            groups[_without_numbers(row)][side].append(row)
+            rest = tuple(_NUMBER if _is_number(cell) else cell for cell in row)
+            groups[rest][side].append(row)
     return all(_pairable(*group) for group in groups.values())
 
 
@@ -150,10 +151,6 @@ def _both_zero(one: float, other: float) -> bool:
 
 def _is_number(cell: object) -> TypeGuard[float]:
     return isinstance(cell, int | float)
-
-
-def _without_numbers(row: Row) -> Row:
-    return tuple(_NUMBER if _is_number(cell) else cell for cell in row)
 
 
 STRICT = SQLRule(name="strict", keep=keep, compare=compare)
