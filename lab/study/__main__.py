@@ -20,7 +20,6 @@ from lab.study.costs import Outlook, outlook
 from lab.study.outputs import make_report, report_document, write_outputs
 from lab.study.plan import DEVELOPMENT, REPORT, Plan, wanted_runs
 from lab.study.planner import Planner
-from lab.study.ray_jobs import Jobs
 from lab.study.report import Report
 from lab.study.rows import Places, RunRow, read_rows
 from lab.study.rule_lock import (
@@ -29,7 +28,7 @@ from lab.study.rule_lock import (
     locked_choices,
     start_with_new_rule,
 )
-from lab.study.runner import Runner, core_jobs, study_ray_jobs
+from lab.study.runner import Jobs, Runner, core_jobs, study_ray_jobs
 from lab.study.settings import StudySettings, load_study, with_settings
 from lab.study.tables import all_tables, choices_table
 

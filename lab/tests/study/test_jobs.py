@@ -3,8 +3,8 @@ import pytest
 from dph._processes.jobs import CoreJobs, Job
 from dph.errors import SettingsError
 from fake_ray import FakeRay
-from lab.study import ray_jobs
-from lab.study.ray_jobs import RayJobs, connected_ray
+from lab.study import runner
+from lab.study.runner import RayJobs, connected_ray
 
 
 def test_a_task_takes_one_cpu_is_never_retried_and_is_cancelled_by_force():
@@ -34,7 +34,7 @@ def test_what_a_task_raises_is_the_reason_and_without_ray_one_message_says_what_
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(ray_jobs, "import_module", missing)
+    monkeypatch.setattr(runner, "import_module", missing)
     with pytest.raises(SettingsError, match="--engine ray needs Ray, which is not installed"):
         connected_ray()
 
