@@ -439,6 +439,12 @@ def test_what_was_used_least_recently_is_forgotten_and_a_key_is_kept_once():
         cache.put("same", value)
     cache.put("other", 0)
     assert cache.get("same") == 4
+    cache = BoundedCache(9, most=10, size_of=lambda size: size)
+    for key, size, kept in (("a", 6, "a"), ("b", 4, "ab"), ("c", 1, "bc"), ("d", 11, "")):
+        cache.put(key, size)
+        assert "".join(cache._values) == kept
+    cache.put("a", 10)
+    assert cache.get("a") == 10
 
 
 _CODE = """
