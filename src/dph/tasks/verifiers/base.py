@@ -114,7 +114,7 @@ class PooledVerifier(Pooled, Generic[Pair]):
         raise NotImplementedError
 
     def _subject(self, pair: Pair) -> str:
-        """What a message about a worker that failed names."""
+        """The name of a pair in a message about a worker that failed."""
         raise NotImplementedError
 
 
