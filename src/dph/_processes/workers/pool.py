@@ -290,7 +290,10 @@ class _Work:
         with self._changed:
             for job, reply in zip(jobs, replies, strict=False):
                 ended = self._closed and reply.kind in (ReplyKind.CRASHED, ReplyKind.FAILED)
-                if self._is_loss(reply) and job.key is not None:
+                killed = reply.kind in (ReplyKind.TIMED_OUT, ReplyKind.CRASHED)
+                # A worker was lost in the shared stage.
+                lost = killed and reply.stage == self.shared_stage != ""
+                if lost and job.key is not None:
                     self._lost.put(job.key, replace(reply, seconds=0.0))
                 _deliver(job, _CLOSED if ended else reply)
             for job in reversed(jobs[len(replies) :]):
@@ -299,11 +302,6 @@ class _Work:
                 else:
                     self._queue.appendleft(job)
             self._changed.notify_all()
-
-    def _is_loss(self, reply: Reply) -> bool:
-        """Whether a worker was lost in the shared stage."""
-        killed = reply.kind in (ReplyKind.TIMED_OUT, ReplyKind.CRASHED)
-        return killed and reply.stage == self.shared_stage != ""
 
     def _start_worker(self) -> tuple[WorkerProcess | None, str]:
         """A worker that is ready, or the reason why there is none."""

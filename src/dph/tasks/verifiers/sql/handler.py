@@ -78,9 +78,12 @@ class SQLGrader:
         if isinstance(gold, SQLFailure):
             failed = f"the gold SQL failed: {gold.outcome}: {_shown(gold.reason)}"
             return [Outcome.BAD_GOLD, 0.0, failed]
-        if request.get("whole") and self._is_nothing(request["sql"]):
-            return self._grade_nothing(gold)
-        predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
+        sql = request["sql"]
+        if request.get("whole") and not is_too_long(sql, self._limits) and holds_no_statement(sql):
+            if self._rule.nothing_is_empty and self._rule.compare([], gold.kept).reward == 1.0:
+                return [Outcome.CORRECT, 1.0, ""]
+            return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
+        predicted = self._run(gold.uri, self._rule.rewrite_prediction(sql))
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, 0.0, _shown(predicted.reason)]
         if len(predicted.rows) > _MANY_ROWS:
@@ -91,14 +94,6 @@ class SQLGrader:
             return [Outcome.OVER_LIMIT, 0.0, "out of memory"]
         outcome = Outcome.CORRECT if result.reward == 1.0 else Outcome.WRONG
         return [outcome, result.reward, result.reason]
-
-    def _is_nothing(self, sql: str) -> bool:
-        return not is_too_long(sql, self._limits) and holds_no_statement(sql)
-
-    def _grade_nothing(self, gold: Gold) -> list[Any]:
-        if self._rule.nothing_is_empty and self._rule.compare([], gold.kept).reward == 1.0:
-            return [Outcome.CORRECT, 1.0, ""]
-        return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
 
     def _gold(
         self, request: Mapping[str, Any], database: Path, state: tuple[int, int], stage: TellStage
