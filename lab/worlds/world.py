@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from dph._base.files import make_directory, read_json, sha256, write_json
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.tasks.problems import save_problems
 
 MANIFEST = "world.json"
 UNLABELLED = "unlabelled"
@@ -65,6 +64,8 @@ class PlacedWorld:
 
         ``describe`` says of the sets what else the manifest holds.
         """
+        from dph.tasks.problems import save_problems  # noqa: PLC0415 - it loads numpy
+
         if is_complete(self.directory, made_from):
             return
         problems = draw()
