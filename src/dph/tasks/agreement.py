@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, TypeGuard
 
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
 from dph._processes.workers.handler import TellStage
@@ -20,28 +20,6 @@ from dph.tasks.verifiers.table import VERIFIERS
 Classes = tuple[int | None, ...]
 """Of the answers to one prompt: those of one number agree; None has no result. Numbers count from
 0 in the order in which the classes first occur."""
-
-
-class Comparer(Protocol):
-    """Puts answers to one prompt into classes, deterministically; other prompts change nothing.
-
-    ``identity`` is all that the classes depend on, as JSON: ``name``, ``version``, ``settings``.
-    """
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Name, version and settings."""
-        ...
-
-    def classes(
-        self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
-    ) -> list[Classes]:
-        """The classes of the answers to each prompt; None stands for an answer that was cut off."""
-        ...
-
-    def close(self) -> None:
-        """Stop its worker processes, if there are any."""
-        ...
 
 
 def largest_class(classes: Classes) -> int | None:
@@ -198,9 +176,6 @@ class VerifierComparer:
         """That of the verifier."""
         return verifier_identity(self._verifier)
 
-    def close(self) -> None:
-        """Nothing: whoever made the verifier closes it."""
-
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
     ) -> list[Classes]:
@@ -220,7 +195,7 @@ class VerifierComparer:
             if gold is not None and response is not None:
                 key = json.dumps(gold, sort_keys=True)
                 group.keys[index] = key
-                group.results.setdefault(key, _Result(response, gold))
+                group.results.setdefault(key, (response, gold))
         group.open = list(group.results)
         return group
 
@@ -243,7 +218,7 @@ class VerifierComparer:
         asked = [(group, key) for group in groups for key in group.open]
         first = {id(group): group.open[0] for group in groups}
         verdicts = self._grade(
-            [(g, g.results[key], g.results[first[id(g)]].gold) for g, key in asked]
+            [(g, g.results[key], g.results[first[id(g)]][1]) for g, key in asked]
         )
         for (group, key), verdict in zip(asked, verdicts, strict=True):
             representative = first[id(group)]
@@ -260,15 +235,11 @@ class VerifierComparer:
             replace(group.problem, answer={**group.problem.answer, **gold})
             for group, _, gold in asked
         ]
-        return self._verifier.grade(problems, [result.response for _, result, _ in asked])
+        return self._verifier.grade(problems, [response for _, (response, _), _ in asked])
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The first response that gives a result, and that result as a gold."""
-
-    response: str
-    gold: Gold
+_Result = tuple[str, Gold]
+"""The first response that gives a result, and that result as a gold."""
 
 
 @dataclass(slots=True)
@@ -286,3 +257,10 @@ class _Group:
     def classes(self) -> Classes:
         """The classes of its answers."""
         return _classes([None if key is None else self.members.get(key) for key in self.keys])
+
+
+Comparer = KeyComparer | VerifierComparer
+"""Puts answers to one prompt into classes, deterministically; other prompts change nothing.
+
+``identity`` is all that the classes depend on, as JSON.
+"""
