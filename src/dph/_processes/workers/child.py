@@ -24,7 +24,7 @@ import os
 import resource
 import sys
 import time
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from dph._base.import_path import load_callable
 from dph._processes.child import end_when_left
@@ -46,6 +46,16 @@ def main() -> None:
     hello = json.loads(source.readline())
     end_when_left(source.fileno(), code=0, parent=hello["parent"])
     serve(source, sink, hello)
+
+
+def _main_of_a_fork() -> NoReturn:
+    """As ``main``, without what the process that forked this one would do at its exit."""
+    code = 1
+    try:
+        main()
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
@@ -131,4 +141,4 @@ if __name__ == "__main__":
         main()
     else:
         path, options = json.loads(sys.argv[1])
-        serve_forks(lambda: load_callable(path)(options), main)
+        serve_forks(lambda: load_callable(path)(options), _main_of_a_fork)
