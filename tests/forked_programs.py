@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dph._processes.jobs.processes import Forked
+from dph._processes.jobs import Starter
 
 
 class Program:
@@ -55,7 +55,7 @@ class Program:
 @pytest.fixture(scope="session")
 def fork_program():
     """``fork_program(code, *words)`` -> a `Program` that runs ``code`` with ``sys.argv[1:]``."""
-    starter = Forked("torch_program:run")
+    starter = Starter("torch_program:run")
 
     def start(code, *words):
         said = tempfile.TemporaryFile()  # noqa: SIM115  # the program closes it

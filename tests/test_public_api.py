@@ -21,7 +21,7 @@ VerifierError
 compare diagnose evaluate grade_code grade_math grade_sql load_pool load_problems load_recipe
 load_run make_divergence make_verifier pass_at_k plot presample report run
 """
-LAZY_NAMES = "runs runs.evaluate runs.presample runs.train tasks"
+LAZY_NAMES = "runs runs.evaluate runs.presample runs.train"
 LAZY = ["dph", *(f"dph.{n}" for n in LAZY_NAMES.split())]
 OTHERS = "_base.files loss.divergences loss.objectives recipe tasks.grading tasks.verifiers"
 PACKAGES = [*LAZY, *(f"dph.{n}" for n in OTHERS.split())]

@@ -110,7 +110,7 @@ def verifier_lines() -> Iterator[list[str]]:
     """A line for each verifier."""
     for name, row in VERIFIERS.items():
         settings = [f"`data.{key}` [{_plain(one.default)}]" for key, one in row.settings.items()]
-        graded = "yes" if row.gold else "no"
+        graded = "yes" if row.compares else "no"
         yield [f"`{name}`", row.summary, ", ".join(settings) or "-", _verb(name, row), graded]
 
 

@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 import typer
 from typer.main import get_command
 
-from dph._processes.jobs.processes import Jobs
 from dph.cli.display.output import json_text, open_progress
 from dph.cli.options import INTERRUPTED, JsonOption, exit_code, say_interrupted
 from dph.cli.request import require_writable
@@ -29,7 +28,7 @@ from lab.study.rule_lock import (
     locked_choices,
     start_with_new_rule,
 )
-from lab.study.runner import Runner, core_jobs, study_ray_jobs
+from lab.study.runner import Jobs, Runner, core_jobs, study_ray_jobs
 from lab.study.settings import StudySettings, load_study, with_settings
 from lab.study.tables import all_tables, choices_table
 

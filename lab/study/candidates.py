@@ -181,11 +181,12 @@ class Variants:
 
     def _make(self, site: Site, method: MethodSettings, candidate: Candidate) -> Variant:
         own = dotted(method.settings, f"methods.{method.label}.settings")
+        own_steps = self._budget.steps if site.recipe is None else None
         asked = RunRequest(
             method=method.name,
             strength=candidate.strength,
             learning_rate=candidate.learning_rate,
-            steps=method.steps if method.steps is not None else self._steps(site),
+            steps=own_steps if method.steps is None else method.steps,
             settings={**site.settings, **own},
         )
         recipe = self._checked(site, method, asked)
@@ -229,9 +230,6 @@ class Variants:
             )
         except SettingsError as error:
             raise SettingsError(f"{method.label!r} on {site.name}: {error}") from error
-
-    def _steps(self, site: Site) -> int | None:
-        return self._budget.steps if site.recipe is None else None
 
     def _evaluation(self, site: Site) -> dict[str, Any]:
         """Other inputs of every result on a world."""

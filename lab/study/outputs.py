@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from dph._base.files import atomic_file, make_directory, write_json, write_text
 from dph.results.charts.text_table import FORMATS
 from lab.study.costs import write_costs
-from lab.study.plan import Choice, Plan
+from lab.study.plan import Plan
 from lab.study.report import Report
 from lab.study.results import Results, compared, planned_rows
 from lab.study.rows import COLUMNS, OF_RUN, OF_SCORE, SCHEMA, Places, RunRow, row_path
@@ -67,7 +67,9 @@ def make_report(study: Study, plan: Plan, rows: Mapping[str, RunRow], lock: Rule
 
 def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) -> None:
     """Write everything anew from the rows; all but the costs is the same in every clone."""
-    write_lock(report.study, places, report.lock, _reported(report))
+    # The choices that runs on report seeds rest on.
+    chosen = {k: c for k, c in report.plan.choices.items() if report.results.rows(*k)}
+    write_lock(report.study, places, report.lock, chosen)
     write_study(places, report.plan, rows, report.lock)
     write_costs(places, rows)
     write_json(places.report, report_document(report, rows))
@@ -75,12 +77,6 @@ def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) ->
     for table in all_tables(report):
         for suffix, write in FORMATS.values():
             write_text(places.tables / f"{table.name}.{suffix}", write(table))
-
-
-def _reported(report: Report) -> dict[tuple[str, str], Choice]:
-    """The choices that runs on report seeds rest on."""
-    results = report.results
-    return {key: c for key, c in report.plan.choices.items() if results.rows(*key)}
 
 
 def report_document(report: Report, rows: Mapping[str, RunRow]) -> dict[str, Any]:

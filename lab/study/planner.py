@@ -119,7 +119,9 @@ class Planner:
                 self._find_candidates(method, choices, tried)
             before = len(choices)
             self._choose(waiting, tried, choices, rows)
-            waiting = [m for m in waiting if not self._is_chosen(m, choices)]
+            waiting = [
+                m for m in waiting if any((s.name, m.label) not in choices for s in self.sites)
+            ]
             if len(choices) == before:
                 break
         return Plan(
@@ -201,9 +203,6 @@ class Planner:
             finished = [rows[i] for i in ids] if there else []
             scores.append(development_score(finished, self.study.rule.choose) if finished else None)
         return tuple(scores)
-
-    def _is_chosen(self, method: MethodSettings, choices: Mapping[tuple[str, str], Choice]) -> bool:
-        return all((site.name, method.label) in choices for site in self.sites)
 
     def _runs(
         self,

@@ -209,18 +209,12 @@ def _read(path: Path) -> RunRow:
         # As JSON: strictly checked, a record may come as a table there, and a tuple as a list.
         row = _ROW.validate_json(json.dumps({k: v for k, v in found.items() if k != "schema"}))
     except ValidationError as error:
-        raise DataError(
-            f"{path} is damaged ({_first(error)}): remove it to run it again"
-        ) from error
+        item = error.errors(include_url=False)[0]  # the key, what is allowed and the value
+        first = f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.80}"
+        raise DataError(f"{path} is damaged ({first}): remove it to run it again") from error
     if row.run != path.stem:
         raise DataError(f"{path} holds the run {row.run!r}: do not rename files of rows")
     return row
-
-
-def _first(error: ValidationError) -> str:
-    """The first thing that is wrong: the key, what is allowed and the value."""
-    item = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, item['loc']))}: {item['msg']}, got {item['input']!r:.80}"
 
 
 SCHEMA = 2

@@ -1,14 +1,15 @@
 """Running a study: as many runs at a time as there is room for, until nothing is left to do."""
 
+import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
-from dph._processes.jobs import cores
-from dph._processes.jobs.cores import RayJobs, connected_ray
-from dph._processes.jobs.processes import Job, JobEnd, Jobs
-from dph.errors import TrainingError
+from dph._base.import_path import search_path
+from dph._processes.jobs import CoreJobs, Job, JobEnd
+from dph.errors import DphError, SettingsError, TrainingError
 from dph.runs.progress import ProgressDisplay
 from lab.study.candidates import Candidate
 from lab.study.costs import outlook
@@ -42,7 +43,7 @@ class Runner:
     """Goes through a study's plan; the plan is made anew whenever a run has ended."""
 
     def __init__(
-        self, planner: Planner, places: Places, jobs: Jobs, *, wanted: RunSelection | None = None
+        self, planner: Planner, places: Places, jobs: "Jobs", *, wanted: RunSelection | None = None
     ) -> None:
         self._planner, self._places, self._jobs = planner, places, jobs
         self._wanted = wanted or RunSelection()
@@ -54,7 +55,7 @@ class Runner:
         study = self._planner.study
         write_lock(study, self._places, current_lock(study, self._places, state.rows))
         try:
-            self._loop(self._plan(state), state, progress)
+            self._loop(self._planner.plan(state.rows), state, progress)
         finally:
             self._jobs.close()
         if state.failed:
@@ -74,20 +75,15 @@ class Runner:
             ended = self._jobs.wait()
             self._take(ended, state)
             failed = f" failed: {ended.error}" if ended.error else ""
-            plan = self._plan(state)
+            plan = self._planner.plan(state.rows)
             self._tidy(plan, state)
             asked = self._wanted.of(plan)
             ahead = outlook(asked, self._places, state.rows, self._jobs.capacity)
             progress.say(f"{ahead}: {ended.id}{failed}")
 
-    def _plan(self, state: _State) -> Plan:
-        return self._planner.plan(state.rows)
-
-    def _left(self, plan: Plan, state: _State) -> list[Run]:
-        return [run for run in plan.missing(state.rows) if self._wanted(run)]
-
     def _start_what_fits(self, plan: Plan, state: _State) -> None:
-        left = [run for run in self._left(plan, state) if run.id not in state.failed]
+        wanted = [run for run in plan.missing(state.rows) if self._wanted(run)]
+        left = [run for run in wanted if run.id not in state.failed]
         for run in left:
             if len(state.running) + len(state.preparing) >= self._jobs.capacity:
                 return
@@ -100,14 +96,13 @@ class Runner:
             pools = self._pools(run, here, plan)
             if base not in state.rows or not is_prepared(work, base, list(pools)):
                 self._prepare(run, base, pools, state)
-            elif run.id not in state.running and not self._is_busy(run, state):
+                continue
+            # Another run may be training the weights that this one needs.
+            directory = run.variant.training_id(run.seed)
+            busy = {r.variant.training_id(r.seed) for r in state.running.values()}
+            if run.id not in state.running and directory not in busy:
                 self._jobs.start(Job(run.id, self._payload(run)))
                 state.running[run.id] = run
-
-    def _is_busy(self, run: Run, state: _State) -> bool:
-        """Whether another run is training the weights that this one needs."""
-        directory = run.variant.training_id(run.seed)
-        return any(r.variant.training_id(r.seed) == directory for r in state.running.values())
 
     def _pools(self, run: Run, here: Sequence[Run], plan: Plan) -> dict[str, Mapping[str, Any]]:
         """The pools, with their settings, that runs here read, or will when they are decided."""
@@ -128,24 +123,19 @@ class Runner:
         return pools
 
     def _prepare(self, run: Run, base: str, pools: Mapping[str, Any], state: _State) -> None:
-        place = (run.variant.site.name, run.seed)
-        job = f"{base}.prepare"
+        place, job = (run.variant.site.name, run.seed), f"{base}.prepare"
+        # The base model that finished runs on this world and seed began with.
+        began = (r.base_sha256 for r in state.rows.values() if (r.world, r.seed) == place)
         payload = self._common(run) | {
             "kind": "prepare",
             "run": base,
             "settings": dict(run.variant.site.settings),
             "pools": pools,
-            "base_sha256": self._known_base(run, state),
+            "base_sha256": next(began, None),
             "scored": base in state.rows,
         }
         self._jobs.start(Job(job, payload))
         state.preparing[job] = place
-
-    def _known_base(self, run: Run, state: _State) -> str | None:
-        """The base model that finished runs on this world and seed began with."""
-        place = (run.variant.site.name, run.seed)
-        rows = state.rows.values()
-        return next((r.base_sha256 for r in rows if (r.world, r.seed) == place), None)
 
     def _payload(self, run: Run) -> dict[str, Any]:
         variant = run.variant
@@ -194,17 +184,66 @@ class Runner:
                 shutil.rmtree(directory)
 
 
-# Runs of a study on a Ray cluster. Its directory must lie where every machine can write.
+def connected_ray() -> Any:
+    """The module ``ray``, connected to the cluster of ``RAY_ADDRESS``, or to one made here.
+
+    The workers of one that is made here find what this process finds.
+    """
+    try:
+        ray = import_module("ray")
+    except ImportError as error:
+        raise SettingsError(
+            "--engine ray needs Ray, which is not installed: run `pip install ray`, or use "
+            "--engine cores"
+        ) from error
+    if not ray.is_initialized():
+        found = "RAY_ADDRESS" in os.environ
+        here = {} if found else {"env_vars": {"PYTHONPATH": search_path()}}
+        ray.init(log_to_driver=False, runtime_env=here)
+    return ray
 
 
-# Jobs of a study as processes of this machine.
+class RayJobs:
+    """A task of one CPU a job, which calls ``execute``, a function that the machines import."""
 
-_EXECUTE = "lab.study.execute:execute"
+    def __init__(
+        self, capacity: int | None, ray: Any, execute: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._ray = ray
+        self.capacity = capacity or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._task = ray.remote(num_cpus=1, max_retries=0, max_calls=1)(execute)
+        self._running: dict[Any, str] = {}
+
+    def start(self, job: Job) -> None:
+        """Hand a job to the cluster."""
+        self._running[self._task.remote(dict(job.payload))] = job.id
+
+    def wait(self) -> JobEnd:
+        """The next task that has ended; an error in a line, where Ray's has the whole traceback."""
+        done, _ = self._ray.wait(list(self._running), num_returns=1)
+        name = self._running.pop(done[0])
+        try:
+            self._ray.get(done[0])
+        except Exception as error:  # noqa: BLE001 - whatever a task raised is the run's failure
+            cause = getattr(error, "cause", None) or error
+            text = " ".join(str(cause).split())
+            known = isinstance(cause, DphError)
+            return JobEnd(name, text if known else f"{type(cause).__name__}: {text}")
+        return JobEnd(name, "")
+
+    def close(self) -> None:
+        """Cancel all tasks, by force: what they wrote is whole or not there."""
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
+        self._running.clear()
 
 
-def core_jobs(capacity: int, places: Places) -> cores.CoreJobs:
+Jobs = CoreJobs | RayJobs
+
+
+def core_jobs(capacity: int, places: Places) -> CoreJobs:
     """At most ``capacity`` runs at a time; what a failed one said is in the study's logs."""
-    return cores.CoreJobs(capacity, places.log, entry=_EXECUTE)
+    return CoreJobs(capacity, places.log, entry="lab.study.execute:execute")
 
 
 def study_ray_jobs(capacity: int | None) -> RayJobs:

@@ -140,19 +140,15 @@ def _recipe(recipe: RecipeSettings, common: Mapping[str, Any], beside: Path) -> 
     path = beside / recipe.path
     settings = {**common, **dotted(recipe.settings, "recipes.settings")}
     loaded = load_recipe(path)
+    # The recipe's file, and the local files that it and the study's settings name.
+    values = {**dict(flat(loaded.model_dump(mode="json"))), **settings}
     return Site(
         name=recipe.name or loaded.name,
         sets=tuple(loaded.data.sets),
         recipe=path.resolve(),
-        recipe_hash=_digest(loaded, path, settings),
+        recipe_hash=recipe_digest({"recipe": sha256(path), **files_named(values)}),
         settings=settings,
     )
-
-
-def _digest(recipe: Recipe, path: Path, settings: Mapping[str, Any]) -> str:
-    """A hash of a recipe's file and of the local files that it and the study's settings name."""
-    values = {**dict(flat(recipe.model_dump(mode="json"))), **settings}
-    return recipe_digest({"recipe": sha256(path), **files_named(values)})
 
 
 def files_named(values: Mapping[str, Any]) -> dict[str, str]:

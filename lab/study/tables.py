@@ -1,5 +1,6 @@
 """The tables of a study: choices, scores, differences, and the rule's tests."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -147,8 +148,9 @@ def differences_table(
         for label in (report.results.labels(world) if labels is None else labels)
         if label != against
     ]
+    file_name = re.sub(r"[^\w.-]", "_", against)
     return TextTable(
-        name=f"differences-{world}-{_file_name(against)}",
+        name=f"differences-{world}-{file_name}",
         title=f"Minus {against} of the same seed, on {world}",
         columns=("method", *titles(columns)),
         rows=tuple(rows),
@@ -201,10 +203,6 @@ def _drawn(report: Report, world: str, label: str) -> str:
     rows = report.results.rows(world, label).values()
     drawn = [row.rollouts + row.stored for row in rows]
     return f"{sum(drawn) / len(drawn):.0f}" if drawn else UNKNOWN
-
-
-def _file_name(label: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in label)
 
 
 # What methods kept, what they gained, and what became of skills that no method trained.
@@ -268,7 +266,11 @@ def tried_tables(report: Report) -> Iterator[TextTable]:
     for world in report.results.worlds:
         columns = report.columns(world)
         found = [
-            (label, *map(_place, key), *(_cell(runs, metric, of) for of, metric in columns))
+            (
+                label,
+                *(number_cell(value or None) for value in key),  # what has no grid is 0
+                *(_cell(runs, metric, of) for of, metric in columns),
+            )
             for label in report.study.labels
             for key, runs in report.results.tried(world, label).items()
         ]
@@ -280,10 +282,6 @@ def tried_tables(report: Report) -> Iterator[TextTable]:
                 rows=tuple(found),
                 note=report.note("Means in per cent, styles as their effective number."),
             )
-
-
-def _place(value: float) -> str:
-    return number_cell(value or None)  # what has no grid is 0
 
 
 def _cell(rows: Sequence[RunRow], metric: str, of: str) -> str:

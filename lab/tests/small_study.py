@@ -1,7 +1,7 @@
 """A study whose runs are arithmetic: its files, and jobs that are done when they are waited for."""
 
 import study_stub
-from dph._processes.jobs.processes import JobEnd
+from dph._processes.jobs import JobEnd
 from dph.runs.progress import Silent
 from lab.study.execute import execute
 from lab.study.planner import Planner

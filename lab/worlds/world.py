@@ -11,7 +11,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from dph import tasks
 from dph._base.files import make_directory, read_json, sha256, write_json
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
@@ -65,12 +64,14 @@ class PlacedWorld:
 
         ``describe`` says of the sets what else the manifest holds.
         """
+        from dph.tasks.problems import save_problems  # noqa: PLC0415 - it loads numpy
+
         if is_complete(self.directory, made_from):
             return
         problems = draw()
         make_directory(self.directory)
         for name, of_set in problems.items():
-            tasks.save_problems(self.problems_path(name), of_set)
+            save_problems(self.problems_path(name), of_set)
         hashes = {path.name: sha256(path) for path in map(self.problems_path, problems)}
         found = {**made_from, **describe(problems), "sha256": hashes}
         write_json(self.directory / MANIFEST, found)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dph import Problem, Verdict
-from dph.tasks.verifiers import NumberVerifier
+from dph.tasks.verifiers.exact import NumberVerifier
 
 _NUMBERS = NumberVerifier()
 

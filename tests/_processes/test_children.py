@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dph._processes.child import kill_group, start_child
+from dph._processes.child import PARENT, kill_group, start_child
 from dph._processes.zygote import Zygote
 from worker_fixtures import gone
 
@@ -51,6 +51,25 @@ def test_it_ends_once_its_parent_is_another_than_the_one_that_was_named(start):
     child.stdout.readline()
     time.sleep(0.2)
     assert child.poll() is None
+
+
+WAITING = (
+    "from dph._processes.child import end_with_parent; import time; end_with_parent(); "
+    "print('ready', flush=True); time.sleep(90)"
+)
+
+
+def test_it_ends_once_the_other_is_gone():
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(90)"])
+    env = {**os.environ, PARENT: str(other.pid)}
+    words = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.5)
+        assert process.poll() is None
+        other.kill()
+        other.wait()
+        assert process.wait(timeout=60) != 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="groups are looked up in /proc")

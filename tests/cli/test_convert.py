@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dph.records import Problem
-from dph.tasks import load_problems, save_problems
+from dph.tasks.problems import load_problems, save_problems
 
 
 @pytest.fixture

@@ -79,6 +79,9 @@ class NearVerifier:
     def __init__(self):
         self.graded = 0
 
+    def gold_of(self, response):
+        return {"answer": response}
+
     def grade(self, problems, responses):
         self.graded += len(problems)
         return [

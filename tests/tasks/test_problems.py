@@ -8,8 +8,14 @@ import pytest
 
 from dph.errors import DataError
 from dph.records import Problem
-from dph.tasks import problems_fingerprint, save_problems
-from dph.tasks.problems import load_problems, malformed_rows, prompt_text, renamed
+from dph.tasks.problems import (
+    load_problems,
+    malformed_rows,
+    problems_fingerprint,
+    prompt_text,
+    renamed,
+    save_problems,
+)
 
 CHAT = [{"role": "user", "content": "2 + 2?"}]
 

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dph.errors import SettingsError, VerifierError
-from dph.tasks import STYLES, make_style
-from dph.tasks.styles import SQL_STYLES, sql_style
+from dph.tasks.styles import SQL_STYLES, STYLES, make_style, sql_style
 
 QUICKSTART = {
     "plain": "SELECT name FROM singer WHERE age > 20",

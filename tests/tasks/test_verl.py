@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
-from dph.tasks import load_problems, save_problems
+from dph.tasks.problems import load_problems, save_problems
 from dph.tasks.verl import problem_of_row, problems_to_verl, verl_row, verl_to_problems
 
 CHAT = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"})

@@ -19,7 +19,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from dph._processes.jobs.cores import CoreJobs
+from dph._processes.jobs import CoreJobs
 from lab.study.planner import Planner
 from lab.study.rule_lock import current_lock, default_places
 from lab.study.runner import Runner

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from dph._processes.jobs import cores
+from lab.study import runner
 from small_study import RULE, STUDY, InstantJobs
 
 RULE_SHA256 = hashlib.sha256(RULE.encode()).hexdigest()
@@ -23,7 +23,7 @@ def instant(monkeypatch):
         made.append(InstantJobs(capacity))
         return made[-1]
 
-    monkeypatch.setattr(cores, "CoreJobs", jobs)
+    monkeypatch.setattr(runner, "CoreJobs", jobs)
     return made
 
 
@@ -103,7 +103,7 @@ def test_a_mistake_is_bad_input_and_leaves_nothing(command, study, tmp_path):
 
 def test_a_failed_run_is_exit_code_1(command, study, monkeypatch):
     monkeypatch.setattr(
-        cores, "CoreJobs", lambda capacity, _log, **_entry: InstantJobs(capacity, fails=["rkl"])
+        runner, "CoreJobs", lambda capacity, _log, **_entry: InstantJobs(capacity, fails=["rkl"])
     )
     code, _, err = command(study)
     assert code == 1
@@ -124,7 +124,7 @@ def test_interrupted_it_goes_on(command, study, monkeypatch, instant):
         return made[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(cores, "CoreJobs", jobs)
+        patch.setattr(runner, "CoreJobs", jobs)
         code, _, err = command(study)
     assert code == 130
     assert "continues where it stopped" in err

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import study_stub
-from dph._processes.jobs.processes import Job
+from dph._processes.jobs import Job
 from dph.errors import TrainingError
 from dph.runs.progress import Silent
 from fake_ray import FakeRay

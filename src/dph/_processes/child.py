@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,3 +58,30 @@ def _watch(descriptor: int, code: int, parent: int | None) -> None:
     while not poll.poll(_LOOK_EVERY_MILLISECONDS) and parent in (None, os.getppid()):
         pass
     os._exit(code)
+
+
+PARENT = "DPH_PARENT_PID"
+"""The variable of the environment that names the process to end with."""
+_EVERY_SECONDS, _PATIENCE_SECONDS = 1.0, 20.0
+"""Between looks at that process, and for this one to end in order."""
+
+
+def end_with_parent() -> None:
+    """End this process once the one that the environment names is gone; else do nothing.
+
+    For commands that launchers start: the other started it but need not be its parent, and the
+    standard input is not theirs alone.
+    """
+    said = os.environ.get(PARENT, "")
+    if said.isdecimal():
+        threading.Thread(target=_wait_and_end, args=(int(said),), daemon=True).start()
+
+
+def _wait_and_end(parent: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter: another's by now
+        while True:
+            os.kill(parent, 0)
+            time.sleep(_EVERY_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)  # so that Ray and others end what they started
+    time.sleep(_PATIENCE_SECONDS)
+    os._exit(1)

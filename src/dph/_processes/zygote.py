@@ -10,15 +10,17 @@ A code is that of ``os.waitstatus_to_exitcode``. The zygote ends when its parent
 """
 
 import contextlib
+import gc
 import json
 import os
 import select
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, NoReturn
 
 from dph._processes.child import kill_group, start_child
@@ -79,6 +81,39 @@ class ForkServer(ABC):
         _, status = os.waitpid(pid, 0)
         self.running.discard(pid)
         self.ended[pid] = os.waitstatus_to_exitcode(status)
+
+
+class _StreamForks(ForkServer):
+    """Forks children that all do the same, with the standard streams that a message brings."""
+
+    def __init__(self, control: socket.socket, main: Callable[[], int | None]) -> None:
+        super().__init__(control)
+        self._main = main
+
+    def play(self, message: Mapping[str, Any], descriptors: list[int]) -> NoReturn:
+        """Lead a session, take the streams, and be a process like any other."""
+        del message  # there is one kind of them
+        self.control.close()
+        os.setsid()
+        for number, stream in enumerate(descriptors):
+            os.dup2(stream, number)
+            os.close(stream)
+        sys.exit(self._main())
+
+
+def serve_forks(load: Callable[[], object], main: Callable[[], int | None]) -> None:
+    """Be a zygote: ``load`` what children need, then fork them until nobody asks any more.
+
+    ``main`` is what a child does. What ``load`` raises, a child says that tries it again.
+    """
+    control = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)  # a module that is loaded may read it
+    os.close(nothing)
+    with contextlib.suppress(Exception, SystemExit):
+        load()
+    gc.freeze()  # collecting garbage writes to every object: children would copy what they share
+    _StreamForks(control, main).serve()
 
 
 class Zygote:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import atomic_path, held, make_directory, write_json
-from dph._processes.jobs.cores import CoreJobs
-from dph._processes.jobs.processes import Job
+from dph._processes.jobs import CoreJobs, Job
 from dph.errors import DataError, SettingsError, TrainingError
 from dph.quickstart.archive import task_files, unpack
 from dph.quickstart.words import first_sentence, solved_changes

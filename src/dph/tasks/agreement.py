@@ -6,45 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from pkgutil import resolve_name
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, TypeGuard
 
-from dph._base.closing import Closing
 from dph._base.import_path import load_callable, require_one_module, source_fingerprint
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import ReplyKind, WorkerPool
+from dph._processes.workers.pool import Pooled, ReplyKind, WorkerPool
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier, verifier_identity
-from dph.tasks.verifiers.function import describe_crash, requested_problem
+from dph.tasks.verifiers.base import ComparingVerifier, Gold, Verifier, verifier_identity
+from dph.tasks.verifiers.function import describe_crash, request_of, requested_problem
 from dph.tasks.verifiers.table import VERIFIERS
 
 Classes = tuple[int | None, ...]
 """Of the answers to one prompt: those of one number agree; None has no result. Numbers count from
 0 in the order in which the classes first occur."""
-
-
-class Comparer(Protocol):
-    """Puts answers to one prompt into classes, deterministically; other prompts change nothing.
-
-    ``identity`` is all that the classes depend on, as JSON: ``name``, ``version``, ``settings``.
-    """
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Name, version and settings."""
-        ...
-
-    def classes(
-        self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
-    ) -> list[Classes]:
-        """The classes of the answers to each prompt; None stands for an answer that was cut off."""
-        ...
-
-    def close(self) -> None:
-        """Stop its worker processes, if there are any."""
-        ...
 
 
 def largest_class(classes: Classes) -> int | None:
@@ -61,7 +36,7 @@ CRASH_LIMIT = 0.5
 """Share of the answers over which the function may raise; more and it is the function's fault."""
 
 
-class KeyComparer(Closing):
+class KeyComparer(Pooled):
     """Calls ``f(response, problem)``, which returns a key or None, in worker processes.
 
     A key is a text, a number, a bool, or a list or tuple of those. An answer over which the
@@ -107,22 +82,8 @@ class KeyComparer(Closing):
             for group, texts in enumerate(answers)
         ]
 
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
-
     def _keys(self, pairs: Sequence[tuple[Problem, str]]) -> list[str | None]:
-        replies = self._pool.run(
-            [
-                {
-                    "response": response,
-                    "problem_id": problem.problem_id,
-                    "prompt": problem.prompt,
-                    "answer": dict(problem.answer),
-                }
-                for problem, response in pairs
-            ]
-        )
+        replies = self._pool.run([request_of(problem, response) for problem, response in pairs])
         crashed, keys = [], list[str | None]()
         for reply in replies:
             if reply.kind is ReplyKind.OK and not reply.value[0]:
@@ -141,28 +102,9 @@ class KeyComparer(Closing):
 
 
 def _classes(keys: Sequence[str | None]) -> Classes:
+    """Keys as numbers, in the order in which they first occur."""
     numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
     return tuple(None if key is None else numbers[key] for key in keys)
-
-
-class KeyReader:
-    """Answers requests ``{"response", "problem_id", "prompt", "answer"}`` by ``[crash, key]``.
-
-    ``crash`` is '' where the function returned; ``key`` is JSON text or None.
-    """
-
-    def __init__(self, function: Callable[[str, Problem], Any]) -> None:
-        self._function = function
-
-    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
-        """Call the function."""
-        del stage
-        problem = requested_problem(request)
-        try:
-            value = self._function(request["response"], problem)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly
-            return describe_crash(error), None
-        return "", None if value is None else json.dumps(plain_key(value), sort_keys=True)
 
 
 def plain_key(value: Any) -> Any:
@@ -179,10 +121,27 @@ def plain_key(value: Any) -> Any:
     )
 
 
-def make_key_reader(options: Mapping[str, Any]) -> KeyReader:
-    """The worker's handler; ``options`` are the function's path and where its module lies."""
+def make_key_reader(
+    options: Mapping[str, Any],
+) -> Callable[[Mapping[str, Any], TellStage], tuple[str, str | None]]:
+    """The worker's handler of the function at a path, its module in directories.
+
+    It answers requests by ``[crash, key]``: ``crash`` is '' where the function returned; ``key`` is
+    JSON text or None.
+    """
     directories = [Path(directory) for directory in options["directories"]]
-    return KeyReader(load_callable(options["path"], directories))
+    function = load_callable(options["path"], directories)
+
+    def read(request: Mapping[str, Any], stage: TellStage) -> tuple[str, str | None]:
+        del stage
+        problem = requested_problem(request)
+        try:
+            value = function(request["response"], problem)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the answer's doing, mostly
+            return describe_crash(error), None
+        return "", None if value is None else json.dumps(plain_key(value), sort_keys=True)
+
+    return read
 
 
 # Agreement by a verifier: an answer agrees with another if it is right where that one is the gold.
@@ -192,18 +151,11 @@ def make_key_reader(options: Mapping[str, Any]) -> KeyReader:
 # at most n m gradings instead of n squared, and equal answers are graded once. Where a verifier's
 # equality is not transitive (a tolerance, partial rewards), this order decides.
 
-GOLDS: Mapping[str, str] = MappingProxyType(
-    {name: row.gold for name, row in VERIFIERS.items() if row.gold}
-)
-"""The verifiers that can compare answers, and the import path of the ``GoldOfAnswer`` of each."""
+GOLDS = tuple(name for name, row in VERIFIERS.items() if row.compares)
+"""The verifiers that can compare answers."""
 
 
-def _gold_of_answer(name: str) -> GoldOfAnswer:
-    found: GoldOfAnswer = resolve_name(GOLDS[name])
-    return found
-
-
-def compares(verifier: Verifier) -> bool:
+def compares(verifier: Verifier) -> TypeGuard[ComparingVerifier]:
     """Whether answers can be compared by this verifier."""
     return verifier.name in GOLDS
 
@@ -217,15 +169,12 @@ class VerifierComparer:
                 f"the verifier {verifier.name!r} cannot compare two answers; these can: "
                 f"{', '.join(GOLDS)}"
             )
-        self._verifier, self._golds = verifier, _gold_of_answer(verifier.name)
+        self._verifier: ComparingVerifier = verifier
 
     @property
     def identity(self) -> dict[str, Any]:
         """That of the verifier."""
         return verifier_identity(self._verifier)
-
-    def close(self) -> None:
-        """Do nothing: the verifier is not this one's."""
 
     def classes(
         self, problems: Sequence[Problem], answers: Sequence[Sequence[str | None]]
@@ -242,16 +191,17 @@ class VerifierComparer:
     def _group(self, problem: Problem, answers: Sequence[str | None]) -> "_Group":
         group = _Group(problem, [None] * len(answers))
         for index, response in enumerate(answers):
-            gold = None if response is None else self._golds.make(self._verifier, response)
+            gold = None if response is None else self._verifier.gold_of(response)
             if gold is not None and response is not None:
                 key = json.dumps(gold, sort_keys=True)
                 group.keys[index] = key
-                group.results.setdefault(key, _Result(response, gold))
+                group.results.setdefault(key, (response, gold))
         group.open = list(group.results)
         return group
 
     def _leave_out_silent(self, groups: Sequence["_Group"]) -> None:
-        for gold in self._golds.silent:
+        silent: tuple[Gold, ...] = getattr(self._verifier, "silent_golds", ())
+        for gold in silent:
             asked = [(group, key) for group in groups for key in group.open]
             verdicts = self._grade([(group, group.results[key], gold) for group, key in asked])
             for (group, key), verdict in zip(asked, verdicts, strict=True):
@@ -268,7 +218,7 @@ class VerifierComparer:
         asked = [(group, key) for group in groups for key in group.open]
         first = {id(group): group.open[0] for group in groups}
         verdicts = self._grade(
-            [(g, g.results[key], g.results[first[id(g)]].gold) for g, key in asked]
+            [(g, g.results[key], g.results[first[id(g)]][1]) for g, key in asked]
         )
         for (group, key), verdict in zip(asked, verdicts, strict=True):
             representative = first[id(group)]
@@ -285,15 +235,11 @@ class VerifierComparer:
             replace(group.problem, answer={**group.problem.answer, **gold})
             for group, _, gold in asked
         ]
-        return self._verifier.grade(problems, [result.response for _, result, _ in asked])
+        return self._verifier.grade(problems, [response for _, (response, _), _ in asked])
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The first response that gives a result, and that result as a gold."""
-
-    response: str
-    gold: Gold
+_Result = tuple[str, Gold]
+"""The first response that gives a result, and that result as a gold."""
 
 
 @dataclass(slots=True)
@@ -309,7 +255,12 @@ class _Group:
     """Results with a class, and the result that stands for it."""
 
     def classes(self) -> Classes:
-        """Numbered in the order in which they first occur."""
-        named = [None if key is None else self.members.get(key) for key in self.keys]
-        numbers = {key: i for i, key in enumerate(dict.fromkeys(k for k in named if k is not None))}
-        return tuple(None if key is None else numbers[key] for key in named)
+        """The classes of its answers."""
+        return _classes([None if key is None else self.members.get(key) for key in self.keys])
+
+
+Comparer = KeyComparer | VerifierComparer
+"""Puts answers to one prompt into classes, deterministically; other prompts change nothing.
+
+``identity`` is all that the classes depend on, as JSON.
+"""

@@ -6,15 +6,16 @@ import binascii
 import json
 import pickletools
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dph._base.files.rows import read_rows
 from dph.errors import DataError, SettingsError
-from dph.records import Outcome, Problem
+from dph.records import Outcome, Problem, Verdict
 from dph.tasks.code_environment import VISIBLE
 from dph.tasks.verifiers.code.task import parse_task
 from dph.tasks.verifiers.code.verifier import CodePair, CodeVerifier
@@ -115,23 +116,19 @@ def mbpp_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
 def _called(tests: list[str], code: str, place: str) -> str:
     """The function of ``code`` that the tests call first."""
     try:
-        defined = {name for node in ast.parse(code).body for name in _names(node)}
+        body = ast.parse(code).body
         trees = [ast.parse(test) for test in tests]
     except SyntaxError as error:
         raise DataError(f"{place}: its code or its tests are not valid Python: {error}") from error
-    for tree in trees:
-        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        for function in calls:
-            if isinstance(function, ast.Name) and function.id in defined:
-                return function.id
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = {node.name for node in body if isinstance(node, kinds)}
+    targets = [each for node in body if isinstance(node, ast.Assign) for each in node.targets]
+    defined |= {target.id for target in targets if isinstance(target, ast.Name)}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        function = node.func if isinstance(node, ast.Call) else None
+        if isinstance(function, ast.Name) and function.id in defined:
+            return function.id
     raise DataError(f"{place}: no test calls anything that the code defines, {sorted(defined)}")
-
-
-def _names(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Assign):
-        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 # LiveCodeBench (arXiv:2403.07974), and files of its shape.
@@ -177,21 +174,17 @@ def livecodebench_problem(row: Mapping[str, Any], place: str) -> CodeProblem:
     answer["cases"] = [read(case, place) for case in cases]
     if public:
         answer[VISIBLE] = {"cases": answer["cases"][: len(public)]}
+    how = "The program reads standard input and prints its answer."
+    if starter.strip():
+        how = f"Begin with this:\n\n```python\n{starter.rstrip()}\n```"
+    question = text_field(row, "question_content", place).strip()
     return CodeProblem(
         problem=Problem(
             problem_id=text_field(row, "question_id", place),
-            prompt=_prompt(text_field(row, "question_content", place), starter),
+            prompt=f"{question}\n\n{how}\n\n{INSTRUCTION}",
             answer=answer,
         )
     )
-
-
-def _prompt(question: str, starter: str) -> str:
-    if starter.strip():
-        how = f"Begin with this:\n\n```python\n{starter.rstrip()}\n```"
-    else:
-        how = "The program reads standard input and prints its answer."
-    return f"{question.strip()}\n\n{how}\n\n{INSTRUCTION}"
 
 
 def _entry_point(row: Mapping[str, Any], starter: str, place: str) -> str:
@@ -290,33 +283,34 @@ def load_code(path: Path, name: str) -> list[CodeProblem]:
     return found
 
 
+_AT_ONCE = 32
+_UNCHECKED = Verdict(outcome=Outcome.CORRECT, reward=1.0)
+"""Of a problem without a solution."""
+
+
 def solvable(
     made: Iterable[CodeProblem], verifier: CodeVerifier, on_done: Callable[[int], None]
 ) -> CodeProblems:
     """The problems whose own solution passes their tests, and those without a solution."""
     problems: list[Problem] = []
     dropped: list[tuple[str, str]] = []
-    for chunk in _chunks(list(made)):
-        checked = [each for each in chunk if each.solution is not None]
-        verdicts = dict(zip(map(id, checked), _verdicts(checked, verifier), strict=True))
-        for each in chunk:
-            verdict = verdicts.get(id(each))
-            if verdict is None or verdict.outcome is Outcome.CORRECT:
+    rest = iter(made)
+    while chunk := list(islice(rest, _AT_ONCE)):
+        judged = verifier.judge(
+            [
+                _UNCHECKED
+                if each.solution is None
+                else CodePair(
+                    parse_task(each.problem.answer, each.problem.problem_id), each.solution
+                )
+                for each in chunk
+            ]
+        )
+        for each, verdict in zip(chunk, (timed.verdict for timed in judged), strict=True):
+            if verdict.outcome is Outcome.CORRECT:
                 problems.append(each.problem)
             else:
                 why = f"its own solution is {verdict.outcome}: {verdict.reason}"
                 dropped.append((each.problem.problem_id, why))
         on_done(len(chunk))
     return CodeProblems(problems=problems, dropped=dropped)
-
-
-def _verdicts(checked: Sequence[CodeProblem], verifier: CodeVerifier) -> list[Any]:
-    pairs = [
-        CodePair(parse_task(each.problem.answer, each.problem.problem_id), each.solution or "")
-        for each in checked
-    ]
-    return [judged.verdict for judged in verifier.judge(pairs)]
-
-
-def _chunks(made: Sequence[CodeProblem], size: int = 32) -> Iterable[Sequence[CodeProblem]]:
-    return (made[start : start + size] for start in range(0, len(made), size))

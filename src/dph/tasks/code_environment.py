@@ -93,12 +93,9 @@ def code_environment(
 ) -> Environment:
     """The environment ``code`` for problems of ``dph tasks``.
 
-    Trajectories are graded by ``make_verifier("code")``.
-
-    Args:
-        form: as of ``Environment``.
-        limits: as of ``Environment``; ``seconds`` of a call are those of its programs too.
-        hidden: columns of problems that the tools do not get, in addition to all tests that decide.
+    Trajectories are graded by ``make_verifier("code")``. The arguments are those of
+    ``Environment``: ``seconds`` of a call are those of its programs, too, and tests that decide
+    are always hidden.
     """
     limits = limits or EpisodeLimits()
     return Environment(

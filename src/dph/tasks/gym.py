@@ -12,8 +12,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
-from dph._base.closing import Closing
-from dph._processes.workers.pool import ReplyKind, WorkerPool
+from dph._processes.workers.pool import Pooled, ReplyKind, WorkerPool
 from dph.errors import SettingsError
 from dph.records import Problem
 from dph.tasks.verifiers.gym.verifier import (
@@ -37,7 +36,7 @@ def gym_tasks() -> tuple[str, ...]:
     return tuple(sorted(set(_datasets()) - NOT_A_TASK))
 
 
-class GymMaker(Closing):
+class GymMaker(Pooled):
     """Makes problems of tasks, in a worker: a task that hangs or runs out of memory is told of."""
 
     def __init__(self) -> None:
@@ -78,19 +77,22 @@ class GymMaker(Closing):
                 break
         return list(found.values())[:count]
 
-    def close(self) -> None:
-        """Stop the worker. Closing twice is harmless."""
-        self._pool.close()
-
     def _made(self, entries: Sequence[GymEntry]) -> Iterator[Problem]:
         replies = self._pool.run([[entry.dataset, entry.index] for entry in entries])
         for entry, reply in zip(entries, replies, strict=True):
             if reply.kind is not ReplyKind.OK:
+                _, config = _datasets()[entry.task]
+                known = [each.name for each in fields(config) if each.name not in ("seed", "size")]
                 raise SettingsError(
                     f"reasoning-gym cannot make {entry.task} with {dict(entry.config)}: "
-                    f"{reply.reason}; its settings are {', '.join(_settings_of(entry.task))}"
+                    f"{reply.reason}; its settings are {', '.join(known)}"
                 )
-            yield _problem(entry, *reply.value)
+            question, answer = reply.value
+            yield Problem(
+                problem_id=f"{entry.task}-{entry.seed}-{entry.index:05}",
+                prompt=question,
+                answer={"answer": answer, "gym_question": question, **entry_fields(entry)},
+            )
 
 
 def require_task(task: str) -> None:
@@ -123,20 +125,7 @@ def parse_config(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _problem(entry: GymEntry, question: str, answer: str | None) -> Problem:
-    return Problem(
-        problem_id=f"{entry.task}-{entry.seed}-{entry.index:05}",
-        prompt=question,
-        answer={"answer": answer, "gym_question": question, **entry_fields(entry)},
-    )
-
-
 def _datasets() -> Mapping[str, tuple[Any, Any]]:
     """The package's classes of datasets and their configurations, by name."""
     found: Mapping[str, tuple[Any, Any]] = import_module("reasoning_gym.factory").DATASETS
     return found
-
-
-def _settings_of(task: str) -> list[str]:
-    _, config = _datasets()[task]
-    return [each.name for each in fields(config) if each.name not in ("seed", "size")]

@@ -37,7 +37,6 @@ def inspect_task(problems: Sequence[Problem], verifier: Verifier) -> "Task":
         raise SettingsError(f"a task of Inspect needs inspect_ai: {error}") from error
     by_id = {problem.problem_id: problem for problem in problems}
     acts = isinstance(verifier, EnvironmentVerifier)
-    grader = OneAtATime(verifier)
     samples = [
         Sample(input=_input(problem), target=target_of(problem), id=problem.problem_id)
         for problem in problems
@@ -47,7 +46,7 @@ def inspect_task(problems: Sequence[Problem], verifier: Verifier) -> "Task":
         solver=_acting(verifier, by_id)
         if isinstance(verifier, EnvironmentVerifier)
         else generate(),
-        scorer=_scorer(None if acts else grader, by_id),
+        scorer=_scorer(None if acts else OneAtATime(verifier), by_id),
         name=verifier.name.replace(":", "."),
     )
 

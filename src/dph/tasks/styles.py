@@ -57,9 +57,8 @@ def sql_style(response: str) -> str:
         return "steps"
     if _is_nested(tokens):
         return "nested"
-    if _has_used_alias(tokens):
-        return "alias"
-    return "plain"
+    dotted = [token for token, dot in pairwise(tokens) if dot.text == "." and token.is_name]
+    return "alias" if _aliases(tokens) & set(map(_name, dotted)) else "plain"
 
 
 def _has_steps(preamble: str) -> bool:
@@ -85,13 +84,6 @@ def _is_nested(tokens: Sequence[Token]) -> bool:
             if before.text == "," and clauses[index - 2] is _Clause.TABLES:
                 return True
     return False
-
-
-def _has_used_alias(tokens: Sequence[Token]) -> bool:
-    qualifiers = {
-        _name(token) for token, dot in pairwise(tokens) if dot.text == "." and token.is_name
-    }
-    return bool(_aliases(tokens) & qualifiers)
 
 
 def _aliases(tokens: Sequence[Token]) -> set[str]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,25 +45,28 @@ def verl_row(
         data_source: verl chooses a reward function by it [default: the row's own, or "dph"].
         ground_truth: the answer's field with the gold answer [default: "answer", or "gold_sql"].
     """
-    field = ground_truth or _gold_field(problem)
+    known = (field for field in GROUND_TRUTH_FIELDS if field in problem.answer)
+    field = ground_truth or next(known, GROUND_TRUTH_FIELDS[0])
     if field not in problem.answer:
         raise DataError(
             f"problem {problem.problem_id!r} has no field {field!r} for verl's ground truth; "
             f"its fields are {', '.join(problem.answer) or 'none'}"
         )
     gold, kept = problem.answer[field], _kept(problem)
+    asked: Any = problem.prompt
+    is_text = isinstance(asked, str)
     reward_model = {"style": "rule", **(kept.get("reward_model") or {})}
     extra_info = {"index": index, **(kept.get("extra_info") or {})}
     return kept | {
         "data_source": data_source or kept.get("data_source") or "dph",
-        "prompt": _messages(problem),
+        "prompt": [{"role": "user", "content": asked}] if is_text else list(map(dict, asked)),
         "reward_model": reward_model
         | {"ground_truth": gold if kept or isinstance(gold, str) else _json(gold, problem)},
         "extra_info": extra_info
         | {
             "problem_id": problem.problem_id,
             "ground_truth_field": field,
-            _TEXT_PROMPT: isinstance(problem.prompt, str),
+            _TEXT_PROMPT: is_text,
             "answer_json": _json(dict(problem.answer), problem),
         },
     }
@@ -116,8 +118,12 @@ def _own(row: dict[str, Any], extra: dict[str, Any], place: str) -> Problem:
     field = extra.get("ground_truth_field")
     if not isinstance(answer, dict) or not isinstance(field, str) or field not in answer:
         raise DataError(f"{place}: extra_info.answer_json has no ground truth {field!r}")
+    prompt = row.get("prompt")
+    match prompt:
+        case [{"role": "user", "content": text}] if extra.get(_TEXT_PROMPT):
+            prompt = text  # that verl_row made one message of
     problem = parse_problem(
-        answer | {"problem_id": extra.get("problem_id"), "prompt": _prompt(row, extra)}, place
+        answer | {"problem_id": extra.get("problem_id"), "prompt": prompt}, place
     )
     expected = verl_row(problem, index=0, ground_truth=field)
     changed = [
@@ -166,24 +172,12 @@ def _kept(problem: Problem) -> dict[str, Any]:
     return dict(kept)
 
 
-def _messages(problem: Problem) -> list[dict[str, str]]:
-    if isinstance(problem.prompt, str):
-        return [{"role": "user", "content": problem.prompt}]
-    return [dict(message) for message in problem.prompt]
-
-
 def ground_truth_of(problem: Problem, *, acts: bool) -> str | None:
     """A field for verl's column where an environment gives rewards and no problem has a gold."""
     known = problem.answer.keys()
     if not acts or known & set(GROUND_TRUTH_FIELDS):
         return None
     return next(iter(known), None)
-
-
-def _gold_field(problem: Problem) -> str:
-    return next(
-        (field for field in GROUND_TRUTH_FIELDS if field in problem.answer), GROUND_TRUTH_FIELDS[0]
-    )
 
 
 def _problem_id(
@@ -207,15 +201,6 @@ def _mapping(row: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{place}: {name} must be a table of fields, got {value!r:.80}")
     return value
-
-
-def _prompt(row: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
-    """The text that ``verl_row`` made one message of, or the prompt as it is."""
-    match row.get("prompt"):
-        case [{"role": "user", "content": text}] if extra.get(_TEXT_PROMPT):
-            return text
-        case prompt:
-            return prompt
 
 
 def _json(value: Any, problem: Problem) -> str:
@@ -248,7 +233,7 @@ def problems_to_verl(
         for index, problem in enumerate(stream_problems(source)):
             yield verl_row(problem, index=index, data_source=data_source, ground_truth=ground_truth)
 
-    with _one_table(source):
+    try:
         schema = pa.unify_schemas(
             [pa.schema(list(pa.array(chunk).type)) for chunk in _chunks(rows())],
             promote_options="permissive",
@@ -262,6 +247,8 @@ def problems_to_verl(
                 writer.write_table(pa.Table.from_pylist(chunk, schema=schema))
                 done += len(chunk)
                 on_progress(len(chunk))
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise DataError(f"the rows of {source} do not fit into one table: {error}") from error
     return done
 
 
@@ -309,15 +296,6 @@ def _require_places(source: Path, target: Path, suffix: str) -> None:
         raise DataError(f"this conversion writes {suffix}, got {target}")
     require_other_file(target, source)
     make_directory(target.parent)
-
-
-@contextmanager
-def _one_table(source: Path) -> Iterator[None]:
-    """Say which file it is whose values have no common type."""
-    try:
-        yield
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise DataError(f"the rows of {source} do not fit into one table: {error}") from error
 
 
 def _encoded(line: str) -> bytes:

@@ -341,27 +341,18 @@ def test_a_worker_that_holds_too_much_is_replaced_and_no_request_is_lost(user_mo
         assert last == pids[4] != after
 
 
-@pytest.mark.parametrize(
-    ("reply", "outcome", "reason"),
-    [
-        (("CRASHED", ""), "CRASHED", "x"),
-        (("CRASHED", "prediction"), "CRASHED", "x"),
-        (("CRASHED", GOLD_STAGE), "BAD_GOLD", "the gold failed: x"),
-        (("TIMED_OUT", GOLD_STAGE), "BAD_GOLD", "the gold failed: x"),
-        (("TIMED_OUT", ""), "TIMED_OUT", "x"),
-    ],
-)
-def test_how_a_worker_ended_decides_the_outcome(reply, outcome, reason):
-    kind, stage = reply
-    reply = Reply(ReplyKind[kind], reason="x", stage=stage)
-    verdict = verdict_of(reply, verifier="sql", subject="SELECT 2")
-    assert verdict == Verdict(outcome=Outcome(outcome), reward=0.0, reason=reason)
-
-
-def test_what_the_handler_answered_is_the_verdict():
-    reply = Reply(ReplyKind.OK, value=["WRONG", 0.5, "half"], stage=GOLD_STAGE)
-    verdict = verdict_of(reply, verifier="sql", subject="SELECT 2")
-    assert verdict == Verdict(outcome=Outcome.WRONG, reward=0.5, reason="half")
+def test_how_a_worker_ended_decides_the_outcome_and_what_a_handler_answered_is_the_verdict():
+    for kind, stage, outcome, reason in (
+        *(("CRASHED", "", "CRASHED", "x"), ("CRASHED", "prediction", "CRASHED", "x")),
+        *(("TIMED_OUT", "", "TIMED_OUT", "x"), ("OK", GOLD_STAGE, "WRONG", "half")),
+        ("CRASHED", GOLD_STAGE, "BAD_GOLD", "the gold failed: x"),
+        ("TIMED_OUT", GOLD_STAGE, "BAD_GOLD", "the gold failed: x"),
+    ):
+        value = ["WRONG", 0.5, "half"] if kind == "OK" else None
+        reply = Reply(ReplyKind[kind], value=value, reason="x", stage=stage)
+        verdict = verdict_of(reply, verifier="sql", subject="SELECT 2")
+        reward = 0.5 if value else 0.0
+        assert verdict == Verdict(outcome=Outcome(outcome), reward=reward, reason=reason)
 
 
 @pytest.mark.parametrize("kind", [ReplyKind.ERROR, ReplyKind.FAILED])
@@ -437,15 +428,6 @@ def test_a_worker_ends_when_its_parent_is_another(user_module):
         assert child.wait(timeout=60) == 0
 
 
-def test_starting_a_worker_loads_no_heavy_library():
-    code = (
-        "import sys, dph._processes.workers.child, dph.tasks.verifiers.sql.handler;"
-        "print([m for m in ('torch', 'numpy', 'pyarrow', 'transformers') if m in sys.modules])"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert result.stdout.strip() == b"[]"
-
-
 def test_what_was_used_least_recently_is_forgotten_and_a_key_is_kept_once():
     cache = BoundedCache(2)
     cache.put(1, "one")
@@ -457,6 +439,12 @@ def test_what_was_used_least_recently_is_forgotten_and_a_key_is_kept_once():
         cache.put("same", value)
     cache.put("other", 0)
     assert cache.get("same") == 4
+    cache = BoundedCache(9, most=10, size_of=lambda size: size)
+    for key, size, kept in (("a", 6, "a"), ("b", 4, "ab"), ("c", 1, "bc"), ("d", 11, "")):
+        cache.put(key, size)
+        assert "".join(cache._values) == kept
+    cache.put("a", 10)
+    assert cache.get("a") == 10
 
 
 _CODE = """

@@ -8,7 +8,7 @@ from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.tasks.grading import grade_code, grade_math, grade_sql
 from dph.tasks.grading.rows import MathRowGrader, SQLRowGrader, answer_column, database_path
-from dph.tasks.verifiers import MathVerifier
+from dph.tasks.verifiers.math.verifier import MathVerifier
 
 
 def make_pets(path, *names):

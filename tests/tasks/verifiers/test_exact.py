@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from dph.errors import DataError
 from dph.records import Outcome, Problem
-from dph.tasks.verifiers import ExactVerifier, NumberVerifier
-from dph.tasks.verifiers.exact import last_number
+from dph.tasks.verifiers.exact import ExactVerifier, NumberVerifier, last_number
 
 
 def grade(answer, response, verifier=None):

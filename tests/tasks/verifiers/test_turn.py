@@ -11,7 +11,7 @@ from dph.tasks.verifiers.code.task import extract_program
 from dph.tasks.verifiers.exact import ExactVerifier, NumberVerifier
 from dph.tasks.verifiers.math.answer import find_answer
 from dph.tasks.verifiers.math.handler import MathGrader
-from dph.tasks.verifiers.math.verifier import GOLD
+from dph.tasks.verifiers.math.verifier import MathVerifier
 from dph.tasks.verifiers.sql.extraction import extract_sql
 from dph.tasks.verifiers.turn import read_turn
 
@@ -122,7 +122,7 @@ def test_a_box_of_a_draft_earns_nothing(response, outcome):
 
 def test_other_answers_are_compared_without_their_thoughts():
     verifier = SimpleNamespace(settings={"phrases": ["answer is"]})
-    made = GOLD.make(verifier, r"<think>\boxed{3}</think>\boxed{4}")
+    made = MathVerifier.gold_of(verifier, r"<think>\boxed{3}</think>\boxed{4}")
     assert made == {"answer": r"\boxed{4}"}
     problem = Problem(problem_id="p", prompt="?", answer={"answer": "yes"})
     graded = ExactVerifier().grade([problem] * 3, ["<think>no</think>\nyes", "<think>yes", "yes"])

@@ -15,8 +15,9 @@ from dph.errors import SettingsError
 from dph.recipe import DataSettings
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.grading.rows import VerifierRowGrader
-from dph.tasks.verifiers import VERIFIERS, SQLVerifier, Verifier, make_verifier, verifier_identity
-from dph.tasks.verifiers.base import GoldOfAnswer, OneAtATime
+from dph.tasks.verifiers import VERIFIERS, Verifier, make_verifier, verifier_identity
+from dph.tasks.verifiers.base import OneAtATime
+from dph.tasks.verifiers.sql.verifier import SQLVerifier
 from dph.tasks.verifiers.table import verifier_settings
 
 
@@ -73,7 +74,7 @@ def test_a_row_says_the_settings_and_defaults_that_the_class_itself_has(name):
     assert made.name == name
     assert said == {key: signature[key].default for key in said}
     assert set(row.takes) == SHARED & set(signature)
-    assert not row.gold or isinstance(resolve_name(row.gold), GoldOfAnswer)
+    assert row.compares == hasattr(made, "gold_of")
 
 
 def test_every_setting_is_a_key_of_its_own_in_a_recipe():

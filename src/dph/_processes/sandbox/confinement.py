@@ -189,19 +189,15 @@ class Confinement:
         self._rules: FileRules | None = None
         self._filter: SystemCallFilter | None = None
         self._user: int | None = None
-        try:
-            if separated:
-                raise OSError(separated)
-            place = _scratch_place()
-            self._scratch = Scratch(place, size=limits.file_bytes, entries=limits.files)
-            os.environ["TMPDIR"] = str(place)
-        except OSError as error:
-            self.missing.append(f"namespaces ({error.strerror or error})")
-            os.chdir("/")
-        self._make_rules("files" in without)
-        self._make_filter("system calls" in without)
-        if os.getuid() == 0:
-            self._change_user(_FIRST_OTHER_USER + number % _OTHER_USERS)
+        os.chdir("/")
+        left_out = dict.fromkeys(without, "left out")
+        self._make("namespaces", self._make_scratch, separated)
+        self._make("files", self._make_rules, left_out.get("files", ""))
+        self._make("system calls", self._make_filter, left_out.get("system calls", ""))
+        if os.getuid() == 0:  # root's children are nobody, who reads Python by the file rules
+            user = _FIRST_OTHER_USER + number % _OTHER_USERS
+            unless = "" if self._rules is not None else "there are no file rules"
+            self._make("a user other than root", lambda: self._change_user(user), unless)
 
     def enter(self, seconds: float, parent: int) -> None:
         """Confine the caller, a child with one thread, for the rest of its life."""
@@ -238,43 +234,38 @@ class Confinement:
         self._scratch.renew()
         if self._rules is not None:
             self._rules.close()
-            self._rules = self._file_rules()
+            self._make_rules()
 
-    def _make_rules(self, left_out: bool) -> None:
+    def _make(self, part: str, make: Callable[[], None], unless: str) -> None:
+        """Make a part, or note why it is missing; ``unless`` is a reason not to try."""
         try:
-            if left_out:
-                raise OSError("left out")
-            self._rules = self._file_rules()
+            if unless:
+                raise OSError(unless)
+            make()
         except OSError as error:
-            self.missing.append(f"files ({error.strerror or error})")
+            self.missing.append(f"{part} ({error.strerror or error})")
 
-    def _make_filter(self, left_out: bool) -> None:
-        try:
-            if left_out:
-                raise OSError("left out")
-            made = SystemCallFilter(writes=self._rules is not None)
-            _try_in_a_child(lambda: _install(made))
-            self._filter = made
-        except OSError as error:
-            self.missing.append(f"system calls ({error.strerror or error})")
+    def _make_scratch(self) -> None:
+        place = _scratch_place()
+        self._scratch = Scratch(place, size=self._limits.file_bytes, entries=self._limits.files)
+        os.environ["TMPDIR"] = str(place)
+
+    def _make_filter(self) -> None:
+        made = SystemCallFilter(writes=self._rules is not None)
+        _try_in_a_child(lambda: _install(made))
+        self._filter = made
 
     def _change_user(self, user: int) -> None:
-        """Let root's children be nobody. Without file rules they could not read Python then."""
-        try:
-            if self._rules is None:
-                raise OSError("there are no file rules")
-            _try_in_a_child(lambda: _become(user))
-            self._user = user
-        except OSError as error:
-            self.missing.append(f"a user other than root ({error.strerror or error})")
+        _try_in_a_child(lambda: _become(user))
+        self._user = user
 
-    def _file_rules(self) -> FileRules:
+    def _make_rules(self) -> None:
         python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}
         readable = [Path(each) for each in (*_READABLE, *sorted(python))]
         writable = [Path(each) for each in _DEVICES]
         if self._scratch is not None:
             writable.append(self._scratch.path)
-        return FileRules(readable=readable, writable=writable)
+        self._rules = FileRules(readable=readable, writable=writable)
 
 
 def _scratch_place() -> Path:

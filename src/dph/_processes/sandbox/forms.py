@@ -131,7 +131,9 @@ class _Forms:
 
     def __init__(self, trees: Sequence[ast.Module], names: Names) -> None:
         self._names = names
-        self._attributes = _ATTRIBUTES | {n for kind in _numpy_types() for n in dir(kind)}
+        numpy = sys.modules.get("numpy")
+        arrays = [getattr(numpy, name) for name in _NUMPY if hasattr(numpy, name)]
+        self._attributes = _ATTRIBUTES.union(*map(dir, arrays))
         for tree in trees:
             self._require(tree)
         known = names.program | names.candidates | names.functions | names.modules
@@ -145,7 +147,8 @@ class _Forms:
             refuse(f"two functions of one name: {twice[0]}")
         nodes = list(walk(tree))
         holders = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
-        for node in sorted(filter(_may_be_refused, nodes), key=_place):
+        refusable = [n for n in nodes if isinstance(n, ast.stmt | ast.expr)]
+        for node in sorted(refusable, key=_place):
             if kind := _KINDS.get(type(node)):
                 refuse(kind, node)
             match node:
@@ -154,7 +157,9 @@ class _Forms:
                 case ast.FunctionDef():
                     self._require_function(node, holders[id(node)])
                 case ast.With():
-                    self._require_raises(node)
+                    for call in (item.context_expr for item in node.items):
+                        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _RAISES:
+                            refuse("a with statement", call)
                 case ast.Name():
                     self._require_name(node, holders)
                 case ast.Attribute():
@@ -199,12 +204,6 @@ class _Forms:
         needed = [*taken.posonlyargs, *taken.args][: -len(taken.defaults) or None]
         if missing := [each.arg for each in needed if each.arg not in given]:
             refuse(f"a fixture: {missing[0]}")
-
-    def _require_raises(self, node: ast.With) -> None:
-        for item in node.items:
-            call = item.context_expr
-            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in _RAISES:
-                refuse("a with statement", call)
 
     def _require_name(self, node: ast.Name, holders: Mapping[int, ast.AST]) -> None:
         is_strange = node.id in _NAMES or (node.id.startswith("__") and node.id != "__name__")
@@ -299,10 +298,6 @@ class _Forms:
         return name in self._names.functions or (callable(found) and not isinstance(found, type))
 
 
-def _may_be_refused(node: ast.AST) -> bool:
-    return isinstance(node, ast.stmt | ast.expr) and not isinstance(node, ast.Constant)
-
-
 def _place(node: ast.AST) -> tuple[bool, int, int]:
     """The order of reasons: imports first, then as they stand in the text."""
     is_import = isinstance(node, ast.Import | ast.ImportFrom)
@@ -365,8 +360,3 @@ def _without_classes(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             function.name = f"{function.name}__{each.name}"
             del function.args.args[0]
         yield from functions
-
-
-def _numpy_types() -> list[type]:
-    numpy = sys.modules.get("numpy")
-    return [getattr(numpy, name) for name in _NUMPY if hasattr(numpy, name)]

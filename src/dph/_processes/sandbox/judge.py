@@ -16,7 +16,6 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from types import TracebackType
 from typing import Any
 
 from dph._processes.sandbox.checks import REACHED, Checked
@@ -64,11 +63,7 @@ def _judge(
         tests = plan([*texts.values()], [*texts], job["setup"], job["prefix"], entry_point)
         names = _names(job, tests)
         if solution is not None:
-            calls = [
-                _solved(each, solution, entry_point, asker) for each in _loaded(solution, calls)
-            ]
-            if all(each["solved"] is None for each in calls):
-                raise TaskError("the other program returns nothing that could be compared")
+            calls = _solved(calls, solution, entry_point, asker)
     except TaskError as error:
         return Outcome.BAD_GOLD, str(error)
     asker.send(["stage", "load"])
@@ -112,27 +107,26 @@ def _seed_everything() -> None:
         numpy.random.default_rng = lambda seed=None: make(0 if seed is None else seed)
 
 
-def _loaded(solution: RemoteProgram, calls: list[Any]) -> list[Any]:
-    """The calls, once the solution can be called."""
+def _solved(
+    calls: list[Any], solution: RemoteProgram, entry_point: str, asker: Channel
+) -> list[Any]:
+    """The calls, each with what the solution returns."""
     try:
         failed = solution.load()
     except ProgramGoneError as error:
-        raise TaskError(f"the other program: {error}") from error
+        failed = str(error)
     if failed:
         raise TaskError(f"the other program: {failed}")
-    return calls
-
-
-def _solved(
-    call: dict[str, Any], solution: RemoteProgram, entry_point: str, asker: Channel
-) -> dict[str, Any]:
-    """A call with what the solution returns."""
-    asker.send(["stage", "setup"])
-    try:
-        value = _called(solution, call, entry_point)
-    except (Exception, ProgramGoneError, RefusedError) as error:
-        raise TaskError(f"the other program: {type(error).__name__}: {error}") from error
-    return {**call, "solved": value}
+    solved = []
+    for call in calls:
+        asker.send(["stage", "setup"])
+        try:
+            solved.append({**call, "solved": _called(solution, call, entry_point)})
+        except (Exception, ProgramGoneError, RefusedError) as error:
+            raise TaskError(f"the other program: {type(error).__name__}: {error}") from error
+    if all(each["solved"] is None for each in solved):
+        raise TaskError("the other program returns nothing that could be compared")
+    return solved
 
 
 def _called(program: RemoteProgram, call: Mapping[str, Any], entry_point: str) -> Any:
@@ -238,7 +232,10 @@ class _Trial:
 
     def _described(self, error: BaseException) -> str:
         """Description of the event: the line of the test, the exception, the latest call."""
-        line = _line(error.__traceback__)
+        trace = traceback.extract_tb(error.__traceback__)
+        # The innermost line of the tests that it went through.
+        lines = [frame.line or "" for frame in trace if frame.filename.startswith(_TESTS)]
+        line = lines[-1] if lines else ""
         what = "" if type(error) is AssertionError else type(error).__name__
         text = str(error)[:200] if not isinstance(error, KeyError) else repr(error)[:200]
         said = ": ".join(part for part in (what, text) if part) or "it does not hold"
@@ -265,9 +262,3 @@ def same_value(value: Any, expected: Any) -> bool:
             and all(same_value(each, expected[str(key)]) for key, each in value.items())
         )
     return type(value) in (bool, int, float, str, type(None)) and bool(value == expected)
-
-
-def _line(trace: TracebackType | None) -> str:
-    """The innermost line of the tests that an exception went through."""
-    frames = [each for each in traceback.extract_tb(trace) if each.filename.startswith(_TESTS)]
-    return frames[-1].line or "" if frames else ""

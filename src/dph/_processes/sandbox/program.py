@@ -51,7 +51,11 @@ def _run_script(source: str, descriptors: Sequence[int]) -> None:
     try:
         exec(code, module.__dict__)
     except SystemExit as error:
-        status = _exit_status(error)
+        if error.code is None or isinstance(error.code, int):
+            status = int(error.code or 0) & 0xFF
+        else:
+            status = 1
+            os.write(2, f"\n{error.code}".encode("utf-8", "replace"))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program
         status = 1
         os.write(2, f"\n{describe(error)}".encode("utf-8", "replace"))
@@ -70,13 +74,6 @@ def _end(status: int) -> None:
         os.write(2, f"\n{describe(error)}".encode("utf-8", "replace"))
         status = status or 1
     os._exit(status)
-
-
-def _exit_status(error: SystemExit) -> int:
-    if error.code is None or isinstance(error.code, int):
-        return int(error.code or 0) & 0xFF
-    os.write(2, f"\n{error.code}".encode("utf-8", "replace"))
-    return 1
 
 
 def _module(name: str) -> types.ModuleType:

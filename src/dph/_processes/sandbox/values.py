@@ -119,12 +119,11 @@ _TYPE_NAMES = {each: name for name, each in TYPES.items()}
 
 def bases_of(kind: Any) -> list[str]:
     """Names of a class and its bases; those of a library have their module before them."""
-    return list(map(_full_name, type.__dict__["__mro__"].__get__(kind)))
-
-
-def _full_name(kind: Any) -> str:
-    module = kind.__module__ if isinstance(kind.__module__, str) else "program"
-    return str(kind.__name__) if module == "builtins" else f"{module}:{kind.__name__}"
+    names = []
+    for each in type.__dict__["__mro__"].__get__(kind):
+        module = each.__module__ if isinstance(each.__module__, str) else "program"
+        names.append(str(each.__name__) if module == "builtins" else f"{module}:{each.__name__}")
+    return names
 
 
 Refer = Callable[[Any], dict[str, Any]]
@@ -258,11 +257,7 @@ _CONSTANTS: Mapping[str, Any] = MappingProxyType(
     {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
 )
 _DICTIONARIES: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {
-        "dict": dict,
-        "Counter": Counter,
-        "OrderedDict": OrderedDict,
-    }
+    {"dict": dict, "Counter": Counter, "OrderedDict": OrderedDict}
 )
 _FILLED = frozenset({"tuple", "set", "frozenset", "deque", "keys", "values", "items", "slice"})
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(

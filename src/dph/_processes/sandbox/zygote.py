@@ -57,9 +57,15 @@ def main() -> None:
     without = hello["without"]
     number = os.getpid()
     separated = separate(without)
-    _die_with(os.getppid())
-    if not separated:
-        _be_parent_of_the_first()
+    parent = os.getppid()
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    if not separated:  # go on as the first process of the new namespace, for which this one waits
+        if child := os.fork():
+            os.waitpid(child, 0)
+            os._exit(0)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     for name in _WELL_USED:
         import_module(name)
@@ -74,21 +80,6 @@ def main() -> None:
     gc.freeze()
     control.send(json.dumps({"missing": confinement.missing}).encode())
     ProgramForks(control, confinement, first=not separated and os.getpid() == 1).serve()
-
-
-def _die_with(parent: int) -> None:
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def _be_parent_of_the_first() -> None:
-    """Go on as the first process of the new namespace; whoever called waits for its end."""
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        os._exit(0)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _forget_the_harness() -> None:

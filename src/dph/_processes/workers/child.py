@@ -1,5 +1,8 @@
 """The child process of a WorkerPool: ``python -m dph._processes.workers.child``.
 
+With ``[handler, options]`` as JSON after it, it makes that handler once and forks children: what
+the handler's module imports is imported once, and a worker is there in a millisecond.
+
 One JSON value a line on stdin and stdout:
 
 * parent: ``{"handler": "module:factory", "options": {...}, "parent": pid, "seconds": s}``,
@@ -19,13 +22,14 @@ dies, also in the middle of a request.
 import json
 import os
 import resource
+import sys
 import time
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from dph._base.import_path import load_callable
 from dph._processes.child import end_when_left
-from dph._processes.workers.handler import Handler, TellStage
+from dph._processes.workers.handler import Handler, TellStage, memory_bytes
+from dph._processes.zygote import serve_forks
 from dph.errors import DphError
 
 _REASON_CHARACTERS = 1000
@@ -42,6 +46,16 @@ def main() -> None:
     hello = json.loads(source.readline())
     end_when_left(source.fileno(), code=0, parent=hello["parent"])
     serve(source, sink, hello)
+
+
+def _main_of_a_fork() -> NoReturn:
+    """As ``main``, without what the process that forked this one would do at its exit."""
+    code = 1
+    try:
+        main()
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
@@ -65,24 +79,15 @@ def serve(source: BinaryIO, sink: BinaryIO, hello: dict[str, Any]) -> None:
         return
     send("ready")
     retires = hello.get("retires", True)
-    enough = resident_bytes() + _MEMORY_GROWTH
+    enough = memory_bytes(resident=True) + _MEMORY_GROWTH
     for line in source:
         _limit_processor_time(hello["seconds"])
         answer, seconds = _answer(handler, json.loads(line), stage)
         sink.write(answer)
         sink.flush()
-        if retires and seconds > _LONG_SECONDS and resident_bytes() > enough:
-            send("retire", f"it holds {resident_bytes()} bytes")
+        if retires and seconds > _LONG_SECONDS and (held := memory_bytes(resident=True)) > enough:
+            send("retire", f"it holds {held} bytes")
             return
-
-
-def resident_bytes() -> int:
-    """The memory that this process occupies; 0 where the system does not tell."""
-    try:
-        pages = Path("/proc/self/statm").read_bytes().split()[1]
-    except OSError:
-        return 0
-    return int(pages) * resource.getpagesize()
 
 
 def _answer(handler: Handler, request: Any, stage: TellStage) -> tuple[bytes, float]:
@@ -132,4 +137,8 @@ def _limit_processor_time(seconds: float) -> None:
 if __name__ == "__main__":
     # A request that dies of a signal is an everyday event here, not one to dump core for.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    main()
+    if not sys.argv[1:]:
+        main()
+    else:
+        path, options = json.loads(sys.argv[1])
+        serve_forks(lambda: load_callable(path)(options), _main_of_a_fork)

@@ -4,6 +4,7 @@ import resource
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 Key = TypeVar("Key")
@@ -11,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Key, Value]):
-    """Keeps up to ``entries`` values.
+    """Keeps up to ``entries`` values, which together are of the size ``most`` at the most.
 
     >>> cache = BoundedCache(2)
     >>> for key in "aba": cache.put(key, key.upper())
@@ -20,8 +21,10 @@ class BoundedCache(Generic[Key, Value]):
     ('A', None)
     """
 
-    def __init__(self, entries: int) -> None:
-        self._entries = entries
+    def __init__(
+        self, entries: int, *, most: int = 0, size_of: Callable[[Value], int] = lambda _: 0
+    ) -> None:
+        self._entries, self._free, self._size_of = entries, most, size_of
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
@@ -31,11 +34,22 @@ class BoundedCache(Generic[Key, Value]):
         return self._values.get(key)
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep ``value``; the oldest one goes if there are too many."""
+        """Keep ``value``; those used least recently go until the rest fits."""
+        if key in self._values:
+            self._free += self._size_of(self._values.pop(key))
         self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._entries:
-            self._values.popitem(last=False)
+        self._free -= self._size_of(value)
+        while self._values and (self._free < 0 or len(self._values) > self._entries):
+            self._free += self._size_of(self._values.popitem(last=False)[1])
+
+
+def memory_bytes(*, resident: bool) -> int:
+    """The memory that this process occupies, or has mapped; 0 where the system does not tell."""
+    try:
+        mapped, occupied, *_ = Path("/proc/self/statm").read_bytes().split()
+    except OSError:
+        return 0
+    return int(occupied if resident else mapped) * resource.getpagesize()
 
 
 def limit_address_space(size: int) -> None:

@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dph._base.closing import Closing
@@ -140,6 +140,16 @@ class WorkerPool(Closing):
         self._work.join()
 
 
+class Pooled(Closing):
+    """Something that works in a pool of its own."""
+
+    _pool: WorkerPool
+
+    def close(self) -> None:
+        """Stop the worker processes. Closing twice is harmless."""
+        self._pool.close()
+
+
 class _Batch:
     """The requests of one call of ``run``."""
 
@@ -149,39 +159,31 @@ class _Batch:
         self.done = threading.Event()
 
 
+@dataclass(eq=False, slots=True)
 class _Job:
     """One request and where its reply belongs."""
 
-    __slots__ = ("batch", "index", "key", "line")
-
-    def __init__(self, line: bytes, index: int, batch: _Batch, key: Hashable = None) -> None:
-        self.line = line
-        self.index = index
-        self.batch = batch
-        self.key = key
+    line: bytes
+    index: int
+    batch: _Batch
+    key: Hashable
 
 
+@dataclass(eq=False)
 class _Work:
     """The queue, and one thread for each worker.
 
     It knows nothing of the pool, which can thus be collected while the threads wait.
     """
 
-    def __init__(
-        self,
-        handler: str,
-        options: dict[str, Any],
-        workers: int,
-        timeout: float,
-        start_timeout: float,
-        shared_stage: str,
-    ) -> None:
-        self._handler = handler
-        self._options = options
-        self._workers = workers
-        self._timeout = timeout
-        self._start_timeout = start_timeout
-        self._shared_stage = shared_stage
+    handler: str
+    options: dict[str, Any]
+    workers: int
+    timeout: float
+    start_timeout: float
+    shared_stage: str
+
+    def __post_init__(self) -> None:
         self._lost: BoundedCache[Hashable, Reply] = BoundedCache(_LOST_KEYS)
         self._owner = os.getpid()
         # Re-entrant: the collector may run close() in a thread that holds it.
@@ -202,7 +204,7 @@ class _Work:
             if self._closed:
                 raise VerifierError("this worker pool is closed")
             self._queue.extend(jobs)
-            while len(self._threads) < min(self._workers, len(self._queue)):
+            while len(self._threads) < min(self.workers, len(self._queue)):
                 thread = threading.Thread(target=self._serve, name="dph-worker", daemon=True)
                 self._threads.append(thread)
                 thread.start()
@@ -269,7 +271,7 @@ class _Work:
             while True:
                 while not self._queue and not self._closed:
                     self._changed.wait()
-                rounds = 1 if self._workers == 1 else 2 * self._workers
+                rounds = 1 if self.workers == 1 else 2 * self.workers
                 size = min(-(-len(self._queue) // rounds), _LARGEST_BATCH)
                 jobs = [self._queue.popleft() for _ in range(size)]
                 open_jobs = [job for job in jobs if not self._is_lost(job)]
@@ -288,7 +290,10 @@ class _Work:
         with self._changed:
             for job, reply in zip(jobs, replies, strict=False):
                 ended = self._closed and reply.kind in (ReplyKind.CRASHED, ReplyKind.FAILED)
-                if self._is_loss(reply) and job.key is not None:
+                killed = reply.kind in (ReplyKind.TIMED_OUT, ReplyKind.CRASHED)
+                # A worker was lost in the shared stage.
+                lost = killed and reply.stage == self.shared_stage != ""
+                if lost and job.key is not None:
                     self._lost.put(job.key, replace(reply, seconds=0.0))
                 _deliver(job, _CLOSED if ended else reply)
             for job in reversed(jobs[len(replies) :]):
@@ -297,11 +302,6 @@ class _Work:
                 else:
                     self._queue.appendleft(job)
             self._changed.notify_all()
-
-    def _is_loss(self, reply: Reply) -> bool:
-        """Whether a worker was lost in the shared stage."""
-        killed = reply.kind in (ReplyKind.TIMED_OUT, ReplyKind.CRASHED)
-        return killed and reply.stage == self._shared_stage != ""
 
     def _start_worker(self) -> tuple[WorkerProcess | None, str]:
         """A worker that is ready, or the reason why there is none."""
@@ -312,10 +312,10 @@ class _Work:
                 return self._idle.pop(), ""
             try:
                 worker = WorkerProcess(
-                    self._handler,
-                    self._options,
-                    seconds=self._timeout,
-                    start_seconds=self._start_timeout,
+                    self.handler,
+                    self.options,
+                    seconds=self.timeout,
+                    start_seconds=self.start_timeout,
                 )
             except OSError as error:
                 return None, f"cannot start a worker process: {error}"

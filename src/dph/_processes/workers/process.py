@@ -121,7 +121,9 @@ class WorkerProcess:
                 self.retired = True
                 return replies
             else:
-                replies.append(_reply(kind, content, stage, more[0]))
+                value, reason = (content, "") if kind == "ok" else (None, content)
+                ended = ReplyKind.OK if kind == "ok" else ReplyKind.ERROR
+                replies.append(Reply(ended, value, reason, stage, more[0]))
                 stage, limit, since = "", self._seconds, time.monotonic()
         return replies
 
@@ -233,7 +235,7 @@ def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -
         return None
     words = json.dumps([handler, dict(options)])
     zygote = Zygote(
-        "dph._processes.workers.zygote", words, env=_environment(), start_new_session=True
+        "dph._processes.workers.child", words, env=_environment(), start_new_session=True
     )
     zygote.control.settimeout(seconds)
     return zygote
@@ -242,12 +244,6 @@ def worker_zygote(handler: str, options: Mapping[str, Any], *, seconds: float) -
 def _environment() -> dict[str, str]:
     """One seed of hashes: what iterates over a set does so alike in every worker."""
     return os.environ | {"PYTHONHASHSEED": "0"}
-
-
-def _reply(kind: str, content: Any, stage: str, seconds: float) -> Reply:
-    if kind == "ok":
-        return Reply(ReplyKind.OK, value=content, stage=stage, seconds=seconds)
-    return Reply(ReplyKind.ERROR, reason=content, stage=stage, seconds=seconds)
 
 
 def _open_schedule(pid: int) -> IO[bytes] | None:

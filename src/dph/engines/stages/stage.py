@@ -14,7 +14,7 @@ from pathlib import Path
 from safetensors import safe_open
 
 from dph._base.files import atomic_path, make_directory, read_json, write_json
-from dph._processes.jobs.child import PARENT
+from dph._processes.child import PARENT
 from dph.engines.stages.engine_log import Logged, LogReader, StepLog
 from dph.errors import CheckpointError, TrainingError
 from dph.records import Problem

@@ -3,7 +3,7 @@
 import hydra
 from omegaconf import DictConfig
 
-from dph._processes.jobs.child import end_with_parent
+from dph._processes.child import end_with_parent
 from dph.engines.verl.launch import launch
 from dph.engines.verl.settings import presample_settings
 from dph.runs.presample.making import require_free

@@ -7,14 +7,13 @@ Requests: ``["describe"]``, ``["reset", columns, seed, member]``, ``["call", nam
 import asyncio
 import inspect
 import random
-import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dph._base.import_path import load_callable
-from dph._processes.workers.handler import TellStage, limit_address_space
+from dph._processes.workers.handler import TellStage, limit_address_space, memory_bytes
 from dph.errors import SettingsError
 from dph.tasks.environments.schema import clean, tool_schema, tools_of
 from dph.tasks.verifiers.function import as_verdict, describe_crash
@@ -68,7 +67,7 @@ class Instance:
         # One seed for all members of a group until they have begun: they begin alike.
         _seed(seed)
         try:
-            limit_address_space(_address_space() + self._options["memory_bytes"])
+            limit_address_space(memory_bytes(resident=False) + self._options["memory_bytes"])
             self._make()
             said = self._finish(self._instance.reset(**columns))
         except (Exception, SystemExit) as error:
@@ -151,12 +150,3 @@ def _seed(seed: int) -> None:
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % _SEEDS)
-
-
-def _address_space() -> int:
-    """Bytes of address space that this process has mapped; 0 where the system does not tell."""
-    try:
-        pages = Path("/proc/self/statm").read_bytes().split()[0]
-    except OSError:
-        return 0
-    return int(pages) * resource.getpagesize()

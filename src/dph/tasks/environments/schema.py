@@ -208,7 +208,11 @@ def _fault(schema: Schema, value: Any, place: str) -> str:
         return f"{place} is {value!r:.80}; allowed are {allowed}"
     if "type" in schema:
         names = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-        if not any(_is(value, name) for name in names):
+        if isinstance(value, bool):  # in Python True is an integer; in JSON it is not
+            fits = "boolean" in names
+        else:
+            fits = any(isinstance(value, _TYPES[name]) for name in names)
+        if not fits:
             return f"{place} is of type {' or '.join(names)}, got {value!r:.80}"
     if isinstance(value, list):
         return _fault_of_items(schema, value, place)
@@ -227,8 +231,3 @@ def _fault_of_items(schema: Schema, value: list[Any], place: str) -> str:
     pairs = zip(kinds, value, strict=True)
     faults = (_fault(kind, one, f"{place}[{i}]") for i, (kind, one) in enumerate(pairs))
     return next(filter(None, faults), "")
-
-
-def _is(value: object, name: str) -> bool:
-    # In Python True is an integer; in JSON it is not.
-    return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))

@@ -58,7 +58,8 @@ def _taskset(package: str, directories: Sequence[Path] = ()) -> "vf.Taskset":
             f"no taskset {package!r} of verifiers: {type(error).__name__}: {error}"[:500]
         ) from error
     task = taskset.task_type()
-    lacking = [f"its own {word}" for name, word in _REFUSED_HOOKS.items() if _own(task, vf, name)]
+    hooks = [name for name in _REFUSED_HOOKS if getattr(task, name) is not getattr(vf.Task, name)]
+    lacking = [f"its own {_REFUSED_HOOKS[name]}" for name in hooks]
     if task.NEEDS_CONTAINER:
         lacking.append("a container")
     if loaders.environment_class(package) is not vf.SingleAgentEnv:
@@ -70,10 +71,6 @@ def _taskset(package: str, directories: Sequence[Path] = ()) -> "vf.Taskset":
     if lacking:
         raise SettingsError(f"the taskset {package!r} needs {', '.join(lacking)}: not supported")
     return taskset
-
-
-def _own(task: type, vf: Any, name: str) -> bool:
-    return getattr(task, name) is not getattr(vf.Task, name)
 
 
 def _hook(function: object) -> bool:
@@ -120,10 +117,12 @@ def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def taskset_class(package: str) -> type:
     """A class of TRL's contract for the taskset of ``package``."""
+    from verifiers.v1.utils.decorators import discover_decorated  # noqa: PLC0415
+
     taskset = _taskset(package)
     tools: dict[str, Callable[..., Any]] = {}
     for place, server in enumerate(_servers(taskset)):
-        for function in _tools(server):
+        for function in discover_decorated(server, "tool"):
             name = getattr(function, "tool_name", None) or function.__name__
             prefix = f"{server.server_name}_" if server.server_name else ""
             tools[f"{prefix}{name}"] = _method(f"{prefix}{name}", function, place)
@@ -133,13 +132,6 @@ def taskset_class(package: str) -> type:
 def _servers(taskset: "vf.Taskset") -> list[Any]:
     own = taskset.task_type().toolsets(taskset.config.task)
     return [*type(taskset).toolsets(taskset.config), *own]
-
-
-def _tools(server: Any) -> list[Callable[..., Any]]:
-    from verifiers.v1.utils.decorators import discover_decorated  # noqa: PLC0415
-
-    found: list[Callable[..., Any]] = discover_decorated(server, "tool")
-    return found
 
 
 def _method(name: str, function: Callable[..., Any], place: int) -> Callable[..., Any]:

@@ -70,31 +70,25 @@ class Audit:
     findings: tuple[Fault, ...]
 
 
-class _Handler:
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = RewardFunction(function)
+def make_handler(
+    options: Mapping[str, Any],
+) -> Callable[[Mapping[str, Any], TellStage], tuple[float | None, str]]:
+    """The worker's handler: the function of ``options["path"]``, whatever its rewards' scale."""
+    function = RewardFunction(load_callable(options["path"]))
 
-    def __call__(self, request: Mapping[str, Any], stage: TellStage) -> tuple[float | None, str]:
+    def ask(request: Mapping[str, Any], stage: TellStage) -> tuple[float | None, str]:
         del stage
         problem = requested_problem(request)
         try:
-            value = self._function.batch([request["response"], *request["beside"]], problem)[0]
-            return _as_number(value), ""
+            value = function.batch([request["response"], *request["beside"]], problem)[0]
+            try:
+                return as_verdict(value).reward, ""
+            except ValueError:  # outside [0, 1], which an audit reports once
+                return float(value), ""
         except (Exception, SystemExit) as error:  # noqa: BLE001
             return None, describe_crash(error)
 
-
-def _as_number(value: Any) -> float:
-    """The reward, whatever its scale."""
-    try:
-        return as_verdict(value).reward
-    except ValueError:  # outside [0, 1], which an audit reports once
-        return float(value)
-
-
-def make_handler(options: Mapping[str, Any]) -> _Handler:
-    """The worker's handler: the function of ``options["path"]``."""
-    return _Handler(load_callable(options["path"]))
+    return ask
 
 
 def audit_function(

@@ -30,21 +30,9 @@ Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
 """New columns by name: their type and one value for each row."""
 
 
-def require_target(path: Path) -> None:
-    """Refuse an output whose name is not that of a file of rows, or that is a directory."""
-    row_format(path)
-    if path.is_dir():
-        raise DataError(f"the output {path} is a directory")
-
-
 def parts_directory(target: Path) -> Path:
     """Directory of the finished chunks of ``target``."""
     return target.with_name(f".{target.name}.parts")
-
-
-def part_suffix(target: Path) -> str:
-    """Suffix of chunks of ``target``; verdicts of a text file are counted from JSON lines."""
-    return ".parquet" if row_format(target) is RowFormat.PARQUET else ".jsonl"
 
 
 def write_part(path: Path, chunk: Chunk, columns: Columns) -> None:
@@ -141,8 +129,12 @@ def _join_tables(parts: Sequence[Path], target: Path) -> None:
 
 
 def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
+    # All columns of all rows: ``from_pylist`` takes those of the first row alone.
+    names = dict.fromkeys(name for row in chunk.rows for name in row)
     try:
-        table = chunk.table if chunk.table is not None else _table(chunk.rows)
+        table = chunk.table
+        if table is None:
+            table = pa.table({name: [row.get(name) for row in chunk.rows] for name in names})
     except (pa.ArrowException, UnicodeEncodeError) as error:
         raise DataError(
             f"the rows do not fit into one table ({error}); write to a .jsonl file instead"
@@ -150,12 +142,6 @@ def _with_columns(chunk: Chunk, columns: Columns) -> pa.Table:
     for name, (kind, values) in columns.items():
         table = table.append_column(name, pa.array(values, kind))
     return table
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """All columns of all rows (``from_pylist`` takes those of the first row alone)."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: [row.get(name) for row in rows] for name in names})
 
 
 def _encode(row: Mapping[str, Any]) -> bytes:
@@ -277,7 +263,9 @@ def grade_file(
     job = {"source": sha256(source), "grader": dict(grader.settings), "chunk_rows": chunk_rows}
     with only_writer(parts_directory(target)):
         earlier = Earlier.REQUIRED_SAME if resume else Earlier.REMOVED
-        parts = Parts(parts_directory(target), job=job, suffix=part_suffix(target), earlier=earlier)
+        # The verdicts of a text file are counted from JSON lines.
+        suffix = ".parquet" if row_format(target) is RowFormat.PARQUET else ".jsonl"
+        parts = Parts(parts_directory(target), job=job, suffix=suffix, earlier=earlier)
         tally = _Tally()
         chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
         for index, (rows, graded) in enumerate(_chunks(chunks, parts, grader)):
@@ -364,21 +352,20 @@ def _grade_chunk(grader: RowGrader, chunk: Chunk, parts: Parts, index: int) -> N
 
 
 def _columns(graded: Sequence[TimedVerdict]) -> Columns:
+    # Half of a surrogate pair, which cannot be stored, is escaped.
+    reasons = [row.verdict.reason.encode("utf-8", "backslashreplace").decode() for row in graded]
     return {
         "reward": (pa.float64(), [row.verdict.reward for row in graded]),
         "outcome": (pa.string(), [str(row.verdict.outcome) for row in graded]),
-        "reason": (pa.string(), [_printable(row.verdict.reason) for row in graded]),
+        "reason": (pa.string(), reasons),
         "seconds": (pa.float64(), [row.seconds for row in graded]),
     }
 
 
-def _printable(text: str) -> str:
-    """Text that can be stored: half of a surrogate pair is escaped."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> None:
-    require_target(target)
+    row_format(target)  # which refuses other names
+    if target.is_dir():
+        raise DataError(f"the output {target} is a directory")
     names = column_names(source)
     if source.resolve() == target.resolve():
         raise DataError(f"the output must be a different file from the input {source}")

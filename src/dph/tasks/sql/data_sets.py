@@ -1,11 +1,4 @@
-"""BIRD (Li et al. 2023, arXiv:2305.03111) from its official files or from parquet.
-
-Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
-SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
-``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
-Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
-row a column, for prompts where the databases are not at hand.
-"""
+"""Spider and BIRD from their official files or from parquet: questions, databases and schemas."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -115,12 +108,11 @@ def _question(row: Mapping[str, Any], place: str, question_id: str, gold: str) -
 # directory ``database/``. Parquet: ``train.parquet``, ``dev.parquet`` (``id``, ``db_id``,
 # ``question``, ``gold_sql``).
 
-SPIDER_SPLITS = ("train", "dev")
-
-_SPIDER_FILES = {
+_SPIDER = {
     "train": ("train_spider.json", "train.parquet"),
     "dev": ("dev.json", "dev.parquet"),
 }
+SPIDER_SPLITS = tuple(_SPIDER)
 
 
 def load_spider(directory: Path, split: str) -> SQLSplit:
@@ -135,7 +127,7 @@ def load_spider(directory: Path, split: str) -> SQLSplit:
     """
     if split not in SPIDER_SPLITS:
         raise SettingsError(f"Spider's splits are {', '.join(SPIDER_SPLITS)}, got {split!r}")
-    file = require_layout(directory, _SPIDER_FILES[split], f"questions of Spider's {split} set")
+    file = require_layout(directory, _SPIDER[split], f"questions of Spider's {split} set")
     prefix = f"spider-{split}"
     questions = to_questions(file, prefix=prefix, gold_field="query", number_field="id")
     others = directory / "train_others.json"
@@ -150,23 +142,21 @@ def load_spider(directory: Path, split: str) -> SQLSplit:
     )
 
 
-BIRD_SPLITS = ("train", "dev", "mini-dev")
+# BIRD (Li et al. 2023, arXiv:2305.03111).
+#
+# Official: ``train.json``, ``dev.json`` or ``mini_dev_sqlite.json`` (question, evidence, db_id,
+# SQL, and where there are any question_id and difficulty), ``train_tables.json`` or
+# ``dev_tables.json``, ``train_databases/`` or ``dev_databases/``.
+# Parquet: ``dev.parquet``, ``mini_dev.parquet`` (gold_sql for SQL), and ``dev_schema.parquet``, one
+# row a column, for prompts where the databases are not at hand.
 
-_FILES = {
-    "train": ("train.json", "train.parquet"),
-    "dev": ("dev.json", "dev.parquet"),
-    "mini-dev": ("mini_dev_sqlite.json", "mini_dev.parquet"),
+_BIRD_SCHEMAS = ("dev_tables.json", "dev_schema.parquet")
+_BIRD = {  # files of the questions, the directory of databases, files of the schemas
+    "train": (("train.json", "train.parquet"), "train_databases", ("train_tables.json",)),
+    "dev": (("dev.json", "dev.parquet"), "dev_databases", _BIRD_SCHEMAS),
+    "mini-dev": (("mini_dev_sqlite.json", "mini_dev.parquet"), "dev_databases", _BIRD_SCHEMAS),
 }
-_DATABASES = {
-    "train": ("train_databases",),
-    "dev": ("dev_databases",),
-    "mini-dev": ("dev_databases",),
-}
-_TABLES = {
-    "train": ("train_tables.json",),
-    "dev": ("dev_tables.json", "dev_schema.parquet"),
-    "mini-dev": ("dev_tables.json", "dev_schema.parquet"),
-}
+BIRD_SPLITS = tuple(_BIRD)
 _EXAMPLES_SHOWN = 2
 
 
@@ -179,13 +169,14 @@ def load_bird(directory: Path, split: str) -> SQLSplit:
     """
     if split not in BIRD_SPLITS:
         raise SettingsError(f"BIRD's splits are {', '.join(BIRD_SPLITS)}, got {split!r}")
-    file = require_layout(directory, _FILES[split], f"questions of BIRD's {split} set")
+    files, databases, tables = _BIRD[split]
+    file = require_layout(directory, files, f"questions of BIRD's {split} set")
     return SQLSplit(
         questions=to_questions(
             file, prefix=f"bird-{split}", gold_field="SQL", number_field="question_id"
         ),
-        databases=first_that_exists(directory, _DATABASES[split], test=Path.is_dir),
-        tables=first_that_exists(directory, _TABLES[split]),
+        databases=first_that_exists(directory, (databases,), test=Path.is_dir),
+        tables=first_that_exists(directory, tables),
     )
 
 

@@ -88,13 +88,8 @@ def sql_environment(
 ) -> Environment:
     """The environment ``sql`` for problems whose databases lie in a directory.
 
-    Trajectories are graded by ``make_verifier("sql", databases=databases)``.
-
-    Args:
-        databases: where the relative paths of problems start.
-        form: as of ``Environment``.
-        limits: as of ``Environment``.
-        hidden: columns of problems that the tools do not get, in addition to the gold query.
+    Trajectories are graded by ``make_verifier("sql", databases=databases)``. The other arguments
+    are those of ``Environment``; the gold query is always hidden.
     """
     return Environment(
         SQLTools,

@@ -6,11 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dph._base.closing import Closing
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import Reply, WorkerPool, how_it_ended
+from dph._processes.workers.pool import Pooled, Reply, WorkerPool, how_it_ended
 from dph.errors import DataError
 from dph.records import Outcome, Problem
 from dph.tasks.sql.data_sets import SQLQuestion, SQLSplit, schemas_of
@@ -43,15 +42,14 @@ class GoldState(StrEnum):
     NO_DATABASE = "no database"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldCheck:
+class GoldCheck(NamedTuple):
     """A gold query's state, with SQLite's message where it does not run."""
 
     state: GoldState
     reason: str = ""
 
 
-class GoldChecker(Closing):
+class GoldChecker(Pooled):
     """Runs gold queries in worker processes that are killed when they take too long.
 
     Args:
@@ -85,10 +83,6 @@ class GoldChecker(Closing):
             checks += [_check(*pair) for pair in zip(replies, asked, strict=True)]
             on_done(len(replies))
         return checks
-
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
 
 
 def make_gold_runner(
@@ -127,14 +121,14 @@ def state_of(rows: Sequence[tuple[Any, ...]]) -> GoldState:
 def _check(reply: Reply, question: SQLQuestion) -> GoldCheck:
     match how_it_ended(reply, verifier="gold check", subject=question.gold_sql):
         case None:
-            return GoldCheck(state=GoldState(reply.value[0]), reason=reply.value[1])
+            return GoldCheck(GoldState(reply.value[0]), reply.value[1])
         case Outcome.TIMED_OUT:
-            return GoldCheck(state=GoldState.TIMED_OUT, reason=reply.reason)
+            return GoldCheck(GoldState.TIMED_OUT, reply.reason)
         case _:
-            return GoldCheck(state=GoldState.FAILED, reason=reply.reason)
+            return GoldCheck(GoldState.FAILED, reply.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """A question that became no problem, and why."""
 
@@ -196,47 +190,28 @@ def sql_problems(
 ) -> SQLProblems:
     """Problems for the ``sql`` verifier; those whose gold query tells nothing are dropped.
 
-    Args:
-        questions: in the order of the problems.
-        prompts: writes them.
-        checks: one for each question, or None to keep all of them.
-        on_done: called after each question.
-
-    Raises:
-        DataError: a database or a schema is missing or cannot be read.
+    ``checks`` has one for each question; without it, all are kept. ``on_done`` is called after each
+    question.
     """
     problems: list[Problem] = []
     dropped: list[Dropped] = []
-    telling = GoldCheck(state=GoldState.TELLING)
-    for question, check in zip(
-        questions, checks if checks is not None else [telling] * len(questions), strict=True
-    ):
+    if checks is None:
+        checks = [GoldCheck(GoldState.TELLING)] * len(questions)
+    for question, check in zip(questions, checks, strict=True):
         if check.state is GoldState.TELLING:
-            problems.append(_problem(question, prompts))
+            answer = {
+                "gold_sql": question.gold_sql,
+                "database": database_file(question.db_id),
+                "db_id": question.db_id,
+                "question": question.question,
+                "evidence": question.evidence,
+                "difficulty": question.difficulty,
+            }
+            prompt = prompts.prompt(question.db_id, question.question, question.evidence)
+            known = {field: value for field, value in answer.items() if value}
+            made = Problem(problem_id=question.question_id, prompt=prompt, answer=known)
+            problems.append(made)
         else:
-            dropped.append(
-                Dropped(
-                    problem_id=question.question_id,
-                    db_id=question.db_id,
-                    state=check.state,
-                    reason=check.reason,
-                )
-            )
+            dropped.append(Dropped(question.question_id, question.db_id, *check))
         on_done()
     return SQLProblems(problems=problems, dropped=dropped)
-
-
-def _problem(question: SQLQuestion, prompts: SQLPrompts) -> Problem:
-    answer = {
-        "gold_sql": question.gold_sql,
-        "database": database_file(question.db_id),
-        "db_id": question.db_id,
-        "question": question.question,
-        "evidence": question.evidence,
-        "difficulty": question.difficulty,
-    }
-    return Problem(
-        problem_id=question.question_id,
-        prompt=prompts.prompt(question.db_id, question.question, question.evidence),
-        answer={field: value for field, value in answer.items() if value},
-    )

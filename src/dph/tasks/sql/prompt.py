@@ -48,7 +48,8 @@ class ExampleValues:
         self._texts: list[StoredText] = []
         keys: list[str] = []
         try:
-            with closing(_connect(database)) as connection:
+            with closing(sqlite3.connect(database_uri(database), uri=True)) as connection:
+                connection.text_factory = lambda text: text.decode("utf-8", "ignore")
                 for table, column in _columns(connection):
                     self._first[table.lower(), column.lower()] = _first(connection, table, column)
                     if table == "sqlite_sequence":  # shown where a schema lists it, not searched
@@ -100,12 +101,6 @@ def overlap_share(text: str, question: str) -> float:
         while start + longest < len(text) and text[start : start + longest + 1] in question:
             longest += 1
     return longest / len(text)
-
-
-def _connect(database: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(database_uri(database), uri=True)
-    connection.text_factory = lambda text: text.decode("utf-8", "ignore")
-    return connection
 
 
 def _columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -201,11 +196,7 @@ class SQLPrompts:
         self._values = lru_cache(maxsize=_DATABASES_HELD)(ExampleValues)
 
     def prompt(self, db_id: str, question: str, evidence: str = "") -> str:
-        """The prompt of a question; the evidence stands on the line before it.
-
-        Raises:
-            DataError: there is neither a database nor a schema, or the database cannot be read.
-        """
+        """The prompt of a question; the evidence stands on the line before it."""
         asked = f"{evidence}\n{question}" if evidence.strip() else question
         if self._databases is None:
             if db_id not in self._schemas:

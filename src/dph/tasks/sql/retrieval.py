@@ -6,49 +6,25 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from math import log
-from types import MappingProxyType
 
 # English word stems, so that "singers" finds "singer".
 #
 # **Source**: Porter (1980), An algorithm for suffix stripping, Program 14(3), with the two later
 # changes by its author that search engines use (bli -> ble for abli -> able, and logi -> log).
 
-_STEP_2 = MappingProxyType(
-    {
-        "ational": "ate",
-        "tional": "tion",
-        "enci": "ence",
-        "anci": "ance",
-        "izer": "ize",
-        "bli": "ble",
-        "alli": "al",
-        "entli": "ent",
-        "eli": "e",
-        "ousli": "ous",
-        "ization": "ize",
-        "ation": "ate",
-        "ator": "ate",
-        "alism": "al",
-        "iveness": "ive",
-        "fulness": "ful",
-        "ousness": "ous",
-        "aliti": "al",
-        "iviti": "ive",
-        "biliti": "ble",
-        "logi": "log",
-    }
+
+def _endings(pairs: str) -> dict[str, str]:
+    """Endings and what takes their place, each pair by a colon; the longest ending first."""
+    found = [pair.split(":") for pair in pairs.split()]
+    return dict(sorted(found, key=lambda pair: -len(pair[0])))
+
+
+_STEP_2 = _endings(
+    "ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e "
+    "ousli:ous ization:ize ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous "
+    "aliti:al iviti:ive biliti:ble logi:log"
 )
-_STEP_3 = MappingProxyType(
-    {
-        "icate": "ic",
-        "ative": "",
-        "alize": "al",
-        "iciti": "ic",
-        "ical": "ic",
-        "ful": "",
-        "ness": "",
-    }
-)
+_STEP_3 = _endings("icate:ic ative: alize:al iciti:ic ical:ic ful: ness:")
 _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion"),
     *("ou", "ism", "ate", "iti", "ous", "ive", "ize"),
@@ -113,10 +89,10 @@ def _past_and_ing(word: str) -> str:
 
 def _replace(word: str, endings: Mapping[str, str]) -> str:
     """Replace the longest ending that fits, if enough of the word is left."""
-    for suffix in sorted(endings, key=len, reverse=True):
+    for suffix, replacement in endings.items():
         if word.endswith(suffix):
             rest = word.removesuffix(suffix)
-            return rest + endings[suffix] if _measure(rest) > 0 else word
+            return rest + replacement if _measure(rest) > 0 else word
     return word
 
 
@@ -189,19 +165,16 @@ def queries(question: str) -> list[str]:
     >>> queries("Who sings?")
     ['Who', 'sings', '?', 'Who sings', 'sings ?', 'Who sings ?', 'Who sings?']
     """
-    words = _tokens(question)
+    text = question
+    for pattern, replacement in _APART:
+        text = pattern.sub(replacement, text)
+    words = text.split()
     grams = [
         " ".join(words[start : start + size])
         for size in range(1, LONGEST_QUERY + 1)
         for start in range(len(words) - size + 1)
     ]
     return list(dict.fromkeys([*grams, question]))
-
-
-def _tokens(text: str) -> list[str]:
-    for pattern, replacement in _APART:
-        text = pattern.sub(replacement, text)
-    return text.split()
 
 
 _K1, _B = 0.9, 0.4

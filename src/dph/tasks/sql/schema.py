@@ -213,13 +213,10 @@ def _create(table: SchemaTable, examples: Examples) -> str:
 
 def _column(column: Column, examples: Sequence[Any]) -> str:
     shown = list(dict.fromkeys([*examples, *column.values]))[:LONGEST_EXAMPLES]
-    notes = [] if _says_the_name(column) else [column.comment]
+    comment = column.comment.lower()
+    spellings = (comment, comment.replace(" ", "_"), comment.replace(" ", ""))
+    says_more = comment.strip() and column.name.lower() not in spellings
+    notes = [column.comment] if says_more else []
     if shown:
         notes.append(f"example: {shown}")
     return f"{quoted(column.name)} {column.kind}," + (f" -- {', '.join(notes)}" if notes else "")
-
-
-def _says_the_name(column: Column) -> bool:
-    comment = column.comment.lower()
-    spellings = (comment, comment.replace(" ", "_"), comment.replace(" ", ""))
-    return not comment.strip() or column.name.lower() in spellings

@@ -1,11 +1,11 @@
 """Interface of a verifier: problems and responses in, verdicts out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from dph.records import Problem, Verdict
+from dph._processes.workers.pool import Pooled, Reply, verdict_of
+from dph.records import Problem, TimedVerdict, Verdict
 
 
 @runtime_checkable
@@ -60,18 +60,62 @@ Gold = Mapping[str, Any]
 """Fields that make a problem whose gold answer is some model's answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldOfAnswer:
-    """Question to a verifier about two answers.
+class ComparingVerifier(Verifier, Protocol):
+    """A verifier by which answers can be compared with each other.
 
-    Attributes:
-        make: the gold of an answer; None where nothing in it can be taken as one.
-        silent: golds that say nothing: what equals one of them is no result. They are graded
-            against first, so that an answer that cannot be evaluated is never made a gold.
+    It may have ``silent_golds``, which say nothing: what equals one of them is no result. They are
+    graded against first, so that an answer that cannot be evaluated is never made a gold.
     """
 
-    make: Callable[[Verifier, str], Gold | None]
-    silent: tuple[Gold, ...] = ()
+    def gold_of(self, response: str) -> Gold | None:
+        """The gold that an answer makes; None where nothing in it can be taken as one."""
+        ...
+
+
+Pair = TypeVar("Pair")
+
+
+class PooledVerifier(Pooled, Generic[Pair]):
+    """A verifier that has pairs judged in worker processes.
+
+    A problem and a response make a pair, or the verdict on them where there is nothing to judge.
+    """
+
+    name: str
+
+    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
+        """One verdict for each pair, in order.
+
+        Raises:
+            DataError: a problem lacks what the verifier needs.
+            VerifierError: a worker failed; not: an answer did.
+        """
+        asked = zip(problems, responses, strict=True)
+        return [judged.verdict for judged in self.judge([self._pair(*each) for each in asked])]
+
+    def judge(self, pairs: Sequence[Pair | Verdict]) -> list[TimedVerdict]:
+        """A verdict for each pair, in order; one that is there already stays."""
+        asked = [pair for pair in pairs if not isinstance(pair, Verdict)]
+        replies = zip(self._replies(asked), asked, strict=True)
+        judged = (
+            TimedVerdict(
+                verdict_of(reply, verifier=self.name, subject=self._subject(pair)), reply.seconds
+            )
+            for reply, pair in replies
+        )
+        return [
+            TimedVerdict(pair, 0.0) if isinstance(pair, Verdict) else next(judged) for pair in pairs
+        ]
+
+    def _pair(self, problem: Problem, response: str) -> Pair | Verdict:
+        raise NotImplementedError
+
+    def _replies(self, pairs: list[Pair]) -> list[Reply]:
+        raise NotImplementedError
+
+    def _subject(self, pair: Pair) -> str:
+        """The name of a pair in a message about a worker that failed."""
+        raise NotImplementedError
 
 
 class OneAtATime:

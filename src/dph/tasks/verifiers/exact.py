@@ -1,4 +1,4 @@
-"""The exact verifier: the response equals the answer, apart from blanks around it."""
+"""The verifiers ``number`` and ``exact``, which need no other process."""
 
 import re
 from collections import deque
@@ -10,7 +10,7 @@ from typing import Any
 from dph._base.closing import Closing
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.tasks.verifiers.base import Gold
 from dph.tasks.verifiers.turn import read_turn
 
 # The number verifier: the last number in the response equals the answer, exactly.
@@ -35,23 +35,6 @@ _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})++")
 
 class NumberTooLongError(ValueError):
     """The number has more digits, or a larger exponent, than is worth reading."""
-
-
-class NumberVerifier(Closing):
-    """Compares the last number of the response with ``answer``."""
-
-    name = "number"
-    version = "2"
-    settings: Mapping[str, Any] = MappingProxyType({})
-
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
-
-        Raises:
-            DataError: a problem has no ``answer``.
-        """
-        pairs = zip(problems, responses, strict=True)
-        return [_grade_number(problem, response) for problem, response in pairs]
 
 
 def last_number(text: str) -> Fraction | None:
@@ -83,25 +66,6 @@ def _rational(text: str) -> Fraction:
     return sign * int(whole.replace(",", "") + decimals) * scale
 
 
-def _grade_number(problem: Problem, response: str) -> Verdict:
-    gold = _gold(problem)
-    if gold is None:
-        reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]
-        return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
-    try:
-        number = last_number(read_turn(response).answer)
-    except NumberTooLongError as error:
-        return Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason=str(error))
-    except ZeroDivisionError:
-        return Verdict(outcome=Outcome.INVALID, reward=0.0, reason="the denominator is 0")
-    if number is None:
-        return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="no number in the response")
-    if number == gold:
-        return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-    reason = f"{_shown(number)} is not {_shown(gold)}"
-    return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
-
-
 def _shown(number: Fraction) -> str:
     text = str(number)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
@@ -122,10 +86,9 @@ def _gold(problem: Problem) -> Fraction | None:
         return None
 
 
-class ExactVerifier(Closing):
-    """Compares the stripped response with ``answer``; upper and lower case differ."""
+class _AloneVerifier(Closing):
+    """Grades each response in this process."""
 
-    name = "exact"
     version = "2"
     settings: Mapping[str, Any] = MappingProxyType({})
 
@@ -135,38 +98,66 @@ class ExactVerifier(Closing):
         Raises:
             DataError: a problem has no ``answer``.
         """
-        pairs = zip(problems, responses, strict=True)
-        return [_grade(problem, read_turn(response).answer.strip()) for problem, response in pairs]
+        return [self._verdict(*pair) for pair in zip(problems, responses, strict=True)]
+
+    def _verdict(self, problem: Problem, response: str) -> Verdict:
+        raise NotImplementedError
 
 
-def _grade(problem: Problem, response: str) -> Verdict:
-    if problem.answer.get("answer") is None:
-        raise DataError(
-            f"the exact verifier needs 'answer' in problem {problem.problem_id!r}, "
-            f"its fields are {sorted(problem.answer)}"
-        )
-    gold = str(problem.answer["answer"]).strip()
-    if not response:
-        return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")
-    if response == gold:
-        return Verdict(outcome=Outcome.CORRECT, reward=1.0)
-    return Verdict(
-        outcome=Outcome.WRONG, reward=0.0, reason=f"{response[:60]!r} is not {gold[:60]!r}"
-    )
+class NumberVerifier(_AloneVerifier):
+    """Compares the last number of the response with ``answer``."""
+
+    name = "number"
+
+    def _verdict(self, problem: Problem, response: str) -> Verdict:
+        gold = _gold(problem)
+        if gold is None:
+            reason = f"the answer {problem.answer['answer']!r} is not a number"[:200]
+            return Verdict(outcome=Outcome.BAD_GOLD, reward=0.0, reason=reason)
+        try:
+            number = last_number(read_turn(response).answer)
+        except NumberTooLongError as error:
+            return Verdict(outcome=Outcome.OVER_LIMIT, reward=0.0, reason=str(error))
+        except ZeroDivisionError:
+            return Verdict(outcome=Outcome.INVALID, reward=0.0, reason="the denominator is 0")
+        if number is None:
+            reason = "no number in the response"
+            return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason=reason)
+        if number == gold:
+            return Verdict(outcome=Outcome.CORRECT, reward=1.0)
+        reason = f"{_shown(number)} is not {_shown(gold)}"
+        return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
+
+    def gold_of(self, response: str) -> Gold | None:
+        """The last number of an answer."""
+        try:
+            number = last_number(read_turn(response).answer)
+        except (NumberTooLongError, ZeroDivisionError):
+            return None
+        return None if number is None else {"answer": str(number)}
 
 
-def _text(_: Verifier, response: str) -> Gold | None:
-    answer = read_turn(response).answer.strip()
-    return {"answer": answer} if answer else None
+class ExactVerifier(_AloneVerifier):
+    """Compares the stripped response with ``answer``; upper and lower case differ."""
 
+    name = "exact"
 
-def _last_number(_: Verifier, response: str) -> Gold | None:
-    try:
-        number = last_number(read_turn(response).answer)
-    except (NumberTooLongError, ZeroDivisionError):
-        return None
-    return None if number is None else {"answer": str(number)}
+    def _verdict(self, problem: Problem, response: str) -> Verdict:
+        if problem.answer.get("answer") is None:
+            raise DataError(
+                f"the exact verifier needs 'answer' in problem {problem.problem_id!r}, "
+                f"its fields are {sorted(problem.answer)}"
+            )
+        given, gold = read_turn(response).answer.strip(), str(problem.answer["answer"]).strip()
+        if not given:
+            reason = "the response is empty"
+            return Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason=reason)
+        if given == gold:
+            return Verdict(outcome=Outcome.CORRECT, reward=1.0)
+        reason = f"{given[:60]!r} is not {gold[:60]!r}"
+        return Verdict(outcome=Outcome.WRONG, reward=0.0, reason=reason)
 
-
-GOLD_TEXT = GoldOfAnswer(make=_text)
-GOLD_NUMBER = GoldOfAnswer(make=_last_number)
+    def gold_of(self, response: str) -> Gold | None:
+        """The whole answer."""
+        answer = read_turn(response).answer.strip()
+        return {"answer": answer} if answer else None

@@ -8,7 +8,6 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from dph._base.closing import Closing
 from dph._base.import_path import (
     import_path_of,
     load_callable,
@@ -17,10 +16,11 @@ from dph._base.import_path import (
     source_fingerprint,
 )
 from dph._processes.workers.handler import TellStage
-from dph._processes.workers.pool import WorkerPool, verdict_of
+from dph._processes.workers.pool import Reply, WorkerPool
 from dph.errors import SettingsError, VerifierError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers import signatures
+from dph.tasks.verifiers.base import PooledVerifier
 from dph.tasks.verifiers.signatures import RewardFunction
 
 # The child's side of the function verifier: call the user's function, check what it returns.
@@ -136,7 +136,7 @@ def _plain(value: object) -> object:
     return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
 
 
-class FunctionVerifier(Closing):
+class FunctionVerifier(PooledVerifier[tuple[Problem, str]]):
     """Calls ``function(response, problem)``, which returns a bool, a number in [0, 1] or a Verdict.
 
     Reward functions of TRL, verl and verifiers are recognised by their parameters and called as
@@ -194,29 +194,19 @@ class FunctionVerifier(Closing):
         fingerprint = source_fingerprint(path.partition(":")[0], directories)
         self.version = f"{self.version} {fingerprint}".rstrip()
 
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
+    def _pair(self, problem: Problem, response: str) -> tuple[Problem, str]:
+        return problem, response
 
-        Raises:
-            VerifierError: a problem's answer is not JSON, or a worker that replaces another one
-                cannot import the function any more.
-        """
-        pairs = list(zip(problems, responses, strict=True))
-        requests = [request_of(problem, response) for problem, response in pairs]
+    def _replies(self, pairs: list[tuple[Problem, str]]) -> list[Reply]:
         try:
-            replies = self._pool.run(requests)
+            return self._pool.run([request_of(*pair) for pair in pairs])
         except TypeError as error:
             raise VerifierError(
                 f"{self.name!r} gets its problems as JSON, and one is not valid JSON: {error}"
             ) from error
-        return [
-            verdict_of(reply, verifier=self.name, subject=f"problem {problem.problem_id}")
-            for reply, problem in zip(replies, problems, strict=True)
-        ]
 
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
+    def _subject(self, pair: tuple[Problem, str]) -> str:
+        return f"problem {pair[0].problem_id}"
 
 
 def request_of(problem: Problem, response: str) -> dict[str, Any]:

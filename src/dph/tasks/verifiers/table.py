@@ -59,8 +59,7 @@ class VerifierRow:
         summary: its line in docs/guides/grading.md.
         settings: by their keys in a recipe's ``[data]``.
         takes: the arguments that it shares with others: ``workers``, ``timeout``, ``databases``.
-        gold: import path of its ``GoldOfAnswer``, by which answers are compared with each other; ''
-            where they cannot be.
+        compares: it has ``gold_of``, by which answers are compared with each other.
         column: the column of a row that every row has to have; None if there is none.
         elsewhere: why ``dph grade --verifier`` does not take it, and which verb does.
     """
@@ -69,7 +68,7 @@ class VerifierRow:
     summary: str
     settings: Mapping[str, VerifierSetting] = field(default_factory=dict)
     takes: tuple[str, ...] = ("workers", "timeout")
-    gold: str = ""
+    compares: bool = True
     column: str | None = "answer"
     elsewhere: str = ""
 
@@ -89,7 +88,6 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                 )
             },
             takes=("databases", "workers", "timeout"),
-            gold="dph.tasks.verifiers.sql.verifier:GOLD",
             elsewhere="answers in SQL need databases: grade them with `dph grade sql`",
         ),
         "math": VerifierRow(
@@ -112,12 +110,10 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     always_counts=True,
                 ),
             },
-            gold="dph.tasks.verifiers.math.verifier:GOLD",
         ),
         "math_qwen": VerifierRow(
             path="dph.tasks.verifiers.qwen.verifier:MathQwenVerifier",
             summary="the verdict of Qwen2.5-Math's tool; to compare scores, not to train with",
-            gold="dph.tasks.verifiers.qwen.verifier:GOLD",
         ),
         "code": VerifierRow(
             path="dph.tasks.verifiers.code.verifier:CodeVerifier",
@@ -131,12 +127,12 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
                     bounds={"ge": 64},
                 )
             },
-            gold="dph.tasks.verifiers.code.verifier:GOLD",
             elsewhere="programs need tests: grade them with `dph grade code`",
         ),
         "reasoning_gym": VerifierRow(
             path="dph.tasks.verifiers.gym.verifier:GymVerifier",
             summary="the scorers of reasoning-gym",
+            compares=False,
             column=None,
             settings={
                 "gym_threshold": VerifierSetting(
@@ -152,13 +148,11 @@ VERIFIERS: Mapping[str, VerifierRow] = MappingProxyType(
             path="dph.tasks.verifiers.exact:NumberVerifier",
             summary="the last number of the response, exactly",
             takes=(),
-            gold="dph.tasks.verifiers.exact:GOLD_NUMBER",
         ),
         "exact": VerifierRow(
             path="dph.tasks.verifiers.exact:ExactVerifier",
             summary="the whole response, apart from blanks around it",
             takes=(),
-            gold="dph.tasks.verifiers.exact:GOLD_TEXT",
         ),
     }
 )

@@ -4,11 +4,11 @@ import random
 from contextlib import closing
 from fractions import Fraction
 from math import factorial
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from dph._processes.workers.handler import memory_bytes
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
 from dph.tasks.verifiers.math import verifier as pooled
@@ -83,12 +83,6 @@ def verifier(request):
         yield made
 
 
-def resident_bytes():
-    """Of this process, which keeps what its workers send."""
-    pages = Path("/proc/self/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
 def problem(gold):
     return Problem(problem_id="p", prompt="?", answer={"answer": gold})
 
@@ -118,9 +112,9 @@ def test_attacks_change_no_other_verdict_and_none_is_right(verifier, names, tmp_
     attacks = [("x^2 + 7", (ATTACKS | SLOW_ATTACKS)[name]) for name in names]
     mixed = [*good, *attacks]
     random.Random(0).shuffle(mixed)
-    before = resident_bytes()
+    before = memory_bytes(resident=True)
     outcomes = dict(zip(mixed, verdicts(verifier, mixed), strict=True))
-    assert resident_bytes() - before < 200_000_000
+    assert memory_bytes(resident=True) - before < 200_000_000
     assert all(outcomes[pair] == Outcome.CORRECT for pair in good)
     assert Outcome.CORRECT not in [outcomes[pair] for pair in attacks]
     assert not list(tmp_path.iterdir())

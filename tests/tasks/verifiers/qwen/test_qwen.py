@@ -4,7 +4,7 @@ import sympy
 from dph.records import Outcome
 from dph.tasks.verifiers.qwen import equality as qwen_equality
 from dph.tasks.verifiers.qwen.equality import (
-    QwenGrader,
+    grade_qwen,
     is_close,
     qwen_equal,
     qwen_gold,
@@ -170,7 +170,7 @@ def test_the_tool_takes_some_answers_as_equal_and_others_not(answer, gold, same)
     ],
 )
 def test_a_response_is_graded(response, gold, outcome):
-    assert QwenGrader()({"response": response, "gold": gold}, lambda _: None)[0] == outcome
+    assert grade_qwen({"response": response, "gold": gold}, lambda _: None)[0] == outcome
 
 
 def test_a_boxed_gold_is_found_and_what_sympy_raises_is_invalid(monkeypatch):
@@ -180,5 +180,5 @@ def test_a_boxed_gold_is_found_and_what_sympy_raises_is_invalid(monkeypatch):
         raise RecursionError("too deep")
 
     monkeypatch.setattr("dph.tasks.verifiers.qwen.equality.qwen_equal", fail)
-    verdict = QwenGrader()({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
+    verdict = grade_qwen({"response": r"\boxed{x+9}", "gold": "x+8"}, lambda _: None)
     assert verdict == (Outcome.INVALID, 0.0, "RecursionError: too deep")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dph._processes.workers.child import resident_bytes
+from dph._processes.workers.handler import memory_bytes
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.executor import SQLLimits
 from dph.tasks.verifiers.sql.verifier import SQLPair, SQLVerifier
@@ -203,7 +203,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path))
-    others, before, held = children_of(os.getpid()), state_of(tmp_path), resident_bytes()
+    others, before, held = children_of(os.getpid()), state_of(tmp_path), memory_bytes(resident=True)
     good = [GOOD[i % 4] for i in range(100)]
     attacks = [sql for sql, _ in ATTACKS.values()][::every]
     mixed, places = [], []
@@ -220,7 +220,7 @@ def test_the_whole_table_changes_no_file_leaves_no_process_and_gives_its_memory_
     assert {verdicts[place].outcome for place in places} == {Outcome.CORRECT}
     assert state_of(tmp_path) == before
     assert children_of(os.getpid()) == others
-    assert resident_bytes() - held < 50_000_000
+    assert memory_bytes(resident=True) - held < 50_000_000
 
 
 def _resident(pid):

@@ -18,7 +18,7 @@ from dph.tasks.verifiers.sql.executor import (
     execute_sql,
     why_unreadable,
 )
-from dph.tasks.verifiers.sql.handler import Gold, GoldCache, SQLGrader
+from dph.tasks.verifiers.sql.handler import SQLGrader
 from dph.tasks.verifiers.sql.rules import RULES, bird
 from worker_fixtures import state_of
 
@@ -184,10 +184,6 @@ def grade(singers):
     return call
 
 
-def gold(size):
-    return Gold(frozenset(), size, "")
-
-
 @pytest.mark.parametrize("label", ["bytes", "inf", "nan", "null", "bad text"])
 def test_odd_values_equal_themselves_and_no_other(grade, label):
     sql = "SELECT value, CAST(x'ff' AS TEXT), 9e999, -9e999 FROM odd WHERE label LIKE '%s'"
@@ -263,23 +259,6 @@ def test_comparing_many_rows_is_a_stage_and_out_of_memory_there_is_over_the_limi
     monkeypatch.setattr(bird, "frozenset", no_memory, raising=False)
     assert grade("SELECT 1", "SELECT 1")[0] == ["OVER_LIMIT", 0.0, "out of memory"]
     assert grade("SELECT 2", "SELECT 2")[0][0] == "BAD_GOLD"
-
-
-def test_the_cache_drops_the_least_recently_used_and_holds_no_more_bytes_than_it_may():
-    cache = GoldCache(entries=2)
-    keys = [("db", (0, 0), sql) for sql in "abc"]
-    for key in keys[:2]:
-        cache.put(key, gold(1))
-    cache.get(keys[0])
-    cache.put(keys[2], SQLFailure(Outcome.INVALID, ""))
-    assert [cache.get(key) is not None for key in keys] == [True, False, True]
-    cache = GoldCache(size=10)
-    keys = [("db", (0, 0), sql) for sql in "abcd"]
-    for key, size in zip(keys, (6, 4, 1, 11), strict=True):
-        cache.put(key, gold(size))
-        assert len(cache) == {"a": 1, "b": 2, "c": 2, "d": 0}[key[2]]
-    cache.put(keys[0], gold(10))
-    assert len(cache) == 1
 
 
 def test_a_message_of_sqlite_is_one_short_line_whatever_the_statement_holds(grade):

@@ -7,11 +7,10 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
-from dph.tasks.verifiers import SQLVerifier
 from dph.tasks.verifiers.sql import verifier as databases
 from dph.tasks.verifiers.sql.executor import SQLLimits
 from dph.tasks.verifiers.sql.extraction import SQLSource
-from dph.tasks.verifiers.sql.verifier import databases_fingerprint
+from dph.tasks.verifiers.sql.verifier import SQLVerifier, databases_fingerprint
 from tasks.test_styles import QUICKSTART
 
 GOOD = [f"{style}: {sql}" for style, sql in QUICKSTART.items()]

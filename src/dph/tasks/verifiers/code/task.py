@@ -121,11 +121,14 @@ class CodeTask:
 
 def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
     """The tests of a problem's answer; ``where`` names it in messages."""
-    cases = _cases(answer.get("cases"), where)
+    cases = _cases(_parsed(answer.get("cases")), where)
     tests = _tests(answer.get("tests"), where)
     texts = {name: _text(answer, name, where) for name in _TEXT_FIELDS}
     if texts["same_as"]:
-        tests, cases = [], _without_results(cases, _inputs(answer.get("inputs"), where), where)
+        tests, cases = (
+            [],
+            _without_results(cases, _inputs(_parsed(answer.get("inputs")), where), where),
+        )
     scripts = [case for case in cases if "stdin" in case]
     calls = [{"kwargs": {}, **case} for case in cases if "args" in case]
     if not (tests or cases):
@@ -134,17 +137,13 @@ def parse_task(answer: Mapping[str, Any], where: str) -> CodeTask:
         )
     if scripts and (calls or tests):
         raise DataError(f"{where}: cases of stdin and tests of functions cannot be mixed")
-    if calls and not _is_entry_point(texts["entry_point"]):
+    names = texts["entry_point"].split(".")
+    if calls and not (len(names) <= 2 and all(name.isidentifier() for name in names)):
         raise DataError(
             f"{where}: cases of args need 'entry_point', a function's name or Class.method, "
             f"got {texts['entry_point']!r}"
         )
     return CodeTask(tests=tuple(tests), calls=tuple(calls), scripts=tuple(scripts), **texts)
-
-
-def _is_entry_point(name: str) -> bool:
-    parts = name.split(".")
-    return len(parts) <= 2 and all(part.isidentifier() for part in parts)
 
 
 def _tests(value: Any, where: str) -> list[str]:
@@ -160,8 +159,6 @@ def _tests(value: Any, where: str) -> list[str]:
 
 
 def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
-    if isinstance(value, str):
-        value = _parsed(value)
     if value is None:
         return []
     if isinstance(value, list) and all(map(_is_case, value)):
@@ -173,8 +170,6 @@ def _cases(value: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def _inputs(value: Any, where: str) -> list[Mapping[str, Any]]:
-    if isinstance(value, str):
-        value = _parsed(value)
     if value is None:
         return []
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -211,12 +206,12 @@ def _is_case(case: Any) -> bool:
     )
 
 
-def _parsed(text: str) -> Any:
-    """The JSON of a text; a text that is none stays what it is."""
+def _parsed(value: Any) -> Any:
+    """The JSON of a text; what is none stays what it is."""
     try:
-        return json.loads(text) if text.strip() else None
+        return json.loads(value or "null") if isinstance(value, str) else value
     except ValueError:
-        return text
+        return value if value.strip() else None
 
 
 def _text(answer: Mapping[str, Any], name: str, where: str) -> str:

@@ -1,16 +1,15 @@
 """The code verifier: a response is right if its program passes the problem's tests."""
 
 import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dph._base.closing import Closing
 from dph._processes.sandbox.supervisor import ProcessLimits, StepLimits
-from dph._processes.workers.pool import WorkerPool, verdict_of
+from dph._processes.workers.pool import Reply, WorkerPool
 from dph.errors import SettingsError
-from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import Gold, PooledVerifier
 from dph.tasks.verifiers.code.handler import GRACE_SECONDS, IN_ALL
 from dph.tasks.verifiers.code.task import MARK, CodeTask, extract_program, parse_task
 
@@ -26,7 +25,7 @@ class CodePair:
     program: str
 
 
-class CodeVerifier(Closing):
+class CodeVerifier(PooledVerifier[CodePair]):
     """Runs a response's Python program against the tests of its problem, in confined processes.
 
     A problem's answer has the fields of dph.tasks.verifiers.code.task. The program runs in one
@@ -80,56 +79,28 @@ class CodeVerifier(Closing):
         (reply,) = self._pool.run([{"missing": True}])
         self.missing: tuple[str, ...] = tuple(reply.value)
 
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
+    def gold_of(self, response: str) -> Gold | None:
+        """The response itself: which of its blocks is the program depends on the problem."""
+        return None if extract_program(response, prefix=True) is None else {"same_as": response}
 
-        Raises:
-            DataError: a problem's tests are missing or malformed.
-            VerifierError: a worker failed.
-        """
-        verdicts = [_NO_PROGRAM] * len(problems)
-        pairs: dict[int, CodePair] = {}
-        for index, (problem, response) in enumerate(zip(problems, responses, strict=True)):
-            task = parse_task(problem.answer, f"problem {problem.problem_id!r}")
-            if (program := program_of(response, task)) is not None:
-                pairs[index] = CodePair(task, program)
-        for index, judged in zip(pairs, self.judge(list(pairs.values())), strict=True):
-            verdicts[index] = judged.verdict
-        return verdicts
+    def _pair(self, problem: Problem, response: str) -> CodePair | Verdict:
+        task = parse_task(problem.answer, f"problem {problem.problem_id!r}")
+        program = program_of(response, task)
+        return _NO_PROGRAM if program is None else CodePair(task, program)
 
-    def judge(self, pairs: Sequence[CodePair]) -> list[TimedVerdict]:
-        """A verdict for each task and program, in order.
+    def _replies(self, pairs: list[CodePair]) -> list[Reply]:
+        requests = []
+        for pair in pairs:
+            # The program of the response that a task compares with.
+            same_as = program_of(pair.task.same_as, pair.task) or pair.task.same_as
+            task = asdict(replace(pair.task, same_as=same_as))
+            requests.append({"program": pair.program.removeprefix(MARK), "task": task})
+        return self._pool.run(requests)
 
-        Raises:
-            VerifierError: a worker failed; not: a program did.
-        """
-        requests = [
-            {"program": pair.program.removeprefix(MARK), "task": asdict(_readable(pair.task))}
-            for pair in pairs
-        ]
-        return [
-            TimedVerdict(verdict_of(reply, verifier=self.name, subject=pair.program), reply.seconds)
-            for reply, pair in zip(self._pool.run(requests), pairs, strict=True)
-        ]
-
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
-
-
-def _readable(task: CodeTask) -> CodeTask:
-    """The task with the program of the response that it compares with."""
-    return replace(task, same_as=program_of(task.same_as, task) or task.same_as)
+    def _subject(self, pair: CodePair) -> str:
+        return pair.program
 
 
 def program_of(response: str, task: CodeTask) -> str | None:
     """The program of a response to a task, None if there is none."""
     return extract_program(response, entry_point=task.entry_point, prefix=bool(task.prefix))
-
-
-def _program(_: Verifier, response: str) -> Gold | None:
-    """The response itself: which of its blocks is the program depends on the problem."""
-    return None if extract_program(response, prefix=True) is None else {"same_as": response}
-
-
-GOLD = GoldOfAnswer(make=_program)

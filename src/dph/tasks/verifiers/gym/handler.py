@@ -58,7 +58,12 @@ class GymGrader:
         except Exception as error:  # noqa: BLE001 - whatever a task's configuration provokes
             return Outcome.BAD_GOLD, 0.0, f"the entry cannot be made: {_short(error)}"
         if made["question"] != request["question"]:
-            return Outcome.BAD_GOLD, 0.0, _another_question(entry)
+            return (
+                Outcome.BAD_GOLD,
+                0.0,
+                "this version of reasoning-gym asks a different question as entry "
+                f"{entry.index} of {entry.task}: write the problems again",
+            )
         stage("answer")
         try:
             score = _score(dataset, made, request["answer"])
@@ -127,23 +132,11 @@ def make_gym_grader(options: Mapping[str, Any]) -> GymGrader:
 def evaluate_nothing() -> None:
     """Let no scorer of this process run an answer as Python, for the rest of its life."""
     for name in _REPLACED_EVAL:
-        _module(name).__dict__["eval"] = _literal
+        _module(name).__dict__["eval"] = lambda text: ast.literal_eval(text.strip())
     guarded = _guarded(sympy.parse_expr)
     sympy.__dict__["parse_expr"] = guarded
     for name in _REPLACED_PARSER:
         _module(name).__dict__["parse_expr"] = guarded
-
-
-def _another_question(entry: GymEntry) -> str:
-    return (
-        f"this version of reasoning-gym asks a different question as entry {entry.index} of "
-        f"{entry.task}: write the problems again"
-    )
-
-
-def _literal(text: str) -> Any:
-    """The literal that a text is: lists, numbers, texts."""
-    return ast.literal_eval(text.strip())
 
 
 def _guarded(parse: Callable[..., Any]) -> Callable[..., Any]:

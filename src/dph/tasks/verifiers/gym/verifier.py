@@ -2,26 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from dph._base.closing import Closing
-from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import PooledVerifier
 from dph.tasks.verifiers.turn import read_turn
-
-# Entries of reasoning-gym: made again wherever they are needed, from the fields of a problem.
-#
-# A dataset of the package is a function of its name, its configuration, a seed and a size, so these
-# and a number are all that a problem holds of an entry. The package's own scorer then reads the
-# very entry that it made, with every type that JSON would lose.
-
-
-# The answer inside a response to a task of reasoning-gym.
 
 _ELEMENT = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _PHRASE = re.compile(r"\banswer:", re.IGNORECASE)
@@ -45,18 +36,17 @@ def gym_answer(response: str) -> str | None:
     return found.strip() or None
 
 
-FIELDS = ("gym_task", "gym_config", "gym_seed", "gym_size", "gym_index")
 MAKING_SECONDS = 60.0
 """Seconds that the package may take to make an entry."""
 MEMORY_BYTES = 4_000_000_000
 """The address space of a worker."""
-_TYPES = {
-    "gym_task": str,
-    "gym_config": dict,
-    "gym_seed": int,
-    "gym_size": int,
-    "gym_index": int,
-}
+_TYPES = {"gym_task": str, "gym_config": dict, "gym_seed": int, "gym_size": int, "gym_index": int}
+"""The fields of a problem that name its entry, which is made again wherever it is needed.
+
+A dataset of the package is a function of its name, its configuration, a seed and a size, so these
+and a number are all that a problem holds of an entry. The package's own scorer then reads the very
+entry that it made, with every type that JSON would lose.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +68,7 @@ class GymEntry:
 
 def entry_fields(entry: GymEntry) -> dict[str, Any]:
     """The fields of a problem that name its entry."""
-    values = (entry.task, dict(entry.config), entry.seed, entry.size, entry.index)
-    return dict(zip(FIELDS, values, strict=True))
+    return {f"gym_{name}": value for name, value in asdict(entry).items()}
 
 
 def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
@@ -91,16 +80,21 @@ def parse_entry(answer: Mapping[str, Any], place: str) -> GymEntry:
                 f"the reasoning_gym verifier needs {name} ({kind.__name__}) in {place}, got "
                 f"{value!r:.80}; `dph tasks reasoning-gym` writes such problems"
             )
-    task, config, seed, size, index = (answer[name] for name in FIELDS)
-    if not 0 <= index < size:
-        raise DataError(f"gym_index of {place} must be 0 to {size - 1} (gym_size), got {index}")
-    return GymEntry(task=task, config=config, seed=seed, size=size, index=index)
+    entry = GymEntry(**{name.removeprefix("gym_"): answer[name] for name in _TYPES})
+    if not 0 <= entry.index < entry.size:
+        raise DataError(
+            f"gym_index of {place} must be 0 to {entry.size - 1} (gym_size), got {entry.index}"
+        )
+    return entry
 
 
 _NO_ANSWER = Verdict(outcome=Outcome.NO_ANSWER, reward=0.0, reason="the response is empty")
 
 
-class GymVerifier(Closing):
+_Pair = tuple[Problem, str]
+
+
+class GymVerifier(PooledVerifier[_Pair]):
     """Scores the answers to procedurally made tasks as reasoning-gym does.
 
     The reward is the scorer's, in [0, 1]; an answer is CORRECT from ``threshold`` on. Answers that
@@ -138,29 +132,17 @@ class GymVerifier(Closing):
             shared_stage=GOLD_STAGE,
         )
 
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
+    def _pair(self, problem: Problem, response: str) -> _Pair | Verdict:
+        answer = gym_answer(response)
+        return _NO_ANSWER if answer is None else (problem, answer)
 
-        Raises:
-            DataError: a problem does not name its entry or its question.
-            VerifierError: a worker failed.
-        """
-        verdicts = [_NO_ANSWER] * len(problems)
-        requests: list[dict[str, Any]] = []
-        places: list[int] = []
-        for place, (problem, response) in enumerate(zip(problems, responses, strict=True)):
-            if (answer := gym_answer(response)) is not None:
-                requests.append(_request(problem, answer))
-                places.append(place)
+    def _replies(self, pairs: list[_Pair]) -> list[Reply]:
+        requests = [_request(*pair) for pair in pairs]
         keys = [json.dumps(request["entry"], sort_keys=True) for request in requests]
-        for place, reply in zip(places, self._pool.run(requests, keys=keys), strict=True):
-            subject = f"problem {problems[place].problem_id}"
-            verdicts[place] = verdict_of(reply, verifier=self.name, subject=subject)
-        return verdicts
+        return self._pool.run(requests, keys=keys)
 
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
+    def _subject(self, pair: _Pair) -> str:
+        return f"problem {pair[0].problem_id}"
 
 
 def require_gym(who: str) -> None:

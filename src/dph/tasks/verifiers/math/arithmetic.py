@@ -110,7 +110,10 @@ class _Reader:
         exponent = self._signed() if self.next in ("+", "-") else self._single()
         if exponent.denominator != 1 or self.next in ("^", "!"):
             raise _NoValueError
-        return _power(base, int(exponent))
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if bits * abs(exponent) > 2 * _LARGEST_BITS and abs(base) != 1:
+            raise _NoValueError
+        return _bounded(base ** int(exponent))
 
     def _single(self) -> Fraction:
         token = self._tokens.pop() if self._tokens else ""
@@ -146,13 +149,6 @@ class _Reader:
         if not self._tokens or self._tokens.pop() != _CLOSING[opening]:
             raise _NoValueError
         return value
-
-
-def _power(base: Fraction, exponent: int) -> Fraction:
-    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if bits * abs(exponent) > 2 * _LARGEST_BITS and abs(base) != 1:
-        raise _NoValueError
-    return _bounded(base**exponent)
 
 
 def _root(value: Fraction) -> Fraction:

@@ -10,7 +10,6 @@ import cmath
 import contextlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -29,11 +28,8 @@ _DECIMAL_TOLERANCE = 1e-4
 _SOUGHT, _SYMBOL_DIGITS, _AGREED = 1000, 150, sympy.Float("1e-100")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Parts of an answer that math-verify may compare: an expression, its text, or both."""
-
-    values: tuple[Any, ...]
+Reading = tuple[Any, ...]
+"""Parts of an answer that math-verify may compare: an expression, its text, or both."""
 
 
 def read_latex(text: str) -> Reading:
@@ -42,34 +38,28 @@ def read_latex(text: str) -> Reading:
     # math-verify meets what its parser cannot read, whatever that raises, by the text alone.
     with contextlib.suppress(Exception):
         normalized = normalize_latex(text, _NORMALIZATION)
-        return Reading((parse_latex_cached(normalized), normalized))
-    return Reading((normalized,))
+        return parse_latex_cached(normalized), normalized
+    return (normalized,)
 
 
 def read_text(text: str) -> Reading:
     """Find and read the answer in running text."""
-    return Reading(tuple(parse(text, parsing_timeout=None)))
+    return tuple(parse(text, parsing_timeout=None))
 
 
 def readings_equal(answer: Reading, gold: Reading) -> bool:
     """Whether math-verify takes the answer as right, and the numbers bear it out."""
-    if _hopeless(answer.values[0], gold.values[0]):
+    one, other = answer[0], gold[0]
+    if _hopeless(one, other) or _list_and_point(one, other):
         return False
-    if _list_and_point(answer.values[0], gold.values[0]):
-        return False
-    exact = _same_exact_number(answer.values[0], gold.values[0])
+    exact = _same_exact_number(one, other)
     if exact is not None:
         return exact
     # 0 <= x < 1 is the interval [0, 1), whichever of the two the gold says.
-    interval = isinstance(gold.values[0], sympy.Interval | sympy.Union)
-    if not verify(
-        list(gold.values),
-        list(answer.values),
-        timeout_seconds=None,
-        allow_set_relation_comp=interval,
-    ):
+    interval = isinstance(other, sympy.Interval | sympy.Union)
+    how = {"timeout_seconds": None, "allow_set_relation_comp": interval}
+    if not verify(list(gold), list(answer), **how):
         return False
-    one, other = answer.values[0], gold.values[0]
     return isinstance(one, str) or isinstance(other, str) or not numerically_differ(one, other)
 
 

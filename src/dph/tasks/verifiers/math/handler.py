@@ -127,11 +127,13 @@ class MathGrader:
     ) -> Judgement:
         wanted = read_gold(gold)
         reading = read(answer)
-        if not reading.values:
+        if not reading:
             return _NOTHING
         if readings_equal(reading, wanted):
             return _CORRECT
-        return _wrong(answer if read is read_latex else _text_of(reading), gold)
+        if read is not read_latex:  # in its own words where math-verify gives them
+            answer = next((v for v in reading if isinstance(v, str)), "the answer found")
+        return _wrong(answer, gold)
 
     def _read_gold(self, request: Mapping[str, Any], stage: TellStage, gold: str) -> Reading:
         if reason := request.get("bad_gold"):
@@ -230,11 +232,6 @@ def _set_and_tuple(answer: str, gold: str) -> bool:
 def _prose_words(text: str) -> int:
     """Long words outside commands; a sentence is met by its spelling alone, no parser reads it."""
     return len(_PROSE.findall(text))
-
-
-def _text_of(reading: Reading) -> str:
-    """Answer found in a text, in its own words where math-verify gives them."""
-    return next((value for value in reading.values if isinstance(value, str)), "the answer found")
 
 
 def _wrong(answer: str, gold: str) -> Judgement:

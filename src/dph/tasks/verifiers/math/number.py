@@ -125,8 +125,7 @@ def _unequal(one: str, other: str) -> bool:
     if first.percent or second.percent:
         return False
     places = [len(text.partition(".")[2]) for text in (one, other) if _PLAIN.fullmatch(text)]
-    exact = len(places) == 2 and max(places) == 0  # two integers
-    if exact:
+    if places == [0, 0]:  # two integers
         return True
     if not places:  # sums of rounded numbers may be off by more than each of them
         return not (first.decimal or second.decimal)
@@ -148,7 +147,7 @@ def same_in_base(answer: str, gold: str) -> bool:
     True
     """
     one, other = _BASED.fullmatch(answer), _BASED.fullmatch(gold)
-    return one is not None and other is not None and one.groups() == other.groups()
+    return bool(one and other and one.groups() == other.groups())
 
 
 def _meant(number: Number) -> Fraction:

@@ -90,64 +90,19 @@ def dimensions(powers: Powers) -> Powers:
     return {dimension: power for dimension, power in total.items() if power}
 
 
+# Each unit, and after it its other names; a plural's s is left out.
+_NAMES = """
+mm millimeter millimetre, cm centimeter centimetre, m meter metre, km kilometer kilometre
+in inch inche, ft foot feet, yd yard, mi mile, mi/h mph, km/h kph kmh
+mg milligram, g gram, kg kilogram, lb lbs pound, oz ounce
+ms millisecond, s sec second, min minute, h hr hour, day, week, month, yr year
+ml mL milliliter millilitre, L l liter litre, gal gallon
+cent, dollar USD, EUR euro, GBP, JPY yen, CNY RMB yuan, INR rupee Rs, KRW won, RUB rouble ruble, CHF
+deg degree, rad radian, am, pm, Hz hertz, kHz kilohertz, MHz megahertz
+J joule, kJ kilojoule, W watt, kW kilowatt, eV, keV, MeV
+"""
 _UNITS = {
-    name: group[0]
-    for group in (
-        line.split()
-        for line in (
-            "mm millimeter millimetre",
-            "cm centimeter centimetre",
-            "m meter metre",
-            "km kilometer kilometre",
-            "in inch inche",
-            "ft foot feet",
-            "yd yard",
-            "mi mile",
-            "mi/h mph",
-            "km/h kph kmh",
-            "mg milligram",
-            "g gram",
-            "kg kilogram",
-            "lb lbs pound",
-            "oz ounce",
-            "ms millisecond",
-            "s sec second",
-            "min minute",
-            "h hr hour",
-            "day",
-            "week",
-            "month",
-            "yr year",
-            "ml mL milliliter millilitre",
-            "L l liter litre",
-            "gal gallon",
-            "cent",
-            "dollar USD",
-            "EUR euro",
-            "GBP",
-            "JPY yen",
-            "CNY RMB yuan",
-            "INR rupee Rs",
-            "KRW won",
-            "RUB rouble ruble",
-            "CHF",
-            "deg degree",
-            "rad radian",
-            "am",
-            "pm",
-            "Hz hertz",
-            "kHz kilohertz",
-            "MHz megahertz",
-            "J joule",
-            "kJ kilojoule",
-            "W watt",
-            "kW kilowatt",
-            "eV",
-            "keV",
-            "MeV",
-        )
-    )
-    for name in group
+    name: group.split()[0] for group in re.split(r",|\n", _NAMES.strip()) for name in group.split()
 }
 _LENGTHS = frozenset(("mm", "cm", "m", "km", "in", "ft", "yd", "mi"))
 _TIMES = frozenset(("ms", "s", "min", "h", "day", "week", "month", "yr"))
@@ -232,11 +187,8 @@ def without_unit(text: str) -> str:
     unit = _known(found["unit"]) if found else None
     if found is None or unit is None:
         return text
-    if found["power"] and not (
-        "/" in unit or unit in _LENGTHS
-    ):  # 3 s^3 is not an amount of seconds
-        return text
-    return found["before"]
+    # 3 s^3 is not an amount of seconds.
+    return text if found["power"] and "/" not in unit and unit not in _LENGTHS else found["before"]
 
 
 def _before_unit(text: str) -> str:
@@ -247,10 +199,7 @@ def _before_unit(text: str) -> str:
 
 def _known(name: str) -> str | None:
     """The unit of that name, or the quotient of two."""
-    units = [_UNITS.get(word) or _UNITS.get(word.removesuffix("s")) for word in _parts(name)]
+    words = re.split(_OVER, name)
+    units = [_UNITS.get(word) or _UNITS.get(word.removesuffix("s")) for word in words]
     known = [unit for unit in units if unit is not None]
     return "/".join(known) if len(known) == len(units) else None
-
-
-def _parts(name: str) -> list[str]:
-    return re.split(_OVER, name)

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from dph._base.closing import Closing
-from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
-from dph.records import Problem, TimedVerdict, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.records import Problem
+from dph.tasks.verifiers.base import Gold, PooledVerifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.math.answer import PHRASES, find_answer
 from dph.tasks.verifiers.turn import read_turn
@@ -30,10 +29,9 @@ class MathPair:
     response: str
 
 
-class PooledMathVerifier(Closing):
+class PooledMathVerifier(PooledVerifier[MathPair]):
     """Sends pairs of gold and response to a handler in worker processes."""
 
-    name: str
     version: str
 
     def __init__(
@@ -54,37 +52,21 @@ class PooledMathVerifier(Closing):
         )
         self._judge = GoldJudge(self._pool, seconds=timeout)
 
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order."""
-        pairs = [
-            MathPair(self._gold(problem), response)
-            for problem, response in zip(problems, responses, strict=True)
-        ]
-        return [judged.verdict for judged in self.judge(pairs)]
-
-    def judge(self, pairs: Sequence[MathPair]) -> list[TimedVerdict]:
-        """A verdict for each gold and response, in order."""
-        requests = [{"gold": pair.gold, "response": pair.response} for pair in pairs]
-        replies = self._judge.run(requests, golds=[pair.gold for pair in pairs])
-        return [
-            TimedVerdict(
-                verdict_of(reply, verifier=self.name, subject=pair.response), reply.seconds
-            )
-            for reply, pair in zip(replies, pairs, strict=True)
-        ]
-
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
-
-    def _gold(self, problem: Problem) -> str:
+    def _pair(self, problem: Problem, response: str) -> MathPair:
         gold = problem.answer.get("answer")
         if gold is None:
             raise DataError(
                 f"the {self.name} verifier needs 'answer' in problem {problem.problem_id!r}, "
                 f"its fields are {sorted(problem.answer)}"
             )
-        return str(gold)
+        return MathPair(str(gold), response)
+
+    def _replies(self, pairs: list[MathPair]) -> list[Reply]:
+        requests = [{"gold": pair.gold, "response": pair.response} for pair in pairs]
+        return self._judge.run(requests, golds=[pair.gold for pair in pairs])
+
+    def _subject(self, pair: MathPair) -> str:
+        return pair.response
 
 
 class MathVerifier(PooledMathVerifier):
@@ -129,13 +111,9 @@ class MathVerifier(PooledMathVerifier):
             timeout=timeout,
         )
 
-
-def _boxed(verifier: Verifier, response: str) -> Gold | None:
-    """The boxes, or the text after a phrase; other expressions are not compared."""
-    found = find_answer(read_turn(response).answer, verifier.settings["phrases"])
-    if found is None or not any(part.strip() for part in found.parts):
-        return None
-    return {"answer": " ".join(f"\\boxed{{{part}}}" for part in found.parts)}
-
-
-GOLD = GoldOfAnswer(make=_boxed)
+    def gold_of(self, response: str) -> Gold | None:
+        """The boxes, or the text after a phrase; other expressions are not compared."""
+        found = find_answer(read_turn(response).answer, self.settings["phrases"])
+        if found is None or not any(part.strip() for part in found.parts):
+            return None
+        return {"answer": " ".join(f"\\boxed{{{part}}}" for part in found.parts)}

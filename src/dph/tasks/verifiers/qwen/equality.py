@@ -49,17 +49,11 @@ def symbolically_equal(answer: str, gold: str) -> bool:
     (True, False)
     """
     one, other = _parse(answer), _parse(gold)
-    return any(
-        _holds(test, one, other)
-        for test in (
-            _same,
-            _equals,
-            _difference_is_zero,
-            _same_equation,
-            _same_number,
-            _same_matrix,
-        )
-    )
+    for test in _TESTS:
+        with contextlib.suppress(Exception):  # inside sympy: it counts as no, as in the tool
+            if test(one, other):
+                return True
+    return False
 
 
 @lru_cache(maxsize=4096)
@@ -72,38 +66,21 @@ def _parse(text: str) -> Any:
     return text
 
 
-def _holds(test: Callable[[Any, Any], bool], one: Any, other: Any) -> bool:
-    """The test's answer; an error inside sympy counts as no, as it does in the tool."""
-    with contextlib.suppress(Exception):
-        return bool(test(one, other))
-    return False
-
-
-def _same(one: Any, other: Any) -> bool:
-    return str(one) == str(other) or bool(one == other)
-
-
-def _equals(one: Any, other: Any) -> bool:
-    return bool(one.equals(other))
-
-
-def _difference_is_zero(one: Any, other: Any) -> bool:
-    return bool(sympy.simplify(one - other) == 0)
-
-
-def _same_equation(one: Any, other: Any) -> bool:
-    return bool(abs(one.lhs - one.rhs).equals(abs(other.lhs - other.rhs)))
-
-
-def _same_number(one: Any, other: Any) -> bool:
-    return is_close(float(sympy.N(one)), float(sympy.N(other)))
-
-
 def _same_matrix(one: Any, other: Any) -> bool:
     if one.shape != other.shape:
         return False
     rounded = [matrix.applyfunc(lambda entry: round(entry, 3)) for matrix in (one, other)]
     return bool(rounded[0].equals(rounded[1]))
+
+
+_TESTS: tuple[Callable[[Any, Any], object], ...] = (
+    lambda one, other: str(one) == str(other) or one == other,
+    lambda one, other: one.equals(other),
+    lambda one, other: sympy.simplify(one - other) == 0,
+    lambda one, other: abs(one.lhs - one.rhs).equals(abs(other.lhs - other.rhs)),
+    lambda one, other: is_close(float(sympy.N(one)), float(sympy.N(other))),
+    _same_matrix,
+)
 
 
 def _parse_plain(text: str) -> Any:
@@ -150,19 +127,18 @@ def qwen_equal(answer: str, gold: str) -> bool:
         return True
     numbers = _number(answer), _number(gold)
     if numbers[0] is not None and numbers[1] is not None:
-        return _numbers_equal(numbers[0], numbers[1])
+        readings = (numbers[1] / 100, numbers[1], numbers[1] * 100)
+        return any(is_close(numbers[0], reading) for reading in readings)
     if not answer:
         return False
     return _texts_equal(answer.strip(), gold.strip())
 
 
-def _numbers_equal(answer: float, gold: float) -> bool:
-    return any(is_close(answer, reading) for reading in (gold / 100, gold, gold * 100))
-
-
 def _texts_equal(answer: str, gold: str) -> bool:
     if "pmatrix" in answer and "pmatrix" not in gold:
-        gold = _lists_as_matrices(gold)
+        # ``{1,2}`` becomes a column; the tool writes a single backslash between its rows.
+        columns = (found.strip("{}").replace(",", "\\") for found in _BRACED_LIST.findall(gold))
+        gold = ", ".join(f"{_MATRIX_BEGIN}{column}{_MATRIX_END}" for column in columns)
     if _same_but_for_brackets(answer, gold):
         return True
     bracketed = _BRACKETED.match(answer) and _BRACKETED.match(gold)
@@ -224,12 +200,6 @@ def _matrices_equal(answer: str, gold: str) -> bool:
     return len(rows[0]) == len(rows[1]) and all(map(_parts_equal, rows[0], rows[1]))
 
 
-def _lists_as_matrices(gold: str) -> str:
-    """``{1,2}`` becomes a column; the tool writes a single backslash between its rows."""
-    columns = (found.strip("{}").replace(",", "\\") for found in _BRACED_LIST.findall(gold))
-    return ", ".join(f"{_MATRIX_BEGIN}{column}{_MATRIX_END}" for column in columns)
-
-
 def _equations_equal(answer: str, gold: str) -> bool:
     """Two equations by the difference of their sides; ``x=5`` and 5 by the right side."""
     sides, gold_sides = answer.split("="), gold.split("=")
@@ -248,48 +218,37 @@ def _difference(sides: list[str]) -> str:
 
 
 _LONGEST_ANSWER = 20_000
-_SAME = (r"\frac{2}{4}x", r"\frac{1}{2}x")
-"""Equal, and only sympy can tell: its grammar of LaTeX takes most of a second to load."""
+Graded = tuple[str, float, str]
 
 
-class QwenGrader:
-    """Grades requests ``{"response", "gold"}``; answers ``[outcome, reward, reason]``."""
-
-    def __call__(self, request: Mapping[str, str], stage: TellStage) -> tuple[str, float, str]:
-        """Grade one response; nothing is staged."""
-        del stage
-        outcome, reason = _judge(request["response"], qwen_gold(request["gold"]))
-        return outcome, float(outcome == Outcome.CORRECT), reason
-
-
-def make_qwen_grader(options: Mapping[str, Any]) -> QwenGrader:
+def make_qwen_grader(
+    options: Mapping[str, Any],
+) -> Callable[[Mapping[str, str], TellStage], Graded]:
     """The worker's handler; ``options`` has ``memory_bytes``."""
     limit_address_space(options["memory_bytes"])
-    _read_grammar()
-    return QwenGrader()
+    # Only sympy can tell: no request pays for its grammar of LaTeX, which takes a second to load.
+    assert qwen_equal(r"\frac{2}{4}x", r"\frac{1}{2}x")
+    return grade_qwen
 
 
-def _read_grammar() -> None:
-    """Compare two answers, so that no request pays for what the first comparison loads."""
-    assert qwen_equal(*_SAME)
-
-
-def _judge(response: str, gold: str) -> tuple[str, str]:
-    """The outcome and its reason."""
-    found = qwen_answer(response)
+def grade_qwen(request: Mapping[str, str], stage: TellStage) -> Graded:
+    """Grade a request ``{"response", "gold"}``: ``[outcome, reward, reason]``."""
+    del stage
+    found, gold = qwen_answer(request["response"]), qwen_gold(request["gold"])
     if len(found) > _LONGEST_ANSWER:
-        return Outcome.OVER_LIMIT, f"the answer is longer than {_LONGEST_ANSWER} characters"
+        reason = f"the answer is longer than {_LONGEST_ANSWER} characters"
+        return Outcome.OVER_LIMIT, 0.0, reason
     answer = qwen_spelling(found)
     # Whatever comes up is the answer's doing; the tool counts it as wrong, too.
     try:
         equal = qwen_equal(answer, gold)
     except Exception as error:  # noqa: BLE001
-        return Outcome.INVALID, f"{type(error).__name__}: {error}"[:200]
+        return Outcome.INVALID, 0.0, f"{type(error).__name__}: {error}"[:200]
     if equal:
-        return Outcome.CORRECT, ""
+        return Outcome.CORRECT, 1.0, ""
     if not answer:
-        return Outcome.NO_ANSWER, "no answer was found in the response"
-    return Outcome.WRONG, f"{answer[:80]!r} is not {gold[:80]!r}"
+        return Outcome.NO_ANSWER, 0.0, "no answer was found in the response"
+    return Outcome.WRONG, 0.0, f"{answer[:80]!r} is not {gold[:80]!r}"
 
 
 def qwen_gold(gold: str) -> str:

@@ -53,31 +53,13 @@ def without_units(text: str) -> str:
 # As the Qwen2.5-Math evaluation tool reads them, which is the only use of it: words that are no
 # number are skipped, and loose numbers (``two of three``) run into one by rules of their own.
 
-_SMALL = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+_SMALL = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen
+"""
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _VALUES = (
-    {word: number for number, word in enumerate(_SMALL)}
+    {word: number for number, word in enumerate(_SMALL.split())}
     | {word: 10 * number for number, word in enumerate(_TENS, start=2)}
     | {"hundred": 100}
 )
@@ -154,16 +136,9 @@ _BARE_ROOT = re.compile(r"\\sqrt(\w++)")
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 
 _BEFORE_UNITS = (
-    ("bmatrix", "pmatrix"),
-    ("tfrac", "frac"),
-    ("dfrac", "frac"),
-    ("\\neq", "\\ne"),
-    ("\\leq", "\\le"),
-    ("\\geq", "\\ge"),
-    ("\\left", ""),
-    ("\\right", ""),
-    ("\\{", "{"),
-    ("\\}", "}"),
+    *(("bmatrix", "pmatrix"), ("tfrac", "frac"), ("dfrac", "frac"), ("\\neq", "\\ne")),
+    *(("\\leq", "\\le"), ("\\geq", "\\ge"), ("\\left", ""), ("\\right", "")),
+    *(("\\{", "{"), ("\\}", "}")),
 )
 _AFTER_UNITS = tuple((mark, "") for mark in ("^{\\circ}", "^\\circ", "\\$", "$", "\\(", "\\)"))
 _NAMES = tuple(
@@ -194,7 +169,10 @@ def qwen_spelling(text: str) -> str:
     text = _TEXT.sub(r"\1", _word_as_digits(text, text))
     text = _replaced(text, _NAMES)
     text = _replaced(text, _AFTER_NAMES)
-    text = _infinity(text).replace("and", "").replace("\\mathbf", "")
+    text = text.replace("infinity", "\\infty")
+    if "\\infty" not in text:
+        text = text.replace("inf", "\\infty")
+    text = text.replace("+\\inity", "\\infty").replace("and", "").replace("\\mathbf", "")
     text = _MBOX.sub("", text)
     if "j" in text and "i" not in text:
         text = text.replace("j", "i")
@@ -221,13 +199,6 @@ def _without_text_at_end(text: str) -> str:
 def _word_as_digits(words: str, otherwise: str) -> str:
     number = number_of_words(words)
     return otherwise if number is None else str(number)
-
-
-def _infinity(text: str) -> str:
-    text = text.replace("infinity", "\\infty")
-    if "\\infty" not in text:
-        text = text.replace("inf", "\\infty")
-    return text.replace("+\\inity", "\\infty")
 
 
 def _without_short_name(text: str) -> str:

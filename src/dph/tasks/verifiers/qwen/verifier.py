@@ -2,7 +2,7 @@
 
 import re
 
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.tasks.verifiers.base import Gold
 from dph.tasks.verifiers.math.verifier import PooledMathVerifier
 
 # Find the answer of a response as the Qwen2.5-Math evaluation tool does.
@@ -90,10 +90,7 @@ class MathQwenVerifier(PooledMathVerifier):
             timeout=timeout,
         )
 
-
-def _qwen(_: Verifier, response: str) -> Gold | None:
-    found = qwen_answer(response)
-    return {"answer": f"\\boxed{{{found}}}"} if found.strip() else None
-
-
-GOLD = GoldOfAnswer(make=_qwen)
+    def gold_of(self, response: str) -> Gold | None:
+        """The answer that the tool finds."""
+        found = qwen_answer(response)
+        return {"answer": f"\\boxed{{{found}}}"} if found.strip() else None

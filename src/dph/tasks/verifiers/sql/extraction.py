@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dph.tasks.verifiers.sql.tokens import Token, TokenKind, first_word, is_blank, tokenize
 from dph.tasks.verifiers.turn import read_turn
@@ -81,8 +81,7 @@ _SELECT_OR_LINE = re.compile(r"\bselect\b|\n", re.IGNORECASE)
 _FENCE_BEGINNING = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     start: int
     body: int
     end: int

@@ -3,14 +3,13 @@
 Rows never leave the process, so nothing has to survive JSON but the verdict.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dph._processes.workers.handler import TellStage
+from dph._processes.workers.handler import BoundedCache, TellStage
 from dph._processes.workers.pool import GOLD_STAGE
 from dph.records import Outcome
 from dph.tasks.verifiers.sql.executor import (
@@ -36,6 +35,7 @@ GRACE_SECONDS = 1.0
 # To compare that many takes time, which is not the statement's: the time limit starts again.
 _MANY_ROWS = 10_000
 _REASON_CHARACTERS = 200
+_MOST_GOLDS, _GOLD_BYTES = 4096, 128_000_000
 
 _path = lru_cache(maxsize=4096)(Path)
 
@@ -51,33 +51,6 @@ class Gold:
     uri: str
 
 
-class GoldCache:
-    """Gold results, least recently used first out, bounded by their number and their bytes."""
-
-    def __init__(self, *, entries: int = 4096, size: int = 128_000_000) -> None:
-        self._golds: OrderedDict[GoldKey, Gold | SQLFailure] = OrderedDict()
-        self._entries = entries
-        self._free = size
-
-    def get(self, key: GoldKey) -> Gold | SQLFailure | None:
-        """The result kept under ``key``, now the most recently used, or None."""
-        if key in self._golds:
-            self._golds.move_to_end(key)
-        return self._golds.get(key)
-
-    def put(self, key: GoldKey, gold: Gold | SQLFailure) -> None:
-        """Keep ``gold`` and drop the oldest until the rest fits."""
-        if key in self._golds:
-            self._free += _size(self._golds.pop(key))
-        self._golds[key] = gold
-        self._free -= _size(gold)
-        while self._golds and (self._free < 0 or len(self._golds) > self._entries):
-            self._free += _size(self._golds.popitem(last=False)[1])
-
-    def __len__(self) -> int:
-        return len(self._golds)
-
-
 class SQLGrader:
     """Grades requests ``{"database", "gold", "sql"}``; answers ``[outcome, reward, reason]``.
 
@@ -89,7 +62,9 @@ class SQLGrader:
     def __init__(self, limits: SQLLimits, rule: SQLRule) -> None:
         self._limits = limits
         self._rule = rule
-        self._golds = GoldCache()
+        self._golds: BoundedCache[GoldKey, Gold | SQLFailure] = BoundedCache(
+            _MOST_GOLDS, most=_GOLD_BYTES, size_of=lambda gold: getattr(gold, "size", 0)
+        )
 
     def __call__(self, request: Mapping[str, Any], stage: TellStage) -> list[Any]:
         """Grade one prediction. ``stage`` tells the parent what is being run."""
@@ -103,9 +78,12 @@ class SQLGrader:
         if isinstance(gold, SQLFailure):
             failed = f"the gold SQL failed: {gold.outcome}: {_shown(gold.reason)}"
             return [Outcome.BAD_GOLD, 0.0, failed]
-        if request.get("whole") and self._is_nothing(request["sql"]):
-            return self._grade_nothing(gold)
-        predicted = self._run(gold.uri, self._rule.rewrite_prediction(request["sql"]))
+        sql = request["sql"]
+        if request.get("whole") and not is_too_long(sql, self._limits) and holds_no_statement(sql):
+            if self._rule.nothing_is_empty and self._rule.compare([], gold.kept).reward == 1.0:
+                return [Outcome.CORRECT, 1.0, ""]
+            return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
+        predicted = self._run(gold.uri, self._rule.rewrite_prediction(sql))
         if isinstance(predicted, SQLFailure):
             return [predicted.outcome, 0.0, _shown(predicted.reason)]
         if len(predicted.rows) > _MANY_ROWS:
@@ -116,14 +94,6 @@ class SQLGrader:
             return [Outcome.OVER_LIMIT, 0.0, "out of memory"]
         outcome = Outcome.CORRECT if result.reward == 1.0 else Outcome.WRONG
         return [outcome, result.reward, result.reason]
-
-    def _is_nothing(self, sql: str) -> bool:
-        return not is_too_long(sql, self._limits) and holds_no_statement(sql)
-
-    def _grade_nothing(self, gold: Gold) -> list[Any]:
-        if self._rule.nothing_is_empty and self._rule.compare([], gold.kept).reward == 1.0:
-            return [Outcome.CORRECT, 1.0, ""]
-        return [Outcome.NO_ANSWER, 0.0, "no SQL in the answer"]
 
     def _gold(
         self, request: Mapping[str, Any], database: Path, state: tuple[int, int], stage: TellStage
@@ -180,10 +150,6 @@ def _shown(reason: str) -> str:
     """A message of SQLite, which repeats what a statement holds, as one line for people."""
     shown = [c if c.isprintable() else repr(c)[1:-1] for c in reason[:_REASON_CHARACTERS]]
     return "".join(shown)[:_REASON_CHARACTERS]
-
-
-def _size(gold: Gold | SQLFailure) -> int:
-    return gold.size if isinstance(gold, Gold) else 0
 
 
 def _may_pass(gold: Gold | SQLFailure) -> bool:

@@ -10,11 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dph._base.closing import Closing
-from dph._processes.workers.pool import GOLD_STAGE, WorkerPool, verdict_of
+from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
-from dph.records import Outcome, Problem, TimedVerdict, Verdict
-from dph.tasks.verifiers.base import Gold, GoldOfAnswer, Verifier
+from dph.records import Outcome, Problem, Verdict
+from dph.tasks.verifiers.base import Gold, PooledVerifier
 from dph.tasks.verifiers.gold_judge import GoldJudge
 from dph.tasks.verifiers.sql.executor import SQLLimits, database_state
 from dph.tasks.verifiers.sql.extraction import DEFAULT_SOURCES, SQLSource, extract_sql
@@ -97,7 +96,7 @@ class SQLPair:
     whole: bool = False
 
 
-class SQLVerifier(Closing):
+class SQLVerifier(PooledVerifier[SQLPair]):
     """Runs the gold and the response's SQL on a read-only database in a worker process.
 
     A problem's answer has ``gold_sql`` and ``database``, the path of the SQLite file.
@@ -167,54 +166,36 @@ class SQLVerifier(Closing):
             "limits": limits,
         }
 
-    def grade(self, problems: Sequence[Problem], responses: Sequence[str]) -> list[Verdict]:
-        """One verdict for each pair, in order.
+    silent_golds = ({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"})
 
-        Raises:
-            DataError: a problem has no ``gold_sql`` or ``database``.
-            VerifierError: a worker failed.
-        """
-        verdicts = [_NO_SQL] * len(problems)
-        pairs: dict[int, SQLPair] = {}
-        for index, (problem, response) in enumerate(zip(problems, responses, strict=True)):
-            gold, database = _answer(problem, "gold_sql"), _answer(problem, "database")
-            if found := extract_sql(response, self._sources):
-                pairs[index] = SQLPair(database, gold, found.statement)
-        for index, judged in zip(pairs, self.judge(list(pairs.values())), strict=True):
-            verdicts[index] = judged.verdict
-        return verdicts
+    def gold_of(self, response: str) -> Gold | None:
+        """The statement in an answer."""
+        found = extract_sql(response, self._sources)
+        return None if found is None else {"gold_sql": found.statement}
 
-    def judge(self, pairs: Sequence[SQLPair]) -> list[TimedVerdict]:
-        """A verdict for each pair of statements, in order.
+    def _pair(self, problem: Problem, response: str) -> SQLPair | Verdict:
+        gold, database = _answer(problem, "gold_sql"), _answer(problem, "database")
+        found = extract_sql(response, self._sources)
+        return SQLPair(database, gold, found.statement) if found else _NO_SQL
 
-        Raises:
-            VerifierError: a worker failed; not: a statement did.
-        """
+    def _replies(self, pairs: list[SQLPair]) -> list[Reply]:
         paths = {name: self._databases / name for name in {pair.database for pair in pairs}}
         # The verdict on a gold holds as long as its database stays as it is.
         states = {name: database_state(path) for name, path in paths.items()}
-        replies = self._judge.run(
-            [
-                {
-                    "database": str(paths[pair.database]),
-                    "gold": pair.gold,
-                    "sql": pair.predicted,
-                    "whole": pair.whole,
-                }
-                for pair in pairs
-            ],
-            golds=[(pair.database, states[pair.database], pair.gold) for pair in pairs],
-        )
-        return [
-            TimedVerdict(
-                verdict_of(reply, verifier=self.name, subject=pair.predicted), reply.seconds
-            )
-            for reply, pair in zip(replies, pairs, strict=True)
+        requests = [
+            {
+                "database": str(paths[pair.database]),
+                "gold": pair.gold,
+                "sql": pair.predicted,
+                "whole": pair.whole,
+            }
+            for pair in pairs
         ]
+        golds = [(pair.database, states[pair.database], pair.gold) for pair in pairs]
+        return self._judge.run(requests, golds=golds)
 
-    def close(self) -> None:
-        """Stop the worker processes. Closing twice is harmless."""
-        self._pool.close()
+    def _subject(self, pair: SQLPair) -> str:
+        return pair.predicted
 
 
 def _answer(problem: Problem, field: str) -> str:
@@ -225,17 +206,3 @@ def _answer(problem: Problem, field: str) -> str:
             f"got {value!r}; its fields are {sorted(problem.answer)}"
         )
     return value
-
-
-def _statement(verifier: Verifier, response: str) -> Gold | None:
-    if not isinstance(verifier, SQLVerifier):
-        return None
-    sources = [SQLSource(name) for name in verifier.own_settings["sources"]]
-    found = extract_sql(response, sources)
-    return None if found is None else {"gold_sql": found.statement}
-
-
-GOLD = GoldOfAnswer(
-    make=_statement,
-    silent=({"gold_sql": "SELECT NULL"}, {"gold_sql": "SELECT NULL WHERE 0"}),
-)

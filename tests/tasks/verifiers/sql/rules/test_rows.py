@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dph.tasks.verifiers.sql.rules.spider import (
     SPIDER,
-    SpiderGold,
+    OrderedRows,
     columns_match,
     compare,
     keep,
@@ -57,7 +57,7 @@ def by_definition(gold, predicted, ordered):
 @given(two_tables | two_tables.flatmap(shuffled), st.booleans())
 def test_it_agrees_with_trying_every_permutation(both, ordered):
     gold, predicted = both
-    found = compare(predicted, SpiderGold(gold, ordered)).reward
+    found = compare(predicted, OrderedRows(gold, ordered)).reward
     assert found == float(by_definition(gold, predicted, ordered))
 
 
@@ -90,13 +90,13 @@ BY_BOTH = [
     ],
 )
 def test_bags_permuted_columns_and_quirks(gold, predicted, in_a_bag, in_order):
-    assert compare(predicted, SpiderGold(gold, False)).reward == in_a_bag
-    assert compare(predicted, SpiderGold(gold, True)).reward == in_order
+    assert compare(predicted, OrderedRows(gold, False)).reward == in_a_bag
+    assert compare(predicted, OrderedRows(gold, True)).reward == in_order
 
 
 def test_each_difference_has_its_reason():
-    gold = SpiderGold([(1, 2), (3, 4)], False)
-    ordered, none = SpiderGold(gold.rows, True), "no permutation of the columns fits"
+    gold = OrderedRows([(1, 2), (3, 4)], False)
+    ordered, none = OrderedRows(gold.rows, True), "no permutation of the columns fits"
     for rows, wanted, reason in [
         ([(1, 2)], gold, "1 rows, the gold has 2: (3, 4) is missing"),
         ([(1,), (2,)], gold, "1 columns, the gold has 2: got (1), expected (1, 2)"),
@@ -143,7 +143,7 @@ def test_statements_are_rewritten_as_the_evaluator_does():
 
 def test_columns_are_matched_one_to_one_without_trying_permutations():
     rows = [tuple(i % 2 for _ in range(60)) for i in range(40)]
-    assert compare(list(reversed(rows)), SpiderGold(rows, False)).reward == 1
+    assert compare(list(reversed(rows)), OrderedRows(rows, False)).reward == 1
     columns = list(zip(*rows, strict=True))
     assert columns_match(columns, columns)
     other = [*columns[:-1], tuple(1 - cell for cell in columns[-1])]

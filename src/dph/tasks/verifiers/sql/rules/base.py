@@ -51,6 +51,14 @@ class SQLRule:
     nothing_is_empty: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedRows:
+    """The gold's rows, and whether their order counts."""
+
+    rows: Rows
+    ordered: bool
+
+
 def bag(items: Iterable[Hashable]) -> dict[Hashable, int]:
     """Number of occurrences of each item.
 

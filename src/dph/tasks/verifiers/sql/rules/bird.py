@@ -41,18 +41,14 @@ def compare_soft_f1(predicted: Rows, gold: Rows) -> Comparison:
         only_gold += missing / len(wanted)
     only_predicted += max(len(rows) - len(gold), 0)
     only_gold += max(len(gold) - len(rows), 0)
-    score = _f1(true, only_predicted, only_gold)
+    precision = true / (true + only_predicted) if true + only_predicted > 0 else 0.0
+    recall = true / (true + only_gold) if true + only_gold > 0 else 0.0
+    both = precision + recall
+    score = 2 * precision * recall / both if both > 0 else 0.0
     if score == 1.0:
         return MATCH
     how = difference(rows, gold, "distinct rows", in_order=True)
     return Comparison(score, line(f"soft F1 {score:.4f}", how))
-
-
-def _f1(true: float, only_predicted: float, only_gold: float) -> float:
-    precision = true / (true + only_predicted) if true + only_predicted > 0 else 0.0
-    recall = true / (true + only_gold) if true + only_gold > 0 else 0.0
-    both = precision + recall
-    return 2 * precision * recall / both if both > 0 else 0.0
 
 
 BIRD_SOFT_F1 = SQLRule(
@@ -86,10 +82,4 @@ def compare(predicted: Rows, gold: BIRDGold) -> Comparison:
     return Comparison(0.0, difference(rows, gold.rows, "distinct rows"))
 
 
-BIRD = SQLRule(
-    name="bird",
-    keep=keep,
-    compare=compare,
-    distinct=True,
-    nothing_is_empty=True,
-)
+BIRD = SQLRule(name="bird", keep=keep, compare=compare, distinct=True, nothing_is_empty=True)

@@ -12,8 +12,14 @@ every superset of the gold's columns some of it. Fit for studying reward hacking
 from dataclasses import dataclass
 
 from dph.tasks.verifiers.sql.rules import spider
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Rows, SQLRule, line
-from dph.tasks.verifiers.sql.rules.spider import SpiderGold
+from dph.tasks.verifiers.sql.rules.base import (
+    MATCH,
+    Comparison,
+    OrderedRows,
+    Rows,
+    SQLRule,
+    line,
+)
 
 _PARTIAL = 0.8
 
@@ -22,7 +28,7 @@ _PARTIAL = 0.8
 class CartesianGold:
     """The gold's rows, and the distinct values of each column."""
 
-    match: SpiderGold
+    match: OrderedRows
     columns: list[frozenset[object]]
 
 

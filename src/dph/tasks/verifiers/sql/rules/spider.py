@@ -21,11 +21,11 @@ left; here they are searched column by column, which ends with the same answer, 
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 from dph.tasks.verifiers.sql.rules.base import (
     MATCH,
     Comparison,
+    OrderedRows,
     Row,
     Rows,
     SQLRule,
@@ -40,14 +40,6 @@ _TYPE_TEXT: dict[type, str] = {kind: str(kind) for kind in (int, float, str, byt
 _SPLIT_OPERATORS = (("> =", ">="), ("< =", "<="), ("! =", "!="))
 
 
-@dataclass(frozen=True, slots=True)
-class SpiderGold:
-    """The gold's rows, and whether their order counts."""
-
-    rows: Rows
-    ordered: bool
-
-
 def rewrite_gold(sql: str) -> str:
     """The statement as the evaluator runs it."""
     for split, joined in _SPLIT_OPERATORS:
@@ -60,12 +52,12 @@ def rewrite_prediction(sql: str) -> str:
     return rewrite_gold(sql.replace("value", "1"))
 
 
-def keep(rows: Rows, sql: str) -> SpiderGold:
+def keep(rows: Rows, sql: str) -> OrderedRows:
     """The gold's rows and whether the evaluator takes its statement for an ordered one."""
-    return SpiderGold(rows, "order by" in rewrite_gold(sql).lower())
+    return OrderedRows(rows, "order by" in rewrite_gold(sql).lower())
 
 
-def compare(predicted: Rows, gold: SpiderGold) -> Comparison:
+def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
     """Whether the results are equal under some permutation of the columns."""
     rows = gold.rows
     if not predicted and not rows:
@@ -151,11 +143,7 @@ def _same_unordered(gold: Rows, predicted: Rows, *, ordered: bool) -> bool:
 
 
 def _unordered(row: Row) -> Row:
-    return tuple(sorted(row, key=_text_and_type))
-
-
-def _text_and_type(cell: object) -> str:
-    return f"{cell}{_TYPE_TEXT[type(cell)]}"
+    return tuple(sorted(row, key=lambda cell: f"{cell}{_TYPE_TEXT[type(cell)]}"))
 
 
 SPIDER = SQLRule(

@@ -10,10 +10,17 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeGuard
 
-from dph.tasks.verifiers.sql.rules.base import MATCH, Comparison, Row, Rows, SQLRule, difference
+from dph.tasks.verifiers.sql.rules.base import (
+    MATCH,
+    Comparison,
+    OrderedRows,
+    Row,
+    Rows,
+    SQLRule,
+    difference,
+)
 from dph.tasks.verifiers.sql.tokens import tokenize
 
 TOLERANCE = 1e-9
@@ -23,20 +30,12 @@ _FEW_BITS = 2.0**12
 _NUMBER = object()
 
 
-@dataclass(frozen=True, slots=True)
-class StrictGold:
-    """The gold's rows, and whether their order counts."""
-
-    rows: Rows
-    ordered: bool
-
-
-def keep(rows: Rows, sql: str) -> StrictGold:
+def keep(rows: Rows, sql: str) -> OrderedRows:
     """The gold's rows and whether its statement orders them."""
-    return StrictGold(rows, "order" in sql.lower() and orders_rows(sql))
+    return OrderedRows(rows, "order" in sql.lower() and orders_rows(sql))
 
 
-def compare(predicted: Rows, gold: StrictGold) -> Comparison:
+def compare(predicted: Rows, gold: OrderedRows) -> Comparison:
     """Whether the rows are equal, in any order unless the gold has one."""
     rows = gold.rows
     if predicted == rows:
@@ -77,7 +76,8 @@ def bags_equal(ones: Rows, others: Rows) -> bool:
     groups: defaultdict[Row, tuple[Rows, Rows]] = defaultdict(lambda: ([], []))
     for side, rows in enumerate((missing, extra)):
         for row in rows.elements():
-            groups[_without_numbers(row)][side].append(row)
+            rest = tuple(_NUMBER if _is_number(cell) else cell for cell in row)
+            groups[rest][side].append(row)
     return all(_pairable(*group) for group in groups.values())
 
 
@@ -151,10 +151,6 @@ def _both_zero(one: float, other: float) -> bool:
 
 def _is_number(cell: object) -> TypeGuard[float]:
     return isinstance(cell, int | float)
-
-
-def _without_numbers(row: Row) -> Row:
-    return tuple(_NUMBER if _is_number(cell) else cell for cell in row)
 
 
 STRICT = SQLRule(name="strict", keep=keep, compare=compare)

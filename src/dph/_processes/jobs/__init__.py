@@ -1,1 +1,0 @@
-"""Work in several processes at a time: children of this one that end with it."""
