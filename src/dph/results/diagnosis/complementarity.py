@@ -95,10 +95,9 @@ def complementarity(
     if k is not None and k < 2:
         raise SettingsError(f"complementarity needs k >= 2, got k={k}")
     powers = [2**i for i in range(1, counts.samples.bit_length())]
-    fitting = (
-        [k] if k is not None else list(takewhile(lambda k: len(_asked(counts, k)) > 1, powers))
-    )
-    if not fitting or len(asked := _asked(counts, k := fitting[-1])) < 2:
+    fitting = [k] if k is not None else takewhile(lambda k: len(_asked(counts, k)) > 1, powers)
+    k = max(fitting, default=2)
+    if len(asked := _asked(counts, k)) < 2:
         return None
     answers = counts.answers[:, asked]
     table = _estimates(counts.samples, k)
