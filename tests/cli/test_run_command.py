@@ -109,7 +109,7 @@ def test_too_few_problems_to_hold_some_out_are_refused(dph, example, tmp_path):
 
 def choices_on(example, out, monkeypatch, *, mib):
     """Keys that are chosen on a GPU of this memory, in the order in which they are tried."""
-    monkeypatch.setattr("dph.runs.preflight.prompts.LIBRARIES", 0.0)
+    monkeypatch.setattr("dph.runs.check_model.LIBRARIES", 0.0)
     device = Device(name="a GPU", cuda=True, memory=mib * 2.0**20)
     monkeypatch.setattr("dph.runs.command.device_at_hand", lambda _: device)
     task = {"model": str(example.parent / "model"), "train": str(example.parent / "problems.jsonl")}

@@ -132,15 +132,20 @@ def without_adapter(model: PreTrainedModel) -> PreTrainedModel:
     """
     if not has_adapter(model):
         return model
-    shared: dict[int, Any] = {}
-    for tensor in (*model.parameters(), *model.buffers()):
-        shared[id(tensor)] = tensor
-    for _, layer in _adapted(model):
-        shared[id(layer)] = layer.get_base_layer()
-    shared[id(model.peft_config)] = None
-    initial: PreTrainedModel = copy.deepcopy(model, shared)
+    layers = {id(layer): layer.get_base_layer() for _, layer in _adapted(model)}
+    initial = sharing(model, {**layers, id(model.peft_config): None})
     del initial.peft_config
-    return initial.eval()
+    return initial
+
+
+def sharing(model: PreTrainedModel, replaced: Mapping[int, Any] | None = None) -> PreTrainedModel:
+    """A separate model in evaluation mode whose tensors are those of ``model``.
+
+    ``replaced`` has other values for objects of ``model``, by their ``id``.
+    """
+    tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    made: PreTrainedModel = copy.deepcopy(model, {**tensors, **(replaced or {})})
+    return made.eval()
 
 
 def merge_adapter(model: PreTrainedModel) -> None:
@@ -375,15 +380,20 @@ def _tied(weights: Weights) -> set[frozenset[str]]:
 
 
 def load_policy(
-    path: Path, settings: ModelSettings, *, initial: Path, seed: int | None = None
+    path: Path,
+    settings: ModelSettings,
+    *,
+    initial: Path,
+    seed: int | None = None,
+    whole: PreTrainedModel | None = None,
 ) -> PreTrainedModel:
     """The model in ``path``: a whole one, or an adapter on the weights in ``initial``.
 
     With ``seed`` a whole model gets a new adapter where ``settings`` ask for one: it is what
-    training begins with.
+    training begins with. ``whole``: the weights that get an adapter, where they are read already.
     """
     adapted = is_adapter(path)
-    model = load_model(
+    model = whole or load_model(
         initial if adapted else path,
         device=settings.device,
         attention=settings.attention,

@@ -1,17 +1,33 @@
-"""The problems: files that can be read and hold enough, and graders that give verdicts on rows."""
+"""Every mistake of a recipe at once: ``dph recipe check``. All but the weights is opened."""
 
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dph._base.import_path import is_import_path, require_one_module
 from dph.errors import DataError, DphError
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.recipe.hub_names import hub_file
+from dph.recipe.objective import TermSettings
 from dph.records import Outcome, Problem, Verdict
-from dph.runs.memory import Device, MemoryEstimate
-from dph.runs.task import recipe_shots, require_no_shown_test, run_verifier, verifier_maker
+from dph.runs.answers import run_verifier, verifier_maker
+from dph.runs.check_model import (
+    CheckedModel,
+    Findings,
+    NamedProblems,
+    check_memory,
+    check_model,
+    check_prompts,
+)
+from dph.runs.memory import Device
+from dph.runs.presample.manifest import read_manifest
+from dph.runs.prompts import recipe_shots, require_no_shown_test
+from dph.runs.unlabelled_prompts import Known, file_prompts, require_unlabelled
+from dph.tasks.agreement import GOLDS
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
 from dph.tasks.styles import make_style
@@ -20,60 +36,63 @@ from dph.tasks.verifiers.base import Verifier
 from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 
 
-@dataclass(slots=True, kw_only=True)
-class Findings:
-    """Lines for people, collected by the checks."""
+def check(recipe: Recipe, *, device: Device | None = None) -> Findings:
+    """Open everything that the recipe names; a file that does not exist yet is noted.
 
-    errors: list[str] = field(default_factory=list)
-    """Mistakes that would end the run."""
-    notes: list[str] = field(default_factory=list)
-    """Named files that do not exist yet, and facts worth knowing."""
-    unchecked: list[str] = field(default_factory=list)
-    """Parts that could not be checked: something does not exist, or needs torch."""
-    memory: MemoryEstimate | None = None
-    """Estimated cost of training and sampling; None where it is unknown."""
-    device: Device | None = None
-    """Devices that they would run on."""
+    Nothing is written, and no weights are read. ``device`` is the one whose memory must be enough
+    [default: the one at hand].
+    """
+    findings = Findings()
+    if recipe.sampling.engine == "vllm":
+        findings.unchecked.append("the installation of vLLM and the device that it is built for")
+    model = check_model(recipe, findings)
+    named = read_data(recipe, findings)
+    prompts = [*named, *_unlabelled(recipe, named, findings)]
+    _check_databases(recipe, prompts, findings)
+    _check_styles(recipe, findings)
+    _check_verifiers(recipe, named, findings)
+    asked = _with_shots(recipe, model, prompts, findings)
+    training = next((part for part in asked if part.key == "data.train"), None)
+    if training is not None and recipe.labelled_per_step > len(training.problems):
+        findings.errors.append(
+            f"train.problems_per_step = {recipe.train.problems_per_step}, but data.train holds "
+            f"only {len(training.problems)} problems"
+        )
+    check_prompts(recipe, model, asked, findings)
+    check_memory(recipe, model, asked, findings, device=device)
+    _check_objective(recipe, findings)
+    return findings
 
 
 _ROWS_TOLD = 5
 """Malformed rows of one file that are told, each in a line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedProblems:
-    """The problems of a file, the setting that names it, and how they are used."""
-
-    key: str
-    problems: Sequence[Problem]
-    verifier: str
-    max_tokens: int
-
-
 def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
     """The problems of every file that can be read; what cannot goes to the findings."""
+    data, longest = recipe.data, recipe.sampling.max_tokens
+    most = recipe.evaluate.max_tokens or longest
+    files = {"data.train": (data.train, data.columns, data.verifier, longest)}
+    for name, chosen in data.sets.items():
+        own = chosen.verifier or data.verifier
+        files[f"data.sets.{name}"] = (chosen.path, data.columns_of(name), own, most)
     known: dict[Any, Sequence[Problem]] = {}
     named = []
-    for file in _files(recipe):
-        path = _place(file, findings)
+    for key, (file, columns, verifier, max_tokens) in files.items():
+        path = _place(key, file, findings)
         if path is None:
             continue
-        same, columns = (path, tuple(file.columns.items())), file.columns
+        same = path, tuple(columns.items())
         try:
             known[same] = problems = known.get(same) or load_problems(path, columns=columns)
         except DataError as error:
             wrong = _all_wrong(path, error, columns)
-            findings.errors.extend(f"{file.key}: {message}" for message in wrong)
+            findings.errors.extend(f"{key}: {message}" for message in wrong)
             continue
         named.append(
-            NamedProblems(
-                key=file.key,
-                problems=problems,
-                verifier=file.verifier,
-                max_tokens=file.max_tokens,
-            )
+            NamedProblems(key=key, problems=problems, verifier=verifier, max_tokens=max_tokens)
         )
-    databases = recipe.data.databases
+    databases = data.databases
     if databases is not None and not databases.exists():
         findings.notes.append(f"data.databases does not exist: {databases}")
     elif databases is not None and not databases.is_dir():
@@ -81,18 +100,18 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
     return named
 
 
-def _place(file: "_File", findings: Findings) -> Path | None:
+def _place(key: str, file: Path, findings: Findings) -> Path | None:
     """Path of a file; None if it is missing, which is noted. Nothing is fetched."""
     try:
-        path = problems_file(file.path)
+        path = problems_file(file)
     except DataError:
         findings.notes.append(
-            f"{file.key} is not in the cache: a run would fetch {hub_file(file.path)} from the Hub"
+            f"{key} is not in the cache: a run would fetch {hub_file(file)} from the Hub"
         )
         return None
     if path.exists():
         return path
-    findings.notes.append(f"{file.key} does not exist: {path}")
+    findings.notes.append(f"{key} does not exist: {path}")
     return None
 
 
@@ -105,51 +124,19 @@ def _all_wrong(path: Path, first: DataError, columns: Mapping[str, str]) -> list
     return wrong
 
 
-def count_errors(recipe: Recipe, training: NamedProblems) -> list[str]:
-    """Whether there are enough problems for one step."""
-    wanted, there = recipe.train.problems_per_step, len(training.problems)
-    if recipe.labelled_per_step <= there:
-        return []
-    return [f"train.problems_per_step = {wanted}, but data.train holds only {there} problems"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    """A file of problems as the recipe names it."""
-
-    key: str
-    path: Path
-    columns: Mapping[str, str]
-    verifier: str
-    max_tokens: int
-
-
-def _files(recipe: Recipe) -> Iterator[_File]:
-    data, longest = recipe.data, recipe.sampling.max_tokens
-    yield _File(
-        key="data.train",
-        path=data.train,
-        columns=data.columns,
-        verifier=data.verifier,
-        max_tokens=longest,
-    )
-    for name, chosen in data.sets.items():
-        yield _File(
-            key=f"data.sets.{name}",
-            path=chosen.path,
-            columns=data.columns_of(name),
-            verifier=chosen.verifier or data.verifier,
-            max_tokens=recipe.evaluate.max_tokens or longest,
-        )
-
-
-def check_shots(
-    recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
+def _with_shots(
+    recipe: Recipe,
+    model: CheckedModel | None,
+    named: Sequence[NamedProblems],
+    findings: Findings,
 ) -> list[NamedProblems]:
     """The problems as the model is asked them; what is wrong with the examples is found."""
     train = next((part.problems for part in named if part.key == "data.train"), None)
     if recipe.data.shots is None or train is None:
         return list(named)
+    if model is not None and model.prompts is not None:
+        data = recipe.data.decided(chat=model.prompts.chat)
+        recipe = recipe.model_copy(update={"data": data})
     sets = [(part.key, part.problems) for part in named if part.key.startswith("data.sets.")]
     try:
         shots, left = recipe_shots(recipe, train)
@@ -169,7 +156,7 @@ def check_shots(
 _HEADER = b"SQLite format 3\x00"
 
 
-def check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+def _check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
     """Look at every database of the problems that the sql verifier grades."""
     start = recipe.data.databases or Path()
     if not start.is_dir():
@@ -201,22 +188,19 @@ _ROWS = 8
 """Rows to try before saying that no gold answer can be graded."""
 
 
-def check_styles(recipe: Recipe, findings: Findings) -> None:
+def _check_styles(recipe: Recipe, findings: Findings) -> None:
     """Import the style classifiers."""
     data = recipe.data
     named = {f"data.sets.{name}.styles": chosen.styles for name, chosen in data.sets.items()}
     for key, name in {"data.styles": data.styles, **named}.items():
-        try:
-            make_style(name, data.modules)
-        except DphError as error:
-            findings.errors.append(f"{key}: {error}")
+        findings.value(key, partial(make_style, name, data.modules))
 
 
-def check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+def _check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
     """Make each verifier once and let it grade a row of the first file that it is for."""
     data = recipe.data
     if recipe.environment.path is not None:
-        check_environment(recipe, named, findings)
+        _check_environment(recipe, named, findings)
         return
     sets = {f"data.sets.{name}.verifier": chosen.verifier for name, chosen in data.sets.items()}
     checked: set[str] = set()
@@ -232,10 +216,8 @@ def check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Fi
             findings.unchecked.append(f"{key} on a row: there is no row to read")
         if data.databases is not None and not data.databases.is_dir():
             own = None  # said already
-        try:
-            verifier = verifier_maker(recipe)(name)
-        except DphError as error:
-            findings.errors.append(f"{key}: {error}")
+        verifier = findings.value(key, partial(verifier_maker(recipe), name))
+        if verifier is None:
             continue
         if missing := getattr(verifier, "missing", ()):
             findings.notes.append(f"{key}: programs are not confined by {', '.join(missing)}")
@@ -245,13 +227,11 @@ def check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Fi
             verifier.close()
 
 
-def check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+def _check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
     """Make the class once and let it begin a trajectory of the first problem of each file."""
     key = f"environment.path = {recipe.environment.path!r}"
-    try:
-        verifier = run_verifier(recipe)
-    except DphError as error:
-        findings.errors.append(f"{key}: {error}")
+    verifier = findings.value(key, lambda: run_verifier(recipe))
+    if verifier is None:
         return
     assert isinstance(verifier, EnvironmentVerifier)
     with verifier:
@@ -303,3 +283,85 @@ def _some_response(problem: Problem) -> str:
 def _line(verdict: Verdict) -> str:
     reason = " ".join(verdict.reason.split())
     return f"{verdict.outcome.value}: {reason}" if reason else verdict.outcome.value
+
+
+def _unlabelled(
+    recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
+) -> list[NamedProblems]:
+    """The prompts without labels, as far as they can be read."""
+    settings = recipe.self_consistency
+    if not settings.active:
+        return []
+    key = "self_consistency"
+    if settings.agreement is not None:
+        agreement = partial(require_one_module, settings.agreement, recipe.data.modules)
+        findings.value(f"{key}.agreement", agreement)
+    elif recipe.data.verifier not in GOLDS:
+        findings.errors.append(
+            f"{key}: the verifier {recipe.data.verifier!r} cannot compare two answers: name a "
+            f"function that can in {key}.agreement ('module:callable')"
+        )
+    if settings.file is not None and not settings.file.exists():
+        findings.notes.append(f"{key}.file does not exist: {settings.file}")
+        return []
+    by_key = {part.key: part.problems for part in named}
+    sets = {name: by_key.get(f"data.sets.{name}", ()) for name in recipe.data.sets}
+    try:
+        problems = file_prompts(settings, Known(train=by_key.get("data.train", ()), sets=sets))
+        require_unlabelled(problems, per_step=settings.problems_per_step)
+    except DphError as error:
+        findings.errors.append(str(error))
+        return []
+    return [
+        NamedProblems(
+            key=f"{key}.file",
+            problems=problems,
+            verifier=recipe.data.verifier,
+            max_tokens=recipe.sampling.max_tokens,
+        )
+    ]
+
+
+def _check_objective(recipe: Recipe, findings: Findings) -> None:
+    """Read the manifests of pools, and look for the modules of own terms, which may need torch."""
+    for name, anchor in recipe.objective.active_anchors.items():
+        if anchor.pool is not None:
+            key = f"objective.anchors.{name}.samples"
+            if not anchor.pool.exists():
+                findings.notes.append(f"{key} does not exist: {anchor.pool}")
+                continue
+            try:
+                if not read_manifest(anchor.pool).counts.rehearsal:
+                    findings.errors.append(f"{key}: the pool {anchor.pool} has no rehearsal sample")
+            except DphError as error:
+                findings.errors.append(f"{key}: {error}")
+    own = [(key, term) for key, term in _terms(recipe) if is_import_path(term.chosen)]
+    for key, term in own:
+        try:
+            require_one_module(term.chosen, recipe.data.modules)
+        except DphError as error:
+            findings.errors.append(f"{key}: {error}")
+            continue
+        top = term.chosen.partition(":")[0].partition(".")[0]
+        if not _is_there(top):
+            findings.errors.append(f"{key}: there is no module {top!r} for {term.chosen!r}")
+    if own:
+        findings.unchecked.append("the values that your terms compute: only a run imports them")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # one without a spec, such as the program itself
+        return False
+
+
+def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:
+    """The terms that weigh anything, with the keys that name them."""
+    objective = recipe.objective
+    yield "objective.advantage.kind", objective.advantage
+    yield "objective.surrogate.kind", objective.surrogate
+    for name, penalty in objective.active_penalties.items():
+        yield f"objective.penalties.{name}.kind", penalty
+    for name, anchor in objective.active_anchors.items():
+        yield f"objective.anchors.{name}.divergence", anchor

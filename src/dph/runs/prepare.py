@@ -1,0 +1,271 @@
+"""The beginning of every verb: a recipe's inputs are read and checked, and nothing is written."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Literal
+
+import torch
+from transformers import PreTrainedConfig
+
+from dph._base.files import only_writer
+from dph.errors import CheckpointError, DataError, PoolError
+from dph.model.hub import model_directory, problems_file
+from dph.model.loading import load_config, load_tokenizer, on_this_device, require_usable
+from dph.model.prompts import set_template_variables, wants_chat
+from dph.model.sampler.vllm import require_vllm
+from dph.recipe import Recipe
+from dph.recipe.departed import refuse_stores
+from dph.recipe.engines import ENGINES
+from dph.records import Problem
+from dph.runs.answers import comparer_of, kind_of, run_verifier, verifier_maker
+from dph.runs.directory import RunDirectory, is_made
+from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
+from dph.runs.job import Policies, PreparedSet, RunJob
+from dph.runs.presample.making import require_free
+from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
+from dph.runs.prompts import RunPrompts, recipe_shots, require_no_shown_test
+from dph.runs.train.checkpoints import (
+    current_verifier,
+    read_progress,
+    read_verifiers,
+    record_verifier,
+)
+from dph.runs.train.self_consistency import SelfConsistency
+from dph.runs.training_digest import what_changed
+from dph.runs.unlabelled_prompts import Known, file_prompts
+from dph.tasks.problems import load_problems
+from dph.tasks.styles import make_style
+from dph.tasks.verifiers.base import Verifier
+
+Stage = Literal["run", "presample", "train", "evaluate"]
+"""The part of a run that a job is for; ``run`` is all of them."""
+Sets = Mapping[str, tuple[Problem, ...]]
+
+
+@contextmanager
+def prepare(
+    recipe: Recipe, directory: Path, *, stage: Stage = "run", accept_verifier: bool = False
+) -> Iterator[RunJob]:
+    """The job of ``recipe`` in ``directory``; its verifiers are stopped afterwards.
+
+    What the recipe names on the Hub is in the cache (``dph.model.hub.resolve_names``). Cheap inputs
+    come first, so that a bad one is named before anything heavy is loaded. No weights are read.
+
+    Raises:
+        DphError: as anything in the recipe cannot be used, or what the directory holds does not
+            fit it.
+    """
+    refuse_stores(directory)
+    recipe = on_this_device(recipe)
+    initial = model_directory(recipe.model)
+    config = load_config(initial)
+    require_usable(config, recipe.model.path)
+    data = recipe.data
+    sets, problems = _problems(recipe, stage)
+    if data.databases is not None and not data.databases.is_dir():
+        raise DataError(f"data.databases is not a directory: {data.databases}")
+    make_style(data.styles, data.modules)
+    tokenizer = load_tokenizer(initial)
+    set_template_variables(tokenizer, data.template)
+    chat = wants_chat(tokenizer, data.chat)
+    recipe = recipe.model_copy(update={"data": data.decided(chat=chat)})
+    if recipe.model.threads:
+        torch.set_num_threads(recipe.model.threads)
+    shots, problems = recipe_shots(recipe, problems)
+    require_no_shown_test(shots, sets.items())
+    with ExitStack() as stack:
+        verifier = _closed_by(stack, run_verifier(recipe))
+        job = RunJob(
+            recipe=recipe,
+            directory=RunDirectory(directory),
+            initial=initial,
+            policies=Policies(initial, recipe.model),
+            prompts=RunPrompts(
+                tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt, shots=shots
+            ),
+            problems=problems,
+            sets={} if stage == "presample" else _sets(recipe, sets, verifier, stack),
+            self_consistency=_self_consistency(recipe, problems, sets, verifier, stack)
+            if stage in ("run", "train")
+            else None,
+            verifier=verifier,
+            accept_verifier=accept_verifier,
+        )
+        _require(job, config, stage)
+        yield job
+
+
+def _problems(recipe: Recipe, stage: Stage) -> tuple[Sets, tuple[Problem, ...]]:
+    """The problems of the sets that the stage needs, and those of training; each file once."""
+    data, read = recipe.data, dict[tuple[Path, tuple[tuple[str, str], ...]], tuple[Problem, ...]]()
+
+    def problems_of(path: Path, columns: Mapping[str, str]) -> tuple[Problem, ...]:
+        file = (path, tuple(columns.items()))
+        if file not in read:
+            read[file] = tuple(load_problems(problems_file(path), columns=columns))
+        return read[file]
+
+    learns = bool(recipe.evaluate.every or recipe.self_consistency.active)
+    needed = stage in ("run", "evaluate") or data.shots or (learns and stage == "train")
+    named = data.sets.items() if needed else ()
+    sets = {name: problems_of(one.path, data.columns_of(name)) for name, one in named}
+    return sets, problems_of(data.train, data.columns)
+
+
+def _closed_by(stack: ExitStack, verifier: Verifier) -> Verifier:
+    stack.callback(verifier.close)
+    return verifier
+
+
+def _sets(
+    recipe: Recipe, sets: Sets, verifier: Verifier, stack: ExitStack
+) -> dict[str, PreparedSet]:
+    """The evaluation sets, each with its own verifier and style classifier, or with the run's."""
+    data, found = recipe.data, {}
+    for name, problems in sets.items():
+        own, styles = data.sets[name].verifier, data.sets[name].styles
+        style = make_style(data.styles if styles is None else styles, data.modules)
+        grader = verifier if own is None else _closed_by(stack, verifier_maker(recipe)(own))
+        found[name] = PreparedSet(name=name, problems=problems, verifier=grader, style=style)
+    return found
+
+
+def _self_consistency(
+    recipe: Recipe, problems: tuple[Problem, ...], sets: Sets, verifier: Verifier, stack: ExitStack
+) -> SelfConsistency | None:
+    """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off."""
+    settings = recipe.self_consistency
+    if not settings.active:
+        return None
+    prompts = file_prompts(settings, Known(train=problems, sets=sets))
+    comparer = comparer_of(settings, recipe.data, verifier)
+    stack.callback(comparer.close)
+    return SelfConsistency(
+        problems=prompts, per_step=settings.problems_per_step, comparer=comparer, seed=recipe.seed
+    )
+
+
+def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
+    """Refuse whatever would end the stages later."""
+    recipe, own = job.recipe, job.recipe.train.engine == "own"
+    limit = recipe.sampling.max_tokens
+    if stage == "run":
+        resolve_name(ENGINES[recipe.train.engine].check)(job)
+    if stage in ("run", "evaluate"):
+        for chosen in job.sets.values():
+            most = recipe.evaluate.max_tokens or limit
+            job.prompts.require_fit(config, chosen.problems, max_tokens=most)
+    trains = stage in ("run", "train") and not is_finished(job)
+    if stage == "run" or trains:
+        _require_other_pools(job)
+    makes_pool = stage == "presample" or (stage == "run" and job.needs_pool)
+    if makes_pool:
+        require_free(job.pool)
+    elif trains and job.needs_pool and own and not is_made(job.pool):
+        raise PoolError(f"there is no pool in {job.pool}; run `dph presample` first")
+    draws_pool = own and makes_pool and not is_made(job.pool)
+    draws = draws_pool or stage == "evaluate" or (stage == "run" and bool(recipe.data.sets))
+    if draws and recipe.sampling.engine == "vllm":
+        require_vllm()
+    if draws_pool or (own and trains):
+        unlabelled = job.self_consistency.problems if job.self_consistency else ()
+        for problems in (job.problems, unlabelled):
+            job.prompts.require_fit(config, problems, max_tokens=limit)
+
+
+def _require_other_pools(job: RunJob) -> None:
+    """Find out that another run's pool is missing before hours of pre-sampling."""
+    for anchor in job.anchors.values():
+        if anchor.pool is not None and anchor.pool.resolve() != job.pool.resolve():
+            read_manifest(anchor.pool)
+
+
+# Resuming: what the directory holds, and whether it is of the same recipe and verifier.
+
+
+def steps_done(job: RunJob) -> int:
+    """Steps that the run has done; 0 where there is none."""
+    recipe, checkpoint = job.recipe, job.directory.newest_checkpoint
+    if checkpoint is None:
+        return 0
+    try:
+        done = read_progress(checkpoint, digest=job.training_key()).step
+    except CheckpointError as error:
+        changed = what_changed(job.directory.recipe_file, recipe)
+        raise CheckpointError(f"{error} {changed}".rstrip()) from error
+    if done > recipe.train.steps:
+        raise CheckpointError(
+            f"the run in {job.directory.path} is already at step {done}, but train.steps = "
+            f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
+        )
+    was = _changed_verifier(job, checkpoint)
+    if was is not None and not job.accept_verifier:
+        change = _change(job.verifier, was)
+        raise CheckpointError(f"{change} since the checkpoint {checkpoint} was written; {_HOW}")
+    return done
+
+
+def is_finished(job: RunJob) -> bool:
+    """Whether all steps are done, and the last one was measured if an evaluation is due there."""
+    every, last = job.recipe.evaluate.every, job.recipe.train.steps
+    if steps_done(job) != last or job.directory.newest_checkpoint is None:
+        return False
+    if not every or last % every:
+        return True
+    return last in measured_steps(read_progress_file(job.directory.progress))
+
+
+def note_accepted_verifier(job: RunJob, *, done: int) -> None:
+    """Let the checkpoint say that another version of the verifier rewards the steps after it."""
+    checkpoint, verifier = job.directory.newest_checkpoint, job.verifier
+    if checkpoint is not None and _changed_verifier(job, checkpoint) is not None:
+        with only_writer(job.directory.path):
+            record_verifier(
+                checkpoint, name=verifier.name, version=verifier.version, first_step=done + 1
+            )
+
+
+def _changed_verifier(job: RunJob, checkpoint: Path) -> str | None:
+    """The verifier's version that a checkpoint names, if it is another one."""
+    verifier, last = job.verifier, current_verifier(read_verifiers(checkpoint))
+    if last is None or (last.name, last.version) == (verifier.name, verifier.version):
+        return None
+    return last.version
+
+
+def accepted_grading(job: RunJob, pool: Manifest) -> ValueSource:
+    """The grading that a pool must have: that of now, or of a version that is accepted.
+
+    A version is accepted for good once a checkpoint of the run names it.
+    """
+    expected, verifier = job.grading, job.verifier
+    was = pool.values.graded_version
+    if pool.values.graded_by != expected.graded_by or was == expected.graded_version:
+        return expected
+    if not (job.accept_verifier or was in _versions_of_run(job)):
+        raise PoolError(f"{_change(verifier, was)} since the pool {job.pool} was made; {_HOW}")
+    return expected.model_copy(update={"graded_version": was})
+
+
+_HOW = (
+    "undo the change, start in another directory (--out), or continue with the current verifier "
+    "(dph run or dph train, with --accept-verifier)"
+)
+
+
+def _change(verifier: Verifier, was: str) -> str:
+    source, kind = getattr(verifier, "source", None), kind_of(verifier)
+    if source is not None:
+        return f"the {kind} file {source} (of {verifier.name!r}) changed"
+    return f"the {kind} {verifier.name!r} changed, from version {was!r} to {verifier.version!r},"
+
+
+def _versions_of_run(job: RunJob) -> set[str]:
+    """The versions that a run went through, if the last of them is the verifier of now."""
+    checkpoint = job.directory.newest_checkpoint
+    if checkpoint is None or _changed_verifier(job, checkpoint) is not None:
+        return set()
+    history = read_verifiers(checkpoint)
+    return {each.version for each in history if each.name == job.verifier.name}
