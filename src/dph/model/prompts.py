@@ -37,7 +37,7 @@ def set_template_variables(
     if not isinstance(template, str):
         has = "no chat template" if template is None else "several chat templates"
         raise ModelError(f"data.template sets variables, but the tokenizer has {has}")
-    extensions = ["jinja2.ext.loopcontrols", _Generation]
+    extensions: list[str | type[Extension]] = ["jinja2.ext.loopcontrols", _Generation]
     try:
         parsed = Environment(extensions=extensions).parse(template)
         read = meta.find_undeclared_variables(parsed)

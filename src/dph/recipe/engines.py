@@ -48,14 +48,14 @@ class EngineEntry:
         title: its name in a sentence.
         settings: the table with a ``Row`` for each setting of a recipe; '' for our own engine,
             which has all of them.
-        check: the function that refuses a run before anything is written.
+        check: the function that refuses a run before anything is written; '' where nothing is.
         presample: the stage that makes the pool.
         train: the training stage.
     """
 
     title: str
     settings: str = ""
-    check: str
+    check: str = ""
     presample: str = "dph.runs.presampling_stage:presample_stage"
     train: str
 
@@ -64,7 +64,6 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
     {
         "own": EngineEntry(
             title="dph",
-            check="dph.runs.run:nothing_to_check",
             train="dph.runs.training_stage:train_stage",
         ),
         "verl": EngineEntry(

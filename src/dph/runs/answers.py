@@ -28,7 +28,6 @@ from dph.tasks.code_environment import code_environment
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.environments.tasksets import PREFIX
 from dph.tasks.sql.environment import sql_environment
-from dph.tasks.styles import make_style
 from dph.tasks.verifiers import make_verifier
 from dph.tasks.verifiers.base import Verifier
 
@@ -153,7 +152,7 @@ def graded_sampler(job: RunJob, model: PreTrainedModel) -> AnswerSampler:
         verifier=job.verifier,
         encode=job.prompts.encode,
         parameters=parameters,
-        style=make_style(data.styles, data.modules),
+        style=job.style,
         crash_limit=data.verifier_crash_limit,
     )
 

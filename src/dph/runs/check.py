@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.import_path import is_import_path, require_one_module
-from dph.errors import DataError, DphError
+from dph.errors import DataError, SettingsError
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.recipe.hub_names import hub_file
@@ -138,19 +138,19 @@ def _with_shots(
         data = recipe.data.decided(chat=model.prompts.chat)
         recipe = recipe.model_copy(update={"data": data})
     sets = [(part.key, part.problems) for part in named if part.key.startswith("data.sets.")]
-    try:
+
+    def shown() -> list[NamedProblems]:
         shots, left = recipe_shots(recipe, train)
         require_no_shown_test(shots, sets)
-    except DphError as error:
-        findings.errors.append(str(error))
-        return list(named)
-    assert shots is not None
-    chat = recipe.data.chat is True
-    kept = {part.key: part.problems for part in named} | {"data.train": left}
-    return [
-        replace(part, problems=[shots.before(each, chat=chat) for each in kept[part.key]])
-        for part in named
-    ]
+        assert shots is not None
+        kept, chat = {part.key: part.problems for part in named}, recipe.data.chat is True
+        return [
+            replace(part, problems=[shots.before(each, chat=chat) for each in problems])
+            for part in named
+            for problems in [left if part.key == "data.train" else kept[part.key]]
+        ]
+
+    return findings.value("", shown) or list(named)
 
 
 _HEADER = b"SQLite format 3\x00"
@@ -237,26 +237,25 @@ def _check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings:
     with verifier:
         for file in named:
             for problem in file.problems[:1]:
-                if fault := _fault_of_beginning(verifier.environment, problem):
-                    findings.errors.append(f"{key}: problem {problem.problem_id!r}: {fault}")
+                place = f"{key}: problem {problem.problem_id!r}"
+                begin = partial(_ending, verifier.environment, problem)
+                if ending := findings.value(place, begin):
+                    findings.errors.append(f"{place}: {_line(ending)}")
 
 
-def _fault_of_beginning(environment: Environment, problem: Problem) -> str:
-    try:
-        with environment.begin(problem) as episode:
-            return _line(episode.ending) if episode.ending is not None else ""
-    except DphError as error:
-        return str(error)
+def _ending(environment: Environment, problem: Problem) -> Verdict | None:
+    """Verdict of a trajectory that ends as it begins."""
+    with environment.begin(problem) as episode:
+        return episode.ending
 
 
 def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:
     bad: list[str] = []
     for problem in problems[:_ROWS]:
-        try:
-            [verdict] = verifier.grade([problem], [_some_response(problem)])
-        except DphError as error:
-            findings.errors.append(f"{key}: {error}")
+        grade = partial(verifier.grade, [problem], [_some_response(problem)])
+        if (verdicts := findings.value(key, grade)) is None:
             return
+        [verdict] = verdicts
         what = f"problem {problem.problem_id!r}: {_line(verdict)}"
         if verdict.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT):
             findings.errors.append(f"{key}: {verifier.name!r} cannot grade {what}")
@@ -306,54 +305,44 @@ def _unlabelled(
         return []
     by_key = {part.key: part.problems for part in named}
     sets = {name: by_key.get(f"data.sets.{name}", ()) for name in recipe.data.sets}
-    try:
-        problems = file_prompts(settings, Known(train=by_key.get("data.train", ()), sets=sets))
-        require_unlabelled(problems, per_step=settings.problems_per_step)
-    except DphError as error:
-        findings.errors.append(str(error))
+    known = Known(train=by_key.get("data.train", ()), sets=sets)
+    problems = findings.value("", lambda: file_prompts(settings, known))
+    if problems is None:
         return []
-    return [
-        NamedProblems(
-            key=f"{key}.file",
-            problems=problems,
-            verifier=recipe.data.verifier,
-            max_tokens=recipe.sampling.max_tokens,
-        )
-    ]
+    enough = partial(require_unlabelled, problems, per_step=settings.problems_per_step)
+    findings.value("", enough)
+    verifier, most = recipe.data.verifier, recipe.sampling.max_tokens
+    return [NamedProblems(key=f"{key}.file", problems=problems, verifier=verifier, max_tokens=most)]
 
 
 def _check_objective(recipe: Recipe, findings: Findings) -> None:
-    """Read the manifests of pools, and look for the modules of own terms, which may need torch."""
+    """Read the manifests of pools, and look for the modules of user-defined terms."""
     for name, anchor in recipe.objective.active_anchors.items():
         if anchor.pool is not None:
             key = f"objective.anchors.{name}.samples"
             if not anchor.pool.exists():
                 findings.notes.append(f"{key} does not exist: {anchor.pool}")
                 continue
-            try:
-                if not read_manifest(anchor.pool).counts.rehearsal:
-                    findings.errors.append(f"{key}: the pool {anchor.pool} has no rehearsal sample")
-            except DphError as error:
-                findings.errors.append(f"{key}: {error}")
-    own = [(key, term) for key, term in _terms(recipe) if is_import_path(term.chosen)]
-    for key, term in own:
-        try:
-            require_one_module(term.chosen, recipe.data.modules)
-        except DphError as error:
-            findings.errors.append(f"{key}: {error}")
-            continue
-        top = term.chosen.partition(":")[0].partition(".")[0]
-        if not _is_there(top):
-            findings.errors.append(f"{key}: there is no module {top!r} for {term.chosen!r}")
+            manifest = findings.value(key, partial(read_manifest, anchor.pool))
+            if manifest is not None and not manifest.counts.rehearsal:
+                findings.errors.append(f"{key}: the pool {anchor.pool} has no rehearsal sample")
+    own = [(key, term.chosen) for key, term in _terms(recipe) if is_import_path(term.chosen)]
+    for key, path in own:
+        findings.value(key, partial(_require_module, path, recipe.data.modules))
     if own:
         findings.unchecked.append("the values that your terms compute: only a run imports them")
 
 
-def _is_there(module: str) -> bool:
+def _require_module(path: str, directories: Sequence[Path]) -> None:
+    """Refuse an import path whose module does not exist; it is not imported."""
+    require_one_module(path, directories)
+    top = path.partition(":")[0].partition(".")[0]
     try:
-        return importlib.util.find_spec(module) is not None
+        found = importlib.util.find_spec(top)
     except (ImportError, ValueError):  # one without a spec, such as the program itself
-        return False
+        found = None
+    if found is None:
+        raise SettingsError(f"there is no module {top!r} for {path!r}")
 
 
 def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:

@@ -19,6 +19,9 @@ from dph.runs.train.self_consistency import SelfConsistency
 from dph.runs.training_digest import TrainingKey
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
+Style = Callable[[str], str | None]
+"""The name of an answer's style; None where it has none."""
+
 
 class Policies:
     """The models of a run: the initial weights are read once, whichever stage asks first.
@@ -87,7 +90,7 @@ class PreparedSet:
     name: str
     problems: tuple[Problem, ...]
     verifier: Verifier
-    style: Callable[[str], str | None] | None
+    style: Style | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +107,7 @@ class RunJob:
         sets: the evaluation sets that the job reads, by name.
         self_consistency: unlabelled prompts and their rewards; None where training has none.
         verifier: of training.
+        style: classifier of the styles of answers, if there is one.
         accept_verifier: whether the run continues though its verifier has another version.
     """
 
@@ -116,6 +120,7 @@ class RunJob:
     sets: Mapping[str, PreparedSet]
     self_consistency: SelfConsistency | None
     verifier: Verifier
+    style: Style | None
     accept_verifier: bool = False
 
     @cached_property

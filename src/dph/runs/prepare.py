@@ -22,7 +22,7 @@ from dph.records import Problem
 from dph.runs.answers import comparer_of, kind_of, run_verifier, verifier_maker
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
-from dph.runs.job import Policies, PreparedSet, RunJob
+from dph.runs.job import Policies, PreparedSet, RunJob, Style
 from dph.runs.presample.making import require_free
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
 from dph.runs.prompts import RunPrompts, recipe_shots, require_no_shown_test
@@ -66,7 +66,7 @@ def prepare(
     sets, problems = _problems(recipe, stage)
     if data.databases is not None and not data.databases.is_dir():
         raise DataError(f"data.databases is not a directory: {data.databases}")
-    make_style(data.styles, data.modules)
+    style = make_style(data.styles, data.modules)
     tokenizer = load_tokenizer(initial)
     set_template_variables(tokenizer, data.template)
     chat = wants_chat(tokenizer, data.chat)
@@ -86,11 +86,12 @@ def prepare(
                 tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt, shots=shots
             ),
             problems=problems,
-            sets={} if stage == "presample" else _sets(recipe, sets, verifier, stack),
+            sets={} if stage == "presample" else _sets(recipe, sets, (verifier, style), stack),
             self_consistency=_self_consistency(recipe, problems, sets, verifier, stack)
             if stage in ("run", "train")
             else None,
             verifier=verifier,
+            style=style,
             accept_verifier=accept_verifier,
         )
         _require(job, config, stage)
@@ -120,15 +121,17 @@ def _closed_by(stack: ExitStack, verifier: Verifier) -> Verifier:
 
 
 def _sets(
-    recipe: Recipe, sets: Sets, verifier: Verifier, stack: ExitStack
+    recipe: Recipe, sets: Sets, of_run: tuple[Verifier, Style | None], stack: ExitStack
 ) -> dict[str, PreparedSet]:
     """The evaluation sets, each with its own verifier and style classifier, or with the run's."""
-    data, found = recipe.data, {}
+    found = {}
     for name, problems in sets.items():
-        own, styles = data.sets[name].verifier, data.sets[name].styles
-        style = make_style(data.styles if styles is None else styles, data.modules)
-        grader = verifier if own is None else _closed_by(stack, verifier_maker(recipe)(own))
-        found[name] = PreparedSet(name=name, problems=problems, verifier=grader, style=style)
+        (verifier, style), own = of_run, recipe.data.sets[name]
+        if own.styles is not None:
+            style = make_style(own.styles, recipe.data.modules)
+        if own.verifier is not None:
+            verifier = _closed_by(stack, verifier_maker(recipe)(own.verifier))
+        found[name] = PreparedSet(name=name, problems=problems, verifier=verifier, style=style)
     return found
 
 
@@ -151,8 +154,9 @@ def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
     """Refuse whatever would end the stages later."""
     recipe, own = job.recipe, job.recipe.train.engine == "own"
     limit = recipe.sampling.max_tokens
-    if stage == "run":
-        resolve_name(ENGINES[recipe.train.engine].check)(job)
+    engine = ENGINES[recipe.train.engine]
+    if stage == "run" and engine.check:
+        resolve_name(engine.check)(job)
     if stage in ("run", "evaluate"):
         for chosen in job.sets.values():
             most = recipe.evaluate.max_tokens or limit

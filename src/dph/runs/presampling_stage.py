@@ -1,9 +1,8 @@
 """The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from transformers import PreTrainedModel
 
@@ -79,82 +78,62 @@ def presample_stage(
     trained on.
     """
     path, model = job.pool, job.policies.initial()
-    expected = _Expected(
-        job=job,
-        source=pool_source(job, model),
-        may_split_again=may_split_again,
-    )
-    if found := expected.found():
+    source = pool_source(job, model)
+    if found := _found(job, source, may_split_again=may_split_again):
         return found
     with ExitStack() as held:
         held.enter_context(only_maker(path))
         directory = job.directory.path.resolve()
         if path.resolve().is_relative_to(directory):  # the run's own: no other stage meanwhile
             held.enter_context(only_writer(directory))
-        if found := expected.found():  # again, now that nobody else changes it
+        # Again, now that nobody else changes it.
+        if found := _found(job, source, may_split_again=may_split_again):
             return found
         pin(job.recipe, job.directory)
+        scorer = replace(scorer_of(job.recipe, job.prompts.tokenizer), sharing="auto")
+        reference = partial(scorer.logprobs, model)  # whatever a run shares in its training
         if is_made(path):
-            return _split_again(model, expected, progress)
-        with timed(path):
-            return _make(model, expected, progress)
+            return _split_again(job, model, reference, progress)
+        total = len(job.problems) * (source.answers + 1)
+        with (
+            timed(path),
+            drawing(job, model, job.initial) as draw,
+            progress.task("pre-sampling", total, "samples") as advance,
+        ):
+            return presample(
+                job.problems,
+                path,
+                draw=draw,
+                reference=reference,
+                source=source,
+                grading=job.grading,
+                rule=job.rule,
+                on_progress=lambda amount: advance(amount, ""),
+            )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Expected:
-    """The pool that this run needs, and the runs that may have been trained on what is there."""
-
-    job: RunJob
-    source: Source
-    may_split_again: bool
-
-    @property
-    def trained(self) -> Path | None:
-        """The newest checkpoint of this run, or of the one whose own pool it is."""
-        runs = (self.job.directory, RunDirectory(self.job.pool.parent))
-        return next((c for run in runs if (c := run.newest_checkpoint)), None)
-
-    def found(self) -> Manifest | None:
-        """The manifest of a pool that can be used as it is; None where there is work to do."""
-        path, rule = self.job.pool, self.job.rule
-        if not is_made(path):
-            return None
-        found = read_manifest(path)
-        require_source(path, found, self.source, accepted_grading(self.job, found))
-        if self.may_split_again and found.rule != rule:
-            return None
-        require_rule(path, found, rule)
-        require_whole(path, found)
-        return found
-
-
-def _make(model: PreTrainedModel, expected: _Expected, progress: ProgressDisplay) -> Manifest:
-    job = expected.job
-    total = len(job.problems) * (expected.source.answers + 1)
-    with (
-        drawing(job, model, job.initial) as draw,
-        progress.task("pre-sampling", total, "samples") as advance,
-    ):
-        return presample(
-            job.problems,
-            job.pool,
-            draw=draw,
-            reference=_reference(job, model),
-            source=expected.source,
-            grading=job.grading,
-            rule=job.rule,
-            on_progress=lambda amount: advance(amount, ""),
-        )
+def _found(job: RunJob, source: Source, *, may_split_again: bool) -> Manifest | None:
+    """The manifest of a pool that can be used unchanged; None where there is work to do."""
+    path = job.pool
+    if not is_made(path):
+        return None
+    found = read_manifest(path)
+    require_source(path, found, source, accepted_grading(job, found))
+    if may_split_again and found.rule != job.rule:
+        return None
+    require_rule(path, found, job.rule)
+    require_whole(path, found)
+    return found
 
 
 def _split_again(
-    model: PreTrainedModel, expected: _Expected, progress: ProgressDisplay
+    job: RunJob, model: PreTrainedModel, reference: Reference, progress: ProgressDisplay
 ) -> Manifest:
-    job = expected.job
     path, rule, draw = job.pool, job.rule, graded_sampler(job, model)
     found = read_manifest(path)
     change = _change(found.rule, rule)
-    if trained := expected.trained:
+    runs = (job.directory, RunDirectory(path.parent))  # of this run, and of whose pool it is
+    if trained := next((c for run in runs if (c := run.newest_checkpoint)), None):
         raise PoolError(
             f"a run was trained on the pool {path} ({trained}), so it is not split again "
             f"({change}): use another directory (--out), with a copy of the pool to avoid drawing "
@@ -163,11 +142,8 @@ def _split_again(
     progress.say(
         f"the pool {path} is finished: its samples are split again ({change}), nothing is drawn"
     )
-    scored = StoredForm(
-        encode=draw.encode,
-        reference=_reference(job, model),
-        temperature=draw.parameters.temperature,
-    )
+    temperature = draw.parameters.temperature
+    scored = StoredForm(encode=draw.encode, reference=reference, temperature=temperature)
     return split_again(job.problems, path, found, scored=scored, rule=rule)
 
 
@@ -176,9 +152,3 @@ def _change(before: Rule, after: Rule) -> str:
     was, now = before.model_dump(), after.model_dump()
     changes = [f"{key} {was.get(key)} -> {now[key]}" for key in now if was.get(key) != now[key]]
     return ", ".join(changes)
-
-
-def _reference(job: RunJob, model: PreTrainedModel) -> Reference:
-    # Runs share a pool whatever they share in training: it does not depend on that.
-    scorer = replace(scorer_of(job.recipe, job.prompts.tokenizer), sharing="auto")
-    return partial(scorer.logprobs, model)

@@ -18,22 +18,14 @@ from dph.runs.finished_models import EvaluatedModel, claimed, measured_model
 from dph.runs.job import RunJob
 from dph.runs.prepare import Stage, prepare
 from dph.runs.presample.manifest import Manifest
-from dph.runs.presampling_stage import presample_stage
+from dph.runs.presampling_stage import pin, presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.train.preparation import Trained
 
-# Functions that check, pre-sample and train: this package's own, or those of another engine.
+# Functions that pre-sample and train: this package's own, or those of another engine.
 #
 # ``dph.recipe.engines`` names them by import path, because the others lie above this package; they
 # are loaded where a recipe asks for them.
-
-
-class Check(Protocol):
-    """Refuses what the engine cannot do, before anything is written."""
-
-    def __call__(self, job: RunJob) -> None:
-        """Raise DphError where the engine is missing or cannot have the recipe."""
-        ...
 
 
 class Presample(Protocol):
@@ -62,7 +54,6 @@ class Train(Protocol):
 class Stages:
     """The stages that an engine does in its own way."""
 
-    check: Check
     presample: Presample
     train: Train
 
@@ -71,14 +62,9 @@ def stages_of(recipe: Recipe) -> Stages:
     """The stages of the engine that ``train.engine`` names."""
     row = ENGINES[recipe.train.engine]
     return Stages(
-        check=resolve_name(row.check),
         presample=resolve_name(row.presample),
         train=resolve_name(row.train),
     )
-
-
-def nothing_to_check(job: RunJob) -> None:
-    """Our own engine can do whatever a recipe can say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +88,7 @@ def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
         pool = engine.presample(job, progress, may_split_again=recipe.presample.pool is None)
     run, before = job.directory.path, job.directory.base.path
     if job.sets:  # now, while the initial weights are in memory
+        pin(recipe, job.directory)
         base = evaluate_stage(job, before, progress, model=job.initial)
     trained = engine.train(job, progress)
     if trained.stopped or base is None:

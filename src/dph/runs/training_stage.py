@@ -12,7 +12,6 @@ from dph.errors import CheckpointError
 from dph.model.policies import without_adapter
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import EvaluationSettings, Recipe, recipe_digest
-from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.answers import graded_sampler, scorer_of, torch_sampler, verifier_maker
 from dph.runs.directory import best_place, note_beginning
@@ -142,31 +141,22 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
     )
 
 
-def stored_samples(
+def _stored(
     job: RunJob, pool: Pool | None, source: Source, *, initial: bool
 ) -> dict[str, Sequence[RehearsalSample]]:
-    """The samples of every anchor of a run, by its name.
+    """The samples of every anchor by its name, of the run's pool or of another run's.
 
     ``source`` is what this run would sample now; ``initial`` says that its weights are still those
     that were sampled.
     """
-    stored: dict[str, Sequence[RehearsalSample]] = {}
-    loaded: dict[str, Sequence[RehearsalSample]] = {}  # anchors may share one
-    for name, anchor in job.anchors.items():
-        if anchor.samples not in loaded:
-            loaded[anchor.samples] = _loaded(pool, anchor, source, initial=initial)
-        stored[name] = loaded[anchor.samples]
-    return stored
-
-
-def _loaded(
-    pool: Pool | None, anchor: AnchorSettings, source: Source, *, initial: bool
-) -> Sequence[RehearsalSample]:
-    """The samples of the run's pool, or of another run's."""
-    if anchor.pool is not None:
-        pool = load_pool(anchor.pool)
-        require_policy_of(anchor.pool, pool.manifest, source, initial=initial)
-    return pool.rehearsal if pool is not None else ()
+    own = () if pool is None else pool.rehearsal
+    loaded: dict[Path | None, Sequence[RehearsalSample]] = {None: own}
+    for anchor in job.anchors.values():
+        if (place := anchor.pool) is not None and place not in loaded:  # anchors may share one
+            other = load_pool(place)
+            require_policy_of(place, other.manifest, source, initial=initial)
+            loaded[place] = other.rehearsal
+    return {name: loaded[anchor.pool] for name, anchor in job.anchors.items()}
 
 
 def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
@@ -204,8 +194,10 @@ def _train(job: RunJob, progress: ProgressDisplay, checkpoint: Path | None) -> T
     draw = graded_sampler(job, policy)
     source = pool_source(job, without_adapter(policy))
     pool = _fitting_pool(job, source, initial=begins)
-    problems = _problems(job, pool)
-    stored = stored_samples(job, pool, source, initial=begins)
+    problems: Sequence[Problem] = job.problems
+    if pool is not None and recipe.train.problems == "exploration":
+        problems = pool.exploration
+    stored = _stored(job, pool, source, initial=begins)
     with (
         evaluations(job, draw, policy, initial if compares else None) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
@@ -255,8 +247,7 @@ def _note(metrics: Metrics) -> str:
 def _fitting_pool(job: RunJob, expected: Source, *, initial: bool) -> Pool | None:
     if not job.needs_pool:
         return None
-    path = job.pool
-    pool = load_pool(path)
+    path, pool = job.pool, load_pool(job.pool)
     if not initial:  # the weights have moved on since; everything else must still fit
         stored = pool.manifest.source.model_fingerprint
         expected = expected.model_copy(update={"model_fingerprint": stored})
@@ -270,9 +261,3 @@ def _fitting_pool(job: RunJob, expected: Source, *, initial: bool) -> Pool | Non
         explores=job.recipe.labelled_per_step if train.problems == "exploration" else 0,
     )
     return pool
-
-
-def _problems(job: RunJob, pool: Pool | None) -> Sequence[Problem]:
-    if job.recipe.train.problems == "exploration" and pool is not None:
-        return pool.exploration
-    return job.problems
