@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from dph.model.policies import directory_fingerprint
 from dph.recipe import save_recipe
 from dph.runs.prepare import prepare
-from dph.runs.training_digest import what_changed
+from dph.runs.training_digest import TrainingKey, what_changed
 
 
 def digest_of(recipe):
@@ -100,14 +99,17 @@ def test_what_changes_no_weight_does_not_change_it(make_recipe, monkeypatch):
 
 
 def test_the_settings_of_a_verifier_count_and_its_version_stands_apart(make_recipe):
-    with prepare(make_recipe(), Path(), stage="presample") as plan:
-        first = plan.training_key()
+    with prepare(make_recipe(), Path(), stage="presample") as job:
+        name, settings = job.verifier.name, job.verifier.settings
 
-        name, settings = plan.verifier.name, plan.verifier.settings
-        other = SimpleNamespace(name=name, version="other", settings=settings)
-        longer = SimpleNamespace(name=name, version="other", settings={**settings, "timeout": 9.0})
-        assert replace(plan, verifier=other).training_key() == first
-        assert replace(plan, verifier=longer).training_key() != first
+        def digest(**settings):
+            verifier = SimpleNamespace(name=name, version="other", settings=settings)
+            asked, tokenizer = job.asked_fingerprint, job.prompts.tokenizer
+            key = TrainingKey(job.recipe, job.initial, tokenizer, asked=asked, verifier=verifier)
+            return key.digest()
+
+        assert digest(**settings) == job.training_key()
+        assert digest(**settings | {"timeout": 9.0}) != job.training_key()
 
 
 def test_the_file_of_a_term_of_ones_own_changes_it(make_recipe, tmp_path):

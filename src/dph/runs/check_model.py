@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig
 
 from dph.errors import DphError, ModelError
 from dph.model.hub import is_on_hub, model_directory
 from dph.model.loading import load_config, load_tokenizer, require_usable
-from dph.model.prompts import set_template_variables, stop_token_ids, wants_chat
+from dph.model.prompts import stop_token_ids
 from dph.model.sampler.base import common_length
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.extras import BITSANDBYTES, LIGER, PEFT, TORCHAO
@@ -84,15 +84,8 @@ def check_model(recipe: Recipe, findings: Findings) -> CheckedModel | None:
         findings.errors.append(f"model.path: {directory} holds no weights (*.safetensors)")
     findings.unchecked.append("the weights and the device: only a run loads them")
     tokenizer = findings.value("model.path", lambda: load_tokenizer(directory))
-    prompts = tokenizer and findings.value("", lambda: _prompts(recipe, tokenizer))
+    prompts = tokenizer and findings.value("", lambda: RunPrompts.of(recipe.data, tokenizer))
     return CheckedModel(directory=directory, config=config, prompts=prompts)
-
-
-def _prompts(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> RunPrompts:
-    data = recipe.data
-    set_template_variables(tokenizer, data.template)
-    chat = wants_chat(tokenizer, data.chat)
-    return RunPrompts(tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt)
 
 
 def _missing_packages(recipe: Recipe) -> list[str]:

@@ -127,7 +127,7 @@ def evaluate_stage(
     ``evaluation.json``.
     """
     settings = job.recipe.evaluate
-    if not job.recipe.data.sets:
+    if not job.sets:
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
     known = samples_digest(EvaluationDirectory(directory).samples)
     tables = {str(directory): _samples(job, directory, progress, model)}

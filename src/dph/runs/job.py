@@ -93,6 +93,15 @@ class PreparedSet:
     style: Style | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """The newest checkpoint of a run, the steps that it has done, and whether they are all."""
+
+    checkpoint: Path | None = None
+    step: int = 0
+    finished: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunJob:
     """A recipe in a run directory, with its inputs as they were read; each fact is found once.
@@ -104,10 +113,13 @@ class RunJob:
         policies: the initial policy and the models that are made from it.
         prompts: how problems are put to the model.
         problems: those of training, without the recipe's examples.
+        asked_fingerprint: of the same, as the model is asked them.
         sets: the evaluation sets that the job reads, by name.
         self_consistency: unlabelled prompts and their rewards; None where training has none.
         verifier: of training.
         style: classifier of the styles of answers, if there is one.
+        key: of training.
+        resumed: the state of training; the beginning for a job without that stage.
         accept_verifier: whether the run continues though its verifier has another version.
     """
 
@@ -117,10 +129,13 @@ class RunJob:
     policies: Policies
     prompts: RunPrompts
     problems: tuple[Problem, ...]
+    asked_fingerprint: str
     sets: Mapping[str, PreparedSet]
     self_consistency: SelfConsistency | None
     verifier: Verifier
     style: Style | None
+    key: TrainingKey
+    resumed: Resumed = Resumed()
     accept_verifier: bool = False
 
     @cached_property
@@ -139,11 +154,6 @@ class RunJob:
         return self.directory.pool(self.recipe)
 
     @cached_property
-    def asked_fingerprint(self) -> str:
-        """Of the training problems, as the model is asked them."""
-        return self.prompts.fingerprint(self.problems)
-
-    @cached_property
     def rule(self) -> Rule:
         """Rule by which the pool is split."""
         presample = self.recipe.presample
@@ -156,19 +166,6 @@ class RunJob:
         """Inputs that decide the verdicts of the pool."""
         return ValueSource.of(verifier_identity(self.verifier))
 
-    @cached_property
-    def _training(self) -> TrainingKey:
-        return TrainingKey(
-            self.recipe,
-            self.initial,
-            self.prompts.tokenizer,
-            asked=self.asked_fingerprint,
-            verifier=self.verifier,
-        )
-
     def training_key(self) -> str:
-        """The digest that a checkpoint names: of all that its weights are made from.
-
-        Only the pools of anchors are looked at again with every call: a stage may have made them.
-        """
-        return self._training.digest()
+        """The digest that a checkpoint names: of all that its weights are made from."""
+        return self.key.digest()

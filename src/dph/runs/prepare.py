@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal
@@ -13,7 +14,6 @@ from dph._base.files import only_writer
 from dph.errors import CheckpointError, DataError, PoolError
 from dph.model.hub import model_directory, problems_file
 from dph.model.loading import load_config, load_tokenizer, on_this_device, require_usable
-from dph.model.prompts import set_template_variables, wants_chat
 from dph.model.sampler.vllm import require_vllm
 from dph.recipe import Recipe
 from dph.recipe.departed import refuse_stores
@@ -22,7 +22,7 @@ from dph.records import Problem
 from dph.runs.answers import comparer_of, kind_of, run_verifier, verifier_maker
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
-from dph.runs.job import Policies, PreparedSet, RunJob, Style
+from dph.runs.job import Policies, PreparedSet, Resumed, RunJob, Style
 from dph.runs.presample.making import require_free
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
 from dph.runs.prompts import RunPrompts, recipe_shots, require_no_shown_test
@@ -33,7 +33,7 @@ from dph.runs.train.checkpoints import (
     record_verifier,
 )
 from dph.runs.train.self_consistency import SelfConsistency
-from dph.runs.training_digest import what_changed
+from dph.runs.training_digest import TrainingKey, what_changed
 from dph.runs.unlabelled_prompts import Known, file_prompts
 from dph.tasks.problems import load_problems
 from dph.tasks.styles import make_style
@@ -41,6 +41,8 @@ from dph.tasks.verifiers.base import Verifier
 
 Stage = Literal["run", "presample", "train", "evaluate"]
 """The part of a run that a job is for; ``run`` is all of them."""
+TRAIN = ("run", "train")
+"""The stages that change weights."""
 Sets = Mapping[str, tuple[Problem, ...]]
 
 
@@ -67,31 +69,37 @@ def prepare(
     if data.databases is not None and not data.databases.is_dir():
         raise DataError(f"data.databases is not a directory: {data.databases}")
     style = make_style(data.styles, data.modules)
-    tokenizer = load_tokenizer(initial)
-    set_template_variables(tokenizer, data.template)
-    chat = wants_chat(tokenizer, data.chat)
-    recipe = recipe.model_copy(update={"data": data.decided(chat=chat)})
+    prompts = RunPrompts.of(data, load_tokenizer(initial))
+    recipe = recipe.model_copy(update={"data": data.decided(chat=prompts.chat)})
     if recipe.model.threads:
         torch.set_num_threads(recipe.model.threads)
     shots, problems = recipe_shots(recipe, problems)
     require_no_shown_test(shots, sets.items())
+    prompts = replace(prompts, shots=shots)
     with ExitStack() as stack:
         verifier = _closed_by(stack, run_verifier(recipe))
+        asked, run = prompts.fingerprint(problems), RunDirectory(directory)
+        key = TrainingKey(recipe, initial, prompts.tokenizer, asked=asked, verifier=verifier)
+        prepared, learns, resumed = {}, None, Resumed()
+        if stage != "presample":
+            prepared = _sets(recipe, sets, (verifier, style), stack)
+        if stage in TRAIN:
+            learns = _self_consistency(recipe, problems, sets, verifier, stack)
+            resumed = _resumed(recipe, run, key, verifier, accept=accept_verifier)
         job = RunJob(
             recipe=recipe,
-            directory=RunDirectory(directory),
+            directory=run,
             initial=initial,
             policies=Policies(initial, recipe.model),
-            prompts=RunPrompts(
-                tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt, shots=shots
-            ),
+            prompts=prompts,
             problems=problems,
-            sets={} if stage == "presample" else _sets(recipe, sets, (verifier, style), stack),
-            self_consistency=_self_consistency(recipe, problems, sets, verifier, stack)
-            if stage in ("run", "train")
-            else None,
+            asked_fingerprint=asked,
+            sets=prepared,
+            self_consistency=learns,
             verifier=verifier,
             style=style,
+            key=key,
+            resumed=resumed,
             accept_verifier=accept_verifier,
         )
         _require(job, config, stage)
@@ -161,7 +169,7 @@ def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
         for chosen in job.sets.values():
             most = recipe.evaluate.max_tokens or limit
             job.prompts.require_fit(config, chosen.problems, max_tokens=most)
-    trains = stage in ("run", "train") and not is_finished(job)
+    trains = stage in TRAIN and not job.resumed.finished
     if stage == "run" or trains:
         _require_other_pools(job)
     makes_pool = stage == "presample" or (stage == "run" and job.needs_pool)
@@ -189,51 +197,48 @@ def _require_other_pools(job: RunJob) -> None:
 # Resuming: what the directory holds, and whether it is of the same recipe and verifier.
 
 
-def steps_done(job: RunJob) -> int:
-    """Steps that the run has done; 0 where there is none."""
-    recipe, checkpoint = job.recipe, job.directory.newest_checkpoint
+def _resumed(
+    recipe: Recipe, run: RunDirectory, key: TrainingKey, verifier: Verifier, *, accept: bool
+) -> Resumed:
+    """The state of training in the directory of a run, which must be of the same settings."""
+    checkpoint, steps, every = run.newest_checkpoint, recipe.train.steps, recipe.evaluate.every
     if checkpoint is None:
-        return 0
+        return Resumed()
     try:
-        done = read_progress(checkpoint, digest=job.training_key()).step
+        done = read_progress(checkpoint, digest=key.digest()).step
     except CheckpointError as error:
-        changed = what_changed(job.directory.recipe_file, recipe)
-        raise CheckpointError(f"{error} {changed}".rstrip()) from error
-    if done > recipe.train.steps:
         raise CheckpointError(
-            f"the run in {job.directory.path} is already at step {done}, but train.steps = "
-            f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
+            f"{error} {what_changed(run.recipe_file, recipe)}".rstrip()
+        ) from error
+    if done > steps:
+        raise CheckpointError(
+            f"the run in {run.path} is already at step {done}, but train.steps = {steps}: ask for "
+            f"{done} or more, or train into another directory (--out)"
         )
-    was = _changed_verifier(job, checkpoint)
-    if was is not None and not job.accept_verifier:
-        change = _change(job.verifier, was)
-        raise CheckpointError(f"{change} since the checkpoint {checkpoint} was written; {_HOW}")
-    return done
+    was = _other_version(verifier, checkpoint)
+    if was is not None and not accept:
+        raise CheckpointError(
+            f"{_change(verifier, was)} since the checkpoint {checkpoint} was written; {_HOW}"
+        )
+    finished = done == steps
+    if finished and every and not steps % every:
+        finished = steps in measured_steps(read_progress_file(run.progress))
+    return Resumed(checkpoint=checkpoint, step=done, finished=finished)
 
 
-def is_finished(job: RunJob) -> bool:
-    """Whether all steps are done, and the last one was measured if an evaluation is due there."""
-    every, last = job.recipe.evaluate.every, job.recipe.train.steps
-    if steps_done(job) != last or job.directory.newest_checkpoint is None:
-        return False
-    if not every or last % every:
-        return True
-    return last in measured_steps(read_progress_file(job.directory.progress))
-
-
-def note_accepted_verifier(job: RunJob, *, done: int) -> None:
+def note_accepted_verifier(job: RunJob) -> None:
     """Let the checkpoint say that another version of the verifier rewards the steps after it."""
-    checkpoint, verifier = job.directory.newest_checkpoint, job.verifier
-    if checkpoint is not None and _changed_verifier(job, checkpoint) is not None:
+    (checkpoint, step), verifier = (job.resumed.checkpoint, job.resumed.step), job.verifier
+    if checkpoint is not None and _other_version(verifier, checkpoint) is not None:
         with only_writer(job.directory.path):
             record_verifier(
-                checkpoint, name=verifier.name, version=verifier.version, first_step=done + 1
+                checkpoint, name=verifier.name, version=verifier.version, first_step=step + 1
             )
 
 
-def _changed_verifier(job: RunJob, checkpoint: Path) -> str | None:
-    """The verifier's version that a checkpoint names, if it is another one."""
-    verifier, last = job.verifier, current_verifier(read_verifiers(checkpoint))
+def _other_version(verifier: Verifier, checkpoint: Path) -> str | None:
+    """The verifier's version that a checkpoint names, if it is not the version of now."""
+    last = current_verifier(read_verifiers(checkpoint))
     if last is None or (last.name, last.version) == (verifier.name, verifier.version):
         return None
     return last.version
@@ -269,7 +274,7 @@ def _change(verifier: Verifier, was: str) -> str:
 def _versions_of_run(job: RunJob) -> set[str]:
     """The versions that a run went through, if the last of them is the verifier of now."""
     checkpoint = job.directory.newest_checkpoint
-    if checkpoint is None or _changed_verifier(job, checkpoint) is not None:
+    if checkpoint is None or _other_version(job.verifier, checkpoint) is not None:
         return set()
     history = read_verifiers(checkpoint)
     return {each.version for each in history if each.name == job.verifier.name}

@@ -8,10 +8,10 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
-from dph.model.prompts import TurnEncoder, encode_prompt
+from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables, wants_chat
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
-from dph.recipe import Recipe
+from dph.recipe import DataSettings, Recipe
 from dph.records import Problem
 from dph.runs.unlabelled_prompts import same_prompts
 from dph.tasks.problems import load_problems, problems_fingerprint
@@ -157,6 +157,13 @@ class RunPrompts:
     chat: bool
     system_prompt: str
     shots: Shots | None = None
+
+    @classmethod
+    def of(cls, data: DataSettings, tokenizer: PreTrainedTokenizerBase) -> "RunPrompts":
+        """Prompts as ``[data]`` asks for them; ``data.template`` is set in the tokenizer."""
+        set_template_variables(tokenizer, data.template)
+        chat = wants_chat(tokenizer, data.chat)
+        return cls(tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt)
 
     def asked(self, problem: Problem) -> Problem:
         """The problem as the model is asked it: behind the recipe's examples, if there are any."""

@@ -1,6 +1,7 @@
 """Inputs that decide the weights of a run, as one digest, and the settings that it leaves out."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +97,17 @@ class TrainingKey:
         asked: str,
         verifier: Verifier,
     ) -> None:
-        identity = verifier_identity(verifier)
-        self._recipe = recipe
-        self._inputs = (
-            directory_fingerprint(initial),
-            tokenizer_fingerprint(tokenizer),
-            asked,
+        self._recipe, self._initial, self._tokenizer = recipe, initial, tokenizer
+        self._asked, self._verifier = asked, verifier
+
+    @cached_property
+    def _inputs(self) -> tuple[Any, ...]:
+        """Inputs that no stage changes; they are read when a digest is first asked for."""
+        recipe, identity = self._recipe, verifier_identity(self._verifier)
+        return (
+            directory_fingerprint(self._initial),
+            tokenizer_fingerprint(self._tokenizer),
+            self._asked,
             {"verifier": identity["name"], "settings": identity["settings"]},
             _GONE
             | {
@@ -111,19 +117,22 @@ class TrainingKey:
                 if _counts(recipe, key := f"{section}.{name}", value)
             },
         )
-        self._terms, self._seed = _own_terms(recipe), recipe.presampling_seed
-        self._more = (*_unlabelled(recipe), *_overrides(recipe), *_trajectories(recipe))
+
+    @cached_property
+    def _more(self) -> tuple[Any, ...]:
+        recipe = self._recipe
+        return (
+            _own_terms(recipe),
+            recipe.presampling_seed,
+            recipe.seed,
+            *_unlabelled(recipe),
+            *_overrides(recipe),
+            *_trajectories(recipe),
+        )
 
     def digest(self) -> str:
         """The digest, with the pools of anchors as they are now."""
-        return recipe_digest(
-            *self._inputs,
-            _stores(self._recipe),
-            self._terms,
-            self._seed,
-            self._recipe.seed,
-            *self._more,
-        )
+        return recipe_digest(*self._inputs, _stores(self._recipe), *self._more)
 
 
 def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ from dph.runs.directory import best_place, note_beginning
 from dph.runs.evaluate.evaluate import EvaluationSet, style_name
 from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.job import RunJob
-from dph.runs.prepare import accepted_grading, is_finished, note_accepted_verifier, steps_done
+from dph.runs.prepare import accepted_grading, note_accepted_verifier
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.manifest import Source, require_fit, require_policy_of
 from dph.runs.presample.pool import Pool, load_pool
@@ -161,13 +161,13 @@ def _stored(
 
 def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
     """Train, or continue from the newest checkpoint of the run."""
-    recipe, checkpoint, done = job.recipe, job.directory.newest_checkpoint, steps_done(job)
-    note_accepted_verifier(job, done=done)
-    if checkpoint is not None and is_finished(job):
-        return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+    settings, checkpoint, done = job.recipe.evaluate, job.resumed.checkpoint, job.resumed.step
+    note_accepted_verifier(job)
+    if checkpoint is not None and job.resumed.finished:
+        return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), settings)
     if checkpoint is not None:
-        progress.say(f"continuing after step {done} of {recipe.train.steps}")
-    return _ended(_train(job, progress, checkpoint), recipe.evaluate)
+        progress.say(f"continuing after step {done} of {job.recipe.train.steps}")
+    return _ended(_train(job, progress), settings)
 
 
 def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
@@ -184,9 +184,10 @@ def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
     return replace(trained, checkpoint=best)
 
 
-def _train(job: RunJob, progress: ProgressDisplay, checkpoint: Path | None) -> Trained:
-    """Train from ``checkpoint``, or from the initial policy where there is none."""
-    recipe, begins = job.recipe, checkpoint is None
+def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
+    """Train from the newest checkpoint, or from the initial policy where there is none."""
+    recipe, checkpoint = job.recipe, job.resumed.checkpoint
+    begins = checkpoint is None
     trains = recipe.objective.reads_reference(recipe.data.modules)
     compares = compares_with_initial(recipe)
     policy = job.policies.trained(checkpoint, seed=recipe.seed, with_initial=trains or compares)

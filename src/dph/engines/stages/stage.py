@@ -20,7 +20,7 @@ from dph.errors import CheckpointError, TrainingError
 from dph.records import Problem
 from dph.runs.directory import checkpoint_of
 from dph.runs.job import RunJob
-from dph.runs.prepare import note_accepted_verifier, steps_done
+from dph.runs.prepare import note_accepted_verifier
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
@@ -177,8 +177,8 @@ def require_usable_pool(plan: RunJob) -> None:
 
 def already_trained(plan: RunJob, *, place: Path, begun: int) -> Trained | None:
     """A finished training, if there is one; else None, and its requirements are checked."""
-    done, newest = steps_done(plan), plan.directory.newest_checkpoint
-    note_accepted_verifier(plan, done=done)
+    done, newest = plan.resumed.step, plan.resumed.checkpoint
+    note_accepted_verifier(plan)
     if newest is not None and done == plan.recipe.train.steps:
         return Trained(checkpoint=newest, step=done, stopped=False)
     require_usable_pool(plan)
