@@ -124,27 +124,10 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
     write_json(directory / BASE_FILE, {"schema": _SCHEMA, "fingerprint": _bases[model]})
 
 
-def without_adapter(model: PreTrainedModel) -> PreTrainedModel:
-    """The initial policy: a separate frozen model that shares the weights of ``model``.
-
-    It has no tensors of its own, so it takes no memory in addition to ``model``. A model without an
-    adapter is returned as it is.
-    """
-    if not has_adapter(model):
-        return model
-    layers = {id(layer): layer.get_base_layer() for _, layer in _adapted(model)}
-    initial = sharing(model, {**layers, id(model.peft_config): None})
-    del initial.peft_config
-    return initial
-
-
-def sharing(model: PreTrainedModel, replaced: Mapping[int, Any] | None = None) -> PreTrainedModel:
-    """A separate model in evaluation mode whose tensors are those of ``model``.
-
-    ``replaced`` has other values for objects of ``model``, by their ``id``.
-    """
-    tensors = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    made: PreTrainedModel = copy.deepcopy(model, {**tensors, **(replaced or {})})
+def sharing(model: PreTrainedModel) -> PreTrainedModel:
+    """A separate model of the same tensors: one of the two can get an adapter, at no memory."""
+    shared: dict[int, Any] = {id(t): t for t in (*model.parameters(), *model.buffers())}
+    made: PreTrainedModel = copy.deepcopy(model, shared)
     return made.eval()
 
 

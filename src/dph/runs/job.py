@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from dph.model.policies import is_adapter, load_policy, sharing, without_adapter
+from dph.model.policies import is_adapter, load_policy, sharing
 from dph.recipe import ModelSettings, Recipe
 from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
@@ -36,36 +36,37 @@ class Policies:
         self._initial: PreTrainedModel | None = None
 
     def initial(self) -> PreTrainedModel:
-        """The initial policy, which nobody may change."""
+        """The initial policy; it must not be changed."""
         if self._initial is None:
             self._initial = self._load(self._directory)
         return self._initial
 
-    def of(self, path: Path, *, with_initial: bool = False) -> PreTrainedModel:
+    def of(
+        self, path: Path, *, with_initial: bool = False, seed: int | None = None
+    ) -> PreTrainedModel:
         """The model in ``path``: the initial one, an adapter on its weights, or another.
 
-        Memory holds another model together with the initial one only ``with_initial``.
+        Memory holds another model together with the initial one only ``with_initial``. ``seed`` as
+        of ``load_policy``.
         """
+        if is_adapter(path):
+            return self._load(path, whole=sharing(self.initial()))
         if path.resolve() == self._directory.resolve():
             return self.initial()
-        if not is_adapter(path):
-            return self._load_other(path, with_initial=with_initial)
-        return self._load(path, whole=sharing(self.initial()))
+        self.release(unless=with_initial)
+        return self._load(path, seed=seed)
 
     def trained(self, checkpoint: Path | None, *, seed: int, with_initial: bool) -> PreTrainedModel:
         """The policy that training changes, from ``checkpoint`` or from the initial weights.
 
-        It takes the initial weights over. ``with_initial`` it changes a copy of them; an adapter
-        leaves them as they are.
+        Without an adapter it takes the initial weights over; ``with_initial`` it has a copy.
         """
+        if checkpoint is not None:
+            return self.of(checkpoint, with_initial=with_initial, seed=seed)
         if self._settings.adapter is not None:
-            policy = self._load(checkpoint or self._directory, whole=self.initial(), seed=seed)
-            self._initial = without_adapter(policy)
-        elif checkpoint is not None:
-            policy = self._load_other(checkpoint, with_initial=with_initial)
-        else:
-            policy = copy.deepcopy(self.initial()) if with_initial else self.initial()
-            self.release(unless=with_initial)
+            return self._load(self._directory, whole=sharing(self.initial()), seed=seed)
+        policy = copy.deepcopy(self.initial()) if with_initial else self.initial()
+        self.release(unless=with_initial)
         return policy
 
     def release(self, *, unless: bool = False) -> None:
@@ -77,10 +78,6 @@ class Policies:
         self, path: Path, *, whole: PreTrainedModel | None = None, seed: int | None = None
     ) -> PreTrainedModel:
         return load_policy(path, self._settings, initial=self._directory, whole=whole, seed=seed)
-
-    def _load_other(self, path: Path, *, with_initial: bool) -> PreTrainedModel:
-        self.release(unless=with_initial)
-        return self._load(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,12 @@
 """A whole run from Python: what ``dph run`` does."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any
 
 from dph.errors import SettingsError
 from dph.model.hub import resolve_names
@@ -22,49 +22,19 @@ from dph.runs.presampling_stage import pin, presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.train.preparation import Trained
 
-# Functions that pre-sample and train: this package's own, or those of another engine.
-#
-# ``dph.recipe.engines`` names them by import path, because the others lie above this package; they
-# are loaded where a recipe asks for them.
-
-
-class Presample(Protocol):
-    """Makes the pool, or takes the one that is there."""
-
-    def __call__(
-        self,
-        job: RunJob,
-        progress: ProgressDisplay,
-        *,
-        may_split_again: bool = True,
-    ) -> Manifest:
-        """Return the pool's manifest."""
-        ...
-
-
-class Train(Protocol):
-    """Trains, or continues where a run was stopped."""
-
-    def __call__(self, job: RunJob, progress: ProgressDisplay) -> Trained:
-        """Return where the checkpoint is."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """The stages that an engine does in its own way."""
+    """The stages that an engine does in its own way: this package's functions, or its own."""
 
-    presample: Presample
-    train: Train
+    presample: Callable[..., Manifest]
+    train: Callable[[RunJob, ProgressDisplay], Trained]
 
 
 def stages_of(recipe: Recipe) -> Stages:
     """The stages of the engine that ``train.engine`` names."""
     row = ENGINES[recipe.train.engine]
-    return Stages(
-        presample=resolve_name(row.presample),
-        train=resolve_name(row.train),
-    )
+    return Stages(presample=resolve_name(row.presample), train=resolve_name(row.train))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

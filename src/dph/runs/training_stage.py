@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from dph._base.randomness import generator
 from dph.errors import CheckpointError
-from dph.model.policies import without_adapter
+from dph.model.policies import has_adapter
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import EvaluationSettings, Recipe, recipe_digest
 from dph.records import Problem
@@ -193,7 +193,7 @@ def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
     policy = job.policies.trained(checkpoint, seed=recipe.seed, with_initial=trains or compares)
     initial = job.policies.initial().requires_grad_(False) if trains or compares else None
     draw = graded_sampler(job, policy)
-    source = pool_source(job, without_adapter(policy))
+    source = pool_source(job, job.policies.initial() if has_adapter(policy) else policy)
     pool = _fitting_pool(job, source, initial=begins)
     problems: Sequence[Problem] = job.problems
     if pool is not None and recipe.train.problems == "exploration":
