@@ -48,7 +48,10 @@ class RunResult:
 
 
 def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
-    """Make the pool that the method reads, evaluate, train, and evaluate again.
+    """Make the pool that the method reads, train, and evaluate the policy before and after.
+
+    The initial policy is evaluated while its weights are in memory; before another engine, whose
+    processes need that memory, nothing is.
 
     Raises:
         DphError: as the stages do.
@@ -57,12 +60,13 @@ def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
     if job.needs_pool:  # other runs may share a pool that has a place of its own
         pool = engine.presample(job, progress, may_split_again=recipe.presample.pool is None)
     run, before = job.directory.path, job.directory.base.path
-    if job.sets:  # now, while the initial weights are in memory
+    if job.sets and recipe.train.engine == "own":
         pin(recipe, job.directory)
         base = evaluate_stage(job, before, progress, model=job.initial)
     trained = engine.train(job, progress)
-    if trained.stopped or base is None:
+    if trained.stopped or not job.sets:
         return RunResult(pool=pool, trained=trained)
+    base = base or evaluate_stage(job, before, progress, model=job.initial)
     evaluation = evaluate_stage(job, run, progress, model=trained.checkpoint, base=before)
     return RunResult(pool=pool, trained=trained, base=base, evaluation=evaluation)
 
