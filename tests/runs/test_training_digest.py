@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from dph.model.policies import directory_fingerprint
 from dph.recipe import save_recipe
 from dph.runs.prepare import prepare
-from dph.runs.training_digest import TrainingKey, what_changed
+from dph.runs.training_digest import what_changed
 
 
 def digest_of(recipe):
@@ -104,9 +105,7 @@ def test_the_settings_of_a_verifier_count_and_its_version_stands_apart(make_reci
 
         def digest(**settings):
             verifier = SimpleNamespace(name=name, version="other", settings=settings)
-            asked, tokenizer = job.asked_fingerprint, job.prompts.tokenizer
-            key = TrainingKey(job.recipe, job.initial, tokenizer, asked=asked, verifier=verifier)
-            return key.digest()
+            return replace(job.key, verifier=verifier).digest()
 
         assert digest(**settings) == job.training_key()
         assert digest(**settings | {"timeout": 9.0}) != job.training_key()

@@ -110,7 +110,6 @@ class RunJob:
         policies: the initial policy and the models that are made from it.
         prompts: how problems are put to the model.
         problems: those of training, without the recipe's examples.
-        asked_fingerprint: of the same, as the model is asked them.
         sets: the evaluation sets that the job reads, by name.
         self_consistency: unlabelled prompts and their rewards; None where training has none.
         verifier: of training.
@@ -126,7 +125,6 @@ class RunJob:
     policies: Policies
     prompts: RunPrompts
     problems: tuple[Problem, ...]
-    asked_fingerprint: str
     sets: Mapping[str, PreparedSet]
     self_consistency: SelfConsistency | None
     verifier: Verifier

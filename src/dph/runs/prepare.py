@@ -54,10 +54,6 @@ def prepare(
 
     What the recipe names on the Hub is in the cache (``dph.model.hub.resolve_names``). Cheap inputs
     come first, so that a bad one is named before anything heavy is loaded. No weights are read.
-
-    Raises:
-        DphError: as anything in the recipe cannot be used, or what the directory holds does not
-            fit it.
     """
     refuse_stores(directory)
     recipe = on_this_device(recipe)
@@ -78,14 +74,20 @@ def prepare(
     prompts = replace(prompts, shots=shots)
     with ExitStack() as stack:
         verifier = _closed_by(stack, run_verifier(recipe))
-        asked, run = prompts.fingerprint(problems), RunDirectory(directory)
-        key = TrainingKey(recipe, initial, prompts.tokenizer, asked=asked, verifier=verifier)
+        run = RunDirectory(directory)
+        key = TrainingKey(
+            recipe=recipe,
+            initial=initial,
+            tokenizer=prompts.tokenizer,
+            asked=prompts.fingerprint(problems),
+            verifier=verifier,
+        )
         prepared, learns, resumed = {}, None, Resumed()
         if stage != "presample":
             prepared = _sets(recipe, sets, (verifier, style), stack)
         if stage in TRAIN:
             learns = _self_consistency(recipe, problems, sets, verifier, stack)
-            resumed = _resumed(recipe, run, key, verifier, accept=accept_verifier)
+            resumed = _resumed(run, key, accept=accept_verifier)
         job = RunJob(
             recipe=recipe,
             directory=run,
@@ -93,7 +95,6 @@ def prepare(
             policies=Policies(initial, recipe.model),
             prompts=prompts,
             problems=problems,
-            asked_fingerprint=asked,
             sets=prepared,
             self_consistency=learns,
             verifier=verifier,
@@ -197,11 +198,10 @@ def _require_other_pools(job: RunJob) -> None:
 # Resuming: what the directory holds, and whether it is of the same recipe and verifier.
 
 
-def _resumed(
-    recipe: Recipe, run: RunDirectory, key: TrainingKey, verifier: Verifier, *, accept: bool
-) -> Resumed:
+def _resumed(run: RunDirectory, key: TrainingKey, *, accept: bool) -> Resumed:
     """The state of training in the directory of a run, which must be of the same settings."""
-    checkpoint, steps, every = run.newest_checkpoint, recipe.train.steps, recipe.evaluate.every
+    recipe, verifier, checkpoint = key.recipe, key.verifier, run.newest_checkpoint
+    steps, every = recipe.train.steps, recipe.evaluate.every
     if checkpoint is None:
         return Resumed()
     try:

@@ -53,7 +53,7 @@ def pool_source(job: RunJob, model: PreTrainedModel) -> Source:
         model_fingerprint=weight_fingerprint(model),
         tokenizer_fingerprint=tokenizer_fingerprint(job.prompts.tokenizer),
         prompts="train",
-        prompts_fingerprint=job.asked_fingerprint,
+        prompts_fingerprint=job.key.asked,
         chat=job.prompts.chat,
         system_prompt=job.prompts.system_prompt,
         answers=recipe.presample.samples,
