@@ -59,6 +59,8 @@ def test_a_run_leaves_what_the_layout_says_and_a_second_start_changes_nothing(
         ("dph_f", {}, ["model", "step_000002"]),
         ("rkl", {"evaluate": {"every": 1, "samples": 4}}, ["model", "step_000002"]),
         ("dph_f", {"model": {"adapter": {"kind": "lora", "rank": 2}}}, ["model"]),
+        # Training took them over, and the tokens of its result are compared with them.
+        ("grpo", {"evaluate": {"token_details": 1}}, ["model", "step_000002", "model"]),
     ],
 )
 def test_a_run_reads_the_initial_weights_once(
