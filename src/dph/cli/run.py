@@ -317,7 +317,10 @@ def _recipe_of(
     model = given.pop("model")
     if model is None:
         raise typer.BadParameter("give a recipe, or --model with --train and --verifier")
+    from dph.cli.display.output import quiet_libraries
     from dph.cli.request import require_writable
+
+    quiet_libraries()
     from dph.runs.command import asked_for, recipe_of_command, write_chosen
 
     method = given.pop("method") or "dph_f"
