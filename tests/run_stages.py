@@ -2,16 +2,18 @@
 
 from dph.recipe import resolve_recipe
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import run_stages
 from dph.runs.training_stage import train_stage
 
+VERBS = {presample_stage: "presample", train_stage: "train", run_stages: "run"}
+
 
 def staged(stage, recipe, directory, **options):
-    with open_plan(recipe, directory, **options) as plan:
-        return stage(plan, Silent())
+    with prepare(recipe, directory, stage=VERBS[stage], **options) as job:
+        return stage(job, Silent())
 
 
 def presampled(recipe, directory, **options):
@@ -28,8 +30,8 @@ def ran(recipe, directory, **options):
 
 def evaluated(recipe, directory, *, model=None, **options):
     """The document of a model's evaluation, of the initial one unless another is named."""
-    with open_plan(recipe, directory) as plan:
-        return evaluate_stage(plan, directory, Silent(), model=model or plan.initial, **options)
+    with prepare(recipe, directory, stage="evaluate") as job:
+        return evaluate_stage(job, directory, Silent(), model=model or job.initial, **options)
 
 
 def recipe_of(table, sections):

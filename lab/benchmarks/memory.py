@@ -27,7 +27,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from dph.model.forward.logprobs import score_completions
-from dph.model.policies import load_policy, without_adapter
+from dph.model.policies import load_policy, sharing
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
 from dph.runs.objective import make_objective
@@ -161,7 +161,8 @@ def measure(case: dict[str, Any], directory: Path, *, small: Path) -> float:
 def _updates(case: dict[str, Any], directory: Path) -> None:
 
     recipe = recipe_of(case, directory)
-    policy = load_policy(directory, recipe.model, initial=directory, seed=0)
+    initial = load_policy(directory, recipe.model, initial=directory)
+    policy = load_policy(directory, recipe.model, initial=directory, seed=0, whole=sharing(initial))
     forward = TrainingForward(
         model=policy,
         pad_id=0,
@@ -180,7 +181,7 @@ def _updates(case: dict[str, Any], directory: Path) -> None:
             rows = [row for group in groups for row in group]
             scores = iter(
                 score_completions(
-                    without_adapter(policy),
+                    initial,
                     [row.prompt_ids for row in rows],
                     [row.completion_ids for row in rows],
                     temperature=1.0,

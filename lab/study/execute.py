@@ -11,12 +11,14 @@ import torch
 from dph._base.files import held, make_directory
 from dph._base.provenance import code_commit, versions
 from dph.errors import DataError
+from dph.model.hub import resolve_names
 from dph.model.loading import computed_by
 from dph.model.policies import directory_fingerprint
 from dph.recipe import ModelSettings, Recipe
 from dph.runs.directory import RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
-from dph.runs.plan import RunPlan, open_plan
+from dph.runs.job import RunJob
+from dph.runs.prepare import prepare
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from dph.runs.run import stages_of
@@ -118,15 +120,16 @@ def _prepare(work: _Work) -> None:
                 seed=work.seed,
                 steps=site["base_steps"] or work.kind.base_steps,
             )
-    recipe = work.recipe(asked, name=BASE, pool="pool")
-    with open_plan(recipe, work.directory) as plan, clock.stage("evaluate"):
+    recipe = resolve_names(work.recipe(asked, name=BASE, pool="pool")).recipe
+    with prepare(recipe, work.directory, stage="evaluate") as plan, clock.stage("evaluate"):
         place, initial = plan.directory.base.path, plan.initial
         document = evaluate_stage(plan, place, Silent(), model=initial)
     _require_same_base(work, directory_fingerprint(initial))
     for name, settings in work.payload["pools"].items():
         asked = RunRequest(method=_ANY_METHOD, settings={**work.payload["settings"], **settings})
+        recipe = resolve_names(work.recipe(asked, name=BASE, pool=name)).recipe
         with (
-            open_plan(work.recipe(asked, name=BASE, pool=name), work.directory) as plan,
+            prepare(recipe, work.directory, stage="presample") as plan,
             clock.stage("presample"),
         ):
             presample_stage(plan, Silent())
@@ -161,8 +164,9 @@ def _run(work: _Work) -> None:
     payload, clock = work.payload, work.clock
     asked = RunRequest(**payload["asked"])
     recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
+    recipe = resolve_names(recipe).recipe
     directory = work.directory / payload["training"]
-    with open_plan(recipe, directory) as plan:
+    with prepare(recipe, directory) as plan:
         with clock.stage("train"):
             trained = stages_of(plan.recipe).train(plan, Silent())
         if trained.stopped:
@@ -188,7 +192,7 @@ def _run(work: _Work) -> None:
         )
 
 
-def _presampled(plan: RunPlan) -> int:
+def _presampled(plan: RunJob) -> int:
     """Answers that pre-sampling drew: those that decide, and a final one for each problem."""
     return len(plan.problems) * (plan.recipe.presample.samples + 1)
 

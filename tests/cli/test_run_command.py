@@ -215,7 +215,7 @@ def test_a_model_with_a_chat_template_is_asked_by_it_and_told_to_box(many, monke
 
 def choices_on(example, out, monkeypatch, *, mib, verifier="exact"):
     """Keys that are chosen on a GPU of this memory, in the order in which they are tried."""
-    monkeypatch.setattr("dph.runs.preflight.prompts.LIBRARIES", 0.0)
+    monkeypatch.setattr("dph.runs.check_model.LIBRARIES", 0.0)
     device = Device(name="a GPU", cuda=True, memory=mib * 2.0**20)
     monkeypatch.setattr("dph.runs.command.device_at_hand", lambda _: device)
     task = {"model": str(example.parent / "model"), "train": str(example.parent / "problems.jsonl")}

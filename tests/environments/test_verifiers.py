@@ -10,7 +10,7 @@ import dph
 from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.cli import main
 from dph.recipe import resolve_recipe
-from dph.runs.task import run_verifier
+from dph.runs.answers import run_verifier
 from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.environments.tasksets import problem_taskset, taskset_class, taskset_problems
 from dph.tasks.problems import load_problems

@@ -20,9 +20,9 @@ from dph.model.policies import (
     merge_adapter,
     read_adapter,
     save_policy,
+    sharing,
     tokenizer_fingerprint,
     weight_fingerprint,
-    without_adapter,
 )
 from tiny_models import build_model
 
@@ -51,23 +51,23 @@ def test_a_new_adapter_leaves_the_model_as_it_was(kind, init):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_with_the_adapter_off_it_is_the_initial_policy_to_the_bit(family, kind):
-    initial = without_adapter(adapted_model(family, kind))
-    base = build_model(family)
+def test_an_adapter_on_shared_tensors_leaves_the_initial_policy_to_the_bit(family, kind):
+    initial, base = build_model(family), build_model(family)
+    policy = sharing(initial)
+    add_adapter(policy, adapter(kind), base="base", seed=0)
+    assert torch.equal(logits(moved(policy)), logits(adapted_model(family, kind)))
     assert torch.equal(logits(initial), logits(base))
     assert weight_fingerprint(initial) == weight_fingerprint(base)
     assert not any(parameter.requires_grad for parameter in initial.parameters())
+    assert not has_adapter(initial)
 
 
-def test_the_initial_policy_has_no_tensor_of_its_own():
-    model = adapted_model()
+def test_models_that_share_have_no_tensor_of_their_own():
+    model = build_model()
     held = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())}
-    initial = without_adapter(model)
-    assert {t.data_ptr() for t in (*initial.parameters(), *initial.buffers())} <= held
-    assert initial.config is not model.config  # each attends by its own
-    plain = build_model()
-    assert without_adapter(plain) is plain
-    assert not has_adapter(plain)
+    other = sharing(model)
+    assert {t.data_ptr() for t in (*other.parameters(), *other.buffers())} == held
+    assert other.config is not model.config  # each attends by its own
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,6 @@ from dph.model.loading import load_tokenizer
 from dph.model.policies import tokenizer_fingerprint
 from dph.model.prompts import (
     TurnEncoder,
-    chat_text,
     encode_prompt,
     set_template_variables,
     stop_token_ids,
@@ -133,41 +132,6 @@ def test_auto_is_a_chat_where_there_is_a_template():
     assert wants_chat(build_tokenizer(), True)  # and is refused when a prompt is encoded
 
 
-SAID = [
-    {"role": "system", "content": "be <brief> & 'exact'"},
-    {"role": "user", "content": "w3 w4"},
-    {"role": "assistant", "content": "w5"},
-    {"role": "user", "content": "w6"},
-]
-TEMPLATES = {
-    "blocks and blanks": (
-        "{{ bos_token }}\n  {% for m in messages %}\n<|{{ m['role'] }}|>{{ m.content | trim }}\n"
-        "  {%- endfor %}\n{% if add_generation_prompt %}<|assistant|>{% endif %}\n"
-    ),
-    "loop controls": (
-        "{% for m in messages %}{% if loop.index > 2 %}{% break %}{% endif %}{{ m | tojson }}"
-        "{% endfor %}{{ eos_token }}"
-    ),
-    "namespaces": (
-        "{% set seen = namespace(users=0) %}{% for m in messages if m.role == 'user' %}"
-        "{% set seen.users = seen.users + 1 %}{% endfor %}{{ seen.users }} {{ tools is none }}"
-    ),
-    "macros and generation": (
-        "{% macro turn(m) %}<{{ m.role }}>{{ m.content }}{% endmacro %}"
-        "{% for m in messages %}{% generation %}{{ turn(m) }}{% endgeneration %}{% endfor %}"
-        "{{ {'a': [1, 'é']} | tojson(indent=2) }}{{ strftime_now('%Y') }}"
-    ),
-    "what it is not given": THINKING + "{{ documents is defined }}{{ unheard_of }}",
-}
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_a_prompt_is_the_text_that_transformers_makes_of_it(name):
-    made = with_template(TEMPLATES[name])
-    wanted = made.apply_chat_template(SAID, tokenize=False, add_generation_prompt=True)
-    assert chat_text(TEMPLATES[name], SAID, made.special_tokens_map) == wanted
-
-
 @pytest.mark.parametrize(
     ("template", "said"),
     [
@@ -175,11 +139,10 @@ def test_a_prompt_is_the_text_that_transformers_makes_of_it(name):
         ("{% for", "refuses the prompt"),
         ("{{ messages.__class__.__mro__ }}", "unsafe"),
         ("{{ messages.append(1) }}", "unsafe"),
+        ("{{ 1 + 'a' }}", "refuses the prompt"),
     ],
 )
 def test_a_template_that_refuses_or_reaches_out_is_told(template, said):
-    with pytest.raises(ModelError, match=said):
-        chat_text(template, SAID, {})
     with pytest.raises(ModelError, match=said):
         encode_prompt(with_template(template), "w7", chat=True)
 

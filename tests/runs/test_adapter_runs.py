@@ -8,7 +8,7 @@ from dph.errors import SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.written_models import export, interpolated
 from loop_parts import FORWARD
 from run_stages import evaluated, presampled, trained
@@ -105,7 +105,7 @@ def test_an_exported_model_answers_as_the_run_does(make_recipe, tmp_path, kind):
     assert not (out / "optimizer.safetensors").exists()
     evaluated(recipe, run, model=checkpoint)
     evaluated(recipe, tmp_path / "plain", model=out)
-    with open_plan(recipe, run) as plan:
+    with prepare(recipe, run) as plan:
         adapted = load_policy(checkpoint, recipe.model, initial=plan.initial)
     tables = [pq.read_table(place / "samples.parquet") for place in (run, tmp_path / "plain")]
     greedy = [[r["text"] for r in t.to_pylist() if r["sample_index"] < 0] for t in tables]

@@ -9,7 +9,7 @@ from dph.errors import SettingsError
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
 from dph.runs.directory import latest_checkpoint
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.progress import Silent
 from dph.runs.run import run
 from dph.runs.written_models import export, interpolation_stage
@@ -98,7 +98,7 @@ def nearest_codes(weight):
 
 def test_a_base_in_four_bits_has_the_nearest_codes_of_every_block(make_recipe, tmp_path):
     recipe = make_recipe("grpo", model=settings_of("nf4"))
-    with open_plan(recipe, tmp_path / "run") as plan:
+    with prepare(recipe, tmp_path / "run") as plan:
         model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial, seed=0)
     layer = model.model.layers[0].mlp.down_proj
     inputs = torch.eye(layer.in_features, dtype=torch.bfloat16)
@@ -117,7 +117,7 @@ def test_a_base_in_four_bits_has_the_nearest_codes_of_every_block(make_recipe, t
 def test_models_that_four_bits_would_round_away_are_refused(make_recipe, tmp_path):
     recipe = make_recipe("grpo", model=NARROW | LORA | {"weights": "nf4"})
     with (
-        open_plan(recipe, tmp_path / "run") as plan,
+        prepare(recipe, tmp_path / "run") as plan,
         pytest.raises(SettingsError, match=r'between two others.*set model.weights = "bfloat16"'),
     ):
         interpolation_stage(plan, [0.5], Silent())

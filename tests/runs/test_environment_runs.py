@@ -13,7 +13,7 @@ from dph import SettingsError
 from dph.cli import main
 from dph.errors import CheckpointError, PoolError
 from dph.results.inspect import write_inspect_logs
-from dph.runs.preflight import preflight
+from dph.runs.check import check
 from dph.runs.presample.pool import load_pool
 from dph.tasks.environments import Environment, read_turns
 from dph.tasks.problems import save_problems
@@ -173,12 +173,12 @@ def test_parts_that_do_not_know_trajectories_refuse_the_section(make_recipe, mor
 
 
 def test_a_check_begins_a_trajectory_of_each_file(tmp_path, make_recipe):
-    assert not preflight(make_recipe()).errors
+    assert not check(make_recipe()).errors
     (tmp_path / "look.py").write_text(CLASS + "    def reset(self, **columns):\n        1 / 0\n")
-    errors = preflight(make_recipe()).errors
+    errors = check(make_recipe()).errors
     assert len(errors) == 2
     assert all("ZeroDivisionError" in error for error in errors)
-    [error] = preflight(make_recipe(environment={"path": "look:Nobody"})).errors
+    [error] = check(make_recipe(environment={"path": "look:Nobody"})).errors
     assert error.startswith("environment.path = 'look:Nobody': ")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.recipe import load_recipe
 from dph.runs.train import evaluations
 
@@ -23,7 +23,7 @@ def told(name):
 
 told("_begin")
 told("_write")
-with open_plan(load_recipe(sys.argv[1]), Path(sys.argv[2])) as plan:
+with prepare(load_recipe(sys.argv[1]), Path(sys.argv[2]), stage="train") as plan:
     train_stage(plan, Silent())
 """
 

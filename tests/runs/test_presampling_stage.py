@@ -2,7 +2,7 @@ import pytest
 
 from dph.errors import CheckpointError, DataError, PoolError
 from dph.model.sampler.graded import GradedSampler
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.presample.making import only_maker
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
@@ -24,8 +24,9 @@ def presample(make_recipe, tmp_path):
     """Pre-sample the letter task with some settings of ``[presample]``."""
 
     def run(directory="run", *, progress=None, **settings):
-        with open_plan(make_recipe(presample=settings), tmp_path / directory) as plan:
-            return presample_stage(plan, progress or Silent())
+        recipe = make_recipe(presample=settings)
+        with prepare(recipe, tmp_path / directory, stage="presample") as job:
+            return presample_stage(job, progress or Silent())
 
     return run
 

@@ -5,11 +5,11 @@ from dph import DataError, SettingsError
 from dph.model.policies import load_policy
 from dph.recipe import resolve_recipe
 from dph.records import Problem
-from dph.runs.plan import open_plan
-from dph.runs.preflight import preflight
+from dph.runs.check import check
+from dph.runs.prepare import prepare
 from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import pool_source
-from dph.runs.task import Example, Shots, drawn_examples, recipe_shots
+from dph.runs.prompts import Example, Shots, drawn_examples, recipe_shots
 from dph.tasks.problems import save_problems
 
 
@@ -36,12 +36,12 @@ SHOWN = {"count": 2, "template": "{prompt} {answer} "}
 
 def test_every_prompt_of_a_run_begins_with_the_same_examples(make_shown, tmp_path, tokenizer):
     recipe = make_shown(SHOWN)
-    with open_plan(recipe, tmp_path / "run") as plan:
+    with prepare(recipe, tmp_path / "run") as plan:
         assert len(plan.problems) == 16
         shown = {each.prompt for each in plan.prompts.shots.examples}
         assert shown.isdisjoint(problem.prompt for problem in plan.problems)
         beginning = plan.prompts.encode(plan.problems[0])[: -len(plan.problems[0].prompt.split())]
-        everything = [*plan.problems, *plan.sets["dev"]]
+        everything = [*plan.problems, *plan.sets["dev"].problems]
         assert all(plan.prompts.encode(p)[: len(beginning)] == beginning for p in everything)
         assert tokenizer.decode(beginning).split()[0] == "say"
     dph.run(recipe, tmp_path / "run")
@@ -54,7 +54,7 @@ def test_every_prompt_of_a_run_begins_with_the_same_examples(make_shown, tmp_pat
 def test_other_examples_are_another_pool(make_shown, tmp_path):
     fingerprints = set()
     for shots in (None, SHOWN, SHOWN | {"seed": 1}, SHOWN | {"template": "{prompt} is {answer} "}):
-        with open_plan(make_shown(shots), tmp_path / "run") as plan:
+        with prepare(make_shown(shots), tmp_path / "run") as plan:
             model = load_policy(plan.initial, plan.recipe.model, initial=plan.initial)
             source = pool_source(plan, model)
             fingerprints.add(source.prompts_fingerprint)
@@ -67,12 +67,12 @@ def test_a_test_among_the_examples_is_refused(make_shown, tmp_path, problems):
     with pytest.raises(DataError, match="'18' of the evaluation set 'dev' is among the examples"):
         dph.run(recipe, tmp_path / "run")
     assert not (tmp_path / "run" / "pool").exists()
-    assert any("is among the examples" in error for error in preflight(recipe).errors)
+    assert any("is among the examples" in error for error in check(recipe).errors)
 
 
 def test_examples_count_for_the_lengths_of_prompts(make_shown):
     recipe = make_shown({"count": 8, "template": "{prompt} {answer} "})
-    assert any("exceed the model's context" in error for error in preflight(recipe).errors)
+    assert any("exceed the model's context" in error for error in check(recipe).errors)
 
 
 def test_a_template_is_for_plain_prompts(make_shown):

@@ -6,6 +6,7 @@ import pytest
 
 import dph
 from dph.errors import CheckpointError, PoolError, SettingsError
+from dph.model import policies
 from dph.recipe import load_recipe
 from dph.runs import evaluation_stage as tracked_evaluation
 from dph.runs import training_digest
@@ -50,6 +51,26 @@ def test_a_run_leaves_what_the_layout_says_and_a_second_start_changes_nothing(
     assert {p: v for p, v in snapshot(run).items() if p not in rewritten} == {
         p: v for p, v in before.items() if p not in rewritten
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "sections", "loads"),
+    [
+        ("dph_f", {}, ["model", "step_000002"]),
+        ("rkl", {"evaluate": {"every": 1, "samples": 4}}, ["model", "step_000002"]),
+        ("dph_f", {"model": {"adapter": {"kind": "lora", "rank": 2}}}, ["model"]),
+        # Training took them over, and the tokens of its result are compared with them.
+        ("grpo", {"evaluate": {"token_details": 1}}, ["model", "step_000002", "model"]),
+    ],
+)
+def test_a_run_reads_the_initial_weights_once(
+    make_recipe, tmp_path, monkeypatch, method, sections, loads
+):
+    read, load = [], policies.load_model
+    noted = lambda path, **named: read.append(path.name) or load(path, **named)  # noqa: E731
+    monkeypatch.setattr(policies, "load_model", noted)
+    dph.run(make_recipe(method, **sections), tmp_path / "run")
+    assert read == loads
 
 
 def test_training_without_its_pool_says_what_to_do(make_recipe, tmp_path):

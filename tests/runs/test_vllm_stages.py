@@ -11,7 +11,7 @@ from dph.errors import SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.policies import load_policy
 from dph.recipe import VLLMSettings, resolve_recipe
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.presample.pool import load_pool
 from loop_parts import FORWARD
 from run_stages import evaluated, presampled, ran, trained
@@ -31,7 +31,7 @@ def shut_down(vllm):
 def test_a_pool_that_vllm_drew_has_the_training_forwards_log_probs(make_recipe, tmp_path, vllm):
     recipe = make_recipe(sampling=VLLM | {"temperature": 0.8}, vllm={"memory": 0.4})
     assert presampled(recipe, tmp_path / "run").source.engine == "vllm"
-    with open_plan(recipe, tmp_path / "run") as plan:
+    with prepare(recipe, tmp_path / "run", stage="presample") as plan:
         model = load_policy(Path(recipe.model.path), plan.recipe.model, initial=plan.initial)
     kept = load_pool(tmp_path / "run" / "pool").rehearsal
     prompts, answers = [s.prompt_ids for s in kept], [s.completion_ids for s in kept]

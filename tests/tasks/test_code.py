@@ -8,7 +8,7 @@ import pytest
 from dph import Outcome, Problem, SettingsError, make_verifier
 from dph.errors import DataError
 from dph.recipe import resolve_recipe
-from dph.runs.task import run_verifier
+from dph.runs.answers import run_verifier
 from dph.tasks.code import humaneval_problem, livecodebench_problem, load_code, solvable
 from dph.tasks.code_environment import code_environment
 from dph.tasks.environments import EpisodeLimits

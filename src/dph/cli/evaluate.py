@@ -79,7 +79,7 @@ def interpolate(
     request = read_request(RunDirectory(run).recipe_file, overrides=overrides, seed=None, out=run)
     request.require_sets()
     ends_of(run)
-    with request.plan(all_sets=True) as plan:
+    with request.prepared("evaluate") as plan:
         from dph.runs.written_models import interpolation_stage
 
         made = interpolation_stage(plan, wanted, open_progress(), extrapolate=extrapolate)
@@ -173,7 +173,7 @@ def evaluate(
         typer.echo(
             f"no checkpoint in {request.directory}: the recipe's model is measured", err=True
         )
-    with request.plan(all_sets=True) as plan:
+    with request.prepared("evaluate") as plan:
         from dph.runs.run import evaluate_stages
 
         document = evaluate_stages(plan, measured, progress)

@@ -11,7 +11,7 @@ from dph.cli.run import EngineOption, engine_overrides
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dph.runs.preflight.data import Findings
+    from dph.runs.check_model import Findings
 
 recipe_app = group("recipe", "Check, show, list and copy recipes.")
 
@@ -36,14 +36,17 @@ def check(
     Everything that the recipe names is opened, except the weights: data, verifier, model and so on.
     Files that a run will make first are listed as notes.
     """
+    from dph.cli.display.output import quiet_libraries
     from dph.cli.display.recipe_plan import stages
     from dph.recipe import load_recipe
     from dph.runs.memory import device_of
-    from dph.runs.preflight import preflight
 
     settings = load_recipe(recipe, overrides=[*(overrides or ()), *engine_overrides(engine)])
     device = None if memory is None else device_of(memory, settings.model.device)
-    found = preflight(settings, device=device)
+    quiet_libraries()
+    from dph.runs.check import check as check_recipe
+
+    found = check_recipe(settings, device=device)
     say_check(recipe, f"method {settings.method}", stages(settings), found, as_json=as_json)
 
 

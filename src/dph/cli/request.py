@@ -17,7 +17,8 @@ from dph.recipe.section import read_override
 from dph.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
-    from dph.runs.plan import RunPlan
+    from dph.runs.job import RunJob
+    from dph.runs.prepare import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +36,17 @@ class Request:
             raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
 
     @contextmanager
-    def plan(self, *, all_sets: bool = False, accept_verifier: bool = False) -> Iterator["RunPlan"]:
-        """``open_plan`` of the request; what was taken is said once nothing is refused any more."""
+    def prepared(self, stage: "Stage", *, accept_verifier: bool = False) -> Iterator["RunJob"]:
+        """``prepare`` of the request; what was taken is said once nothing is refused any more."""
         quiet_libraries()
-        from dph.runs.plan import open_plan
+        from dph.runs.prepare import prepare
 
-        with open_plan(
-            self.recipe, self.directory, all_sets=all_sets, accept_verifier=accept_verifier
-        ) as plan:
+        with prepare(
+            self.recipe, self.directory, stage=stage, accept_verifier=accept_verifier
+        ) as job:
             for line in self.taken:
                 print(f"dph: {line}", file=sys.stderr)  # noqa: T201
-            yield plan
+            yield job
 
 
 def read_request(

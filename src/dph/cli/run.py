@@ -35,7 +35,7 @@ def train(
     from dph.cli.request import read_request
 
     request = read_request(recipe, overrides=overrides, seed=seed, out=out)
-    with request.plan(accept_verifier=accept_verifier) as plan:
+    with request.prepared("train", accept_verifier=accept_verifier) as plan:
         from dph.runs.run import stages_of
 
         trained = stages_of(plan.recipe).train(plan, open_progress())
@@ -115,7 +115,7 @@ def presample(
     least, most = _right_answers(right, request.recipe.presample.samples)
     _require_targets(write, write_hf, right)
     progress = open_progress()
-    with request.plan() as plan:
+    with request.prepared("presample") as plan:
         from dph.runs.presample.pool import problems_by_rate, write_problems
         from dph.runs.presampling_stage import presample_stage
 
@@ -304,7 +304,7 @@ def run(
         document = {"engine": request.recipe.train.engine, "commands": text}
         typer.echo(json_text(document) if as_json else text)
         return
-    with request.plan(all_sets=True, accept_verifier=accept_verifier) as plan:
+    with request.prepared("run", accept_verifier=accept_verifier) as plan:
         from dph.runs.run import run_stages
 
         result = run_stages(plan, open_progress())
@@ -325,8 +325,10 @@ def _recipe_of(
     model = given.pop("model")
     if model is None:
         raise typer.BadParameter("give a recipe, or --model with --train and --verifier")
-    from dph.cli.display.output import open_progress
+    from dph.cli.display.output import open_progress, quiet_libraries
     from dph.cli.request import require_writable
+
+    quiet_libraries()
     from dph.runs.command import asked_for, recipe_of_command, write_chosen
 
     method = given.pop("method") or "dph_f"
@@ -351,9 +353,9 @@ def _dry_run(request: "Request") -> str:
         )
     quiet_libraries()
     from dph.engines.stages.dry_run import commands_text
-    from dph.runs.plan import open_plan
+    from dph.runs.prepare import prepare
 
-    with open_plan(request.recipe, request.directory) as plan:
+    with prepare(request.recipe, request.directory, stage="presample") as plan:
         return commands_text(plan)
 
 

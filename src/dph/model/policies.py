@@ -124,23 +124,11 @@ def save_policy(model: PreTrainedModel, directory: Path) -> None:
     write_json(directory / BASE_FILE, {"schema": _SCHEMA, "fingerprint": _bases[model]})
 
 
-def without_adapter(model: PreTrainedModel) -> PreTrainedModel:
-    """The initial policy: a separate frozen model that shares the weights of ``model``.
-
-    It has no tensors of its own, so it takes no memory in addition to ``model``. A model without an
-    adapter is returned as it is.
-    """
-    if not has_adapter(model):
-        return model
-    shared: dict[int, Any] = {}
-    for tensor in (*model.parameters(), *model.buffers()):
-        shared[id(tensor)] = tensor
-    for _, layer in _adapted(model):
-        shared[id(layer)] = layer.get_base_layer()
-    shared[id(model.peft_config)] = None
-    initial: PreTrainedModel = copy.deepcopy(model, shared)
-    del initial.peft_config
-    return initial.eval()
+def sharing(model: PreTrainedModel) -> PreTrainedModel:
+    """A separate model of the same tensors: one of the two can get an adapter, at no memory."""
+    shared: dict[int, Any] = {id(t): t for t in (*model.parameters(), *model.buffers())}
+    made: PreTrainedModel = copy.deepcopy(model, shared)
+    return made.eval()
 
 
 def merge_adapter(model: PreTrainedModel) -> None:
@@ -375,15 +363,20 @@ def _tied(weights: Weights) -> set[frozenset[str]]:
 
 
 def load_policy(
-    path: Path, settings: ModelSettings, *, initial: Path, seed: int | None = None
+    path: Path,
+    settings: ModelSettings,
+    *,
+    initial: Path,
+    seed: int | None = None,
+    whole: PreTrainedModel | None = None,
 ) -> PreTrainedModel:
     """The model in ``path``: a whole one, or an adapter on the weights in ``initial``.
 
     With ``seed`` a whole model gets a new adapter where ``settings`` ask for one: it is what
-    training begins with.
+    training begins with. ``whole``: the weights that get an adapter, where they are read already.
     """
     adapted = is_adapter(path)
-    model = load_model(
+    model = whole or load_model(
         initial if adapted else path,
         device=settings.device,
         attention=settings.attention,

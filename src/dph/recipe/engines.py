@@ -48,7 +48,7 @@ class EngineEntry:
         title: its name in a sentence.
         settings: the table with a ``Row`` for each setting of a recipe; '' for our own engine,
             which has all of them.
-        check: the function that refuses a run before anything is written.
+        check: the function that refuses a run before anything is written; '' where nothing is.
         presample: the stage that makes the pool.
         train: the training stage.
         memory: the estimate of the memory of training and sampling.
@@ -56,8 +56,8 @@ class EngineEntry:
 
     title: str
     settings: str = ""
+    check: str = ""
     memory: str = "dph.runs.memory:estimate"
-    check: str
     presample: str = "dph.runs.presampling_stage:presample_stage"
     train: str
 
@@ -66,7 +66,6 @@ ENGINES: Mapping[Engine, EngineEntry] = MappingProxyType(
     {
         "own": EngineEntry(
             title="dph",
-            check="dph.runs.run:nothing_to_check",
             train="dph.runs.training_stage:train_stage",
         ),
         "verl": EngineEntry(

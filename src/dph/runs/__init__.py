@@ -6,7 +6,7 @@ from dph._base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from dph.runs.directory import RunDirectory
-    from dph.runs.plan import RunPlan, open_plan
+    from dph.runs.job import RunJob
     from dph.runs.progress import ProgressDisplay, Silent
     from dph.runs.run import RunResult, run_stages
     from dph.runs.written_models import interpolated
@@ -14,24 +14,22 @@ if TYPE_CHECKING:
 __all__ = [
     "ProgressDisplay",
     "RunDirectory",
-    "RunPlan",
+    "RunJob",
     "RunResult",
     "Silent",
     "interpolated",
-    "open_plan",
     "run_stages",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "RunJob": "dph.runs.job",
         "ProgressDisplay": "dph.runs.progress",
         "RunDirectory": "dph.runs.directory",
         "RunResult": "dph.runs.run",
         "Silent": "dph.runs.progress",
-        "RunPlan": "dph.runs.plan",
         "interpolated": "dph.runs.written_models",
-        "open_plan": "dph.runs.plan",
         "run_stages": "dph.runs.run",
     },
 )

@@ -28,11 +28,9 @@ from dph.recipe.keys import flat
 from dph.recipe.recipe import recipe_of
 from dph.recipe.section import put, read_override, read_table
 from dph.records import Problem
+from dph.runs.check import check, read_data
+from dph.runs.check_model import CheckedModel, Findings, NamedProblems, check_memory, check_model
 from dph.runs.memory import Device, device_at_hand
-from dph.runs.preflight import preflight
-from dph.runs.preflight.data import Findings, NamedProblems, read_data
-from dph.runs.preflight.model import ModelFiles, check_model
-from dph.runs.preflight.prompts import check_memory
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
 from dph.tasks.sql.data_sets import SQL_SETS
@@ -176,7 +174,7 @@ def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe
     ks = sorted({k for k in (1, 8, _MOST_TRIES) if k <= tries} | {tries})
     chosen = _with(chosen, Choice("evaluate.k", ks, "first try, and within several"))
     chosen = _fitted(chosen, device, lambda it: _refusal(it, directory, files, named, device))
-    if errors := preflight(_resolved(chosen, directory), device=device).errors:
+    if errors := check(_resolved(chosen, directory), device=device).errors:
         raise SettingsError("; ".join(errors))
     return chosen
 
@@ -362,7 +360,7 @@ def _fitted(
 def _refusal(
     chosen: ChosenRecipe,
     directory: Path,
-    files: ModelFiles | None,
+    files: CheckedModel | None,
     named: Sequence[NamedProblems],
     device: Device | None,
 ) -> str:

@@ -1,85 +1,40 @@
 """A whole run from Python: what ``dph run`` does."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any
 
 from dph.errors import SettingsError
 from dph.model.hub import resolve_names
-from dph.model.policies import load_policy
 from dph.recipe import Recipe, load_recipe
 from dph.recipe.engines import ENGINES
 from dph.runs.directory import RunDirectory
-from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
+from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.finished_models import EvaluatedModel, claimed, measured_model
-from dph.runs.plan import RunPlan, open_plan
+from dph.runs.job import RunJob
+from dph.runs.prepare import Stage, prepare
 from dph.runs.presample.manifest import Manifest
-from dph.runs.presampling_stage import presample_stage
+from dph.runs.presampling_stage import pin, presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.runs.train.preparation import Trained
-from dph.runs.training_stage import require_pools, steps_done
-
-# Functions that check, pre-sample and train: this package's own, or those of another engine.
-#
-# ``dph.recipe.engines`` names them by import path, because the others lie above this package; they
-# are loaded where a recipe asks for them.
-
-
-class Check(Protocol):
-    """Refuses what the engine cannot do, before anything is written."""
-
-    def __call__(self, plan: RunPlan) -> None:
-        """Raise DphError where the engine is missing or cannot have the recipe."""
-        ...
-
-
-class Presample(Protocol):
-    """Makes the pool, or takes the one that is there."""
-
-    def __call__(
-        self,
-        plan: RunPlan,
-        progress: ProgressDisplay,
-        *,
-        may_split_again: bool = True,
-    ) -> Manifest:
-        """Return the pool's manifest."""
-        ...
-
-
-class Train(Protocol):
-    """Trains, or continues where a run was stopped."""
-
-    def __call__(self, plan: RunPlan, progress: ProgressDisplay) -> Trained:
-        """Return where the checkpoint is."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """The stages that an engine does in its own way."""
+    """The stages that an engine does in its own way: this package's functions, or its own."""
 
-    check: Check
-    presample: Presample
-    train: Train
+    presample: Callable[..., Manifest]
+    train: Callable[[RunJob, ProgressDisplay], Trained]
 
 
 def stages_of(recipe: Recipe) -> Stages:
     """The stages of the engine that ``train.engine`` names."""
     row = ENGINES[recipe.train.engine]
-    return Stages(
-        check=resolve_name(row.check),
-        presample=resolve_name(row.presample),
-        train=resolve_name(row.train),
-    )
-
-
-def nothing_to_check(plan: RunPlan) -> None:
-    """Our own engine can do whatever a recipe can say."""
+    return Stages(presample=resolve_name(row.presample), train=resolve_name(row.train))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,43 +47,43 @@ class RunResult:
     evaluation: dict[str, Any] | None = None
 
 
-def run_stages(plan: RunPlan, progress: ProgressDisplay) -> RunResult:
-    """Make the pool that the method reads, train, and evaluate before and after.
+def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
+    """Make the pool that the method reads, train, and evaluate the policy before and after.
+
+    The initial policy is evaluated while its weights are in memory; before another engine, whose
+    processes need that memory, nothing is.
 
     Raises:
         DphError: as the stages do.
     """
-    recipe, engine = plan.recipe, stages_of(plan.recipe)
-    engine.check(plan)
-    require_evaluable(plan)
-    require_pools(plan)
-    recipe.self_consistency.require_file()
-    steps_done(plan)  # refuses other settings before anything is sampled
-    pool = None
-    if plan.needs_pool:  # other runs may share a pool that has a place of its own
-        pool = engine.presample(plan, progress, may_split_again=recipe.presample.pool is None)
-    trained = engine.train(plan, progress)
-    if trained.stopped or not recipe.data.sets:
+    recipe, engine, pool, base = job.recipe, stages_of(job.recipe), None, None
+    if job.needs_pool:  # other runs may share a pool that has a place of its own
+        pool = engine.presample(job, progress, may_split_again=recipe.presample.pool is None)
+    run, before = job.directory.path, job.directory.base.path
+    if job.sets and recipe.train.engine == "own":
+        pin(recipe, job.directory)
+        base = evaluate_stage(job, before, progress, model=job.initial)
+    trained = engine.train(job, progress)
+    if trained.stopped or not job.sets:
         return RunResult(pool=pool, trained=trained)
-    run, before = plan.directory.path, plan.directory.base.path
-    base = evaluate_stage(plan, before, progress, model=plan.initial)
-    evaluation = evaluate_stage(plan, run, progress, model=trained.checkpoint, base=before)
+    base = base or evaluate_stage(job, before, progress, model=job.initial)
+    evaluation = evaluate_stage(job, run, progress, model=trained.checkpoint, base=before)
     return RunResult(pool=pool, trained=trained, base=base, evaluation=evaluation)
 
 
 def evaluate_stages(
-    plan: RunPlan, measured: EvaluatedModel, progress: ProgressDisplay
+    job: RunJob, measured: EvaluatedModel, progress: ProgressDisplay
 ) -> dict[str, Any]:
     """Evaluate the recipe's model, then ``measured`` against it; the content of evaluation.json."""
-    base = plan.directory.base.path
-    if measured.directory != base and not plan.directory.base.evaluation.exists():
+    base = job.directory.base.path
+    if measured.directory != base and not job.directory.base.evaluation.exists():
         # A broken model is refused now, and not after the initial policy's evaluation.
-        load_policy(measured.model, plan.recipe.model, initial=plan.initial)
-    document = evaluate_stage(plan, base, progress, model=plan.initial)
+        job.policies.of(measured.model)
+    document = evaluate_stage(job, base, progress, model=job.initial)
     if measured.directory != base:
         with claimed(measured):
             document = evaluate_stage(
-                plan, measured.directory, progress, model=measured.model, base=base
+                job, measured.directory, progress, model=measured.model, base=base
             )
     return document
 
@@ -137,14 +92,14 @@ _LOG = logging.getLogger(__name__)
 
 
 @contextmanager
-def _plan(
+def _prepared(
     recipe: Recipe | str | Path,
     out: str | Path | None,
     overrides: Sequence[str],
     seed: int | None,
     *,
-    all_sets: bool = False,
-) -> Iterator[RunPlan]:
+    stage: Stage,
+) -> Iterator[RunJob]:
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(Path(recipe), overrides=overrides, seed=seed)
     elif overrides or seed is not None:
@@ -156,8 +111,8 @@ def _plan(
     resolved = resolve_names(recipe, run=directory)
     for line in resolved.taken:
         _LOG.info("%s", line)
-    with open_plan(resolved.recipe, directory, all_sets=all_sets) as plan:
-        yield plan
+    with prepare(resolved.recipe, directory, stage=stage) as job:
+        yield job
 
 
 def presample(
@@ -173,8 +128,8 @@ def presample(
     A finished pool is kept; one that was stopped continues. Arguments and errors are those of
     ``run``.
     """
-    with _plan(recipe, out, overrides, seed) as plan:
-        return presample_stage(plan, progress or Silent())
+    with _prepared(recipe, out, overrides, seed, stage="presample") as job:
+        return presample_stage(job, progress or Silent())
 
 
 def evaluate(
@@ -202,10 +157,10 @@ def evaluate(
     Returns:
         The content of ``evaluation.json``, which ``dph.load_run(out).scores()`` has as a table.
     """
-    with _plan(recipe, out, overrides, seed, all_sets=True) as plan:
+    with _prepared(recipe, out, overrides, seed, stage="evaluate") as job:
         named = None if model is None else Path(model)
-        measured = measured_model(plan.recipe, plan.directory.path, named)
-        return evaluate_stages(plan, measured, progress or Silent())
+        measured = measured_model(job.recipe, job.directory.path, named)
+        return evaluate_stages(job, measured, progress or Silent())
 
 
 def run(
@@ -228,5 +183,5 @@ def run(
         seed: of everything random, for the path of a recipe.
         progress: what shows how far it is; default: nothing does.
     """
-    with _plan(recipe, out, overrides, seed) as plan:
-        return run_stages(plan, progress or Silent())
+    with _prepared(recipe, out, overrides, seed, stage="run") as job:
+        return run_stages(job, progress or Silent())

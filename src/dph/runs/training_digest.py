@@ -1,6 +1,8 @@
 """Inputs that decide the weights of a run, as one digest, and the settings that it leaves out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,7 @@ _ADDED_TO_ANCHORS = {
 _MOST_NAMED = 4
 
 
+@dataclass(frozen=True, kw_only=True)
 class TrainingKey:
     """The digest of training, which changes with everything that changes the weights.
 
@@ -79,7 +82,7 @@ class TrainingKey:
     databases count by what they are, so a run may be moved. The verifier's version is left out,
     because a checkpoint names it apart: a changed verifier is told, and can be accepted.
 
-    Args:
+    Attributes:
         recipe: of the run.
         initial: the directory of the initial policy.
         tokenizer: of the run.
@@ -87,43 +90,37 @@ class TrainingKey:
         verifier: of training.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        initial: Path,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        asked: str,
-        verifier: Verifier,
-    ) -> None:
-        identity = verifier_identity(verifier)
-        self._recipe = recipe
-        self._inputs = (
-            directory_fingerprint(initial),
-            tokenizer_fingerprint(tokenizer),
-            asked,
-            {"verifier": identity["name"], "settings": identity["settings"]},
-            _GONE
-            | {
-                key: value
-                for section in _SECTIONS
-                for name, value in getattr(recipe, section).model_dump(mode="json").items()
-                if _counts(recipe, key := f"{section}.{name}", value)
-            },
-        )
-        self._terms, self._seed = _own_terms(recipe), recipe.presampling_seed
-        self._more = (*_unlabelled(recipe), *_overrides(recipe), *_trajectories(recipe))
+    recipe: Recipe
+    initial: Path
+    tokenizer: PreTrainedTokenizerBase
+    asked: str
+    verifier: Verifier
 
     def digest(self) -> str:
         """The digest, with the pools of anchors as they are now."""
-        return recipe_digest(
-            *self._inputs,
-            _stores(self._recipe),
-            self._terms,
-            self._seed,
-            self._recipe.seed,
-            *self._more,
+        before, after = self._inputs
+        return recipe_digest(*before, _stores(self.recipe), *after)
+
+    @cached_property
+    def _inputs(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Inputs that no stage changes, those before and after the pools of anchors."""
+        recipe, identity = self.recipe, verifier_identity(self.verifier)
+        settings = {
+            key: value
+            for section in _SECTIONS
+            for name, value in getattr(recipe, section).model_dump(mode="json").items()
+            if _counts(recipe, key := f"{section}.{name}", value)
+        }
+        before = (
+            directory_fingerprint(self.initial),
+            tokenizer_fingerprint(self.tokenizer),
+            self.asked,
+            {"verifier": identity["name"], "settings": identity["settings"]},
+            _GONE | settings,
         )
+        own, more = _own_terms(recipe), (_unlabelled, _overrides, _trajectories)
+        others = (part for found in more for part in found(recipe))
+        return before, (own, recipe.presampling_seed, recipe.seed, *others)
 
 
 def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:

@@ -4,39 +4,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from transformers import PreTrainedModel
 
 from dph._base.randomness import generator
-from dph.errors import CheckpointError, PoolError
-from dph.model.policies import has_adapter, load_policy, without_adapter
+from dph.errors import CheckpointError
+from dph.model.policies import has_adapter
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import EvaluationSettings, Recipe, recipe_digest
-from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
-from dph.runs.directory import best_place, is_made, note_beginning
-from dph.runs.drawing import graded_sampler, scorer_of, torch_sampler
+from dph.runs.answers import graded_sampler, scorer_of, torch_sampler, verifier_maker
+from dph.runs.directory import best_place, note_beginning
 from dph.runs.evaluate.evaluate import EvaluationSet, style_name
-from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.evaluation_stage import evaluation_set
-from dph.runs.plan import RunPlan
+from dph.runs.job import RunJob
+from dph.runs.prepare import accepted_grading, note_accepted_verifier
 from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Source, read_manifest, require_fit, require_policy_of
+from dph.runs.presample.manifest import Source, require_fit, require_policy_of
 from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off
-from dph.runs.task import verifier_maker
-from dph.runs.train.checkpoints import read_progress
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.self_consistency import SelfConsistency
 from dph.runs.train.tracking import Metrics, shown_answers
-from dph.runs.training_digest import what_changed
-from dph.runs.unlabelled_prompts import Known, file_prompts
-from dph.runs.verifier_use import accepted_grading, comparer, require_same_verifier
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
 
@@ -46,17 +38,9 @@ def compares_with_initial(recipe: Recipe) -> bool:
     return bool(recipe.evaluate.every and recipe.evaluate.during.compared)
 
 
-def is_measured(plan: RunPlan) -> bool:
-    """Whether the run's last step was measured, or no evaluation is due there."""
-    every, last = plan.recipe.evaluate.every, plan.recipe.train.steps
-    if not every or last % every:
-        return True
-    return last in measured_steps(read_progress_file(plan.directory.progress))
-
-
 @contextmanager
 def evaluations(
-    plan: RunPlan,
+    job: RunJob,
     draw: AnswerSampler,
     policy: PreTrainedModel,
     initial: PreTrainedModel | None,
@@ -66,21 +50,21 @@ def evaluations(
     They have verifiers of their own, with their own worker processes, so that answers of training
     never wait for those of an evaluation.
     """
-    if not plan.recipe.evaluate.every:
+    if not job.recipe.evaluate.every:
         yield None
         return
-    recipe = plan.recipe
+    recipe = job.recipe
     with ExitStack() as stack:
-        sets = _sets(plan, draw, stack)
+        sets = _sets(job, draw, stack)
         for chosen in sets:
             parameters = chosen.draw.parameters
-            plan.prompts.require_fit(
+            job.prompts.require_fit(
                 policy.config, chosen.problems, max_tokens=parameters.max_tokens
             )
         compared = None
         if initial is not None:
             scorer = scorer_of(
-                recipe, plan.prompts.tokenizer, temperature=recipe.evaluate.temperature
+                recipe, job.prompts.tokenizer, temperature=recipe.evaluate.temperature
             )
             forward = TrainingForward(
                 model=policy,
@@ -88,9 +72,9 @@ def evaluations(
                 max_tokens=sets[0].draw.parameters.max_tokens,
                 reference=initial,
             )
-            compared = InitialPolicy(sampler=torch_sampler(plan, initial), forward=forward)
+            compared = InitialPolicy(sampler=torch_sampler(job, initial), forward=forward)
         with Evaluations(
-            plan.directory.path,
+            job.directory.path,
             sets,
             recipe.evaluate,
             digest=_digest(recipe, sets),
@@ -110,21 +94,22 @@ def some_problems(
     return tuple(problems[i] for i in sorted(order[:count]))
 
 
-def _sets(plan: RunPlan, draw: AnswerSampler, stack: ExitStack) -> list[EvaluationSet]:
-    recipe = plan.recipe
+def _sets(job: RunJob, draw: AnswerSampler, stack: ExitStack) -> list[EvaluationSet]:
+    recipe = job.recipe
     during, data, seed = recipe.evaluate.during, recipe.data, recipe.evaluate.seed
     graders: dict[str, Verifier] = {}
     if recipe.environment.path is not None:  # trajectories are graded while they are drawn
-        graders[data.verifier] = plan.verifier
+        graders[data.verifier] = job.verifier
     sets = []
     for name in recipe.evaluate.during_sets(data.sets):
         verifier = data.sets[name].verifier or data.verifier
         if verifier not in graders:
             graders[verifier] = OneAtATime(verifier_maker(recipe)(verifier))
             stack.callback(graders[verifier].close)
-        whole = evaluation_set(plan, draw, name, graders[verifier])
-        some = some_problems(whole.problems, name=name, count=during.problems, seed=seed)
-        sets.append(replace(whole, problems=some))
+        chosen = job.sets[name]
+        some = some_problems(chosen.problems, name=name, count=during.problems, seed=seed)
+        own = replace(chosen, problems=some, verifier=graders[verifier])
+        sets.append(evaluation_set(job, draw, own))
     return sets
 
 
@@ -156,69 +141,33 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
     )
 
 
-@contextmanager
-def self_consistency(plan: RunPlan) -> Iterator[SelfConsistency | None]:
-    """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off."""
-    settings = plan.unlabelled
-    if settings is None:
-        yield None
-        return
-    sets = {name: plan.sets[name] for name in plan.recipe.data.sets}
-    known = Known(train=plan.problems, sets=sets)
-    problems = file_prompts(settings, known)
-    with comparer(plan, settings.agreement) as compares:
-        yield SelfConsistency(
-            problems=problems,
-            per_step=settings.problems_per_step,
-            comparer=compares,
-            seed=plan.recipe.seed,
-        )
-
-
-def require_pools(plan: RunPlan) -> None:
-    """Find out that another run's pool is missing before hours of pre-sampling."""
-    for anchor in plan.anchors.values():
-        if anchor.pool is not None and anchor.pool.resolve() != plan.pool.resolve():
-            read_manifest(anchor.pool)
-
-
-def stored_samples(
-    plan: RunPlan, pool: Pool | None, source: Source, *, initial: bool
+def _stored(
+    job: RunJob, pool: Pool | None, source: Source, *, initial: bool
 ) -> dict[str, Sequence[RehearsalSample]]:
-    """The samples of every anchor of a run, by its name.
+    """The samples of every anchor by its name, of the run's pool or of another run's.
 
     ``source`` is what this run would sample now; ``initial`` says that its weights are still those
     that were sampled.
     """
-    stored: dict[str, Sequence[RehearsalSample]] = {}
-    loaded: dict[str, Sequence[RehearsalSample]] = {}  # anchors may share one
-    for name, anchor in plan.anchors.items():
-        if anchor.samples not in loaded:
-            loaded[anchor.samples] = _loaded(pool, anchor, source, initial=initial)
-        stored[name] = loaded[anchor.samples]
-    return stored
+    own = () if pool is None else pool.rehearsal
+    loaded: dict[Path | None, Sequence[RehearsalSample]] = {None: own}
+    for anchor in job.anchors.values():
+        if (place := anchor.pool) is not None and place not in loaded:  # anchors may share one
+            other = load_pool(place)
+            require_policy_of(place, other.manifest, source, initial=initial)
+            loaded[place] = other.rehearsal
+    return {name: loaded[anchor.pool] for name, anchor in job.anchors.items()}
 
 
-def _loaded(
-    pool: Pool | None, anchor: AnchorSettings, source: Source, *, initial: bool
-) -> Sequence[RehearsalSample]:
-    """The samples of the run's pool, or of another run's."""
-    if anchor.pool is not None:
-        pool = load_pool(anchor.pool)
-        require_policy_of(anchor.pool, pool.manifest, source, initial=initial)
-    return pool.rehearsal if pool is not None else ()
-
-
-def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
-    """Train, or go on from the newest checkpoint of the run."""
-    recipe, checkpoint = plan.recipe, plan.directory.newest_checkpoint
-    done = steps_done(plan)
-    if checkpoint is not None and done == recipe.train.steps and is_measured(plan):
-        return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), recipe.evaluate)
+def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
+    """Train, or continue from the newest checkpoint of the run."""
+    settings, checkpoint, done = job.recipe.evaluate, job.resumed.checkpoint, job.resumed.step
+    note_accepted_verifier(job)
+    if checkpoint is not None and job.resumed.finished:
+        return _ended(Trained(checkpoint=checkpoint, step=done, stopped=False), settings)
     if checkpoint is not None:
-        progress.say(f"continuing after step {done} of {recipe.train.steps}")
-    trained = _train(plan, progress, checkpoint)
-    return _ended(trained, recipe.evaluate)
+        progress.say(f"continuing after step {done} of {job.recipe.train.steps}")
+    return _ended(_train(job, progress), settings)
 
 
 def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
@@ -235,33 +184,28 @@ def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
     return replace(trained, checkpoint=best)
 
 
-def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) -> Trained:
-    """Train from ``checkpoint``, or from the initial policy where there is none."""
-    recipe, initial = plan.recipe, checkpoint is None
-    require_pools(plan)
-    recipe.self_consistency.require_file()
-    policy = load_policy(
-        checkpoint or plan.initial, recipe.model, initial=plan.initial, seed=recipe.seed
-    )
-    unadapted = without_adapter(policy)
-    draw = graded_sampler(plan, policy)
-    source = pool_source(plan, unadapted)
-    pool = _fitting_pool(plan, source, initial=initial)
-    problems = _problems(plan, pool)
-    plan.prompts.require_fit(policy.config, problems, max_tokens=draw.parameters.max_tokens)
-    stored = stored_samples(plan, pool, source, initial=initial)
-    before = _initial_policy(plan, unadapted if has_adapter(policy) else None)
+def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
+    """Train from the newest checkpoint, or from the initial policy where there is none."""
+    recipe, checkpoint = job.recipe, job.resumed.checkpoint
+    begins = checkpoint is None
+    trains = recipe.objective.reads_reference(recipe.data.modules)
+    compares = compares_with_initial(recipe)
+    policy = job.policies.trained(checkpoint, seed=recipe.seed, with_initial=trains or compares)
+    initial = job.policies.initial().requires_grad_(False) if trains or compares else None
+    draw = graded_sampler(job, policy)
+    source = pool_source(job, job.policies.initial() if has_adapter(policy) else policy)
+    pool = _fitting_pool(job, source, initial=begins)
+    problems: Sequence[Problem] = job.problems
+    if pool is not None and recipe.train.problems == "exploration":
+        problems = pool.exploration
+    stored = _stored(job, pool, source, initial=begins)
     with (
-        self_consistency(plan) as unlabelled,
-        evaluations(plan, draw, policy, before.for_evaluations) as measuring,
+        evaluations(job, draw, policy, initial if compares else None) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
     ):
-        if unlabelled is not None:
-            limit = draw.parameters.max_tokens
-            plan.prompts.require_fit(policy.config, unlabelled.problems, max_tokens=limit)
 
         def start(step: int) -> None:
-            note_beginning(recipe, plan.directory.path, done=step)
+            note_beginning(recipe, job.directory.path, done=step)
             advance(step, "")
 
         warned = False
@@ -275,62 +219,22 @@ def _train(plan: RunPlan, progress: ProgressDisplay, checkpoint: Path | None) ->
 
         return train(
             recipe,
-            plan.directory.path,
+            job.directory.path,
             Actors(
                 policy=policy,
-                tokenizer=plan.prompts.tokenizer,
-                reference=before.for_training,
+                tokenizer=job.prompts.tokenizer,
+                reference=initial if trains else None,
                 draw=draw,
-                self_consistency=unlabelled,
+                self_consistency=job.self_consistency,
                 evaluations=measuring,
             ),
             problems,
             stored,
-            digest=plan.training_key(),
+            digest=job.training_key(),
             loaded=checkpoint,
             on_start=start,
             on_step=tell,
         )
-
-
-class _InitialPolicy(NamedTuple):
-    """The initial policy, loaded once for whoever needs it; with an adapter never."""
-
-    for_training: PreTrainedModel | None
-    for_evaluations: PreTrainedModel | None
-
-
-def _initial_policy(plan: RunPlan, unadapted: PreTrainedModel | None) -> _InitialPolicy:
-    recipe = plan.recipe
-    trains, compares = (
-        recipe.objective.reads_reference(recipe.data.modules),
-        compares_with_initial(recipe),
-    )
-    if not (trains or compares):
-        return _InitialPolicy(None, None)
-    model = unadapted or load_policy(
-        plan.initial, plan.recipe.model, initial=plan.initial
-    ).requires_grad_(False)
-    return _InitialPolicy(model if trains else None, model if compares else None)
-
-
-def steps_done(plan: RunPlan) -> int:
-    """Steps that the run has done; 0 where there is none."""
-    recipe, checkpoint = plan.recipe, plan.directory.newest_checkpoint
-    if checkpoint is None:
-        return 0
-    try:
-        done = read_progress(checkpoint, digest=plan.training_key()).step
-    except CheckpointError as error:
-        changed = what_changed(plan.directory.recipe_file, recipe)
-        raise CheckpointError(f"{error} {changed}".rstrip()) from error
-    if done > recipe.train.steps:
-        raise CheckpointError(
-            f"the run in {plan.directory.path} is already at step {done}, but train.steps = "
-            f"{recipe.train.steps}: ask for {done} or more, or train into another directory (--out)"
-        )
-    require_same_verifier(plan, checkpoint, step=done)
-    return done
 
 
 def _note(metrics: Metrics) -> str:
@@ -341,29 +245,20 @@ def _note(metrics: Metrics) -> str:
     return note if styles is None else f"{note}, styles {styles:.1f}"
 
 
-def _fitting_pool(plan: RunPlan, expected: Source, *, initial: bool) -> Pool | None:
-    if not plan.needs_pool:
+def _fitting_pool(job: RunJob, expected: Source, *, initial: bool) -> Pool | None:
+    if not job.needs_pool:
         return None
-    path = plan.pool
-    if not is_made(path):
-        raise PoolError(f"there is no pool in {path}; run `dph presample` first")
-    pool = load_pool(path)
+    path, pool = job.pool, load_pool(job.pool)
     if not initial:  # the weights have moved on since; everything else must still fit
         stored = pool.manifest.source.model_fingerprint
         expected = expected.model_copy(update={"model_fingerprint": stored})
-    grading = accepted_grading(plan, pool.manifest)
-    require_fit(path, pool.manifest, expected, grading, plan.rule)
-    train = plan.recipe.train
+    grading = accepted_grading(job, pool.manifest)
+    require_fit(path, pool.manifest, expected, grading, job.rule)
+    train = job.recipe.train
     require_usable(
         path,
         pool.manifest,
-        rehearses=plan.recipe.objective.rehearses_pool,
-        explores=plan.recipe.labelled_per_step if train.problems == "exploration" else 0,
+        rehearses=job.recipe.objective.rehearses_pool,
+        explores=job.recipe.labelled_per_step if train.problems == "exploration" else 0,
     )
     return pool
-
-
-def _problems(plan: RunPlan, pool: Pool | None) -> Sequence[Problem]:
-    if plan.recipe.train.problems == "exploration" and pool is not None:
-        return pool.exploration
-    return plan.problems

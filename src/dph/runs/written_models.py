@@ -19,9 +19,9 @@ from dph.model.loading import load_tokenizer
 from dph.model.policies import directory_fingerprint, interpolated_weights, load_whole
 from dph.recipe.section import Precision
 from dph.runs.directory import RunDirectory
-from dph.runs.evaluation_stage import evaluate_stage, require_evaluable
+from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.finished_models import Ends, ends_of, require_free, require_weights, weight_name
-from dph.runs.plan import RunPlan
+from dph.runs.job import RunJob
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import read_progress
 
@@ -129,7 +129,7 @@ class Interpolations:
 
 
 def interpolation_stage(
-    plan: RunPlan,
+    job: RunJob,
     weights: Sequence[float],
     progress: ProgressDisplay,
     *,
@@ -141,26 +141,25 @@ def interpolation_stage(
     once.
     """
     require_weights(weights, extrapolate=extrapolate)
-    if not plan.recipe.data.sets:
+    if not job.recipe.data.sets:
         raise SettingsError("there is nothing to evaluate on: name a set in [data.sets]")
-    if plan.recipe.model.weights == "nf4":
+    if job.recipe.model.weights == "nf4":
         raise SettingsError(
             'model.weights = "nf4" would round models between two others to 4 bits, a coarser step '
             'than theirs: set model.weights = "bfloat16"'
         )
-    run = plan.directory.path
+    run = job.directory.path
     ends = ends_of(run)
-    require_evaluable(plan)
-    _warn_of_another_start(plan, ends)
+    _warn_of_another_start(job, ends)
     places = [interpolate(run, weight, ends, extrapolate=extrapolate) for weight in weights]
-    at = plan.directory.base.path
-    base = evaluate_stage(plan, at, progress, model=ends.base)
-    final = evaluate_stage(plan, run, progress, model=ends.final, base=at)
+    at = job.directory.base.path
+    base = evaluate_stage(job, at, progress, model=ends.base)
+    final = evaluate_stage(job, run, progress, model=ends.final, base=at)
     between = tuple(
         Interpolation(
             weight=weight,
             directory=place,
-            evaluation=evaluate_stage(plan, place, progress, model=place, base=at),
+            evaluation=evaluate_stage(job, place, progress, model=place, base=at),
         )
         for weight, place in zip(weights, places, strict=True)
     )
@@ -168,15 +167,15 @@ def interpolation_stage(
         base=base,
         between=between,
         final=final,
-        retention_k=plan.recipe.evaluate.retention_k,
+        retention_k=job.recipe.evaluate.retention_k,
     )
 
 
-def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
+def _warn_of_another_start(job: RunJob, ends: Ends) -> None:
     """Tell where the run is not finished, or was not trained from what its recipe names now."""
-    trained = plan.directory.newest_checkpoint or ends.final
+    trained = job.directory.newest_checkpoint or ends.final
     try:
-        done = read_progress(trained, digest=plan.training_key()).step
+        done = read_progress(trained, digest=job.training_key()).step
     except CheckpointError:
         logger.warning(
             "the settings, or the files that they name, differ from those that %s was trained "
@@ -185,13 +184,13 @@ def _warn_of_another_start(plan: RunPlan, ends: Ends) -> None:
             ends.base,
         )
         return
-    if done < plan.recipe.train.steps:
+    if done < job.recipe.train.steps:
         logger.warning(
             "%s is unfinished, after %d of %d steps; these are models between its initial policy "
             "and %s",
-            plan.directory.path,
+            job.directory.path,
             done,
-            plan.recipe.train.steps,
+            job.recipe.train.steps,
             ends.final,
         )
 

@@ -15,7 +15,7 @@ from dph.engines.verl import trajectories
 from dph.engines.verl.trajectories import Trajectory
 from dph.recipe import load_recipe
 from dph.runs.directory import read_metrics
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.presample.pool import load_pool
 from dph.tasks.environments import Environment
 from dph.tasks.problems import save_problems
@@ -133,8 +133,9 @@ def test_a_reward_that_depends_on_the_length_is_refused(tmp_path):
     overrides = ["objective.overlong_buffer=0.5", "train.engine=verl"]
     recipe = load_recipe(tmp_path / "small.toml", overrides=overrides)
     message = r"\[environment\] with objective\.overlong_buffer is not possible"
-    with open_plan(recipe, tmp_path) as plan, pytest.raises(SettingsError, match=message):
-        require_possible(plan)
+    refused = pytest.raises(SettingsError, match=message)
+    with prepare(recipe, tmp_path, stage="presample") as job, refused:
+        require_possible(job)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from dph.errors import ModelError, SettingsError
 from dph.model.hub_cache import model_snapshot
 from dph.recipe import resolve_recipe, save_recipe
 from dph.results.publish import push, read_finished_run
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.progress import Silent
 from dph.runs.training_stage import train_stage
 from dph.runs.written_models import export
@@ -58,7 +58,7 @@ def adapted(tmp_path, make_model, tokenizer, problems):
     }
     recipe, run = resolve_recipe(table), tmp_path / "run"
     run.mkdir()
-    with open_plan(recipe, run) as plan:
+    with prepare(recipe, run, stage="train") as plan:
         trained = train_stage(plan, Silent())
     save_recipe(recipe, run / "recipe.toml")
     measure(run, trained.checkpoint)

@@ -6,7 +6,7 @@ import pytest
 
 from dph import DataError, Outcome, Problem, SettingsError, make_verifier
 from dph.recipe import resolve_recipe
-from dph.runs.task import run_verifier
+from dph.runs.answers import run_verifier
 from dph.tasks.environments import EpisodeLimits
 from dph.tasks.sql.environment import sql_environment
 from dph.tasks.verifiers.base import verifier_identity

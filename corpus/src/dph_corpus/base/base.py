@@ -21,7 +21,7 @@ from dph._base.files.rows import row_format
 from dph.errors import DphError, ModelError
 from dph.model.loading import load_config, load_model, load_tokenizer
 from dph.model.policies import directory_fingerprint, tokenizer_fingerprint
-from dph.runs.preflight.data import Findings
+from dph.runs.check_model import Findings
 from dph.runs.progress import ProgressDisplay
 from dph_corpus import Corpus, open_corpus
 from dph_corpus.base.checkpointed import (

@@ -93,7 +93,7 @@ def check(
     listed as notes.
     """
     from dph.cli.recipe import say_check
-    from dph.runs.preflight.data import Findings
+    from dph.runs.check_model import Findings
     from dph_corpus.base.recipes import load_lm_recipe, recipe_kind
 
     kind = recipe_kind(recipe)

@@ -5,10 +5,10 @@ import sys
 
 from dph.engines.stages import verl_stage
 from dph.runs.directory import PROBLEMS_FILE
-from dph.runs.plan import RunPlan
+from dph.runs.job import RunJob
 
 
-def commands_text(plan: RunPlan) -> str:
+def commands_text(plan: RunJob) -> str:
     """The commands, one setting a line, after the checks that a run begins with.
 
     The engine need not be installed: the commands may be for another machine, and their Python is
@@ -22,7 +22,7 @@ def commands_text(plan: RunPlan) -> str:
     return f"# verl is not installed here: use an environment that has it\n\n{text}"
 
 
-def _commands(plan: RunPlan, *, python: str) -> str:
+def _commands(plan: RunJob, *, python: str) -> str:
     run = verl_stage.run_of(plan)
     problems = run.place / PROBLEMS_FILE
     plain = shlex.quote(str(problems.with_suffix(".jsonl")))

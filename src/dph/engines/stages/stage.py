@@ -19,14 +19,14 @@ from dph.engines.stages.engine_log import Logged, LogReader, StepLog
 from dph.errors import CheckpointError, TrainingError
 from dph.records import Problem
 from dph.runs.directory import checkpoint_of
-from dph.runs.plan import RunPlan
+from dph.runs.job import RunJob
+from dph.runs.prepare import note_accepted_verifier
 from dph.runs.presample.diagnosis import require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
 from dph.runs.train.preparation import Trained
 from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
-from dph.runs.training_stage import require_pools, steps_done
 from dph.tasks.environments import EnvironmentVerifier
 
 ERROR = "dph: "
@@ -103,7 +103,7 @@ def _reason(log: Path, code: int) -> str:
     return last if code > 0 else f"ended by signal {-code}: {last}"
 
 
-def adopt(plan: RunPlan, model: Path, *, step: int) -> Trained:
+def adopt(plan: RunJob, model: Path, *, step: int) -> Trained:
     """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
 
     The tokenizer is the run's own, so that what the recipe says of chat templates stays with it.
@@ -155,7 +155,7 @@ def require_made_from(place: Path, digest: str, *, done: int) -> None:
         )
 
 
-def longest_prompt(plan: RunPlan) -> int:
+def longest_prompt(plan: RunJob) -> int:
     """Tokens of the longest prompt of the training problems, with the tools of an environment."""
     encode: Callable[[Problem], Sequence[int]] = plan.prompts.encode
     if isinstance(plan.verifier, EnvironmentVerifier):
@@ -163,7 +163,7 @@ def longest_prompt(plan: RunPlan) -> int:
     return max(len(encode(problem)) for problem in plan.problems)
 
 
-def require_usable_pool(plan: RunPlan) -> None:
+def require_usable_pool(plan: RunJob) -> None:
     """Refuse a pool that training cannot use, where it needs one."""
     recipe = plan.recipe
     if plan.needs_pool:
@@ -175,12 +175,12 @@ def require_usable_pool(plan: RunPlan) -> None:
         )
 
 
-def already_trained(plan: RunPlan, *, place: Path, begun: int) -> Trained | None:
+def already_trained(plan: RunJob, *, place: Path, begun: int) -> Trained | None:
     """A finished training, if there is one; else None, and its requirements are checked."""
-    done, newest = steps_done(plan), plan.directory.newest_checkpoint
+    done, newest = plan.resumed.step, plan.resumed.checkpoint
+    note_accepted_verifier(plan)
     if newest is not None and done == plan.recipe.train.steps:
         return Trained(checkpoint=newest, step=done, stopped=False)
-    require_pools(plan)
     require_usable_pool(plan)
     require_made_from(place, plan.training_key(), done=begun)
     return None
@@ -188,7 +188,7 @@ def already_trained(plan: RunPlan, *, place: Path, begun: int) -> Trained | None
 
 @contextmanager
 def following(
-    plan: RunPlan,
+    plan: RunJob,
     progress: ProgressDisplay,
     *,
     log: Path,

@@ -22,7 +22,7 @@ from dph.errors import DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.recipe.engines import require_engine_can
 from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory, is_made, note_beginning
-from dph.runs.plan import RunPlan
+from dph.runs.job import RunJob
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
@@ -259,7 +259,7 @@ class Command:
     environment: dict[str, str]
 
 
-def check(plan: RunPlan) -> None:
+def check(plan: RunJob) -> None:
     """Refuse what verl cannot do, or its absence, before anything is written."""
     require_possible(plan)
     if not is_installed():
@@ -273,7 +273,7 @@ def is_installed() -> bool:
     return find_spec("verl") is not None
 
 
-def require_possible(plan: RunPlan) -> None:
+def require_possible(plan: RunJob) -> None:
     """Refuse what verl cannot do, wherever it is installed."""
     recipe, found = plan.recipe, len(plan.problems)
     require_engine_can(recipe)
@@ -297,7 +297,7 @@ def _require_whole_rewards(recipe: Recipe) -> None:
 
 
 def presample_stage(
-    plan: RunPlan, progress: ProgressDisplay, *, may_split_again: bool = True
+    plan: RunJob, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
     """Make the pool on verl's engines unless there is one, and check it as our own stage does."""
     if pool_is_missing(plan):
@@ -311,10 +311,11 @@ def presample_stage(
     return own_presample_stage(plan, progress, may_split_again=may_split_again)
 
 
-def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
+def train_stage(plan: RunJob, progress: ProgressDisplay) -> Trained:
     """Train in verl, or continue from verl's newest checkpoint."""
     recipe, directory = plan.recipe, plan.directory.path
     steps, run = recipe.train.steps, run_of(plan)
+    plan.policies.release()  # verl's own processes load it
     trained = already_trained(plan, place=run.place, begun=newest_step(run))
     if trained is not None:
         return trained
@@ -340,7 +341,7 @@ def train_stage(plan: RunPlan, progress: ProgressDisplay) -> Trained:
         return adopt(plan, model, step=steps)
 
 
-def run_of(plan: RunPlan) -> VerlRun:
+def run_of(plan: RunJob) -> VerlRun:
     """The recipe with verl's settings of its model and prompts."""
     return VerlRun(
         recipe=plan.recipe,
@@ -350,7 +351,7 @@ def run_of(plan: RunPlan) -> VerlRun:
     )
 
 
-def pool_is_missing(plan: RunPlan) -> bool:
+def pool_is_missing(plan: RunJob) -> bool:
     """Whether verl has to make the pool. A pool of trajectories is made by our own engine."""
     acts = plan.recipe.environment.path is not None
     return plan.needs_pool and not acts and not is_made(plan.pool)
@@ -390,7 +391,7 @@ def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:
     run_command(command.words, environment=command.environment, log=log, watch=watch)
 
 
-def _write_problems(plan: RunPlan, run: VerlRun) -> None:
+def _write_problems(plan: RunJob, run: VerlRun) -> None:
     """The training problems as verl's parquet, from whatever file and columns they came."""
     plain = make_directory(run.place) / "problems.jsonl"
     save_problems(plain, [plan.prompts.asked(problem) for problem in plan.problems])

@@ -44,8 +44,8 @@ def trainer_arguments(
 
     Args:
         problems: to train on.
-        verifier: of answers, or an ``EnvironmentVerifier``; ``dph.runs.task.run_verifier(recipe)``
-            makes that of a recipe. The caller closes it.
+        verifier: of answers, or an ``EnvironmentVerifier``; that of a recipe is made by
+            ``dph.runs.answers.run_verifier``. The caller closes it.
         chat: as of ``problems_dataset``; an environment needs a chat anyway.
         system_prompt: as of ``problems_dataset``.
         stop_token_ids: as of ``reward_function``.

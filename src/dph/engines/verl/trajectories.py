@@ -23,7 +23,7 @@ from dph.errors import DataError
 from dph.model.prompts import TurnEncoder, completion_text
 from dph.model.sampler.graded import CUT_OFF
 from dph.recipe import Recipe, load_recipe
-from dph.runs.task import run_verifier
+from dph.runs.answers import run_verifier
 from dph.tasks.environments import Environment, EnvironmentVerifier, Episode, ToolResult
 from dph.tasks.verifiers.base import OneAtATime
 

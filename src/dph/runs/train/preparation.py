@@ -16,7 +16,7 @@ from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.recipe.terms import REF_LOGPROBS
 from dph.records import Problem
-from dph.runs.drawing import scorer_of
+from dph.runs.answers import scorer_of
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.evaluations import Evaluations
 from dph.runs.train.kept_samples import KeptSamples

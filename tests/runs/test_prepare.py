@@ -4,13 +4,14 @@ from typing import get_args
 import pytest
 
 import dph
+import dph.runs.prepare as prepared
 from dph._base.files import make_directory, write_json
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, PoolError, SettingsError
 from dph.recipe import load_recipe, resolve_recipe
 from dph.recipe.section import Engine
-from dph.runs import task, training_digest
+from dph.runs import training_digest
 from dph.runs.directory import RunDirectory
-from dph.runs.plan import open_plan
+from dph.runs.prepare import prepare
 from dph.runs.presampling_stage import pin
 from dph.runs.run import stages_of
 from run_stages import ran
@@ -26,7 +27,7 @@ def test_the_key_of_training_follows_the_pools_and_nothing_else_is_hashed_again(
     )
     anchor = {"divergence": "alpha", "weight": 0.1, "samples": f"pool:{tmp_path / 'pool'}"}
     recipe = make_recipe("grpo", objective={"anchors": {"old": anchor}})
-    with open_plan(recipe, tmp_path / "run") as plan:
+    with prepare(recipe, tmp_path / "run", stage="presample") as plan:
         before = plan.training_key()
         assert plan.training_key() == before
         write_json(make_directory(tmp_path / "pool") / "manifest.json", {"not": "a pool"})
@@ -42,7 +43,6 @@ def test_an_engine_has_every_stage(engine):
     stages = stages_of(resolve_recipe({**MODEL, "method": "grpo", "train": {"engine": engine}}))
     wanted = "dph.runs" if engine == "own" else "dph.engines.stages"
     assert stages.train.__module__.startswith(wanted)
-    assert stages.check.__module__.startswith(wanted)
     assert callable(stages.presample)
 
 
@@ -91,23 +91,25 @@ def test_a_run_on_local_places_is_left_to_training(tmp_path):
 
 @pytest.fixture
 def reads(monkeypatch):
-    found, load = [], task.load_problems
-    monkeypatch.setattr(
-        task, "load_problems", lambda path, **named: found.append(path.name) or load(path, **named)
-    )
+    found, load = [], prepared.load_problems
+    noted = lambda path, **named: found.append(path.name) or load(path, **named)  # noqa: E731
+    monkeypatch.setattr(prepared, "load_problems", noted)
     return found
 
 
-def test_a_run_reads_every_evaluation_set_once(make_recipe, tmp_path, reads):
+def test_a_run_reads_every_file_of_problems_once(make_recipe, tmp_path, reads):
     sets = {"dev": str(tmp_path / "dev.jsonl"), "again": str(tmp_path / "train.jsonl")}
     recipe = make_recipe("grpo", data={"sets": sets})
-    ran(recipe, tmp_path / "run", all_sets=True)
+    ran(recipe, tmp_path / "run")
     assert reads == ["dev.jsonl", "train.jsonl"]
 
 
-def test_nothing_is_read_before_it_is_asked_for(make_recipe, tmp_path, reads):
+def test_a_set_is_read_for_the_stages_that_ask_its_problems(make_recipe, tmp_path, reads):
     recipe = make_recipe(data={"sets": {"gone": str(tmp_path / "gone.jsonl")}})
-    with open_plan(recipe, tmp_path / "run") as plan:
-        assert reads == []
-        with pytest.raises(DataError, match=r"gone\.jsonl"):
-            plan.sets["gone"]
+    with prepare(recipe, tmp_path / "run", stage="presample"):
+        assert reads == ["train.jsonl"]
+    with pytest.raises(PoolError, match="no pool"), prepare(recipe, tmp_path, stage="train"):
+        pass
+    for stage in ("evaluate", "run"):
+        with pytest.raises(DataError, match=r"gone\.jsonl"), prepare(recipe, tmp_path, stage=stage):
+            pass

@@ -1,24 +1,20 @@
-"""The task of a recipe: the problems of its sets, its examples, and its verifier; read once."""
+"""Prompts of a run: the examples before each question, and how a question becomes tokens."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from dph._base.randomness import generator
 from dph.errors import DataError, SettingsError
-from dph.model.hub import problems_file
+from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables, wants_chat
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.torch.sampler import check_requests
 from dph.recipe import DataSettings, Recipe
-from dph.recipe.schema import CODE, SQL
 from dph.records import Problem
 from dph.runs.unlabelled_prompts import same_prompts
-from dph.tasks.code_environment import code_environment
-from dph.tasks.environments import Environment, EnvironmentVerifier
-from dph.tasks.environments.tasksets import PREFIX
-from dph.tasks.problems import load_problems
-from dph.tasks.sql.environment import sql_environment
-from dph.tasks.verifiers import make_verifier
-from dph.tasks.verifiers.base import Verifier
+from dph.tasks.problems import load_problems, problems_fingerprint
 
 TEMPLATE = "{prompt}\n{answer}\n\n"
 
@@ -147,86 +143,59 @@ def require_no_shown_test(
             )
 
 
-class SetProblems:
-    """Reads the file of a set when it is first asked for, and keeps what it found.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPrompts:
+    """A tokenizer, and the settings of ``[data]`` that say how a prompt becomes tokens.
 
-    ``load_all`` reads every set at once: what is wrong with one is found before anything else is
-    started.
+    Attributes:
+        chat: whether texts go through the chat template.
+        system_prompt: before every chat.
+        shots: the recipe's examples before each question, if there are any.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._data = recipe.data
-        self._problems: dict[str, tuple[Problem, ...]] = {}
-        self._read: dict[tuple[Path, tuple[tuple[str, str], ...]], tuple[Problem, ...]] = {}
+    tokenizer: PreTrainedTokenizerBase
+    chat: bool
+    system_prompt: str
+    shots: Shots | None = None
 
-    def __getitem__(self, name: str) -> tuple[Problem, ...]:
-        """The problems of the set ``name``."""
-        if name not in self._problems:
-            path, columns = self._data.sets[name].path, self._data.columns_of(name)
-            file = (path, tuple(columns.items()))
-            if file not in self._read:
-                self._read[file] = tuple(load_problems(problems_file(path), columns=columns))
-            self._problems[name] = self._read[file]
-        return self._problems[name]
+    @classmethod
+    def of(cls, data: DataSettings, tokenizer: PreTrainedTokenizerBase) -> "RunPrompts":
+        """Prompts as ``[data]`` asks for them; ``data.template`` is set in the tokenizer."""
+        set_template_variables(tokenizer, data.template)
+        chat = wants_chat(tokenizer, data.chat)
+        return cls(tokenizer=tokenizer, chat=chat, system_prompt=data.system_prompt)
 
-    def load_all(self) -> "SetProblems":
-        """Read every set that has not been read."""
-        for name in self._data.sets:
-            self[name]
-        return self
+    def asked(self, problem: Problem) -> Problem:
+        """The problem as the model is asked it: behind the recipe's examples, if there are any."""
+        if self.shots is None or not problem.prompt:
+            return problem
+        return self.shots.before(problem, chat=self.chat)
 
+    def fingerprint(self, problems: Sequence[Problem]) -> str:
+        """The fingerprint of problems as the model is asked them."""
+        return problems_fingerprint(list(map(self.asked, problems)))
 
-def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
-    """Verifiers by name, with the recipe's databases, workers, time limit and own modules."""
-    data = recipe.data
-    return partial(
-        make_verifier,
-        databases=data.databases,
-        workers=data.verifier_workers,
-        timeout=data.verifier_timeout,
-        modules=data.modules,
-        **data.verifier_settings,
-    )
+    def turns(self, tools: Sequence[Mapping[str, Any]]) -> TurnEncoder:
+        """Encoder of prompts and results in an environment with these tools."""
+        return TurnEncoder(self.tokenizer, tools, chat=self.chat, system_prompt=self.system_prompt)
 
-
-def _environment(path: str, recipe: Recipe) -> Environment:
-    settings, databases = recipe.environment, recipe.data.databases
-    if path == SQL:
-        if databases is None:
-            raise SettingsError("environment.path = 'sql' needs data.databases, their directory")
-        return sql_environment(
-            databases, form=settings.form, limits=settings.limits, hidden=settings.hidden
+    def encode(self, problem: Problem) -> tuple[int, ...]:
+        """The tokens of the prompt as it is asked."""
+        return encode_prompt(
+            self.tokenizer,
+            self.asked(problem).prompt,
+            chat=self.chat,
+            system_prompt=self.system_prompt,
         )
-    if path == CODE:
-        return code_environment(form=settings.form, limits=settings.limits, hidden=settings.hidden)
-    package = path.removeprefix(PREFIX) if path.startswith(PREFIX) else ""
-    return Environment(
-        f"dph.tasks.environments.tasksets:packages.{package}" if package else path,
-        source=package,
-        directories=recipe.data.modules,
-        form=settings.form,
-        limits=settings.limits,
-        submits=settings.submits,
-        hidden=settings.hidden,
-        columns=settings.columns,
-    )
 
-
-def run_verifier(recipe: Recipe) -> Verifier:
-    """The verifier of a run's training: that of ``[data]``, or of its ``[environment]``."""
-    name, settings = recipe.data.verifier, recipe.environment
-    if settings.path is None:
-        return verifier_maker(recipe)(name)
-    environment = _environment(settings.path, recipe)
-    try:
-        if not environment.rewards:
-            return EnvironmentVerifier(environment, verifier_maker(recipe)(name))
-        if name != DataSettings.model_fields["verifier"].default:
-            raise SettingsError(
-                f"data.verifier = {name!r}, and the class {settings.path!r} has 'get_reward': "
-                "which of them says what a trajectory is worth? Leave one out"
-            )
-        return EnvironmentVerifier(environment, None)
-    except BaseException:
-        environment.close()
-        raise
+    def require_fit(
+        self, config: PreTrainedConfig, problems: Sequence[Problem], *, max_tokens: int
+    ) -> None:
+        """Refuse prompts that cannot be sampled, before anything is written."""
+        requests = (
+            SampleRequest(problem_id=p.problem_id, prompt_ids=self.encode(p), samples=1)
+            for p in problems
+        )
+        check_requests(
+            config, requests, SamplingParameters(max_tokens=max_tokens, stop_token_ids=())
+        )

@@ -1,0 +1,358 @@
+"""Every mistake of a recipe at once: ``dph recipe check``. All but the weights is opened."""
+
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dph._base.import_path import is_import_path, require_one_module
+from dph.errors import DataError, SettingsError
+from dph.model.hub import problems_file
+from dph.recipe import Recipe
+from dph.recipe.engines import require_engine_can
+from dph.recipe.hub_names import hub_file
+from dph.recipe.objective import TermSettings
+from dph.records import Outcome, Problem, Verdict
+from dph.runs.answers import run_verifier, verifier_maker
+from dph.runs.check_model import (
+    CheckedModel,
+    Findings,
+    NamedProblems,
+    check_memory,
+    check_model,
+    check_prompts,
+)
+from dph.runs.memory import Device
+from dph.runs.presample.manifest import read_manifest
+from dph.runs.prompts import recipe_shots, require_no_shown_test
+from dph.runs.unlabelled_prompts import Known, file_prompts, require_unlabelled
+from dph.tasks.agreement import GOLDS
+from dph.tasks.environments import Environment, EnvironmentVerifier
+from dph.tasks.problems import load_problems, malformed_rows
+from dph.tasks.styles import make_style
+from dph.tasks.verifiers import unknown_verifier
+from dph.tasks.verifiers.base import Verifier
+from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
+
+
+def check(recipe: Recipe, *, device: Device | None = None) -> Findings:
+    """Open everything that the recipe names; a file that does not exist yet is noted.
+
+    Nothing is written, and no weights are read. ``device`` is the one whose memory must be enough
+    [default: the one at hand].
+    """
+    findings = Findings()
+    if recipe.sampling.engine == "vllm":
+        findings.unchecked.append("the installation of vLLM and the device that it is built for")
+    findings.value("", lambda: require_engine_can(recipe))
+    model = check_model(recipe, findings)
+    named = read_data(recipe, findings)
+    prompts = [*named, *_unlabelled(recipe, named, findings)]
+    _check_databases(recipe, prompts, findings)
+    _check_styles(recipe, findings)
+    _check_verifiers(recipe, named, findings)
+    asked = _with_shots(recipe, model, prompts, findings)
+    training = next((part for part in asked if part.key == "data.train"), None)
+    if training is not None and recipe.labelled_per_step > len(training.problems):
+        findings.errors.append(
+            f"train.problems_per_step = {recipe.train.problems_per_step}, but data.train holds "
+            f"only {len(training.problems)} problems"
+        )
+    check_prompts(recipe, model, asked, findings)
+    check_memory(recipe, model, asked, findings, device=device)
+    _check_objective(recipe, findings)
+    return findings
+
+
+_ROWS_TOLD = 5
+"""Malformed rows of one file that are told, each in a line."""
+
+
+def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
+    """The problems of every file that can be read; what cannot goes to the findings."""
+    data, longest = recipe.data, recipe.sampling.max_tokens
+    most = recipe.evaluate.max_tokens or longest
+    files = {"data.train": (data.train, data.columns, data.verifier, longest)}
+    for name, chosen in data.sets.items():
+        own = chosen.verifier or data.verifier
+        files[f"data.sets.{name}"] = (chosen.path, data.columns_of(name), own, most)
+    known: dict[Any, Sequence[Problem]] = {}
+    named = []
+    for key, (file, columns, verifier, max_tokens) in files.items():
+        path = _place(key, file, findings)
+        if path is None:
+            continue
+        same = path, tuple(columns.items())
+        try:
+            known[same] = problems = known.get(same) or load_problems(path, columns=columns)
+        except DataError as error:
+            wrong = _all_wrong(path, error, columns)
+            findings.errors.extend(f"{key}: {message}" for message in wrong)
+            continue
+        named.append(
+            NamedProblems(key=key, problems=problems, verifier=verifier, max_tokens=max_tokens)
+        )
+    databases = data.databases
+    if databases is not None and not databases.exists():
+        findings.notes.append(f"data.databases does not exist: {databases}")
+    elif databases is not None and not databases.is_dir():
+        findings.errors.append(f"data.databases is not a directory: {databases}")
+    return named
+
+
+def _place(key: str, file: Path, findings: Findings) -> Path | None:
+    """Path of a file; None if it is missing, which is noted. Nothing is fetched."""
+    try:
+        path = problems_file(file)
+    except DataError:
+        findings.notes.append(
+            f"{key} is not in the cache: a run would fetch {hub_file(file)} from the Hub"
+        )
+        return None
+    if path.exists():
+        return path
+    findings.notes.append(f"{key} does not exist: {path}")
+    return None
+
+
+def _all_wrong(path: Path, first: DataError, columns: Mapping[str, str]) -> list[str]:
+    """Faults of a file that cannot be loaded: its first malformed rows, or the file."""
+    wrong = list(malformed_rows(path, columns=columns)) or [str(first)]
+    if len(wrong) > _ROWS_TOLD:
+        more = len(wrong) - _ROWS_TOLD
+        wrong[_ROWS_TOLD:] = [f"{path}: {more} further rows cannot be used"]
+    return wrong
+
+
+def _with_shots(
+    recipe: Recipe,
+    model: CheckedModel | None,
+    named: Sequence[NamedProblems],
+    findings: Findings,
+) -> list[NamedProblems]:
+    """The problems as the model is asked them; what is wrong with the examples is found."""
+    train = next((part.problems for part in named if part.key == "data.train"), None)
+    if recipe.data.shots is None or train is None:
+        return list(named)
+    if model is not None and model.prompts is not None:
+        data = recipe.data.decided(chat=model.prompts.chat)
+        recipe = recipe.model_copy(update={"data": data})
+    sets = [(part.key, part.problems) for part in named if part.key.startswith("data.sets.")]
+
+    def shown() -> list[NamedProblems]:
+        shots, left = recipe_shots(recipe, train)
+        require_no_shown_test(shots, sets)
+        assert shots is not None
+        kept, chat = {part.key: part.problems for part in named}, recipe.data.chat is True
+        return [
+            replace(part, problems=[shots.before(each, chat=chat) for each in problems])
+            for part in named
+            for problems in [left if part.key == "data.train" else kept[part.key]]
+        ]
+
+    return findings.value("", shown) or list(named)
+
+
+_HEADER = b"SQLite format 3\x00"
+
+
+def _check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+    """Look at every database of the problems that the sql verifier grades."""
+    start = recipe.data.databases or Path()
+    if not start.is_dir():
+        return  # told with the setting itself
+    for part in named:
+        if part.verifier != "sql":
+            continue
+        names = (problem.answer.get("database") for problem in part.problems)
+        files = dict.fromkeys(start / name for name in names if isinstance(name, str) and name)
+        bad = [file for file in files if not _is_database(file)]
+        if bad:
+            findings.errors.append(
+                f"{part.key}: {len(bad)} of {len(files)} databases are missing or not SQLite "
+                f"files, the first is {bad[0]}"
+            )
+
+
+def _is_database(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_HEADER)) == _HEADER
+    except OSError:
+        return False
+
+
+_GOLDS = ("answer", "gold_sql", "gold")
+"""Fields of a problem that say what is right."""
+_ROWS = 8
+"""Rows to try before saying that no gold answer can be graded."""
+
+
+def _check_styles(recipe: Recipe, findings: Findings) -> None:
+    """Import the style classifiers."""
+    data = recipe.data
+    named = {f"data.sets.{name}.styles": chosen.styles for name, chosen in data.sets.items()}
+    for key, name in {"data.styles": data.styles, **named}.items():
+        findings.value(key, partial(make_style, name, data.modules))
+
+
+def _check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+    """Make each verifier once and let it grade a row of the first file that it is for."""
+    data = recipe.data
+    if recipe.environment.path is not None:
+        _check_environment(recipe, named, findings)
+        return
+    sets = {f"data.sets.{name}.verifier": chosen.verifier for name, chosen in data.sets.items()}
+    checked: set[str] = set()
+    for key, name in {"data.verifier": data.verifier, **sets}.items():
+        if name is None or name in checked:
+            continue
+        checked.add(name)
+        if unknown := unknown_verifier(name):
+            findings.errors.append(f"{key}: {unknown}")
+            continue
+        own = next((n for n in named if n.verifier == name), None)
+        if own is None:
+            findings.unchecked.append(f"{key} on a row: there is no row to read")
+        if data.databases is not None and not data.databases.is_dir():
+            own = None  # said already
+        verifier = findings.value(key, partial(verifier_maker(recipe), name))
+        if verifier is None:
+            continue
+        if missing := getattr(verifier, "missing", ()):
+            findings.notes.append(f"{key}: programs are not confined by {', '.join(missing)}")
+        try:
+            _grade(key, verifier, own.problems if own else (), findings)
+        finally:
+            verifier.close()
+
+
+def _check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
+    """Make the class once and let it begin a trajectory of the first problem of each file."""
+    key = f"environment.path = {recipe.environment.path!r}"
+    verifier = findings.value(key, lambda: run_verifier(recipe))
+    if verifier is None:
+        return
+    assert isinstance(verifier, EnvironmentVerifier)
+    with verifier:
+        for file in named:
+            for problem in file.problems[:1]:
+                place = f"{key}: problem {problem.problem_id!r}"
+                begin = partial(_ending, verifier.environment, problem)
+                if ending := findings.value(place, begin):
+                    findings.errors.append(f"{place}: {_line(ending)}")
+
+
+def _ending(environment: Environment, problem: Problem) -> Verdict | None:
+    """Verdict of a trajectory that ends as it begins."""
+    with environment.begin(problem) as episode:
+        return episode.ending
+
+
+def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:
+    bad: list[str] = []
+    for problem in problems[:_ROWS]:
+        grade = partial(verifier.grade, [problem], [_some_response(problem)])
+        if (verdicts := findings.value(key, grade)) is None:
+            return
+        [verdict] = verdicts
+        what = f"problem {problem.problem_id!r}: {_line(verdict)}"
+        if verdict.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT):
+            findings.errors.append(f"{key}: {verifier.name!r} cannot grade {what}")
+            return
+        if verdict.outcome is not Outcome.BAD_GOLD:
+            break
+        bad.append(what)
+    else:
+        if bad:
+            count = f"the first {len(bad)} problems" if len(bad) > 1 else "the only problem"
+            findings.errors.append(f"{key}: {count} cannot be graded, for example {bad[0]}")
+        return
+    if bad:
+        findings.notes.append(f"{len(bad)} of {len(bad) + 1} rows cannot be graded: {bad[0]}")
+
+
+def _some_response(problem: Problem) -> str:
+    if any(problem.answer.get(field) is not None for field in CODE_FIELDS):
+        return "```python\npass\n```"
+    found = (problem.answer.get(field) for field in _GOLDS)  # a response that can be graded
+    return next((str(gold) for gold in found if gold is not None), "0")
+
+
+def _line(verdict: Verdict) -> str:
+    reason = " ".join(verdict.reason.split())
+    return f"{verdict.outcome.value}: {reason}" if reason else verdict.outcome.value
+
+
+def _unlabelled(
+    recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
+) -> list[NamedProblems]:
+    """The prompts without labels, as far as they can be read."""
+    settings = recipe.self_consistency
+    if not settings.active:
+        return []
+    key = "self_consistency"
+    if settings.agreement is not None:
+        agreement = partial(require_one_module, settings.agreement, recipe.data.modules)
+        findings.value(f"{key}.agreement", agreement)
+    elif recipe.data.verifier not in GOLDS:
+        findings.errors.append(
+            f"{key}: the verifier {recipe.data.verifier!r} cannot compare two answers: name a "
+            f"function that can in {key}.agreement ('module:callable')"
+        )
+    if settings.file is not None and not settings.file.exists():
+        findings.notes.append(f"{key}.file does not exist: {settings.file}")
+        return []
+    by_key = {part.key: part.problems for part in named}
+    sets = {name: by_key.get(f"data.sets.{name}", ()) for name in recipe.data.sets}
+    known = Known(train=by_key.get("data.train", ()), sets=sets)
+    problems = findings.value("", lambda: file_prompts(settings, known))
+    if problems is None:
+        return []
+    enough = partial(require_unlabelled, problems, per_step=settings.problems_per_step)
+    findings.value("", enough)
+    verifier, most = recipe.data.verifier, recipe.sampling.max_tokens
+    return [NamedProblems(key=f"{key}.file", problems=problems, verifier=verifier, max_tokens=most)]
+
+
+def _check_objective(recipe: Recipe, findings: Findings) -> None:
+    """Read the manifests of pools, and look for the modules of user-defined terms."""
+    for name, anchor in recipe.objective.active_anchors.items():
+        if anchor.pool is not None:
+            key = f"objective.anchors.{name}.samples"
+            if not anchor.pool.exists():
+                findings.notes.append(f"{key} does not exist: {anchor.pool}")
+                continue
+            manifest = findings.value(key, partial(read_manifest, anchor.pool))
+            if manifest is not None and not manifest.counts.rehearsal:
+                findings.errors.append(f"{key}: the pool {anchor.pool} has no rehearsal sample")
+    own = [(key, term.chosen) for key, term in _terms(recipe) if is_import_path(term.chosen)]
+    for key, path in own:
+        findings.value(key, partial(_require_module, path, recipe.data.modules))
+    if own:
+        findings.unchecked.append("the values that your terms compute: only a run imports them")
+
+
+def _require_module(path: str, directories: Sequence[Path]) -> None:
+    """Refuse an import path whose module does not exist; it is not imported."""
+    require_one_module(path, directories)
+    top = path.partition(":")[0].partition(".")[0]
+    try:
+        found = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # one without a spec, such as the program itself
+        found = None
+    if found is None:
+        raise SettingsError(f"there is no module {top!r} for {path!r}")
+
+
+def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:
+    """The terms that weigh anything, with the keys that name them."""
+    objective = recipe.objective
+    yield "objective.advantage.kind", objective.advantage
+    yield "objective.surrogate.kind", objective.surrogate
+    for name, penalty in objective.active_penalties.items():
+        yield f"objective.penalties.{name}.kind", penalty
+    for name, anchor in objective.active_anchors.items():
+        yield f"objective.anchors.{name}.divergence", anchor
