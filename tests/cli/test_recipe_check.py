@@ -133,6 +133,11 @@ def test_an_unknown_verifier_and_the_nearest_one(errors, example):
         ("def mark(response, problem):\n    return 1\n", "has no 'grade'"),
         ("import no_such_module_x\n", "no_such_module_x"),
         ("def grade(response, problem):\n    return problem.answer['gold']\n", "KeyError"),
+        (
+            "def grade(response, problem):\n"
+            "    if response != 'I do not know.':\n        return 1\n",  # and no last return
+            "'verifier:grade' cannot grade the answer 'I do not know.' to problem",
+        ),
     ],
 )
 def test_a_verifier_that_gives_no_verdict(errors, example, body, message):

@@ -254,13 +254,15 @@ def _ending(environment: Environment, problem: Problem) -> Verdict | None:
 def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:
     bad: list[str] = []
     for problem in problems[:_ROWS]:
-        grade = partial(verifier.grade, [problem], [_some_response(problem)])
+        grade = partial(verifier.grade, [problem] * 2, [_some_response(problem), _WRONG])
         if (verdicts := findings.value(key, grade)) is None:
             return
-        [verdict] = verdicts
+        broken = [v for v in verdicts if v.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)]
+        verdict = broken[0] if broken else verdicts[0]
         what = f"problem {problem.problem_id!r}: {_line(verdict)}"
-        if verdict.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT):
-            findings.errors.append(f"{key}: {verifier.name!r} cannot grade {what}")
+        if broken:
+            right = "" if verdict is verdicts[0] else f"the answer {_WRONG!r} to "
+            findings.errors.append(f"{key}: {verifier.name!r} cannot grade {right}{what}")
             return
         if verdict.outcome is not Outcome.BAD_GOLD:
             break
@@ -272,6 +274,10 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
         return
     if bad:
         findings.notes.append(f"{len(bad)} of {len(bad) + 1} rows cannot be graded: {bad[0]}")
+
+
+_WRONG = "I do not know."
+"""A verifier has to grade this too: one without its last return grades right answers only."""
 
 
 def _some_response(problem: Problem) -> str:

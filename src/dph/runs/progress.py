@@ -51,6 +51,23 @@ def warn_of_cut_off(
     return True
 
 
+SLOW_GRADING = 0.5
+"""Part of a step's time from which grading is told as what makes it slow."""
+
+
+def warn_of_slow_grading(
+    progress: ProgressDisplay, grading: float, step: float, *, workers: int
+) -> bool:
+    """Say that a step waits for its verifier most of the time, if so; whether it was said."""
+    if grading < SLOW_GRADING * step or grading < 1:
+        return False
+    progress.say(
+        f"warning: grading takes {grading:.1f} of the {step:.1f} s of a step: make the verifier "
+        f"faster, or let it grade more answers at a time (data.verifier_workers = {workers})"
+    )
+    return True
+
+
 class ToldProgress:
     """Shows nothing itself: every event is a line that ``ShownProgress`` understands."""
 

@@ -24,7 +24,7 @@ from dph.runs.presample.manifest import Source, require_fit, require_policy_of
 from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
-from dph.runs.progress import ProgressDisplay, warn_of_cut_off
+from dph.runs.progress import ProgressDisplay, warn_of_cut_off, warn_of_slow_grading
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import Actors, Trained, train
 from dph.runs.train.loss_batch import TrainingForward
@@ -208,13 +208,19 @@ def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
             note_beginning(recipe, job.directory.path, done=step)
             advance(step, "")
 
-        warned = False
+        cut_off = slow = False
 
         def tell(metrics: Metrics) -> None:
-            nonlocal warned
+            nonlocal cut_off, slow
             advance(1, _note(metrics))
-            warned = warned or warn_of_cut_off(
+            cut_off = cut_off or warn_of_cut_off(
                 progress, metrics["unfinished"], of="a step", max_tokens=draw.parameters.max_tokens
+            )
+            slow = slow or warn_of_slow_grading(
+                progress,
+                metrics["seconds_grading"] or 0.0,
+                metrics["seconds"] or 0.0,
+                workers=recipe.data.verifier_workers,
             )
 
         return train(
