@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dph.errors import DataError, SettingsError
@@ -38,7 +39,7 @@ from dph.tasks.problems import load_problems, problem_of_columns
 
 Tokens = Mapping[tuple[str, str], Mapping[int, Mapping[str, list[Any]]]]
 """Of answers that have them (``evaluate.token_details``): by set and problem, by sample index."""
-_ANSWER = ["problem_id", "sample_index", "text", "outcome", "reward", "reason", "style"]
+_ANSWER = ["problem_id", "sample_index", "text", "finished", "outcome", "reward", "reason", "style"]
 _DIGITS = 3
 _ABOVE = 2
 """Most levels from an evaluation up to its run: models/<name>/ and interpolated/<x>/."""
@@ -176,8 +177,9 @@ class RunResults:
                 problems = load_problems(
                     problems_file(recipe.data.train), columns=recipe.data.columns
                 )
-        table = pq.read_table(RunDirectory(place).samples, columns=_ANSWER)
-        return _as_set(table, "pool", problems)
+        table = pq.read_table(RunDirectory(place).samples, columns=[*_ANSWER, "token_ids"])
+        table = table.append_column("tokens", pc.list_value_length(table["token_ids"]))
+        return _as_set(table.drop_columns("token_ids"), "pool", problems)
 
     def step_answers(self, step: int) -> "SetAnswers":
         """The answers that a step of training drew, as those of a set ``step <N>``."""
@@ -185,7 +187,7 @@ class RunResults:
         if step not in kept:
             steps = ", ".join(map(str, kept)) or "none (train.keep_samples)"
             raise DataError(f"{self.path}: no answers of step {step} are kept; there are: {steps}")
-        table = pq.read_table(kept[step], columns=[*_ANSWER, "prompt", "answer"])
+        table = pq.read_table(kept[step], columns=[*_ANSWER, "tokens", "prompt", "answer"])
         return _as_set(table, f"step {step}", map(problem_of_columns, table.to_pylist()))
 
     # What it began with. A run of its own has that evaluation in ``base/``; runs of a quickstart,
