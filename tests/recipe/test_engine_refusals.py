@@ -4,8 +4,9 @@ from dph.errors import SettingsError
 from dph.recipe import METHODS, resolve_recipe
 from dph.recipe.engines import ENGINES as ROWS
 from dph.recipe.engines import engine_settings
-from dph.recipe.keys import known_keys, nested
+from dph.recipe.keys import known_keys
 from dph.recipe.schema import Recipe
+from dph.recipe.section import nested
 
 REQUIRED = {"model.path": "model", "data.train": "problems.jsonl"}
 ENGINES = [engine for engine, row in ROWS.items() if row.settings]

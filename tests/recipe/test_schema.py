@@ -3,7 +3,8 @@ from pydantic import ValidationError
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, STRENGTHS, resolve_recipe
-from dph.recipe.keys import flat, known_keys
+from dph.recipe.keys import known_keys
+from dph.recipe.section import flat
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 

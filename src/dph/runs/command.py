@@ -20,10 +20,9 @@ from dph.errors import DataError, SettingsError
 from dph.model.hub import resolve_names
 from dph.recipe import Recipe
 from dph.recipe.extras import BITSANDBYTES, PEFT
-from dph.recipe.hub_names import place_own_code, spell_out_sets, start_paths_at
-from dph.recipe.keys import flat
+from dph.recipe.places import place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.recipe import recipe_of
-from dph.recipe.section import put, read_override, read_table
+from dph.recipe.section import flat, put, read_override, read_table
 from dph.records import Problem
 from dph.runs.memory import Device, device_at_hand
 from dph.runs.preflight import preflight

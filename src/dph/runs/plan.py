@@ -17,7 +17,7 @@ from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
 from dph.recipe import Recipe
-from dph.recipe.departed import refuse_stores
+from dph.recipe.aliases import refuse_stores
 from dph.recipe.objective import AnchorSettings
 from dph.recipe.tables import SelfConsistencySettings
 from dph.records import Problem

@@ -11,13 +11,7 @@ from huggingface_hub.utils import (
 )
 
 from dph.errors import DataError, ModelError
-from dph.model.hub_cache import (
-    bars_for_people,
-    commit_of,
-    dataset_file,
-    model_snapshot,
-    said_plainly,
-)
+from dph.model.hub import bars_for_people, dataset_file, model_snapshot, said_plainly
 from dph.recipe.hub_names import HubFile
 
 PLAIN = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}"}
@@ -58,7 +52,7 @@ def test_a_file_of_a_data_set_and_its_commit(hub):
     file = of("a/b/train.jsonl")
     path = dataset_file(file, fetch=True)
     assert path.read_bytes() == b"{}\n"
-    assert commit_of(file, path) == commit
+    assert path.parts[-4:-3] == (commit,)
     asked = len(hub.requests)
     assert dataset_file(file.at(commit), fetch=True) == path
     assert len(hub.requests) == asked

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model import hub_cache as cache
+from dph.model import hub as names
 from dph.model.hub import is_on_hub, model_directory, problems_file, resolve_names, uses_hub
 from dph.recipe import ModelSettings, load_recipe, resolve_recipe, save_recipe
 
@@ -58,14 +58,14 @@ def test_a_run_goes_on_with_the_commits_it_began_with(hub, tmp_path):
 
 
 def test_all_files_of_a_data_set_are_of_one_commit(hub, pushed, monkeypatch):
-    fetch = cache.dataset_file
+    fetch = names.dataset_file
 
     def push_meanwhile(file, **how):
         path = fetch(file, **how)
         hub.push("org/data", {"dev.jsonl": b"pushed meanwhile"}, kind="datasets")
         return path
 
-    monkeypatch.setattr(cache, "dataset_file", push_meanwhile)
+    monkeypatch.setattr(names, "dataset_file", push_meanwhile)
     found = resolve_names(recipe_of()).recipe
     dev = f"hf:/datasets/org/data@{pushed[1]}/dev.jsonl"
     assert str(found.data.sets["dev"].path) == dev

@@ -71,7 +71,7 @@ def _own_model(name: str, max_tokens: int, temperature: float) -> Generator:
 
     directory = Path(name)
     if is_on_hub(ModelSettings(path=name)):
-        from dph.model.hub_cache import model_snapshot  # noqa: PLC0415
+        from dph.model.hub import model_snapshot  # noqa: PLC0415
 
         directory = model_snapshot(name, None, fetch=True)
     tokenizer, model = load_tokenizer(directory), load_model(directory)

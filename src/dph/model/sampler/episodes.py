@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 
-from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.model.prompts import TurnEncoder
@@ -19,8 +17,9 @@ from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import (
     CUT_OFF,
     CrashCount,
-    DrawnAnswers,
+    Drawn,
     GradedSampler,
+    Key,
     Rollout,
     Ungraded,
 )
@@ -35,7 +34,7 @@ from dph.tasks.environments import (
 from dph.tasks.verifiers.base import Verifier
 
 _NOT_CRASHED = Verdict(outcome=Outcome.WRONG, reward=0.0)
-"""For the count of crashes alone: a trajectory that came to an answer."""
+"""For the count of crashes only: a trajectory that came to an answer."""
 
 
 @dataclass(slots=True)
@@ -70,19 +69,6 @@ class _Row:
     def style(self) -> str | None:
         """The tools that it called, in order; None where it called none."""
         return " ".join(tool or "error" for tool in self.episode.order) or None
-
-    def take(self, completion: Completion) -> None:
-        """Append a turn of the policy."""
-        self.token_ids += completion.token_ids
-        self.written += [True] * len(completion.token_ids)
-        self.logprobs += completion.logprobs
-        self.turns.append(Turn("", completion.text))
-
-    def read(self, ids: Sequence[int]) -> None:
-        """Append results, which the policy did not write."""
-        self.token_ids += ids
-        self.written += [False] * len(ids)
-        self.turns += [Turn(result.tool or "error", result.text) for result in self.results]
 
     def completion(self, problem: Problem) -> Completion:
         """The whole trajectory; its text has the turns and the results in their order."""
@@ -176,13 +162,9 @@ class EpisodeSampler:
     def _crash_count(self) -> CrashCount:
         return CrashCount(self.environment.name, self.crash_limit, kind="environment")
 
-    def begin(self, problems: Sequence[Problem], *, samples: int, seed: int) -> "DrawnTrajectories":
-        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns.
-
-        Raises:
-            DphError: as when it is called.
-        """
-        return DrawnTrajectories(self(problems, samples=samples, seed=seed))
+    def begin(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Drawn:
+        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns."""
+        return self._begin(problems, samples, seed)
 
     def __call__(
         self,
@@ -195,51 +177,81 @@ class EpisodeSampler:
         """Draw ``samples`` trajectories of every problem.
 
         The numbers of a turn come from (seed, problem, sample, turn); a trajectory of one turn is
-        the answer that the sampler alone would draw, to the bit.
+        the answer that the sampler by itself would draw, to the bit.
 
         Raises:
             DataError: a problem's columns are not JSON.
             VerifierError: members of a group do not begin alike, no process can be started, or too
                 many trajectories crashed.
         """
-        started = time.perf_counter()
-        rows = self._rows(problems, samples, seed, on_progress)
-        drawn = time.perf_counter()
-        self._grade(problems, rows)
-        groups = tuple(
-            tuple(_graded(problem, row) for row in rows[samples * place : samples * (place + 1)])
-            for place, problem in enumerate(problems)
-        )
-        (self.crashes or self._crash_count()).add(chain.from_iterable(groups))
-        return Rollout(
-            problems=tuple(problems),
-            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
-            groups=groups,
-            sampling_seconds=drawn - started,
-            grading_seconds=time.perf_counter() - drawn,
-        )
+        return self._begin(problems, samples, seed, on_progress).rollout()
 
     def ungraded(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Ungraded:
-        """Draw as when it is called, and leave the answers for others to compare.
-
-        Raises:
-            DphError: as when it is called.
-        """
-        rows = self._rows(problems, samples, seed, None)
-        spans = [slice(samples * place, samples * (place + 1)) for place in range(len(problems))]
-        completions = [row.completion(problems[row.problem]) for row in rows]
-        verdicts = [row.known for row in rows]
+        """Draw as when it is called, and leave the answers for others to compare."""
+        drawn = self._ungraded(problems, samples, seed, None)
         (self.crashes or self._crash_count()).add(
-            [
-                GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
-                for each, verdict in zip(completions, verdicts, strict=True)
-            ]
+            GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
+            for group, verdicts in zip(drawn.groups, drawn.verdicts, strict=True)
+            for each, verdict in zip(group, verdicts, strict=True)
         )
+        return drawn
+
+    def _begin(
+        self,
+        problems: Sequence[Problem],
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Drawn:
+        started = time.perf_counter()
+        answers = self._ungraded(problems, samples, seed, on_progress)
+        drawn = Drawn(
+            problems,
+            answers,
+            sampling_seconds=time.perf_counter() - started,
+            verdicts=lambda: self._verdicts(problems, answers),
+            crashes=self.crashes or self._crash_count(),
+        )
+        drawn.rollout()
+        return drawn
+
+    def _verdicts(self, problems: Sequence[Problem], answers: Ungraded) -> dict[Key, Verdict]:
+        """The verifier's verdicts on the trajectories that have none."""
+        left = {
+            (place, one.sample_index): one.answer
+            for place, (group, known) in enumerate(
+                zip(answers.groups, answers.verdicts, strict=True)
+            )
+            for one, verdict in zip(group, known, strict=True)
+            if verdict is None
+        }
+        if not left or self.verifier is None:
+            return {}
+        asked = [problems[place] for place, _ in left]
+        found = self.verifier.grade(asked, [answer or "" for answer in left.values()])
+        return dict(zip(left, found, strict=True))
+
+    def _ungraded(
+        self,
+        problems: Sequence[Problem],
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None,
+    ) -> Ungraded:
+        rows = self._rows(problems, samples, seed, on_progress)
+        groups = [rows[samples * at : samples * (at + 1)] for at in range(len(problems))]
         return Ungraded(
-            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
-            groups=tuple(tuple(completions[span]) for span in spans),
-            verdicts=tuple(tuple(verdicts[span]) for span in spans),
-            styles=tuple(tuple(row.style for row in rows[span]) for span in spans),
+            # The prompt of a member whose ``reset`` did not fail, if there is one.
+            prompts=tuple(
+                next((row.prompt for row in group if row.began), group[0].prompt)
+                for group in groups
+            ),
+            groups=tuple(
+                tuple(row.completion(problem) for row in group)
+                for problem, group in zip(problems, groups, strict=True)
+            ),
+            verdicts=tuple(tuple(row.known for row in group) for group in groups),
+            styles=tuple(tuple(row.style for row in group) for group in groups),
         )
 
     def _rows(
@@ -328,18 +340,22 @@ class EpisodeSampler:
             future.result()
 
     def _step(self, row: _Row, completion: Completion) -> None:
-        row.take(completion)
+        row.token_ids += completion.token_ids
+        row.written += [True] * len(completion.token_ids)
+        row.logprobs += completion.logprobs
+        row.turns.append(Turn("", completion.text))
         if completion.finished:
             row.results = row.episode.step(completion.text)
         else:
             row.results = []
             row.episode.cut_off(CUT_OFF.reason)
-        if not row.results and row.episode.ending is None:
+        if row.results:
+            return
+        if row.episode.ending is None:
             row.end = row.episode.answer
-        if not row.results and self.verifier is None:
-            row.verdict = row.episode.verdict()  # its process is not needed any more
-        if not row.results:
-            row.episode.close()
+        if self.verifier is None:
+            row.verdict = row.episode.verdict()
+        row.episode.close()  # its process is not needed any more
 
     def _continue(self, row: _Row) -> None:
         """Let a row read its results, if there is room for them and another turn."""
@@ -355,39 +371,12 @@ class EpisodeSampler:
         )
         if ids is None:
             row.results = []
-        else:
-            row.read(ids)
-
-    def _grade(self, problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
-        """Give every row that has none its verdict."""
-        left = [row for row in rows if row.known is None]
-        if left:
-            assert self.verifier is not None
-            found = self.verifier.grade(
-                [problems[row.problem] for row in left], [row.episode.answer for row in left]
-            )
-            for row, verdict in zip(left, found, strict=True):
-                row.verdict = verdict
+            return
+        row.token_ids += ids
+        row.written += [False] * len(ids)
+        row.turns += [Turn(result.tool or "error", result.text) for result in row.results]
 
 
-class DrawnTrajectories(Closing):
-    """Trajectories that were drawn and graded; in the place of ``DrawnAnswers``."""
-
-    def __init__(self, rollout: Rollout) -> None:
-        self._rollout = rollout
-        self.problems, self.prompts = rollout.problems, rollout.prompts
-        self.completions = [[graded.completion for graded in group] for group in rollout.groups]
-        self.sampling_seconds = rollout.sampling_seconds
-
-    def rollout(self) -> Rollout:
-        """The graded trajectories."""
-        return self._rollout
-
-    def close(self) -> None:
-        """Nothing is left to end."""
-
-
-Drawn = DrawnAnswers | DrawnTrajectories
 AnswerSampler = GradedSampler | EpisodeSampler
 """Draws problems' answers and says what they are worth, in one turn or in several."""
 
@@ -450,18 +439,6 @@ class RoutedSampler:
             sampling_seconds=sampling,
             grading_seconds=grading,
         )
-
-
-def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
-    """The prompt of a group: that of a member whose ``reset`` did not fail, if there is one."""
-    group = [row for row in rows if row.problem == place]
-    return next((row.prompt for row in group if row.began), group[0].prompt)
-
-
-def _graded(problem: Problem, row: _Row) -> GradedCompletion:
-    assert row.known is not None
-    completion = row.completion(problem)
-    return GradedCompletion(completion=completion, verdict=row.known, style=row.style)
 
 
 def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:

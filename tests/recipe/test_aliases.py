@@ -6,8 +6,8 @@ import tomli_w
 
 from dph.errors import PoolError, SettingsError
 from dph.recipe import load_recipe, recipe_toml, resolve_recipe
-from dph.recipe.departed import LEFT, RIVAL_LEFT, TRL_LEFT
-from dph.recipe.keys import nested
+from dph.recipe.aliases import LEFT, RIVAL_LEFT, TRL_LEFT
+from dph.recipe.section import nested
 from dph.runs.presample.manifest import read_manifest
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
