@@ -104,7 +104,10 @@ def _environment() -> ImmutableSandboxedEnvironment:
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
     made.filters["tojson"] = _as_json
-    made.globals |= {"raise_exception": _refuse, "strftime_now": _now}
+    made.globals |= {
+        "raise_exception": _refuse,
+        "strftime_now": lambda form: datetime.now().strftime(form),
+    }
     return made
 
 
@@ -114,10 +117,6 @@ def _as_json(value: Any, ensure_ascii: bool = False, **options: Any) -> str:
 
 def _refuse(message: str) -> None:
     raise TemplateError(message)
-
-
-def _now(form: str) -> str:
-    return datetime.now().strftime(form)
 
 
 NO_TEMPLATE = (

@@ -165,22 +165,14 @@ class ObjectiveSettings(Section):
 
     @model_validator(mode="after")
     def _right_answers_can_be_counted(self) -> Self:
-        if self.overlong_buffer and self.overlong_penalty:
-            self.require_any_rewards(f"objective.overlong_buffer = {self.overlong_buffer}")
-        return self
-
-    def require_any_rewards(self, shaping: str) -> None:
-        """Refuse an advantage that counts right answers beside a setting that shapes rewards.
-
-        Raises:
-            ValueError: it is one; names both.
-        """
         advantage = ADVANTAGES.get(self.advantage.chosen)
-        if advantage is not None and advantage.counts:
+        if self.overlong_buffer and self.overlong_penalty and advantage and advantage.counts:
             raise ValueError(
-                f"{shaping} makes rewards other than 0 and 1, and objective.advantage = "
-                f"{self.advantage.chosen!r} counts right answers: leave one of them out"
+                f"objective.overlong_buffer = {self.overlong_buffer} makes rewards other than 0 "
+                f"and 1, and objective.advantage = {self.advantage.chosen!r} counts right answers: "
+                "leave one of them out"
             )
+        return self
 
     @property
     def active_penalties(self) -> dict[str, PenaltySettings]:
@@ -204,32 +196,16 @@ class ObjectiveSettings(Section):
 
     @property
     def needs_reference_model(self) -> bool:
-        """Whether log-probs of the initial policy are needed on new samples.
-
-        Raises:
-            SettingsError: a term of one's own cannot be imported.
-        """
+        """Whether log-probs of the initial policy are needed on new samples."""
         return self.reads_reference()
 
     def reads_reference(self, directories: Sequence[Path] = ()) -> bool:
-        """The same, with user-defined terms searched in ``directories`` first.
-
-        Raises:
-            SettingsError: a term of one's own cannot be imported.
-        """
-        terms = (
-            self.surrogate,
-            *self.active_penalties.values(),
-            *self.active_anchors.values(),
-        )
+        """The same, with user-defined terms searched in ``directories`` first."""
+        terms = (self.surrogate, *self.active_penalties.values(), *self.active_anchors.values())
         return REF_LOGPROBS in self.advantage_reads(directories) or any(
             reads_reference(term.table, term.chosen, directories) for term in terms
         )
 
     def advantage_reads(self, directories: Sequence[Path] = ()) -> frozenset[str]:
-        """Inputs of the advantage other than rewards; ``directories`` are searched for your own.
-
-        Raises:
-            SettingsError: an advantage of one's own cannot be imported.
-        """
+        """Inputs of the advantage other than rewards; ``directories`` are searched for your own."""
         return reads(self.advantage.chosen, directories)

@@ -4,13 +4,9 @@ import pytest
 
 from dph import DataError, Outcome, Problem, SettingsError, Verdict, VerifierError
 from dph.model.prompts import TurnEncoder
-from dph.model.sampler import (
-    EpisodeSampler,
-    RoutedSampler,
-    SampleRequest,
-    SamplingParameters,
-    TorchSampler,
-)
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.episodes import EpisodeSampler, RoutedSampler
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Turn
 from dph.tasks.environments import Environment, EpisodeLimits, read_turns
 from environment_classes import (

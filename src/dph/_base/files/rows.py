@@ -57,11 +57,6 @@ def csv_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
         yield place, dict(zip(names, fields, strict=True))
 
 
-def csv_header(path: Path) -> tuple[str, ...]:
-    """The columns of a CSV file."""
-    return _header(path, _csv_records(path))
-
-
 def _header(path: Path, records: Iterator[tuple[int, Sequence[str]]]) -> tuple[str, ...]:
     _, names = next(records, (0, ()))
     if not all(names) or not names:
@@ -234,7 +229,7 @@ def column_names(path: Path) -> tuple[str, ...]:
         case RowFormat.JSONL:
             return tuple(next(_objects(path), {}))
         case RowFormat.CSV:
-            return csv_header(path)
+            return _header(path, _csv_records(path))
 
 
 def _chunks(path: Path, size: int) -> Iterator[Chunk]:

@@ -47,11 +47,6 @@ class HeadWeights(NamedTuple):
     """Of the products; everything else is float32, or float64 where the products are."""
 
 
-def head_weights(head: nn.Linear, temperature: float, *, like: Tensor) -> HeadWeights:
-    """The weights of ``head``; products are in the autocast dtype, or in that of ``like``."""
-    return HeadWeights(head.weight, head.bias, temperature, product_dtype(like))
-
-
 def log_table(
     hidden: Float[Tensor, "positions size"], head: HeadWeights
 ) -> Float[Tensor, "positions vocabulary"]:
@@ -75,9 +70,8 @@ def over_vocabulary(
     form. Peak memory without ``hidden``, its gradient and that of the weight: ``TABLES`` tables of
     ``BLOCK`` numbers and what the statistic makes of one.
     """
-    weights = head_weights(head, temperature, like=hidden)
     found: Tensor = _OverVocabulary.apply(  # type: ignore[no-untyped-call]
-        hidden, weights.weight, weights.bias, statistic, temperature, weights.dtype
+        hidden, head.weight, head.bias, statistic, temperature, product_dtype(hidden)
     )
     return found
 
@@ -209,4 +203,5 @@ def next_tokens(
             logits = completion_logits(model, layout)
             return NextTokens(torch.log_softmax(logits / temperature, dim=-1), None)
         hidden = completion_hidden(model, layout)
-        return NextTokens(hidden, head_weights(head, temperature, like=hidden))
+        weights = HeadWeights(head.weight, head.bias, temperature, product_dtype(hidden))
+        return NextTokens(hidden, weights)

@@ -113,8 +113,8 @@ class BackgroundGrading(Closing):
             return answers
 
     def _store(self, answers: Sequence[_Answer]) -> None:
-        keys, problems, responses = zip(*answers, strict=True)
-        self._verdicts |= zip(keys, self._grade(problems, responses), strict=True)
+        found = self._grade([asked for _, asked, _ in answers], [text for _, _, text in answers])
+        self._verdicts |= zip((key for key, _, _ in answers), found, strict=True)
 
     def close(self) -> None:
         """End the thread after the call in flight; what is left is not graded."""
@@ -303,7 +303,7 @@ class Drawn(Closing):
         style: Callable[[str], str | None] | None = None,
         end: Callable[[], None] = lambda: None,
     ) -> None:
-        """``verdicts`` grades or waits for the verdicts that ``answers`` lack; ``end`` ends that."""
+        """``verdicts`` gives the verdicts that ``answers`` lack; ``end`` ends their grading."""
         self.problems, self.prompts = tuple(problems), answers.prompts
         self.completions, self.sampling_seconds = answers.groups, sampling_seconds
         self._answers, self._verdicts, self._crashes = answers, verdicts, crashes
@@ -324,9 +324,9 @@ class Drawn(Closing):
                     GradedCompletion(
                         completion=completion,
                         verdict=known or verdicts[place, completion.sample_index],
-                        style=style,
+                        style=its_style,
                     )
-                    for completion, known, style in zip(*group, strict=True)
+                    for completion, known, its_style in zip(*group, strict=True)
                 )
                 for place, group in enumerate(
                     zip(self.completions, self._answers.verdicts, styles, strict=True)

@@ -1,7 +1,7 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -136,7 +136,14 @@ class TorchSampler:
                     if ids not in texts:
                         texts[ids] = completion_text(self.tokenizer, ids)
                     position, index = drawn.row.request, drawn.row.sample_index
-                    completion = _completion(drawn, requests[position], texts)
+                    completion = Completion(
+                        problem_id=requests[position].problem_id,
+                        sample_index=index,
+                        token_ids=ids,
+                        logprobs=drawn.logprobs,
+                        finished=drawn.finished,
+                        text=texts[ids],
+                    )
                     results[position][index] = completion
                     if on_completion:
                         on_completion(position, completion)
@@ -302,16 +309,3 @@ def check_requests(
                 f"problem {request.problem_id!r}: a prompt of {length} tokens and max_tokens = "
                 f"{parameters.max_tokens} exceed the model's context of {context}"
             )
-
-
-def _completion(
-    drawn: DrawnRow, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
-) -> Completion:
-    return Completion(
-        problem_id=request.problem_id,
-        sample_index=drawn.row.sample_index,
-        token_ids=drawn.token_ids,
-        logprobs=drawn.logprobs,
-        finished=drawn.finished,
-        text=texts[drawn.token_ids],
-    )

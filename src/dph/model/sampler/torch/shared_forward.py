@@ -215,13 +215,24 @@ def sharing_refusal(
     transformers' registry, and whatever else is special; a model that lacks the arguments for it is
     not asked.
     """
-    missing = {"position_ids", "logits_to_keep"} - inspect.signature(
-        model.forward
-    ).parameters.keys()
-    if missing:
+    taken = inspect.signature(model.forward).parameters.keys()
+    if missing := {"position_ids", "logits_to_keep"} - taken:
         return f"its forward takes no {min(missing)}"
+    tokens = probe_tokens(model.config, prompts)
+    asked = tuple(tuple(tokens[place] for place in prompt) for prompt in _PROMPTS)
+    rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
+    after = torch.tensor([tokens[place] for place in _AFTER], device=model.device)
+    alone = [([*asked[row.prompt], tokens[at]], 2) for row, at in zip(rows, _AFTER, strict=True)]
     with contextlib.nullcontext() if rounded else torch.autocast(model.device.type, enabled=False):
-        return _refusal(model, probe_tokens(model.config, prompts), ask)
+        try:
+            first, second = ask(model, Wave(asked, rows), after)
+        except (ModelError, KeyError, TypeError, RuntimeError) as error:
+            # No layer numbers, layers that never called us, or an attention of the model's own.
+            return " ".join(str(error).split()) or type(error).__name__
+        ours = torch.stack([first, second], dim=1)
+        if all(map(OwnLogits.agree_with, own_logits(model, alone), ours)):
+            return None
+    return "shared prompts change its logits"
 
 
 def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
@@ -230,19 +241,3 @@ def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
     if tokens <= window:
         return None
     return f"a row may have {tokens} tokens, a layer attends to the last {window:g}"
-
-
-def _refusal(model: PreTrainedModel, tokens: Sequence[int], ask: Ask) -> str | None:
-    prompts = tuple(tuple(tokens[place] for place in prompt) for prompt in _PROMPTS)
-    rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
-    after = torch.tensor([tokens[place] for place in _AFTER], device=model.device)
-    try:
-        first, second = ask(model, Wave(prompts, rows), after)
-    except (ModelError, KeyError, TypeError, RuntimeError) as error:
-        # No layer numbers, layers that never called us, or an attention of the model's own.
-        return " ".join(str(error).split()) or type(error).__name__
-    asked = [([*prompts[row.prompt], tokens[at]], 2) for row, at in zip(rows, _AFTER, strict=True)]
-    ours = torch.stack([first, second], dim=1)
-    if all(map(OwnLogits.agree_with, own_logits(model, asked), ours)):
-        return None
-    return "shared prompts change its logits"
