@@ -51,12 +51,16 @@ def test_a_new_adapter_leaves_the_model_as_it_was(kind, init):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_with_the_adapter_off_it_is_the_initial_policy_to_the_bit(family, kind):
-    initial = without_adapter(adapted_model(family, kind))
-    base = build_model(family)
+def test_off_it_is_the_initial_policy_to_the_bit_and_merged_a_plain_model(family, kind):
+    model, base = adapted_model(family, kind), build_model(family)
+    initial, before = without_adapter(model), logits(model)
     assert torch.equal(logits(initial), logits(base))
     assert weight_fingerprint(initial) == weight_fingerprint(base)
     assert not any(parameter.requires_grad for parameter in initial.parameters())
+    merge_adapter(model)
+    assert model.state_dict().keys() == base.state_dict().keys()
+    assert float((logits(model) - before).abs().max()) <= 1e-5 * float(before.abs().max())
+    assert not has_adapter(model)
 
 
 def test_the_initial_policy_has_no_tensor_of_its_own():
@@ -83,17 +87,6 @@ def test_it_is_saved_as_peft_reads_it_and_read_again_to_the_bit(tmp_path, kind):
     with torch.no_grad():
         theirs = plain_peft(tmp_path)(IDS).logits
     assert torch.equal(theirs, logits(model))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_merged_it_is_a_plain_model_with_the_same_logits(family, kind):
-    model = adapted_model(family, kind)
-    before = logits(model)
-    merge_adapter(model)
-    assert model.state_dict().keys() == build_model(family).state_dict().keys()
-    assert float((logits(model) - before).abs().max()) <= 1e-5 * float(before.abs().max())
-    assert not has_adapter(model)
 
 
 def test_random_numbers_are_a_function_of_the_seed_alone():
@@ -202,26 +195,20 @@ def test_a_tokenizer_keeps_its_fingerprint_through_saving_loading_and_padding(to
 
 def test_vocabulary_special_tokens_and_template_change_the_fingerprint(tokenizer):
     seen = [tokenizer_fingerprint(tokenizer)]
-    tokenizer.chat_template = "{{ messages }}"
-    seen.append(tokenizer_fingerprint(tokenizer))
-    tokenizer.eos_token = "w9"
-    seen.append(tokenizer_fingerprint(tokenizer))
+    for name, value in (("chat_template", "{{ messages }}"), ("eos_token", "w9")):
+        setattr(tokenizer, name, value)
+        seen.append(tokenizer_fingerprint(tokenizer))
     tokenizer.add_tokens(["new"])
-    seen.append(tokenizer_fingerprint(tokenizer))
-    assert len(set(seen)) == 4
+    assert len({*seen, tokenizer_fingerprint(tokenizer)}) == 4
 
 
 def test_a_tokenizer_in_python_is_known_by_class_and_vocabulary(tokenizer):
     class Slow:
-        is_fast = False
+        is_fast, chat_template = False, None
         special_tokens_map = tokenizer.special_tokens_map
-        chat_template = None
 
         def __init__(self, extra):
-            self.extra = extra
-
-        def get_vocab(self):
-            return {"a": 0} | self.extra
+            self.get_vocab = lambda: {"a": 0} | extra
 
     first, second = tokenizer_fingerprint(Slow({})), tokenizer_fingerprint(Slow({"b": 1}))
     assert first != second
@@ -266,17 +253,16 @@ def test_it_is_linear_to_a_few_roundings(start, end, weight):
     assert abs(float(interpolated_weights(base, final, weight)["w"]) - exact) <= bound
 
 
-def test_a_half_precision_pair_is_computed_and_given_in_single_precision():
-    base = {"w": torch.tensor([1.0], dtype=torch.bfloat16)}
-    final = {"w": torch.tensor([1.0078125], dtype=torch.bfloat16)}  # the next number of bfloat16
+def test_a_half_precision_pair_is_given_in_single_precision_and_infinities_that_are_alike_stay():
+    # Neighbours in bfloat16.
+    base, final = ({"w": torch.tensor([x], dtype=torch.bfloat16)} for x in (1.0, 1.0078125))
     found = interpolated_weights(base, final, 0.5)["w"]
-    assert found.dtype == torch.float32
-    assert float(found) == 1.00390625
-
-
-def test_infinite_elements_that_are_alike_stay():
+    assert (found.dtype, float(found)) == (torch.float32, 1.00390625)
     base, final = {"w": torch.tensor([-inf, 1.0])}, {"w": torch.tensor([-inf, 2.0])}
     assert interpolated_weights(base, final, 0.5)["w"].tolist() == [-inf, 1.5]
+    for weight in (nan, inf):
+        with pytest.raises(ValueError, match="must be finite"):
+            interpolated_weights(*pair(), weight)
 
 
 @pytest.mark.parametrize(
@@ -303,9 +289,3 @@ def test_tied_weights_stay_tied_and_another_tie_is_refused():
     final["head"] = torch.tensor([2.0])
     with pytest.raises(ModelError, match="ties embedding and head"):
         interpolated_weights(base, final, 0.5)
-
-
-@pytest.mark.parametrize("weight", [nan, inf])
-def test_a_weight_is_finite(weight):
-    with pytest.raises(ValueError, match="must be finite"):
-        interpolated_weights(*pair(), weight)
