@@ -81,20 +81,19 @@ def test_local_places_alone_ask_for_nothing(hub, tmp_path):
     assert problems_file(tmp_path / "train.jsonl") == tmp_path / "train.jsonl"
 
 
-def test_a_directory_of_that_name_is_taken_and_told(hub, tmp_path, monkeypatch):
-    (tmp_path / "org" / "tiny").mkdir(parents=True)
+def test_a_directory_of_that_name_is_taken_and_told_and_has_no_revision(hub, tmp_path, monkeypatch):
+    place = tmp_path / "org" / "tiny"
+    place.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    found = resolve_names(recipe_of(train="train.jsonl", dev="dev.jsonl"))
+    local = {"train": "train.jsonl", "dev": "dev.jsonl"}
+    found = resolve_names(recipe_of(**local))
     assert found.taken == ("model.path: the directory org/tiny is used, not org/tiny of the Hub",)
     assert hub.requests == []
-    absolute = recipe_of(str(tmp_path / "org" / "tiny"), train="train.jsonl", dev="dev.jsonl")
+    absolute = recipe_of(str(place), **local)
     assert len(resolve_names(absolute, written="org/tiny").taken) == 1
     assert resolve_names(absolute, written="tiny").taken == resolve_names(absolute).taken == ()
-
-
-def test_a_directory_has_no_revision(tmp_path):
     with pytest.raises(SettingsError, match=r"model\.revision = 'v1' belongs to .* is a directory"):
-        resolve_names(recipe_of(str(tmp_path), revision="v1"))
+        resolve_names(recipe_of(str(place), revision="v1", **local))
 
 
 @pytest.mark.usefixtures("pushed")

@@ -34,14 +34,8 @@ class Earlier(Enum):
 class Parts:
     """Numbered files in a directory, and the job that they belong to (``job.json``).
 
-    The directory appears with the first piece, if it is not there. Pieces may be written by
-    several threads, but by one process.
-
-    Args:
-        directory: where they are kept.
-        job: all that the pieces depend on; JSON.
-        suffix: of the files.
-        earlier: what becomes of the pieces that are there.
+    The directory appears with the first piece. Pieces may be written by several threads, but by
+    one process. ``job`` is everything that they depend on, as JSON.
     """
 
     def __init__(

@@ -162,10 +162,6 @@ class EpisodeSampler:
     def _crash_count(self) -> CrashCount:
         return CrashCount(self.environment.name, self.crash_limit, kind="environment")
 
-    def begin(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Drawn:
-        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns."""
-        return self._begin(problems, samples, seed)
-
     def __call__(
         self,
         problems: Sequence[Problem],
@@ -184,25 +180,17 @@ class EpisodeSampler:
             VerifierError: members of a group do not begin alike, no process can be started, or too
                 many trajectories crashed.
         """
-        return self._begin(problems, samples, seed, on_progress).rollout()
+        return self.begin(problems, samples=samples, seed=seed, on_progress=on_progress).rollout()
 
-    def ungraded(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Ungraded:
-        """Draw as when it is called, and leave the answers for others to compare."""
-        drawn = self._ungraded(problems, samples, seed, None)
-        (self.crashes or self._crash_count()).add(
-            GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
-            for group, verdicts in zip(drawn.groups, drawn.verdicts, strict=True)
-            for each, verdict in zip(group, verdicts, strict=True)
-        )
-        return drawn
-
-    def _begin(
+    def begin(
         self,
         problems: Sequence[Problem],
+        *,
         samples: int,
         seed: int,
         on_progress: Callable[[int], None] | None = None,
     ) -> Drawn:
+        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns."""
         started = time.perf_counter()
         answers = self._ungraded(problems, samples, seed, on_progress)
         drawn = Drawn(
@@ -213,6 +201,16 @@ class EpisodeSampler:
             crashes=self.crashes or self._crash_count(),
         )
         drawn.rollout()
+        return drawn
+
+    def ungraded(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Ungraded:
+        """Draw as when it is called, and leave the answers for others to compare."""
+        drawn = self._ungraded(problems, samples, seed, None)
+        (self.crashes or self._crash_count()).add(
+            GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
+            for group, verdicts in zip(drawn.groups, drawn.verdicts, strict=True)
+            for each, verdict in zip(group, verdicts, strict=True)
+        )
         return drawn
 
     def _verdicts(self, problems: Sequence[Problem], answers: Ungraded) -> dict[Key, Verdict]:

@@ -20,12 +20,8 @@ _REASON_CHARACTERS = 300
 class CrashCount:
     """Counts answers over which a verifier (or environment) crashed; refuses more than a share.
 
-    Answers that were cut off are not counted: no verifier has seen them.
-
-    Args:
-        name: of the verifier or the environment, for the message.
-        kind: which of the two it is.
-        limit: the largest share, in [0, 1], of the graded answers that may have crashed.
+    ``limit`` is the largest share, in [0, 1], of the graded answers that may have crashed. Answers
+    that were cut off are not counted: no verifier has seen them.
     """
 
     def __init__(self, name: str, limit: float, *, kind: str = "verifier") -> None:

@@ -305,10 +305,8 @@ class VLLMSampler(Closing):
         finishes, or at the end if log-probs are rescored.
 
         Raises:
-            DataError: a prompt is empty.
-            SettingsError: prompt and ``max_tokens`` do not fit the context, a stop token is not in
-                the vocabulary, the temperature is too low for vLLM, or its log-probs would be
-                wrong and there is no ``rescore``.
+            SettingsError: the temperature is too low for vLLM, or its log-probs would be wrong and
+                there is no ``rescore``; and as `TorchSampler.sample`.
             ModelError: vLLM cannot serve the model, gives up a completion, or gives log-probs that
                 are not finite.
         """

@@ -52,13 +52,7 @@ class SharedForward:
         max_tokens: int,
         least_saved: int = LEAST_SAVED,
     ) -> None:
-        """Run ``model``.
-
-        Args:
-            model: a causal language model that `sharing_refusal` has nothing against.
-            max_tokens: of a completion.
-            least_saved: tokens that sharing what prompts begin with has to save.
-        """
+        """Run a ``model`` that `sharing_refusal` does not refuse, for answers of ``max_tokens``."""
         self.model = model
         self.max_tokens = max_tokens
         self.least_saved = least_saved
