@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dph._base.files import read_json
 from dph.errors import DataError, DphError, ModelError, SettingsError
@@ -145,19 +145,22 @@ def _before(run: Path | None) -> Recipe | None:
 @contextmanager
 def bars_for_people() -> Iterator[None]:
     """Hide progress bars off a terminal, unless HF_HUB_DISABLE_PROGRESS_BARS decides."""
-    from huggingface_hub import constants, utils  # noqa: PLC0415 - imports slowly
-
-    decided = (
-        constants.HF_HUB_DISABLE_PROGRESS_BARS is not None or utils.are_progress_bars_disabled()
+    from huggingface_hub import constants  # noqa: PLC0415 - imports slowly
+    from huggingface_hub.utils.tqdm import (  # noqa: PLC0415
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
     )
+
+    decided = constants.HF_HUB_DISABLE_PROGRESS_BARS is not None or are_progress_bars_disabled()
     if decided or sys.stderr.isatty():
         yield
         return
-    utils.disable_progress_bars()
+    disable_progress_bars()
     try:
         yield
     finally:
-        utils.enable_progress_bars()
+        enable_progress_bars()
 
 
 _LOG_IN = "log in (`hf auth login`, or set HF_TOKEN)"
@@ -171,7 +174,8 @@ def said_plainly(what: str, kind: type[DphError]) -> Iterator[None]:
     """
     from huggingface_hub import constants, errors  # noqa: PLC0415 - imports slowly
 
-    end, transport = constants.ENDPOINT, errors.HfHubHTTPError.__mro__[1]  # of httpx or httpx2
+    end = constants.ENDPOINT
+    transport = cast(type[Exception], errors.HfHubHTTPError.__mro__[1])  # of httpx or httpx2
     try:
         yield
     except errors.GatedRepoError as error:

@@ -21,8 +21,9 @@ def of(path="train.jsonl", *, repo="org/data", revision=None):
     return HubFile(repo=repo, revision=revision, path=path)
 
 
-def test_a_model_is_fetched_once_and_found_without_the_hub(hub):
-    commit = hub.push("org/tiny", PLAIN)
+def test_a_model_is_fetched_once_without_what_it_does_not_need_and_found_without_the_hub(hub):
+    others = {"consolidated.safetensors": b"", "onnx/model.json": b"", "pytorch_model.bin": b""}
+    commit = hub.push("org/tiny", {**PLAIN, **others})
     directory = model_snapshot("org/tiny", None, fetch=True)
     assert directory.name == commit
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == PLAIN
@@ -30,13 +31,6 @@ def test_a_model_is_fetched_once_and_found_without_the_hub(hub):
     assert model_snapshot("org/tiny", commit, fetch=True) == directory
     assert model_snapshot("org/tiny", None, fetch=False) == directory
     assert len(hub.requests) == asked
-
-
-def test_what_a_causal_model_does_not_need_is_left_where_it_is(hub):
-    others = {"consolidated.safetensors": b"", "onnx/model.json": b"", "pytorch_model.bin": b""}
-    hub.push("org/tiny", {**PLAIN, **others})
-    directory = model_snapshot("org/tiny", None, fetch=True)
-    assert sorted(path.name for path in directory.iterdir()) == sorted(PLAIN)
 
 
 def test_a_branch_and_a_commit_name_what_they_name(hub):
