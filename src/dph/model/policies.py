@@ -59,10 +59,10 @@ def has_adapter(model: PreTrainedModel) -> bool:
 
 
 def add_adapter(model: PreTrainedModel, settings: AdapterSettings, *, base: str, seed: int) -> None:
-    """Put a new adapter into ``model``; from now on it alone is trained, in float32.
+    """Put a new adapter into ``model``; from now on only it is trained, in float32.
 
     It changes nothing yet: of the two small matrices one is 0 (``orthogonal``: their product is).
-    Random numbers are a function of ``seed`` alone. ``base`` is the fingerprint of the directory
+    Random numbers are a function of ``seed`` only. ``base`` is the fingerprint of the directory
     that the weights came from.
     """
     peft = _peft()

@@ -93,7 +93,7 @@ class _Generation(Extension):
     tags = {"generation"}  # noqa: RUF012  # as the base class has it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Its content alone."""
+        """Its content only."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 

@@ -1,8 +1,8 @@
 """The engines that a recipe can name, and which of its settings each of them refuses.
 
 The engines stand above recipes, and a recipe is checked without torch or verl. So an entry
-names the parts of an engine by import path, in this table alone. A test holds every path to the
-name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
+names the parts of an engine by import path, only in this table. A test holds every path to the
+name that it leads to, and the wings that they lead to against ``[tool.dph.arrows]``.
 """
 
 from collections.abc import Mapping

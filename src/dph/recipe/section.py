@@ -140,7 +140,7 @@ def section_in(annotation: Any) -> type[Section] | None:
     return found if isinstance(found, type) and issubclass(found, Section) else None
 
 
-# A TOML file of one's own schema, read and checked with one message for each fault.
+# A TOML file of any schema, read and checked with one message for each fault.
 #
 # For files that are not recipes of a run: what they hold is a ``Section``, and nothing is
 # expanded.

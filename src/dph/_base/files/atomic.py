@@ -53,7 +53,7 @@ def require_other_file(target: Path, source: Path) -> None:
 
 @contextlib.contextmanager
 def only_writer(directory: Path) -> Iterator[None]:
-    """Hold ``directory`` (made if need be) for this process; whoever comes second is refused.
+    """Hold ``directory`` (made if need be) for this process; a second one is refused.
 
     The lock is the operating system's and ends with the process, however that ends.
     """
@@ -74,7 +74,7 @@ _PATIENCE = 60.0
 
 @contextlib.contextmanager
 def held(path: Path, *, patience: float = _PATIENCE) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for whoever holds it."""
+    """Hold the lock file ``path``, waiting until it is free."""
     make_directory(path.parent)
     until = time.monotonic() + patience
     with path.open("a", encoding="utf-8") as file:

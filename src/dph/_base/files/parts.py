@@ -83,7 +83,7 @@ class Parts:
     def _found_job(self) -> Any:
         try:
             return read_json(self._directory / _JOB)
-        except DataError:  # not there, or cut off: whatever pieces there are belong to no job
+        except DataError:  # missing or cut off: any pieces belong to no job
             return None
 
     def _changes(self, found: Any) -> str:

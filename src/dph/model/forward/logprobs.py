@@ -76,7 +76,7 @@ def completion_scores(
     softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
     ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
     ``statistics`` of the whole vocabulary come from the same forward; a row may be in one.
-    Of rows that ``written`` describes, the tokens that the model wrote alone are scored.
+    Of rows that ``written`` describes, only the tokens that the model wrote are scored.
     """
     layout = layout_of(
         model,

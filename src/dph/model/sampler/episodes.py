@@ -91,7 +91,7 @@ class EpisodeSampler:
     """Draws trajectories and says what they are worth, as ``GradedSampler`` does with answers.
 
     A trajectory is one ``Completion``: its tokens are those of the policy's turns and of the
-    results between them, ``written`` tells them apart, and log-probs are of the policy's alone. Its
+    results between them, ``written`` tells them apart, and only the policy's have log-probs. Its
     style is the tools it called, in order.
 
     Attributes:

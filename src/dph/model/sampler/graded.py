@@ -64,7 +64,7 @@ class BackgroundGrading(Closing):
     """Grades answers in the order in which they are submitted, one call at a time.
 
     What has gathered while a call was running is graded by the next one. ``verdicts`` grades what
-    is left in the calling thread. Leaving the context ends the thread, whatever happened.
+    is left in the calling thread. Leaving the context always ends the thread.
     """
 
     def __init__(self, grade: Grade) -> None:

@@ -40,7 +40,7 @@ _DEFAULTS = {
     # Standard output belongs to what the command line prints, JSON for instance.
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "WARNING",
-    # vLLM tells its authors about model and machine unless it is told not to.
+    # vLLM reports model and machine to its authors by default.
     "VLLM_NO_USAGE_STATS": "1",
 }
 """Variables that vLLM reads from the environment, unless the user sets others."""
@@ -78,13 +78,8 @@ class EngineOptions:
             raise SettingsError(f"context must be at least 0, got {self.context}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCompletion:
-    """One completion of the engine; ``logprobs`` are those of the engine's mode."""
-
-    token_ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    finish_reason: str
+EngineCompletion = tuple[tuple[int, ...], tuple[float, ...], str]
+"""Tokens, their log-probs as the engine's mode has them, and the reason why they end."""
 
 
 def require_vllm() -> None:
@@ -155,7 +150,11 @@ class Engine:
             while waiting:
                 for output in engine.step():
                     if output.finished:
-                        yield waiting.pop(output.request_id), _drawn(output.outputs[0])
+                        (one, *_), position = output.outputs, waiting.pop(output.request_id)
+                        ids = tuple(one.token_ids)
+                        tables = zip(one.logprobs, ids, strict=True)
+                        logprobs = tuple(table[token].logprob for table, token in tables)
+                        yield position, (ids, logprobs, str(one.finish_reason))
         except Exception as error:  # of any kind: vLLM's own, those of its processes
             raise ModelError(f"vLLM failed: {_line(error)}") from error
         finally:
@@ -198,7 +197,7 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """Not that no chat template could be tried: vLLM is told not to load the tokenizer."""
+    """Drop the warning about a chat template: vLLM does not load the tokenizer here."""
     return not record.getMessage().startswith("Chat template warmup failed")
 
 
@@ -223,17 +222,6 @@ def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> M
         "use_tqdm_on_load": False,
         **({"enable_chunked_prefill": False} if _built_for_cpus() else {}),
     }
-
-
-def _drawn(output: Any) -> EngineCompletion:
-    ids = tuple(output.token_ids)
-    return EngineCompletion(
-        token_ids=ids,
-        logprobs=tuple(
-            table[token].logprob for table, token in zip(output.logprobs, ids, strict=True)
-        ),
-        finish_reason=str(output.finish_reason),
-    )
 
 
 def _line(error: Exception) -> str:
@@ -385,14 +373,14 @@ class VLLMSampler(Closing):
         drawn: EngineCompletion,
         parameters: SamplingParameters,
     ) -> Completion:
-        ids = drawn.token_ids
+        ids, logprobs, reason = drawn
         finished = bool(ids) and ids[-1] in parameters.stop_token_ids
         if not finished and len(ids) < parameters.max_tokens:
             raise ModelError(
                 f"vLLM ended sample {index} of problem {request.problem_id!r} after {len(ids)} of "
-                f"{parameters.max_tokens} tokens without a stop token ({drawn.finish_reason})"
+                f"{parameters.max_tokens} tokens without a stop token ({reason})"
             )
-        if not all(map(isfinite, drawn.logprobs)):
+        if not all(map(isfinite, logprobs)):
             raise ModelError(
                 "the model returns log-probs that are not finite: its weights are unusable"
             )
@@ -400,7 +388,7 @@ class VLLMSampler(Closing):
             problem_id=request.problem_id,
             sample_index=index,
             token_ids=ids,
-            logprobs=drawn.logprobs,
+            logprobs=logprobs,
             finished=finished,
             text=completion_text(self._tokenizer, ids),
         )

@@ -47,7 +47,7 @@ class _WaveByWave:
 class RepeatedForward(_WaveByWave):
     """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
 
-    Right for sliding windows, ALiBi and whatever else transformers caches token by token.
+    Right for sliding windows, ALiBi and everything else that transformers caches token by token.
     """
 
     def __init__(self, model: PreTrainedModel, argument: str) -> None:

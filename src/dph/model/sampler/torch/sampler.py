@@ -47,14 +47,14 @@ from dph.records import Completion
 _LOG = logging.getLogger(__name__)
 _MANY_LAUNCHES = "a token is not one launch in sampling"
 SHORT_PROMPT = 64
-"""A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
+"""Tokens up to which the only prompt of a batch costs no more in each of its rows."""
 
 
 class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
     What prompts begin with alike is prefilled once, and all rows of a prompt read the same keys and
-    values; waiting prompts start as rows finish. A model that cannot share is told of once, and
+    values; waiting prompts start as rows finish. A model that cannot share is logged once, and
     every row then has its prompt in a cache of transformers. The random numbers of a sample come
     from (seed, problem_id, sample index), so its tokens do not depend on what else is in the batch,
     up to float rounding at the boundary between two tokens. The same requests give bit-identical
@@ -253,7 +253,7 @@ class TorchSampler:
     ) -> bool:
         """Whether there is one prompt to draw, a short one, whose rows are all decoded at once.
 
-        It shares with nobody, and on a CPU the cache of transformers is faster for it then
+        It shares nothing, and on a CPU the cache of transformers is faster for it then
         (docs/performance.md).
         """
         prompts = {request.prompt_ids for request in requests if request.samples}

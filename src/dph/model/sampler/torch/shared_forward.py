@@ -29,7 +29,7 @@ from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.waves import Wave, WaveRow, padded_width
 
 CPU_PREFILL_TOKENS = 2048
-"""The same on a CPU, where what lies between two products of more tokens is slow to reach."""
+"""The same on a CPU, where the numbers between two products of more tokens leave the cache."""
 LEAST_ROWS = 16
 """Matrix products of fewer rows round differently on a CPU, so that a row's tokens would depend on
 how many others are left; a forward of fewer tokens is filled up."""
@@ -38,12 +38,12 @@ how many others are left; a forward of fewer tokens is filled up."""
 class SharedForward:
     """Prefills what prompts share once and decodes all rows of all waves in one forward.
 
-    All tokens of a forward lie in one sequence with positions of their own; which of them see
+    All tokens of a forward are one sequence with their own positions; which of them see
     each other is decided in the attention (see `attending`), so there is no padding outside it.
     """
 
     joins = True
-    """Whether waves are decoded in one forward, so that one may start while others go on."""
+    """Whether waves are decoded in one forward, so that one may start while others continue."""
 
     def __init__(
         self,
