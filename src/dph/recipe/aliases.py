@@ -1,7 +1,7 @@
 """Other names of settings: those of other packages, short ones, and those of older recipes.
 
 A name of another package is refused with our key for it; a short name stands for one key of a term;
-a setting that left the package is dropped where it says "off", and else refused.
+a setting that left the package is dropped if it says "off", and refused otherwise.
 """
 
 import re
@@ -78,7 +78,7 @@ def meant_key(key: str, known: Collection[str]) -> str | None:
 # They are the names of the papers, and all engines take them, because all read the same section.
 
 REHEARSAL, KL = "rehearsal", "kl"
-"""The names of the anchor and of the penalty that the short names speak of."""
+"""The names of the anchor and of the penalty that have short names."""
 
 SHORTHAND: dict[str, tuple[str, ...]] = {
     "advantage_scale": ("advantage", "scale"),
@@ -95,25 +95,20 @@ SHORTHAND: dict[str, tuple[str, ...]] = {
 """Meaning of each short name."""
 
 _PARAMETER_OF = {"alpha": "alpha", "forward_kl_form": "forward_kl"}
-"""Short names that only one divergence has; a table that says all leaves the others' lying."""
+"""Short names that only one divergence has; with another one they have no effect."""
 
 
 def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
     """``[objective]`` with every short name in the place that it stands for."""
-    short = {name: objective[name] for name in SHORTHAND if name in objective}
     expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
-    if not short:
-        return expanded
-    for name in _idle(short):
-        del short[name]
-    for name, value in short.items():
+    short = {name: objective[name] for name in SHORTHAND if name in objective}
+    for name, value in _in_effect(short).items():
         _put(expanded, SHORTHAND[name], value, name)
     return expanded
 
 
-def _idle(short: dict[str, Any]) -> list[str]:
-    """Short names without effect here; the definition form becomes a separate divergence."""
-    idle = [] if short.get("js_definition") else [n for n in ("js_definition",) if n in short]
+def _in_effect(short: dict[str, Any]) -> dict[str, Any]:
+    """Short names with an effect here; the definition form becomes a separate divergence."""
     if short.get("js_definition"):
         if short.get("divergence", "jensen_shannon") != "jensen_shannon":
             raise ValueError(
@@ -121,14 +116,16 @@ def _idle(short: dict[str, Any]) -> list[str]:
             )
         short.pop("divergence", None)
         short["js_definition"] = "jensen_shannon_definition"
+    else:
+        short.pop("js_definition", None)
     chosen = short.get("divergence", short.get("js_definition"))
     if chosen == "none":
         if short.get("eta"):
             raise ValueError(f"eta={short['eta']} needs a divergence, got divergence='none'")
         short |= {"divergence": "forward_kl", "eta": 0.0}  # there, and off
-    if chosen is not None and chosen is not False:
-        idle += [n for n, of in _PARAMETER_OF.items() if n in short and of != chosen]
-    return idle
+    if chosen is None or chosen is False:
+        return short
+    return {name: v for name, v in short.items() if _PARAMETER_OF.get(name, chosen) == chosen}
 
 
 def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) -> None:

@@ -221,7 +221,13 @@ def test_the_engine_starts_once_with_what_was_asked_for_and_ends_with_the_sample
     assert "LD_PRELOAD" not in os.environ  # what it says to its processes, ours do not inherit
 
 
-def test_a_missing_vllm_and_a_missing_gpu_are_named(monkeypatch, directory):
+def test_a_missing_vllm_gpu_or_directory_is_named(monkeypatch, directory, model, tmp_path):
+    with monkeypatch.context() as patch:
+        fake_vllm.install(patch)
+        with pytest.raises(ModelError, match="got a LlamaForCausalLM; save it first"):
+            VLLMSampler(model, build_tokenizer())
+        with pytest.raises(ModelError, match="is not a directory"):
+            VLLMSampler(tmp_path / "none", build_tokenizer())
     fake_vllm.install(monkeypatch, cuda=False)
     with pytest.raises(SettingsError, match="needs a CUDA device, and there is none"):
         VLLMSampler(directory, build_tokenizer())
@@ -238,14 +244,6 @@ def test_a_vllm_built_for_cpus_needs_no_gpu_and_computes_prompts_whole(
     with VLLMSampler(directory, build_tokenizer()) as sampler:
         assert len(sampler.sample(requests(), PLAIN, seed=0)) == 3
     assert llm.started[0].options["enable_chunked_prefill"] is False
-
-
-@pytest.mark.usefixtures("vllm")
-def test_weights_come_from_a_directory(model, tmp_path):
-    with pytest.raises(ModelError, match="got a LlamaForCausalLM; save it first"):
-        VLLMSampler(model, build_tokenizer())
-    with pytest.raises(ModelError, match="is not a directory"):
-        VLLMSampler(tmp_path / "none", build_tokenizer())
 
 
 @pytest.mark.parametrize(
@@ -307,19 +305,16 @@ def test_a_completion_that_vllm_broke_off_or_lost_is_an_error(
         make_sampler().sample([request], PLAIN, seed=0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_options_out_of_range_are_refused():
+    for changes, message in (
         ({"max_rows": 0}, "max_rows must be at least 1, got 0"),
         ({"gpus": 0}, "gpus must be at least 1, got 0"),
         ({"memory": 0.0}, r"memory must lie in \(0, 1\], got 0"),
         ({"memory": 1.5}, r"memory must lie in \(0, 1\], got 1\.5"),
         ({"context": -1}, "context must be at least 0, got -1"),
-    ],
-)
-def test_options_out_of_range_are_refused(changes, message):
-    with pytest.raises(SettingsError, match=message):
-        EngineOptions(**changes)
+    ):
+        with pytest.raises(SettingsError, match=message):
+            EngineOptions(**changes)
 
 
 @pytest.mark.gpu
