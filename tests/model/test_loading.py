@@ -152,7 +152,6 @@ def test_a_device_that_is_not_there_is_refused(directory, monkeypatch):
 
 def test_a_result_says_which_device_computed_it(monkeypatch):
     processor = torch.backends.cpu.get_cpu_capability()
-    assert computed_by("cpu") == processor
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
     monkeypatch.setattr(torch.version, "cuda", "13.0")
@@ -188,15 +187,13 @@ def test_a_recipe_is_decided_for_the_device_that_it_takes(monkeypatch, device, h
 def test_every_module_is_in_its_own_mode_again_afterwards_also_after_an_error():
     model = nn.Sequential(nn.Dropout(), nn.Linear(1, 1)).train()
     model[0].eval()
-    modes = []
 
     def fail():
-        modes.extend(module.training for module in model.modules())
+        assert not any(module.training for module in model.modules())
         raise KeyError
 
     with pytest.raises(KeyError), evaluating(model):
         fail()
-    assert modes == [False] * 3
     assert [module.training for module in model.modules()] == [True, False, True]
 
 

@@ -103,8 +103,7 @@ def test_a_templates_variable_stays_with_the_tokenizer_and_counts_in_its_fingerp
     tokenizer = with_template(THINKING)
     before = tokenizer_fingerprint(tokenizer)
     set_template_variables(tokenizer, {})
-    assert tokenizer_fingerprint(tokenizer) == before
-    assert prompt(tokenizer) == (3, 4, 6)
+    assert (tokenizer_fingerprint(tokenizer), prompt(tokenizer)) == (before, (3, 4, 6))
     set_template_variables(tokenizer, {"enable_thinking": False})
     assert prompt(tokenizer) == (3, 4, 5)
     assert tokenizer_fingerprint(tokenizer) != before
@@ -162,20 +161,17 @@ def test_a_prompt_is_the_text_that_transformers_makes_of_it(name):
     assert chat_text(TEMPLATES[name], SAID, made.special_tokens_map) == wanted
 
 
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
+def test_a_template_that_refuses_or_reaches_out_is_told():
+    for template, said in (
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
         ("{% for", "refuses the prompt"),
         ("{{ messages.__class__.__mro__ }}", "unsafe"),
         ("{{ messages.append(1) }}", "unsafe"),
-    ],
-)
-def test_a_template_that_refuses_or_reaches_out_is_told(template, said):
-    with pytest.raises(ModelError, match=said):
-        chat_text(template, SAID, {})
-    with pytest.raises(ModelError, match=said):
-        encode_prompt(with_template(template), "w7", chat=True)
+    ):
+        with pytest.raises(ModelError, match=said):
+            chat_text(template, SAID, {})
+        with pytest.raises(ModelError, match=said):
+            encode_prompt(with_template(template), "w7", chat=True)
 
 
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {}}}]

@@ -4,6 +4,8 @@ Every row comes with the place where it stands, for messages. Only a batch of ro
 """
 
 import csv
+import datetime
+import decimal
 import gzip
 import io
 import json
@@ -20,7 +22,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import plain_value
 from dph.errors import DataError
 
 _LONGEST_CELL = 2**31 - 1
@@ -167,6 +168,23 @@ def row_format(path: Path) -> RowFormat:
         if path.name.endswith(suffix):
             return found
     raise DataError(f"{path} must end in one of {', '.join(SUFFIXES)}")
+
+
+def plain_value(value: Any, place: str) -> Any:
+    """A value of a parquet file as JSON; dates and decimals become text."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [plain_value(item, place) for item in value]
+        case dict():
+            return {str(key): plain_value(item, place) for key, item in value.items()}
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return str(value)
+        case _:
+            raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")
 
 
 def read_rows(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[tuple[str, Any]]:
