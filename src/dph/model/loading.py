@@ -172,10 +172,7 @@ def load_model(
         if hasattr(layer, _PACKS):
             setattr(layer, _PACKS, False)
     if gradient_checkpointing:
-        # Newer releases of transformers warn about the older name.
-        newer = getattr(model, "activation_checkpointing_enable", None)
-        enable = newer or model.gradient_checkpointing_enable
-        enable({"use_reentrant": False, "context_fn": checkpoint_contexts})
+        _checkpoint_activations(model)
     if kernels == "liger":
         _take_liger(model)
     return model.eval().to(target)
@@ -346,6 +343,13 @@ def _without_dropout(config: PreTrainedConfig) -> None:
         for name, value in list(vars(part).items()):
             if "drop" in name and isinstance(value, float):
                 setattr(part, name, 0.0)
+
+
+def _checkpoint_activations(model: PreTrainedModel) -> None:
+    # Newer releases of transformers warn about the older name.
+    newer = getattr(model, "activation_checkpointing_enable", None)
+    enable = newer or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False, "context_fn": checkpoint_contexts})
 
 
 @contextmanager

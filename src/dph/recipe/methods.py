@@ -1,8 +1,9 @@
 """The named methods: each is a row of plain settings, a label and a line of docs/methods.md.
 
-A method that is one advantage has its row in ``dph.recipe.advantages``. A recipe's own keys win
-over these. The coefficients are the paper's (arXiv:2509.07430, Tables 6 and 7); they belong to its
-models and batch sizes, so a recipe for another setting should choose its own.
+A method that is one term and nothing more may have its row beside the formula's parameters, in
+``dph.recipe.advantages`` or ``dph.recipe.terms``. A recipe's own keys win over these. The
+coefficients are the paper's (arXiv:2509.07430, Tables 6 and 7); they belong to its models and batch
+sizes, so a recipe for another setting should choose its own.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dph.recipe.advantages import ADVANTAGES
-from dph.recipe.terms import Method
+from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, Method
 
 _CLIP_HIGHER = {"surrogate": {"clip_low": 0.2, "clip_high": 0.28}}
 _CLIP_EVENLY = {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}
@@ -38,6 +39,13 @@ _NAMED_ADVANTAGES = {
     if term.method is not None
 }
 """GRPO with another advantage: of every advantage with a row of its own as a method."""
+
+_NAMED_TERMS = {
+    name: term.method
+    for table in (SURROGATES, PENALTIES, DIVERGENCES)
+    for name, term in table.items()
+    if term.method is not None
+}
 
 METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
     {
@@ -174,6 +182,7 @@ METHOD_ROWS: Mapping[str, Method] = MappingProxyType(
             ),
             use="no labels; watch Pass@k",
         ),
+        **_NAMED_TERMS,
     }
 )
 """Every method by its name; docs/methods.md and the labels of reports are made of these rows."""

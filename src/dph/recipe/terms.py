@@ -6,9 +6,9 @@ A row has the import path of the formula, a line on it, and its parameters with 
 and meanings (their defaults are those of the formula's own signature, which a test compares).
 Nothing is imported here: settings are read without torch.
 
-To add a term to the package: a file with the formula, a row here, a test against an oracle. A term
-of your own needs no row: it is named by its import path, ``module:callable``, and its parameters
-are what that callable takes.
+To add a term to the package: a file with the formula, a row here, a test against an oracle. With
+``method`` and its settings it is a named method too. A term of your own needs no row: it is named
+by its import path, ``module:callable``, and its parameters are what that callable takes.
 """
 
 from collections.abc import Callable, Mapping, Sequence

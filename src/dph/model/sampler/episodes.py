@@ -41,7 +41,9 @@ _NOT_CRASHED = Verdict(outcome=Outcome.WRONG, reward=0.0)
 class _Row:
     """A trajectory while it grows."""
 
-    problem: int
+    problem: Problem
+    place: int
+    """Of the problem among all."""
     index: int
     episode: Episode
     prompt: tuple[int, ...]
@@ -70,11 +72,11 @@ class _Row:
         """The tools that it called, in order; None where it called none."""
         return " ".join(tool or "error" for tool in self.episode.order) or None
 
-    def completion(self, problem: Problem) -> Completion:
+    def completion(self) -> Completion:
         """The whole trajectory; its text has the turns and the results in their order."""
         said = self.episode.said
         return Completion(
-            problem_id=problem.problem_id,
+            problem_id=self.problem.problem_id,
             sample_index=self.index,
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
@@ -244,10 +246,7 @@ class EpisodeSampler:
                 next((row.prompt for row in group if row.began), group[0].prompt)
                 for group in groups
             ),
-            groups=tuple(
-                tuple(row.completion(problem) for row in group)
-                for problem, group in zip(problems, groups, strict=True)
-            ),
+            groups=tuple(tuple(row.completion() for row in group) for group in groups),
             verdicts=tuple(tuple(row.known for row in group) for group in groups),
             styles=tuple(tuple(row.style for row in group) for group in groups),
         )
@@ -265,8 +264,8 @@ class EpisodeSampler:
         for begin in range(0, len(places), self.at_once):
             some = places[begin : begin + self.at_once]
             with self._begun(problems, some, seed) as (threads, fresh):
-                _require_alike(problems, [*rows, *fresh])
-                self._act(problems, fresh, seed, threads)
+                _require_alike([*rows, *fresh])
+                self._act(fresh, seed, threads)
             rows += fresh
             if on_progress:
                 on_progress(len(fresh))
@@ -290,35 +289,27 @@ class EpisodeSampler:
                     if not future.cancel() and not future.exception():
                         future.result().close()
                 raise
-            yield (
-                threads,
-                [
-                    _Row(place, index, episode, self.encoder.prompt(problems[place], episode.said))
-                    for (place, index), episode in zip(places, episodes, strict=True)
-                ],
-            )
+            rows = []
+            for (place, index), episode in zip(places, episodes, strict=True):
+                prompt = self.encoder.prompt(problems[place], episode.said)
+                rows.append(_Row(problems[place], place, index, episode, prompt))
+            yield threads, rows
 
-    def _act(
-        self, problems: Sequence[Problem], rows: list[_Row], seed: int, threads: ThreadPoolExecutor
-    ) -> None:
+    def _act(self, rows: list[_Row], seed: int, threads: ThreadPoolExecutor) -> None:
         """Turn after turn, until every row has ended."""
         acting = [row for row in rows if row.episode.ending is None]
         turn = 0
         while acting:
-            self._turn(
-                problems, acting, derived_seed(seed, "turn", turn) if turn else seed, threads
-            )
+            self._turn(acting, derived_seed(seed, "turn", turn) if turn else seed, threads)
             for row in acting:
                 self._continue(row)
             acting = [row for row in acting if row.results]
             turn += 1
 
-    def _turn(
-        self, problems: Sequence[Problem], rows: list[_Row], seed: int, threads: ThreadPoolExecutor
-    ) -> None:
+    def _turn(self, rows: list[_Row], seed: int, threads: ThreadPoolExecutor) -> None:
         requests = [
             SampleRequest(
-                problem_id=problems[row.problem].problem_id,
+                problem_id=row.problem.problem_id,
                 prompt_ids=(*row.prompt, *row.token_ids),
                 samples=1,
                 first_index=row.index,
@@ -439,14 +430,14 @@ class RoutedSampler:
         )
 
 
-def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
+def _require_alike(rows: Sequence[_Row]) -> None:
     """Refuse a group whose members were told different things."""
     said: dict[int, _Row] = {}
     for row in (row for row in rows if row.began):
-        first = said.setdefault(row.problem, row)
+        first = said.setdefault(row.place, row)
         if row.prompt != first.prompt:
             raise VerifierError(
-                f"members of the group of problem {problems[row.problem].problem_id!r} do not "
+                f"members of the group of problem {row.problem.problem_id!r} do not "
                 f"begin alike: reset said {first.episode.said!r:.80} and "
                 f"{row.episode.said!r:.80}; it may draw numbers from 'random' or numpy alone, "
                 "which are seeded for the group"
