@@ -10,8 +10,11 @@ from pathlib import Path
 import torch
 
 from dph import Problem
-from dph.model import TurnEncoder, load_model, load_tokenizer, stop_token_ids
-from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
+from dph.model.loading import load_model, load_tokenizer
+from dph.model.prompts import TurnEncoder, stop_token_ids
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import EpisodeSampler
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
 from dph.runs.train.collect import Group

@@ -21,8 +21,9 @@ from dph import Problem, load_pool, make_verifier
 from dph._base.randomness import derived_seed, generator
 from dph.loss.divergences import ForwardKL
 from dph.loss.objectives import clipped_policy_loss, group_advantages, row_weights, weighted_sum
-from dph.model import encode_prompt, load_model, load_tokenizer, stop_token_ids
 from dph.model.forward.logprobs import completion_scores
+from dph.model.loading import load_model, load_tokenizer
+from dph.model.prompts import encode_prompt, stop_token_ids
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.runs.presample.tables import RehearsalSample

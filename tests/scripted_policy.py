@@ -6,7 +6,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from dph.model.prompts import TurnEncoder
-from dph.model.sampler import EpisodeSampler, SamplingParameters
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import EpisodeSampler
 from dph.records import Completion
 
 START, END = "<|im_start|>", "<|im_end|>"

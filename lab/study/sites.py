@@ -17,8 +17,9 @@ from dph.recipe import (
     recipe_digest,
     resolve_recipe,
 )
-from dph.recipe.hub_names import PLACES
-from dph.recipe.keys import flat, nested, pattern_of
+from dph.recipe.keys import pattern_of
+from dph.recipe.places import PLACES
+from dph.recipe.section import flat, nested
 from lab.study.settings import BudgetSettings, RecipeSettings, StudyFile, WorldSettings
 from lab.worlds import UNLABELLED, World, WorldKind, world_kind
 

@@ -9,25 +9,18 @@ from dph._base.randomness import generator, uniforms
 
 
 def git(directory, *words):
-    done = subprocess.run(
-        ["git", "-C", directory, "-c", "user.name=a", "-c", "user.email=a@b", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
+    words = ["git", "-C", directory, "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_a_checkout_is_at_its_commit_and_says_when_it_was_changed(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
     (package / "module.py").write_text("x = 1\n")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "one")
+    for words in ("init -q", "add .", "commit -qm one"):
+        git(tmp_path, *words.split())
     commit = git(tmp_path, "rev-parse", "HEAD")
-    assert commit_of(package) == commit
-    (tmp_path / "beside.txt").write_text("not of the package")
+    (tmp_path / "outside.txt").write_text("not of the package")
     assert commit_of(package) == commit
     (package / "module.py").write_text("x = 2\n")
     assert commit_of(package) == commit + CHANGED

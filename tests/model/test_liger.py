@@ -90,17 +90,15 @@ def test_a_kind_of_model_that_liger_does_not_know_is_told(liger, make_model, tmp
 
 
 @pytest.mark.usefixtures("liger")
-def test_they_need_their_package_and_a_gpu(monkeypatch, saved):
+def test_they_need_their_package_and_a_gpu_and_a_result_says_that_they_computed_it(
+    monkeypatch, saved
+):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
+    assert computed_by("cpu", "liger") == computed_by("cpu")
+    assert computed_by("cuda", "liger") == f"{computed_by('cuda')}, Liger 0.8.5"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SettingsError, match=r'is "liger", but there is no CUDA device'):
         load_model(saved, kernels="liger")
     monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[gpu\]'"):
         load_model(saved, kernels="liger")
-
-
-@pytest.mark.usefixtures("liger")
-def test_a_result_says_that_they_computed_it(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
-    assert computed_by("cpu", "liger") == computed_by("cpu")
-    assert computed_by("cuda", "liger") == f"{computed_by('cuda')}, Liger 0.8.5"

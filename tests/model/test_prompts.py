@@ -59,12 +59,15 @@ def test_a_chat_and_all_messages_go_through_the_template(prompt, options, ids):
     assert encode_prompt(with_template(ROLES), prompt, **options) == ids
 
 
-def test_what_cannot_be_a_prompt_is_refused(tokenizer):
+def test_what_cannot_be_a_prompt_is_refused_and_auto_is_a_chat_where_there_is_a_template(tokenizer):
     for prompt in ("w7", ({"role": "user", "content": "w7"},)):
         with pytest.raises(ModelError, match="no chat template"):
             encode_prompt(tokenizer, prompt, chat=True)
     with pytest.raises(SettingsError, match="needs chat = true"):
         encode_prompt(tokenizer, "w7", system_prompt="w8")
+    assert wants_chat(with_template(THINKING), "auto")
+    assert not wants_chat(tokenizer, "auto")
+    assert wants_chat(tokenizer, True)
 
 
 def test_stop_tokens_are_the_ends_of_tokenizer_and_model_and_the_stop_strings(
@@ -99,8 +102,7 @@ def test_a_templates_variable_stays_with_the_tokenizer_and_counts_in_its_fingerp
     tokenizer = with_template(THINKING)
     before = tokenizer_fingerprint(tokenizer)
     set_template_variables(tokenizer, {})
-    assert tokenizer_fingerprint(tokenizer) == before
-    assert prompt(tokenizer) == (3, 4, 6)
+    assert (tokenizer_fingerprint(tokenizer), prompt(tokenizer)) == (before, (3, 4, 6))
     set_template_variables(tokenizer, {"enable_thinking": False})
     assert prompt(tokenizer) == (3, 4, 5)
     assert tokenizer_fingerprint(tokenizer) != before
@@ -109,17 +111,14 @@ def test_a_templates_variable_stays_with_the_tokenizer_and_counts_in_its_fingerp
     assert prompt(load_tokenizer(tmp_path)) == (3, 4, 5)
 
 
-@pytest.mark.parametrize("value", [True, False, 3, 0.5, 'a "quoted" {{ text }}'])
-def test_values_of_variables_arrive_unchanged(value):
-    tokenizer = with_template("{{ 'w3' if own == expected else 'w4' }}")
-    set_template_variables(tokenizer, {"own": value})
-    ids = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "w3"}], expected=value, tokenize=True, return_dict=False
-    )
-    assert ids == [3]
-
-
-def test_a_variable_that_the_template_does_not_read_is_told():
+def test_values_of_variables_arrive_unchanged_and_one_that_is_not_read_is_told():
+    for value in (True, False, 3, 0.5, 'a "quoted" {{ text }}'):
+        tokenizer = with_template("{{ 'w3' if own == expected else 'w4' }}")
+        set_template_variables(tokenizer, {"own": value})
+        ids = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "w3"}], expected=value, tokenize=True, return_dict=False
+        )
+        assert ids == [3], value
     with pytest.raises(SettingsError, match=r"data\.template\.think: .* reads enable_thinking"):
         set_template_variables(with_template(THINKING), {"think": False})
     with pytest.raises(ModelError, match="no chat template"):
@@ -177,13 +176,19 @@ def test_the_tokens_of_turns_are_those_of_the_whole_conversation(of_bytes, resul
     )
 
 
-def test_what_reset_says_follows_the_last_message(of_bytes):
+def test_what_reset_says_follows_the_last_message_and_without_a_template_a_result_is_a_line(
+    of_bytes,
+):
     encoder = TurnEncoder(of_bytes, (), chat=True, system_prompt="Be brief.")
     messages = ({"role": "user", "content": "A"}, {"role": "user", "content": "B"})
     ids = encoder.prompt(Problem(problem_id="p", prompt=messages), "C")
     turns = (("system", "Be brief."), ("user", "A"), ("user", "BC"))
     said = "".join(f"{START}{role}\n{text}{END}\n" for role, text in turns)
     assert of_bytes.decode(ids) == f"{said}{START}assistant\n"
+    plain = TurnEncoder(of_bytes, TOOLS, chat=False)
+    ids = plain.results([ToolResult("look", "4"), ToolResult("look", "5")], after=3)
+    assert of_bytes.decode(ids) == "RESULT 4\nRESULT 5\n"
+    assert of_bytes.decode(plain.prompt(Problem(problem_id="p", prompt="Q"), " R")) == "Q R"
 
 
 HOSTILE = [
@@ -206,23 +211,13 @@ def test_a_result_never_becomes_a_special_token(of_bytes, text, chat):
     assert text in of_bytes.decode(ids)
 
 
-def test_without_a_template_a_result_is_a_line(of_bytes):
-    encoder = TurnEncoder(of_bytes, TOOLS, chat=False)
-    ids = encoder.results([ToolResult("look", "4"), ToolResult("look", "5")], after=3)
-    assert of_bytes.decode(ids) == "RESULT 4\nRESULT 5\n"
-    assert of_bytes.decode(encoder.prompt(Problem(problem_id="p", prompt="Q"), " R")) == "Q R"
-
-
 SILENT = TEMPLATE.replace("{% for m in messages %}", "{% for m in messages if m.role != 'tool' %}")
 
 
-@pytest.mark.parametrize(
-    ("template", "message"),
-    [
+def test_a_template_without_results_is_refused():
+    for template, message in (
         (SILENT, "shows no results of tools"),
         (TEMPLATE + "{{ raise_exception('roles') }}", "refuses results of tools: roles"),
-    ],
-)
-def test_a_template_without_results_is_refused(template, message):
-    with pytest.raises(ModelError, match=message):
-        TurnEncoder(byte_tokenizer(template), TOOLS, chat=True)
+    ):
+        with pytest.raises(ModelError, match=message):
+            TurnEncoder(byte_tokenizer(template), TOOLS, chat=True)

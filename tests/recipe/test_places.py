@@ -8,10 +8,16 @@ from dph.recipe import load_recipe, resolve_recipe, save_recipe
 from dph.recipe.section import Override, PlacedPath, Section, load_file, put, read_override
 
 
+class Inner(Section):
+    width: int = 3
+
+
 class Other(Section):
-    model: PlacedPath
+    place: PlacedPath | None = None
     name: str = ""
     more: dict[str, PlacedPath] | None = None
+    inner: Inner = Inner()
+    parts: dict[str, Inner] = Field({})
 
 
 @pytest.mark.parametrize(
@@ -54,30 +60,14 @@ def test_paths_start_where_they_are_typed_and_those_of_the_file_beside_it(tmp_pa
     monkeypatch.chdir(here)
     run, other = beside / "run.toml", beside / "other.toml"
     run.write_text('model.path = "m"\ndata = {train = "p.jsonl", verifier = "exact"}\n')
-    other.write_text('model = "m"\n')
+    other.write_text('place = "m"\n')
     assert load_recipe(run).model.path == str(beside / "m")
-    assert load_file(Other, other).model == beside / "m"
+    assert load_file(Other, other).place == beside / "m"
     assert load_recipe(run, overrides=["model.path=m"]).model.path == str(here / "m")
-    typed = load_file(Other, other, ["model=m", "more={a='b'}", "more.c=/d", "name=m"])
-    assert (typed.model, typed.name) == (here / "m", "m")
+    typed = load_file(Other, other, ["place=m", "more={a='b'}", "more.c=/d", "name=m"])
+    assert (typed.place, typed.name) == (here / "m", "m")
     assert typed.more == {"a": here / "b", "c": Path("/d")}
     assert type(typed.name) is str
-
-
-class Inner(Section):
-    width: int = 3
-
-
-class Outer(Section):
-    place: PlacedPath | None = None
-    inner: Inner = Inner()
-    parts: dict[str, Inner] = Field({})
-
-
-def load(tmp_path, text, overrides=()):
-    path = tmp_path / "file.toml"
-    path.write_text(text)
-    return load_file(Outer, path, overrides)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +82,9 @@ def load(tmp_path, text, overrides=()):
     ],
 )
 def test_what_is_wrong_is_told(tmp_path, text, overrides, said):
+    (tmp_path / "file.toml").write_text(text)
     with pytest.raises(SettingsError) as told:
-        load(tmp_path, text, overrides)
+        load_file(Other, tmp_path / "file.toml", overrides)
     assert said in str(told.value)
 
 
@@ -119,33 +110,23 @@ def task(tmp_path, monkeypatch):
     return directory
 
 
-def test_own_code_is_placed_beside_the_recipe_whatever_the_working_directory_holds(task, tmp_path):
-    (tmp_path / "elsewhere" / "mine.py").write_text("")
-    assert load_recipe(task / "recipe.toml").data.modules == (task,)
+def test_own_code_is_placed_beside_the_recipe_or_else_in_the_working_directory(task, tmp_path):
+    def modules(*overrides):
+        return load_recipe(task / "recipe.toml", overrides=overrides).data.modules
 
-
-def test_own_code_that_is_not_beside_the_recipe_is_placed_in_the_working_directory(task, tmp_path):
     elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "style.py").write_text("")
-    overrides = ["data.sets.dev=d.jsonl", "data.sets.dev.styles=style:f"]
-    assert load_recipe(task / "recipe.toml", overrides=overrides).data.modules == (task, elsewhere)
-
-
-def test_built_in_names_and_installed_modules_have_no_place(task):
-    overrides = ["data.verifier=sql", "data.styles=os.path:basename"]
-    assert load_recipe(task / "recipe.toml", overrides=overrides).data.modules == ()
-
-
-def test_named_directories_start_at_the_recipe_and_come_alone(task, tmp_path):
-    text = RECIPE + 'modules = ["code"]\n'
-    (task / "recipe.toml").write_text(text)
-    (tmp_path / "elsewhere" / "mine.py").write_text("")
-    assert load_recipe(task / "recipe.toml").data.modules == (task / "code",)
-    overrides = ["data.verifier=mine:grade"]  # what the command line names may lie where it is used
-    assert load_recipe(task / "recipe.toml", overrides=overrides).data.modules == (
-        task / "code",
-        tmp_path / "elsewhere",
-    )
+    for name in ("mine", "style"):
+        (elsewhere / f"{name}.py").write_text("")
+    assert modules() == (task,)
+    both = modules("data.sets.dev=d.jsonl", "data.sets.dev.styles=style:f")
+    assert both == (task, elsewhere)
+    # Built-in names and installed modules have no place.
+    assert modules("data.verifier=sql", "data.styles=os.path:basename") == ()
+    # Named directories start at the recipe and come by themselves.
+    (task / "recipe.toml").write_text(RECIPE + 'modules = ["code"]\n')
+    assert modules() == (task / "code",)
+    # What the command line names may be where it is typed.
+    assert modules("data.verifier=mine:grade") == (task / "code", elsewhere)
 
 
 def test_a_saved_recipe_keeps_every_place(task, tmp_path, monkeypatch):

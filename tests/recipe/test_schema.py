@@ -1,113 +1,91 @@
 import pytest
 from pydantic import ValidationError
 
-from dph.errors import SettingsError
-from dph.recipe import METHODS, STRENGTHS, resolve_recipe
-from dph.recipe.keys import flat, known_keys
-
-MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
-
-
-def resolve(**changes):
-    return resolve_recipe(MINIMAL | changes)
+from dph.recipe import METHODS, STRENGTHS
+from dph.recipe.keys import known_keys
+from dph.recipe.section import flat
+from minimal_recipe import require_refused, resolved
 
 
-def test_a_recipe_needs_a_model_and_problems_and_nothing_else():
-    recipe = resolve()
-    assert recipe.method == "dph_f"
-    assert recipe.model.path == "m"
-
-
-def test_settings_cannot_be_changed_after_they_were_checked():
-    recipe = resolve()
+def test_a_recipe_needs_a_model_and_problems_and_cannot_be_changed_after_it_was_checked():
+    recipe = resolved()
+    assert (recipe.method, recipe.model.path) == ("dph_f", "m")
     with pytest.raises(ValidationError):
         recipe.train.steps = 3
 
 
-TRAIN = {"train": "t.jsonl"}
+REFUSED = {
+    'train.steps="10"': r"train\.steps: .*integer.*'10'",
+    "data.chat=1": r"data\.chat",
+    **{f"train.learning_rate={r}": r"train\.learning_rate" for r in ("nan", "inf", "-1.0", "0.0")},
+    'data.math_phrases=[" "]': "math_phrases",
+    "presample.threshold=9": "threshold=9, samples=8",
+    "evaluate.k=[1, 64]": "k is at most samples, got k=64, samples=32",
+    "evaluate.k=[]": r"evaluate\.k",
+    "method=grpo; objective.eta=0.1": r"needs objective\.anchors\.rehearsal\.divergence",
+    "objective.js_definition=true; objective.divergence=forward_kl": "js_definition needs",
+    "train.minibatches=5; train.problems_per_step=4": "minibatches=5, problems_per_step=4",
+    "train.betas=[0.9, 1.0]": "betas must lie in",
+    "train.betas=[-0.1, 0.9]": "betas must lie in",
+    "method=dapo; sampling.max_tokens=2": "is less than one token",
+    "objective.overlong_buffer=0.5; objective.advantage.kind=maxrl": (
+        "other than 0 and 1, .*'maxrl' counts right answers"
+    ),
+    "method=dhp_f": r"one of 'grpo', .*'dhp_f'; did you mean 'dph_f'",
+    'model.weights="nf4"': r'weights = "nf4" are frozen: add \[model.adapter\]',
+    'model={path="m", weights="nf4", dtype="float32", adapter={kind="lora"}}': (
+        'weights = "nf4" needs computation in bfloat16'
+    ),
+    'model={path="m", weights="nf4", adapter={kind="lora"}}; sampling.engine=vllm': (
+        'sampling.engine = "vllm" reads whole weights'
+    ),
+    "sampling.max_rows=0": "max_rows: should be 'auto' or a number above 0, got 0",
+    "sampling.cache_tokens=all": "or a number above 0, got 'all'",
+    **{
+        f"method=pass_at_k; objective.advantage.k={k}": r"objective\.advantage"
+        for k in ("2.5", '"2"', "0")
+    },
+    **{
+        f"train.keep_samples={kept}": "keep_samples: should be 'all', 'none' or a num"
+        for kept in ("some", "0", "-1", "1.5", "true")
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ({"train": {"steps": "10"}}, r"train\.steps: .*integer.*'10'"),
-        ({"data": TRAIN | {"chat": 1}}, r"data\.chat"),
-        *(
-            ({"train": {"learning_rate": rate}}, r"train\.learning_rate")
-            for rate in (float("nan"), float("inf"), -1.0, 0.0)
-        ),
-        ({"data": TRAIN | {"math_phrases": [" "]}}, "math_phrases"),
-        ({"presample": {"threshold": 9}}, "threshold=9, samples=8"),
-        ({"evaluate": {"k": [1, 64]}}, "k is at most samples, got k=64, samples=32"),
-        ({"evaluate": {"k": []}}, r"evaluate\.k"),
-        (
-            {"method": "grpo", "objective": {"eta": 0.1}},
-            r"needs objective\.anchors\.rehearsal\.divergence",
-        ),
-        ({"objective": {"js_definition": True, "divergence": "forward_kl"}}, "js_definition needs"),
-        (
-            {"train": {"minibatches": 5, "problems_per_step": 4}},
-            "minibatches=5, problems_per_step=4",
-        ),
-        ({"train": {"betas": [0.9, 1.0]}}, "betas must lie in"),
-        ({"train": {"betas": [-0.1, 0.9]}}, "betas must lie in"),
-    ],
-)
-def test_a_setting_that_cannot_be_is_refused(sections, message):
-    with pytest.raises(SettingsError, match=message):
-        resolve(**sections)
+@pytest.mark.parametrize("overrides", REFUSED)
+def test_a_setting_that_cannot_be_is_refused(overrides):
+    require_refused(REFUSED[overrides], overrides)
 
 
-def test_threshold_and_k_follow_the_samples():
+def test_settings_follow_those_that_they_depend_on():
     for samples, threshold in ((1, 1), (4, 4), (8, 7), (16, 14), (32, 28)):
-        assert resolve(presample={"samples": samples}).presample.threshold == threshold
+        assert resolved(f"presample.samples={samples}").presample.threshold == threshold
     for samples, ks in ((1, (1,)), (8, (1, 8)), (20, (1, 8, 16))):
-        assert resolve(evaluate={"samples": samples}).evaluate.k == ks
+        assert resolved(f"evaluate.samples={samples}").evaluate.k == ks
+    for own, seed in (("", 3), ("; presample.seed=0", 0), ("; presample.seed=7", 7)):
+        assert resolved(f"seed=3{own}").presampling_seed == seed
+    assert resolved("method=dapo; sampling.max_tokens=3").objective.overlong_buffer == 0.2
+    assert resolved("objective.overlong_buffer=0.5").objective.advantage.chosen == "group"
+    recipe = resolved("method=pass_at_k; objective.advantage.k=2.0")
+    assert recipe.objective.advantage.parameters == {"k": 2}
+    for kept in ("all", "none", 1, 64):
+        assert resolved(f"train.keep_samples={kept}").train.keep_samples == kept
 
 
-@pytest.mark.parametrize(("own", "seed"), [({}, 3), ({"seed": 0}, 0), ({"seed": 7}, 7)])
-def test_the_seed_of_the_pool_is_the_recipes_unless_it_has_its_own(own, seed):
-    assert resolve(seed=3, presample=own).presampling_seed == seed
+NEEDS = {
+    "pool": "alpha dph_f dph_js",
+    "reference": "rkl flowrl exact_rkl exact_fkl",
+    "pool reference": "dph_js_definition",
+    "": "grpo dapo maxrl ucpo entropy_bonus",
+}
 
 
-def test_an_overlong_buffer_of_no_token_is_refused_and_not_ignored():
-    with pytest.raises(SettingsError, match="is less than one token"):
-        resolve(method="dapo", sampling={"max_tokens": 2})
-    assert resolve(method="dapo", sampling={"max_tokens": 3}).objective.overlong_buffer == 0.2
-
-
-def test_an_advantage_that_counts_right_answers_has_no_shaped_rewards():
-    shaped = {"overlong_buffer": 0.5}
-    assert resolve(objective=shaped).objective.advantage.chosen == "group"
-    with pytest.raises(SettingsError, match=r"other than 0 and 1, .*'maxrl' counts right answers"):
-        resolve(objective={**shaped, "advantage": {"kind": "maxrl"}})
-
-
-@pytest.mark.parametrize(
-    ("method", "rehearses", "reference", "pool"),
-    [
-        ("grpo", False, False, False),
-        ("dapo", False, False, False),
-        ("rkl", False, True, False),
-        ("alpha", True, False, True),
-        ("dph_f", True, False, True),
-        ("dph_js", True, False, True),
-        ("dph_js_definition", True, True, True),
-        ("maxrl", False, False, False),
-        ("ucpo", False, False, False),
-        ("flowrl", False, True, False),
-        ("entropy_bonus", False, False, False),
-        ("exact_rkl", False, True, False),
-        ("exact_fkl", False, True, False),
-    ],
-)
-def test_only_the_methods_that_need_them_get_a_pool_and_a_reference_model(
-    method, rehearses, reference, pool
-):
-    recipe = resolve(method=method)
-    assert recipe.objective.rehearses is rehearses
-    assert recipe.objective.needs_reference_model is reference
-    assert recipe.needs_pool is pool
+@pytest.mark.parametrize("needs", NEEDS)
+def test_only_the_methods_that_need_them_get_a_pool_and_a_reference_model(needs):
+    for method in NEEDS[needs].split():
+        recipe = resolved(f"method={method}")
+        assert recipe.objective.rehearses is recipe.needs_pool is ("pool" in needs), method
+        assert recipe.objective.needs_reference_model is ("reference" in needs), method
 
 
 def test_every_setting_is_listed_once_with_a_one_line_meaning():
@@ -117,143 +95,86 @@ def test_every_setting_is_listed_once_with_a_one_line_meaning():
     assert "data.sets.*.path" in keys
 
 
-def test_the_method_names_of_the_schema_are_those_of_the_table():
-    for method in METHODS:
-        assert resolve(method=method).method == method
-    with pytest.raises(SettingsError, match=r"one of 'grpo', .*'dhp_f'; did you mean 'dph_f'"):
-        resolve(method="dhp_f")
-
-
 @pytest.mark.parametrize(
     ("advantage", "needed"),
-    [
-        ({"kind": "pass_at_k", "k": 8}, 9),
-        ({"kind": "pkpo", "k": 9}, 9),
-        ({"kind": "pkpo", "k": 8, "baseline": "leave_one_out"}, 9),
-    ],
+    [("kind=pass_at_k k=8", 9), ("kind=pkpo k=9", 9), ("kind=pkpo k=8 baseline=leave_one_out", 9)],
 )
 def test_a_group_is_large_enough_for_the_subsets_of_an_advantage(advantage, needed):
-    with pytest.raises(SettingsError, match=f"k={advantage['k']} .*at least {needed} samples"):
-        resolve(method="grpo", objective={"advantage": advantage})
-    train = {"samples_per_problem": needed}
-    assert resolve(method="grpo", objective={"advantage": advantage}, train=train)
-
-
-def test_the_k_of_an_advantage_may_be_written_as_a_whole_float():
-    recipe = resolve(method="pass_at_k", objective={"advantage": {"k": 2.0}})
-    assert recipe.objective.advantage.parameters == {"k": 2}
-    for k in (2.5, "2", 0):
-        with pytest.raises(SettingsError, match=r"objective\.advantage"):
-            resolve(method="pass_at_k", objective={"advantage": {"k": k}})
+    said = "; ".join(f"objective.advantage.{each}" for each in advantage.split())
+    require_refused(f"k=. .*at least {needed} samples", f"method=grpo; {said}")
+    assert resolved(f"method=grpo; {said}; train.samples_per_problem={needed}")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_is_nothing_but_plain_settings(method):
-    named = resolve_recipe({**MINIMAL, "method": method})
-    spelled_out = resolve_recipe({**MINIMAL, **METHODS[method], "method": method})
-    assert named == spelled_out
+def test_a_method_is_nothing_but_plain_settings_and_its_strength_is_one_of_them(method):
+    named = resolved(f"method={method}")
+    assert named.method == method
+    assert named == resolved(f"method={method}", **METHODS[method])
+    if STRENGTHS[method]:
+        assert isinstance(dict(flat(named.model_dump()))[STRENGTHS[method]], float | int)
 
 
-def test_the_recipe_wins_over_its_method():
-    recipe = resolve_recipe({**MINIMAL, "method": "dph_f", "objective": {"eta": 0.3}})
-    anchor = recipe.objective.anchors["rehearsal"]
-    assert (anchor.weight, anchor.divergence) == (0.3, "forward_kl")
-
-
-@pytest.mark.parametrize(
-    ("method", "eta"),
-    [("alpha", 0.01), ("dph_f", 0.01), ("dph_js", 0.2), ("dph_js_definition", 0.2)],
-)
-def test_the_coefficients_are_those_of_the_paper(method, eta):
-    assert METHODS[method]["objective"]["anchors"]["rehearsal"]["weight"] == eta
-
-
-def test_grpo_clips_symmetrically_and_dapo_higher_above():
+def test_the_coefficients_are_those_of_the_papers_and_the_recipe_wins_over_its_method():
+    for method, eta in (("alpha", 0.01), ("dph_f", 0.01), ("dph_js", 0.2)):
+        assert METHODS[method]["objective"]["anchors"]["rehearsal"]["weight"] == eta
+    assert METHODS["dph_js_definition"]["objective"]["anchors"]["rehearsal"]["weight"] == 0.2
     assert METHODS["grpo"]["objective"] == {"surrogate": {"clip_low": 0.2, "clip_high": 0.2}}
     assert METHODS["dapo"]["objective"]["surrogate"]["clip_high"] == 0.28
     assert METHODS["dapo"]["objective"]["dynamic_sampling"]
-
-
-@pytest.mark.parametrize("method", [name for name, key in STRENGTHS.items() if key])
-def test_a_strength_is_a_setting_of_its_method(method):
-    settings = flat(resolve_recipe({**MINIMAL, "method": method}).model_dump())
-    assert isinstance(dict(settings)[STRENGTHS[method]], float | int)
-
-
-def test_flowrl_has_the_beta_and_the_mean_over_answers_of_its_paper():
+    anchor = resolved("method=dph_f; objective.eta=0.3").objective.anchors["rehearsal"]
+    assert (anchor.weight, anchor.divergence) == (0.3, "forward_kl")
     # arXiv:2509.15207; beta = 15 in the authors' code, and a mean over answers, not tokens
-    objective = resolve_recipe({**MINIMAL, "method": "flowrl"}).objective
+    objective = resolved("method=flowrl").objective
     assert objective.advantage.parameters == {"beta": 15.0, "scale": "std"}
     assert (objective.surrogate.kind, objective.reduction) == ("flow_balance", "sequence_mean")
     assert objective.surrogate.parameters == {"clip_low": 0.2, "clip_high": 0.2}
 
 
-SETS = {"model": {"path": "m"}, "data": {"train": "t", "sets": {"dev": "d", "test": "e"}}}
+SETS = {"train": "t", "sets": {"dev": "d", "test": "e"}}
 
 
-def evaluation(**evaluate):
-    return resolve_recipe({**SETS, "evaluate": evaluate}).evaluate
+def evaluation(overrides=""):
+    return resolved(overrides, data=SETS).evaluate
 
 
-def test_nothing_is_measured_during_training_unless_it_is_asked_for():
+def test_measurements_during_training_are_those_that_are_asked_for():
     settings = evaluation()
     assert (settings.every, settings.keep_best, settings.token_details) == (0, None, 0)
     assert settings.best_by is None
-
-
-def test_k_follows_the_samples_and_the_sets_are_all_of_them():
-    assert evaluation(every=5, during={"samples": 4}).during.k == (1,)
-    assert evaluation(every=5, during={"samples": 8}).during.k == (1, 8)
-    assert evaluation(every=5).during_sets(["dev", "test"]) == ("dev", "test")
-    assert evaluation(every=5, during={"sets": ["test"]}).during_sets(["dev", "test"]) == ("test",)
-
-
-def test_the_best_checkpoint_is_so_by_all_sets_or_by_one():
+    assert evaluation("evaluate.every=5; evaluate.during.samples=4").during.k == (1,)
+    assert evaluation("evaluate.every=5; evaluate.during.samples=8").during.k == (1, 8)
+    every = evaluation("evaluate.every=5")
+    assert every.during_sets(["dev", "test"]) == ("dev", "test")
+    some = evaluation('evaluate.every=5; evaluate.during.sets=["test"]')
+    assert some.during_sets(["dev", "test"]) == ("test",)
     for score, by in (("mean", (None, "mean")), ("dev/greedy", ("dev", "greedy"))):
-        assert evaluation(every=1, keep_best=score).best_by == by
+        assert evaluation(f"evaluate.every=1; evaluate.keep_best={score}").best_by == by
 
 
-@pytest.mark.parametrize(
-    ("evaluate", "message"),
-    [
-        ({"keep_best": "loss"}, "should be greedy, mean or pass_at_<k>, .*got 'loss'"),
-        ({"keep_best": "mean"}, "keep_best='mean' needs every > 0"),
-        ({"result": "best"}, "result='best' needs keep_best"),
-        ({"result": "last"}, "'newest' or 'best'"),
-        (
-            {"every": 2000, "keep_best": "mean", "result": "best"},
-            "evaluate.result='best' measures nothing with evaluate.every=2000, .*train.steps=",
-        ),
-        ({"every": 1, "keep_best": "pass_at_4"}, r"is not measured: during.k=\[1, 8\]"),
-        (
-            {"every": 1, "keep_best": "greedy", "during": {"greedy": False}},
-            "is not measured: during.greedy=false",
-        ),
-        (
-            {"every": 1, "keep_best": "train/mean"},
-            "names the set 'train'; the measured sets are dev, test",
-        ),
-        ({"every": 1, "during": {"sets": ["x"]}}, "names 'x'; .* has: dev, test"),
-        ({"during": {"samples": 2, "compared": 3}}, "compared=3, samples=2"),
-        ({"during": {"samples": 2, "k": [4]}}, "got k=4, samples=2"),
-        ({"samples": 2, "token_details": 3}, "token_details=3, samples=2"),
-        ({"every": -1}, "every"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(evaluate, message):
-    with pytest.raises(SettingsError, match=message):
-        evaluation(**evaluate)
+UNMEASURED = {
+    "keep_best=loss": "should be greedy, mean or pass_at_<k>, .*got 'loss'",
+    "keep_best=mean": "keep_best='mean' needs every > 0",
+    "result=best": "result='best' needs keep_best",
+    "result=last": "'newest' or 'best'",
+    "every=2000; keep_best=mean; result=best": (
+        "evaluate.result='best' measures nothing with evaluate.every=2000, .*train.steps="
+    ),
+    "every=1; keep_best=pass_at_4": r"is not measured: during.k=\[1, 8\]",
+    "every=1; keep_best=greedy; during.greedy=false": "is not measured: during.greedy=false",
+    "every=1; keep_best=train/mean": "names the set 'train'; the measured sets are dev, test",
+    'every=1; during.sets=["x"]': "names 'x'; .* has: dev, test",
+    "during.samples=2; during.compared=3": "compared=3, samples=2",
+    "during.samples=2; during.k=[4]": "got k=4, samples=2",
+    "samples=2; token_details=3": "token_details=3, samples=2",
+    "every=-1": "every",
+}
+
+
+@pytest.mark.parametrize("evaluate", UNMEASURED)
+def test_what_cannot_be_measured_is_refused(evaluate):
+    overrides = ";".join(f"evaluate.{each.strip()}" for each in evaluate.split(";"))
+    require_refused(UNMEASURED[evaluate], overrides, data=SETS)
 
 
 def test_without_a_set_there_is_nothing_to_measure():
-    table = {**SETS, "data": {"train": "t"}, "evaluate": {"every": 3}}
-    with pytest.raises(SettingsError, match=r"evaluate.every=3 measures nothing: name a set"):
-        resolve_recipe(table)
-
-
-def test_kept_samples_are_all_none_or_so_many_problems():
-    for kept in ("all", "none", 1, 64):
-        assert resolve_recipe({**SETS, "train": {"keep_samples": kept}}).train.keep_samples == kept
-    for kept in ("some", 0, -1, 1.5, True):
-        with pytest.raises(SettingsError, match=r"keep_samples: should be 'all', 'none' or a num"):
-            resolve_recipe({**SETS, "train": {"keep_samples": kept}})
+    require_refused("evaluate.every=3 measures nothing: name a set", "evaluate.every=3")

@@ -5,13 +5,12 @@ from typing import Literal, get_args, get_origin
 
 import pytest
 
-from dph.errors import SettingsError
 from dph.loss import divergences
-from dph.recipe import ObjectiveSettings, resolve_recipe
+from dph.recipe import ObjectiveSettings
 from dph.recipe.advantages import ADVANTAGES
 from dph.recipe.terms import DIVERGENCES, PENALTIES, SURROGATES, checked_parameters
+from minimal_recipe import require_refused, resolved
 
-MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}
 ROWS = {
     name: row
     for table in (ADVANTAGES, SURROGATES, PENALTIES, DIVERGENCES)
@@ -19,8 +18,8 @@ ROWS = {
 }
 
 
-def resolve(**objective):
-    return resolve_recipe({**MINIMAL, "objective": objective}).objective
+def objective(overrides="", **terms):
+    return resolved(overrides, objective=terms).objective
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
@@ -70,7 +69,7 @@ def rehearsal(divergence="jensen_shannon", **terms):
 
 
 @pytest.mark.parametrize(
-    ("objective", "why"),
+    ("terms", "why"),
     [
         ({"advantage": {"kind": "pkpo", "k": 1}}, r"advantage: k must be at least 2 with baseline"),
         (rehearsal(form="k3"), "'jensen_shannon' has no parameter 'form'; it takes"),
@@ -82,40 +81,36 @@ def rehearsal(divergence="jensen_shannon", **terms):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_under_its_name_before_anything_runs(objective, why):
-    with pytest.raises(SettingsError, match=why):
-        resolve(**objective)
+def test_what_does_not_fit_is_refused_under_its_name_before_anything_runs(terms, why):
+    require_refused(why, objective=terms)
 
 
-def test_another_divergence_drops_what_the_method_set_of_its_own():
-    table = {**MINIMAL, "method": "alpha", "objective": rehearsal("forward_kl")}
-    settings = resolve_recipe(table).objective.anchors["rehearsal"]
+def test_another_divergence_drops_what_the_method_set_and_the_same_term_keeps_it():
+    settings = objective("method=alpha", **rehearsal("forward_kl")).anchors["rehearsal"]
     assert (settings.weight, settings.parameters) == (0.01, {"form": "k3"})
+    surrogate = objective("method=dapo", surrogate={"kind": "clipped"}).surrogate
+    assert surrogate.parameters["clip_high"] == 0.28
+    assert not objective(divergence="none").rehearses
 
 
 def test_rkl_is_unbiased_and_a_kl_penalty_that_does_not_say_its_estimator_is_k3_as_ever():
-    def estimator(method, **objective):
-        table = {**MINIMAL, "method": method, "objective": objective}
-        return resolve_recipe(table).objective.penalties["kl"].parameters["estimator"]
+    def estimator(method, **terms):
+        found = objective(f"method={method}", **terms)
+        return found.penalties["kl"].parameters["estimator"]
 
     assert estimator("rkl") == estimator("rkl", kl_coefficient=0.3) == "unbiased"
     assert estimator("grpo", kl_coefficient=0.3) == "k3"
     assert estimator("rkl", kl_estimator="k3") == "k3"
 
 
-def test_there_may_be_several_anchors_each_with_a_store_of_its_own():
+def test_there_may_be_several_anchors_each_with_a_pool_of_its_own():
     old = {"divergence": "alpha", "weight": 0.1, "samples": "pool:elsewhere", "per_step": 4}
-    anchors = resolve(anchors={"old": old}).anchors
+    anchors = objective(anchors={"old": old}).anchors
     assert list(anchors) == ["rehearsal", "old"]  # the method's own, and the recipe's
     assert (anchors["old"].pool.name, anchors["old"].per_step) == ("elsewhere", 4)
-
-
-def test_a_run_whose_anchors_all_have_a_store_needs_no_pool_of_its_own():
-    anchor = {"divergence": "forward_kl", "weight": 0.1, "samples": "pool:elsewhere"}
-    table = {**MINIMAL, "method": "grpo", "objective": {"anchors": {"old": anchor}}}
-    assert not resolve_recipe(table).needs_pool
-    anchor["samples"] = "pool"
-    assert resolve_recipe(table).needs_pool
+    for samples, needs in (("pool:elsewhere", False), ("pool", True)):
+        terms = {"anchors": {"old": {**old, "samples": samples}}}
+        assert resolved("method=grpo", objective=terms).needs_pool is needs
 
 
 @pytest.mark.parametrize(
@@ -141,22 +136,15 @@ def test_short_names_stand_for_terms(short, long):
     assert ObjectiveSettings(**short) == ObjectiveSettings(**long)
 
 
-def test_naming_the_term_that_a_method_has_keeps_the_methods_parameters():
-    table = {**MINIMAL, "method": "dapo", "objective": {"surrogate": {"kind": "clipped"}}}
-    assert resolve_recipe(table).objective.surrogate.parameters["clip_high"] == 0.28
-
-
 def test_a_term_needs_the_initial_policy_where_it_says_so_or_acts_on_new_samples():
-    def reads(**objective):
-        return resolve_recipe(
-            {**MINIMAL, "method": "grpo", "objective": objective}
-        ).objective.needs_reference_model
+    def reads(**terms):
+        return objective("method=grpo", **terms).needs_reference_model
 
     assert reads(surrogate={"kind": f"{__name__}:Reading"})
-    assert not reads(surrogate={"kind": f"{__name__}:resolve"})
+    assert not reads(surrogate={"kind": f"{__name__}:resolved"})
     anchor = {"weight": 0.1, "samples": "pool:elsewhere"}
     assert reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:OnPolicy"}})
-    assert not reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:resolve"}})
+    assert not reads(anchors={"mine": {**anchor, "divergence": f"{__name__}:resolved"}})
 
 
 class Reading:
@@ -168,11 +156,7 @@ class OnPolicy:
         return ratio * log_ratio
 
 
-def test_no_divergence_at_all_turns_rehearsal_off():
-    assert not resolve(divergence="none").rehearses
-
-
 def test_a_term_of_ones_own_takes_whatever_it_takes():
     anchor = {"divergence": "somewhere:mine", "weight": 0.1, "sharpness": 3}
-    settings = resolve(anchors={"rehearsal": anchor}).anchors["rehearsal"]
+    settings = objective(anchors={"rehearsal": anchor}).anchors["rehearsal"]
     assert settings.parameters == {"sharpness": 3}

@@ -8,7 +8,7 @@ class Ending:
     """``with`` calls ``leave``, which hears whether the block ended well."""
 
     def leave(self, *, well: bool) -> None:
-        """End; not ``well``: the block raised an error, which goes on."""
+        """End; not ``well``: the block raised an error, which is not caught."""
 
     def __enter__(self) -> Self:
         return self

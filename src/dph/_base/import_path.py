@@ -33,7 +33,7 @@ def is_import_path(name: str) -> bool:
 
 
 def module_file(module_name: str, directory: Path) -> Path | None:
-    """The file of a module or package that lies in ``directory``; None where there is none."""
+    """The file of a module or package in ``directory``; None if there is none."""
     stem = directory.joinpath(*module_name.split("."))
     for file in (stem / "__init__.py", stem.parent / f"{stem.name}.py"):
         if file.is_file():

@@ -12,7 +12,7 @@ _NOT_OFFERED = {"TYPE_CHECKING", "lazy_names"}
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose names lie in the modules given.
+    """``__getattr__`` and ``__dir__`` of a package whose names are in the modules given.
 
     ``modules`` says for each name the module that defines it, or that it is. A package repeats
     these imports under ``TYPE_CHECKING``, for type checkers and editors.

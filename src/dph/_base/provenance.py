@@ -41,9 +41,8 @@ def commit_of(directory: Path) -> str:
 def versions(kernels: str) -> str:
     """Python, the packages that decide numbers, and the kernels that torch computes with.
 
-    ``kernels`` is what ``dph.model.loading.computed_by`` says of the device. Those of another
-    processor round differently: a model trained with AVX2 has other bits than one trained with
-    AVX-512.
+    ``kernels`` are those of ``dph.model.loading.computed_by``: a model trained with AVX2 has other
+    bits than one trained with AVX-512.
     """
     found = [f"python {platform.python_version()}"]
     found += [f"{name} {version(name)}" for name in _DECIDING]

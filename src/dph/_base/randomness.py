@@ -26,7 +26,7 @@ def generator(seed: int, *names: str | int) -> np.random.Generator:
 def uniforms(*, seed: int, problem_id: str, sample_index: int, count: int) -> NDArray[np.float64]:
     """The uniform numbers in [0, 1) of one sample, one for each token.
 
-    They depend on (``seed``, ``problem_id``, ``sample_index``) alone, and a larger ``count`` only
+    They depend only on (``seed``, ``problem_id``, ``sample_index``), and a larger ``count`` only
     adds numbers at the end.
     """
     return generator(seed, "sample", problem_id, int(sample_index)).random(count)

@@ -99,7 +99,7 @@ def load_tokenizer(path: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a model directory. Never reaches the network.
 
     Without a pad token it pads with the end-of-sequence token: rows are cut at their lengths, so
-    what stands behind them is never read, whatever its value.
+    the padding behind them is never read.
 
     Raises:
         ModelError: the directory or its tokenizer is missing or damaged, or the tokenizer has no
@@ -150,7 +150,7 @@ def load_model(
     ``device="auto"`` takes the GPU if there is one. A model that transformers has no sdpa attention
     for gets the eager one, and a line in the log says so. ``weights="nf4"`` are rounded to 4 bits
     while they are read, except embeddings, norms and the output layer, which are in bfloat16.
-    ``kernels="liger"``: the model computes on a GPU alone.
+    ``kernels="liger"``: the model computes only on a GPU.
 
     Raises:
         SettingsError: ``device="cuda"`` or ``kernels="liger"`` without a CUDA device, or a package

@@ -59,10 +59,10 @@ def has_adapter(model: PreTrainedModel) -> bool:
 
 
 def add_adapter(model: PreTrainedModel, settings: AdapterSettings, *, base: str, seed: int) -> None:
-    """Put a new adapter into ``model``; from now on it alone is trained, in float32.
+    """Put a new adapter into ``model``; from now on only it is trained, in float32.
 
     It changes nothing yet: of the two small matrices one is 0 (``orthogonal``: their product is).
-    Random numbers are a function of ``seed`` alone. ``base`` is the fingerprint of the directory
+    Random numbers are a function of ``seed`` only. ``base`` is the fingerprint of the directory
     that the weights came from.
     """
     peft = _peft()
@@ -228,7 +228,7 @@ def weight_fingerprint(model: PreTrainedModel) -> str:
         digest.update(f"adapter {config.use_dora} {config.r} {config.lora_alpha}\n".encode())
     seen: set[tuple[Any, ...]] = set()
     for name, tensor in sorted(model.state_dict().items()):
-        place = (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
+        place = _place(tensor)
         if tensor.numel() and place in seen:
             continue
         seen.add(place)
@@ -236,6 +236,11 @@ def weight_fingerprint(model: PreTrainedModel) -> str:
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(memoryview(flat.view(torch.uint8).numpy()))
     return digest.hexdigest()
+
+
+def _place(tensor: Tensor) -> tuple[object, ...]:
+    """The same for two tensors if they are one in memory."""
+    return tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
 def directory_fingerprint(directory: Path) -> str:
@@ -267,21 +272,18 @@ def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
     That is the vocabulary, the merges and the other rules of the backend, the special tokens and
     the chat template; not the directory, and neither padding nor truncation.
     """
+    backend: Any = type(tokenizer).__name__
+    if tokenizer.is_fast:
+        rules = json.loads(tokenizer.backend_tokenizer.to_str())
+        backend = {key: rules[key] for key in rules if key not in ("padding", "truncation")}
     content = {
         "vocabulary": tokenizer.get_vocab(),
-        "backend": _backend(tokenizer),
+        "backend": backend,
         "special_tokens": {key: str(token) for key, token in tokenizer.special_tokens_map.items()},
         "chat_template": tokenizer.chat_template,
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _backend(tokenizer: PreTrainedTokenizerBase) -> Any:
-    if not tokenizer.is_fast:
-        return type(tokenizer).__name__
-    backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    return {key: value for key, value in backend.items() if key not in ("padding", "truncation")}
 
 
 # Weights on the straight line between two models of one shape.
@@ -321,13 +323,11 @@ def require_same_shape(base: Weights, final: Weights) -> None:
             f"the two models do not have the same weights: {len(lacking)} are in only one of "
             f"them, for example {name} (in the {where})"
         )
-    wrong = [name for name in base if base[name].shape != final[name].shape]
-    if wrong:
+    if wrong := [name for name in base if base[name].shape != final[name].shape]:
         shapes = f"{tuple(base[wrong[0]].shape)} and {tuple(final[wrong[0]].shape)}"
         raise ModelError(
             f"the two models do not have the same shapes: {len(wrong)} weights differ, the first "
-            f"is "
-            f"{wrong[0]}: {shapes}"
+            f"is {wrong[0]}: {shapes}"
         )
     if differing := sorted(_tied(base) ^ _tied(final), key=sorted):
         raise ModelError(
@@ -357,8 +357,7 @@ def _tied(weights: Weights) -> set[frozenset[str]]:
     places: dict[tuple[object, ...], list[str]] = {}
     for name, tensor in weights.items():
         if tensor.numel():
-            place = (tensor.device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
-            places.setdefault(place, []).append(name)
+            places.setdefault(_place(tensor), []).append(name)
     return {frozenset(names) for names in places.values() if len(names) > 1}
 
 

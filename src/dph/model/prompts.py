@@ -60,7 +60,7 @@ class _Generation(Extension):
     tags = {"generation"}  # noqa: RUF012  # as the base class has it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Its content alone."""
+        """Its content only."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
@@ -183,14 +183,8 @@ class TurnEncoder:
     tools to the model. Without, a prompt is used unchanged and has to describe them itself; a
     result is a line ``RESULT text``.
 
-    Args:
-        tokenizer: of the policy.
-        tools: schemas of the tools (``Environment.tools``).
-        chat: whether there is a template to go through.
-        system_prompt: before every chat.
-
-    Raises:
-        ModelError: the chat template shows no results of tools.
+    ``tools`` are the schemas of ``Environment.tools``, ``system_prompt`` begins every chat. A chat
+    template that shows no results of tools is a ModelError.
     """
 
     def __init__(
@@ -209,11 +203,7 @@ class TurnEncoder:
             self._around(["tool"])
 
     def prompt(self, problem: Problem, said: str = "") -> tuple[int, ...]:
-        """Tokens of a problem's prompt; ``said`` by ``reset``, it follows the last message.
-
-        Raises:
-            ModelError: a chat, but the tokenizer has no chat template or its template refuses it.
-        """
+        """Tokens of a problem's prompt; ``said`` by ``reset``, it follows the last message."""
         asked = problem.prompt
         if not isinstance(asked, str):
             *before, last = asked
@@ -255,14 +245,10 @@ class TurnEncoder:
         turn: int,
         room: int,
     ) -> tuple[int, ...] | None:
-        """``results``, or None, and the trajectory is cut off, if they do not fit.
+        """The results of the last turn, or None, and the trajectory is cut off, if they do not fit.
 
-        Args:
-            episode: the trajectory.
-            results: those of its last turn.
-            written: its tokens so far.
-            turn: tokens of another turn, which have to fit as well.
-            room: tokens that a trajectory may have.
+        ``written`` are its tokens so far, ``room`` all that it may have, and another turn of
+        ``turn`` tokens must fit as well.
         """
         ids = self.results(results, after=written[-1])
         if len(written) + len(ids) + turn > room:

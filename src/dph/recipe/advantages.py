@@ -184,10 +184,7 @@ ADVANTAGES: Mapping[str, Term] = MappingProxyType(
 
 
 def reads(name: str, directories: Sequence[Path] = ()) -> frozenset[str]:
-    """Inputs of the advantage ``name`` in addition to the samples' rewards.
-
-    One's own says so by an attribute ``reads``.
-    """
+    """Inputs of the advantage ``name`` other than rewards; your own names them in ``reads``."""
     if is_import_path(name):
         return frozenset(getattr(load_callable(name, directories), "reads", ()))
     return ADVANTAGES[name].reads

@@ -228,7 +228,7 @@ class SetSettings(Section):
 
 
 class GradedData(Section):
-    """Problems, and how they are graded whatever the verifier."""
+    """Problems, and settings of grading that every verifier has."""
 
     train: ProblemsPath = Field(
         description="problems as parquet, jsonl or csv (problem_id, prompt, answer ...), or "

@@ -1,20 +1,20 @@
 """The engines that a recipe can name, and which of its settings each of them refuses.
 
 The engines stand above recipes, and a recipe is checked without torch or verl. So an entry
-names the parts of an engine by import path, in this table alone. A test holds every path to the
-name that lies there, and the wings that they lead to against ``[tool.dph.arrows]``.
+names the parts of an engine by import path, only in this table. A test holds every path to the
+name that it leads to, and the wings that they lead to against ``[tool.dph.arrows]``.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, Literal
 
 from dph.errors import SettingsError
-from dph.recipe.keys import flat, pattern_of
+from dph.recipe.keys import pattern_of
 from dph.recipe.schema import Recipe
-from dph.recipe.section import Engine
+from dph.recipe.section import Engine, flat
 
 Kind = Literal["engine", "package"]
 
@@ -90,31 +90,24 @@ def engine_settings(engine: Engine) -> Mapping[str, Row]:
 
 def require_engine_can(recipe: Recipe) -> None:
     """Refuse every setting that ``train.engine`` cannot have, all at once."""
-    if refused := list(_refused(recipe)):
-        raise SettingsError("; ".join(refused))
-
-
-def _refused(recipe: Recipe) -> Iterator[str]:
     engine = recipe.train.engine
     rows = engine_settings(engine)
-    if not rows:
-        return
-    for key, value in flat(_in_use(recipe)):
-        row = rows.get(pattern_of(key))
-        if row is not None and row.refuses(value):
-            yield f"{key} = {value!r} is not possible with train.engine = {engine!r}: {row.why}"
+    refused = [
+        f"{key} = {value!r} is not possible with train.engine = {engine!r}: {row.why}"
+        for key, value in (flat(_in_use(recipe)) if rows else ())
+        if (row := rows.get(pattern_of(key))) is not None and row.refuses(value)
+    ]
+    if refused:
+        raise SettingsError("; ".join(refused))
 
 
 def _in_use(recipe: Recipe) -> dict[str, Any]:
     """The settings as JSON has them, without terms that weigh nothing."""
     table = recipe.model_dump(mode="json")
-    objective = recipe.objective
-    active: dict[str, Collection[str]] = {
-        "penalties": objective.active_penalties,
-        "anchors": objective.active_anchors,
-    }
-    for kind, terms in active.items():
-        table["objective"][kind] = {
-            name: term for name, term in table["objective"][kind].items() if name in terms
-        }
+    objective = table["objective"]
+    for kind, active in (
+        ("penalties", recipe.objective.active_penalties),
+        ("anchors", recipe.objective.active_anchors),
+    ):
+        objective[kind] = {name: term for name, term in objective[kind].items() if name in active}
     return table

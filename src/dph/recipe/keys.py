@@ -1,17 +1,15 @@
 """The keys that a recipe may have, and what becomes of one that it may not."""
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pydantic.fields import FieldInfo
-
 from dph._base.import_path import is_import_path
 from dph.errors import SettingsError
+from dph.recipe.aliases import SHORTHAND, meant_key
 from dph.recipe.data import SetSettings
 from dph.recipe.objective import (
-    SHORTHAND,
     AdvantageSettings,
     AnchorSettings,
     PenaltySettings,
@@ -19,66 +17,7 @@ from dph.recipe.objective import (
     TermSettings,
 )
 from dph.recipe.schema import Recipe
-from dph.recipe.section import Section, section_in
-from dph.recipe.terms import Term
-
-_ELSEWHERE = {
-    "train.learning_rate": "lr",
-    "train.problems_per_step": "batch_size train_batch_size",
-    "train.samples_per_problem": "num_generations group_size rollout_n n",
-    "train.steps": "max_steps num_steps total_training_steps",
-    "train.epochs": "num_iterations num_train_epochs ppo_epochs",
-    "train.minibatches": "num_mini_batches",
-    "train.warmup_steps": "warmup lr_warmup_steps",
-    "train.weight_decay": "wd",
-    "train.eps": "adam_epsilon adam_eps",
-    "train.betas": "adam_betas",
-    "train.max_grad_norm": "grad_clip gradient_clip clip_grad",
-    "train.checkpoint_every": "save_steps save_freq",
-    "train.keep_checkpoints": "save_total_limit",
-    "evaluate.every": "eval_steps test_freq eval_every",
-    "evaluate.keep_best": "metric_for_best_model",
-    "evaluate.result": "load_best_model_at_end",
-    "objective.kl_coefficient": "beta kl_beta kl_coef kl_loss_coef kl_weight",
-    "objective.kl_estimator": "kl_type kl_loss_type",
-    "objective.clip_low": "epsilon epsilon_low clip_ratio clip_ratio_low cliprange",
-    "objective.clip_high": "epsilon_high clip_ratio_high",
-    "objective.reduction": "loss_type loss_agg_mode",
-    "objective.advantage_scale": "scale_rewards",
-    "objective.overlong_filter": "mask_truncated_completions",
-    "sampling.temperature": "temp",
-    "sampling.max_tokens": "max_new_tokens max_completion_length max_response_length",
-    "sampling.stop": "stop_strings",
-    "model.path": "model_name_or_path model_name",
-    "model.dtype": "torch_dtype",
-    "model.attention": "attn_implementation",
-    "data.train": "dataset train_files train_path",
-    "data.verifier": "reward_fn reward_func reward_funcs reward_function grader",
-    "data.verifier_timeout": "timeout",
-    "data.verifier_workers": "workers",
-    "presample.samples": "num_samples",
-    "track.to": "report_to",
-    "track.project": "project_name",
-}
-NAMES_ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {name: own for own, names in _ELSEWHERE.items() for name in names.split()}
-)
-"""The last part of a key as TRL, verl and others write it, and our key for it."""
-
-
-def meant_key(key: str, known: Collection[str]) -> str | None:
-    """Our name of the setting that other packages call ``key``, in the same section if it is there.
-
-    >>> meant_key("train.lr", ["train.eps", "train.learning_rate"])
-    'train.learning_rate'
-    """
-    section, _, name = key.rpartition(".")
-    meant = NAMES_ELSEWHERE.get(name.lower().replace("-", "_"))
-    if meant is None:
-        return None
-    nearby = f"{section}.{meant.rpartition('.')[2]}"
-    return nearby if nearby in known else meant
-
+from dph.recipe.section import Section, flat, section_in
 
 NAMED_TABLES: Mapping[str, type[Section]] = MappingProxyType(
     {
@@ -97,18 +36,14 @@ USUAL_KINDS = [
 FIELDS_OF_ALL_TERMS = {*PenaltySettings.model_fields, *AnchorSettings.model_fields}
 
 
-def known_keys() -> Iterator[tuple[str, str]]:
+def known_keys(section: type[Section] = Recipe, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Every dotted key with its meaning; ``*`` stands for a name of the user's choice."""
-    yield from _keys(Recipe, "")
-
-
-def _keys(section: type[Section], prefix: str) -> Iterator[tuple[str, str]]:
     for name, field in section.model_fields.items():
         key, inner = f"{prefix}{name}", section_in(field.annotation)
         if key in NAMED_TABLES:
-            yield from _keys(NAMED_TABLES[key], f"{key}.*.")
+            yield from known_keys(NAMED_TABLES[key], f"{key}.*.")
         elif inner is not None:
-            yield from _keys(inner, f"{key}.")
+            yield from known_keys(inner, f"{key}.")
         else:
             yield key, field.description or ""
     if issubclass(section, TermSettings):
@@ -123,10 +58,14 @@ def term_parameters(
 
     Where terms share a name, the default is that of the first, and the meaning tells the others.
     """
-    terms = {name: row for name, row in section.table.items() if chosen in (None, name)}
+    of_terms = {
+        term: row.parameters.model_fields
+        for term, row in section.table.items()
+        if chosen in (None, term)
+    }
     found: dict[str, tuple[str, Any]] = {}
-    for name in dict.fromkeys(name for row in terms.values() for name in _fields(row)):
-        fields = {term: _fields(row)[name] for term, row in terms.items() if name in _fields(row)}
+    for name in dict.fromkeys(name for own in of_terms.values() for name in own):
+        fields = {term: own[name] for term, own in of_terms.items() if name in own}
         first = next(iter(fields.values())).default
         meanings: dict[str, list[str]] = {}
         for term, field in fields.items():
@@ -135,35 +74,6 @@ def term_parameters(
         said = [f"{what} ({section.selector} {', '.join(of)})" for what, of in meanings.items()]
         found[name] = ("; ".join(said), first)
     return found
-
-
-def _fields(row: Term) -> Mapping[str, FieldInfo]:
-    return row.parameters.model_fields
-
-
-def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of nested tables, under its dotted key."""
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as tables in tables.
-
-    >>> nested({"train.eps": 1e-5, "train.epochs": 2})
-    {'train': {'eps': 1e-05, 'epochs': 2}}
-    """
-    table: dict[str, Any] = {}
-    for key, value in values.items():
-        *parents, name = key.split(".")
-        inner = table
-        for parent in parents:
-            inner = inner.setdefault(parent, {})
-        inner[name] = value
-    return table
 
 
 def refuse_unknown_keys(table: Mapping[str, Any]) -> None:

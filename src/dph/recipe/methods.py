@@ -193,7 +193,4 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
 """Of every method the settings that are laid under a recipe's."""
 
 STRENGTHS: dict[str, str | None] = {name: row.strength for name, row in METHOD_ROWS.items()}
-"""Of every method the one setting that says how strong it is; None where there is nothing to set.
-
-What a study tries several values of, and what ``method@value`` sets.
-"""
+"""Of every method its coefficient, which a study varies and ``method@value`` sets; or None."""

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from dph.recipe.advantages import ADVANTAGES, reads
-from dph.recipe.samples import POOL, AnySamples, directory_of
+from dph.recipe.aliases import expand_shorthand
+from dph.recipe.places import POOL, AnySamples, directory_of
 from dph.recipe.section import Count, Positive, Section
 from dph.recipe.terms import (
     DIVERGENCES,
@@ -24,81 +25,6 @@ from dph.recipe.terms import (
     checked_parameters,
     reads_reference,
 )
-
-# Short names for what most methods have: one KL penalty, one divergence on stored answers.
-#
-# eta = 0.3 stands for [objective.anchors.rehearsal] weight = 0.3
-#
-# They are the names of the papers, and those of recipes written before the objective was a sum of
-# terms. All engines take them, because all read the same section.
-
-REHEARSAL, KL = "rehearsal", "kl"
-"""The names of the anchor and of the penalty that the short names speak of."""
-
-SHORTHAND: dict[str, tuple[str, ...]] = {
-    "advantage_scale": ("advantage", "scale"),
-    "clip_low": ("surrogate", "clip_low"),
-    "clip_high": ("surrogate", "clip_high"),
-    "kl_coefficient": ("penalties", KL, "weight"),
-    "kl_estimator": ("penalties", KL, "estimator"),
-    "eta": ("anchors", REHEARSAL, "weight"),
-    "divergence": ("anchors", REHEARSAL, "divergence"),
-    "js_definition": ("anchors", REHEARSAL, "divergence"),
-    "alpha": ("anchors", REHEARSAL, "alpha"),
-    "forward_kl_form": ("anchors", REHEARSAL, "form"),
-}
-"""Meaning of each short name."""
-
-_PARAMETER_OF = {"alpha": "alpha", "forward_kl_form": "forward_kl"}
-"""Short names that only one divergence has; a table that says all leaves the others' lying."""
-
-
-def expand_shorthand(objective: Mapping[str, Any]) -> dict[str, Any]:
-    """``[objective]`` with every short name in the place that it stands for."""
-    short = {name: objective[name] for name in SHORTHAND if name in objective}
-    expanded = {name: value for name, value in objective.items() if name not in SHORTHAND}
-    if not short:
-        return expanded
-    for name in _idle(short):
-        del short[name]
-    for name, value in short.items():
-        _put(expanded, SHORTHAND[name], value, name)
-    return expanded
-
-
-def _idle(short: dict[str, Any]) -> list[str]:
-    """Short names without effect here; the definition form becomes a separate divergence."""
-    idle = [] if short.get("js_definition") else [n for n in ("js_definition",) if n in short]
-    if short.get("js_definition"):
-        if short.get("divergence", "jensen_shannon") != "jensen_shannon":
-            raise ValueError(
-                f"js_definition needs divergence='jensen_shannon', got {short['divergence']!r}"
-            )
-        short.pop("divergence", None)
-        short["js_definition"] = "jensen_shannon_definition"
-    chosen = short.get("divergence", short.get("js_definition"))
-    if chosen == "none":
-        if short.get("eta"):
-            raise ValueError(f"eta={short['eta']} needs a divergence, got divergence='none'")
-        short |= {"divergence": "forward_kl", "eta": 0.0}  # there, and off
-    if chosen is not None and chosen is not False:
-        idle += [n for n, of in _PARAMETER_OF.items() if n in short and of != chosen]
-    return idle
-
-
-def _put(table: dict[str, Any], path: tuple[str, ...], value: Any, name: str) -> None:
-    *parents, last = path
-    for parent in parents:
-        inside = table.get(parent, {})
-        if not isinstance(inside, Mapping):
-            raise ValueError(f"{parent} is a table of settings, got {inside!r}")
-        table[parent] = dict(inside)
-        table = table[parent]
-    if last in table and table[last] != value:
-        raise ValueError(
-            f"{name}={value!r} is short for {'.'.join(path)}, but that is {table[last]!r}"
-        )
-    table[last] = value
 
 
 def _choices(table: Mapping[str, Term]) -> str:
@@ -239,22 +165,14 @@ class ObjectiveSettings(Section):
 
     @model_validator(mode="after")
     def _right_answers_can_be_counted(self) -> Self:
-        if self.overlong_buffer and self.overlong_penalty:
-            self.require_any_rewards(f"objective.overlong_buffer = {self.overlong_buffer}")
-        return self
-
-    def require_any_rewards(self, shaping: str) -> None:
-        """Refuse an advantage that counts right answers beside a setting that shapes rewards.
-
-        Raises:
-            ValueError: it is one; names both.
-        """
         advantage = ADVANTAGES.get(self.advantage.chosen)
-        if advantage is not None and advantage.counts:
+        if self.overlong_buffer and self.overlong_penalty and advantage and advantage.counts:
             raise ValueError(
-                f"{shaping} makes rewards other than 0 and 1, and objective.advantage = "
-                f"{self.advantage.chosen!r} counts right answers: leave one of them out"
+                f"objective.overlong_buffer = {self.overlong_buffer} makes rewards other than 0 "
+                f"and 1, and objective.advantage = {self.advantage.chosen!r} counts right answers: "
+                "leave one of them out"
             )
+        return self
 
     @property
     def active_penalties(self) -> dict[str, PenaltySettings]:
@@ -278,32 +196,16 @@ class ObjectiveSettings(Section):
 
     @property
     def needs_reference_model(self) -> bool:
-        """Whether log-probs of the initial policy are needed on new samples.
-
-        Raises:
-            SettingsError: a term of one's own cannot be imported.
-        """
+        """Whether log-probs of the initial policy are needed on new samples."""
         return self.reads_reference()
 
     def reads_reference(self, directories: Sequence[Path] = ()) -> bool:
-        """The same, with user-defined terms searched in ``directories`` first.
-
-        Raises:
-            SettingsError: a term of one's own cannot be imported.
-        """
-        terms = (
-            self.surrogate,
-            *self.active_penalties.values(),
-            *self.active_anchors.values(),
-        )
+        """The same, with user-defined terms searched in ``directories`` first."""
+        terms = (self.surrogate, *self.active_penalties.values(), *self.active_anchors.values())
         return REF_LOGPROBS in self.advantage_reads(directories) or any(
             reads_reference(term.table, term.chosen, directories) for term in terms
         )
 
     def advantage_reads(self, directories: Sequence[Path] = ()) -> frozenset[str]:
-        """Inputs of the advantage other than rewards; ``directories`` are searched for your own.
-
-        Raises:
-            SettingsError: an advantage of one's own cannot be imported.
-        """
+        """Inputs of the advantage other than rewards; ``directories`` are searched for your own."""
         return reads(self.advantage.chosen, directories)

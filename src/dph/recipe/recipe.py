@@ -13,28 +13,28 @@ from pydantic import BaseModel, ValidationError
 
 from dph._base.files import atomic_path, make_directory, write_text
 from dph.errors import DataError, SettingsError
-from dph.recipe.departed import without_departed
+from dph.recipe.aliases import expand_shorthand, without_departed
 from dph.recipe.engines import require_engine_can
-from dph.recipe.hub_names import (
-    OWN_CODE,
-    PLACES,
-    place_own_code,
-    spell_out_sets,
-    start_paths_at,
-)
 from dph.recipe.keys import (
     FIELDS_OF_ALL_TERMS,
     SELECTORS,
     USUAL_KINDS,
-    flat,
     known_keys,
     pattern_of,
     refuse_unknown_keys,
 )
 from dph.recipe.methods import METHODS
-from dph.recipe.objective import expand_shorthand
+from dph.recipe.places import OWN_CODE, PLACES, place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.schema import Recipe
-from dph.recipe.section import Override, faults_of, put, read_override, read_table, section_in
+from dph.recipe.section import (
+    Override,
+    faults_of,
+    flat,
+    put,
+    read_override,
+    read_table,
+    section_in,
+)
 
 _PACKAGE = Path(__file__).parents[1]
 RECIPE_PLACES = (_PACKAGE / "shipped_recipes", _PACKAGE.parents[1] / "recipes")
@@ -46,40 +46,30 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShippedRecipe:
-    """A recipe that comes with the package.
-
-    Attributes:
-        name: its file below the directory of all of them, without the ending.
-        summary: the first line of its file.
-    """
+    """A recipe that comes with the package: its path without the ending, and its first line."""
 
     name: str
     summary: str
 
 
 def shipped_recipes(places: Sequence[Path] = RECIPE_PLACES) -> list[ShippedRecipe]:
-    """All of them, by name; those of another package lie in the first of ``places`` that exists."""
+    """All of them, by name, in the first of ``places`` that exists."""
     place = _place(places)
-    return [
-        ShippedRecipe(
-            name=path.relative_to(place).with_suffix("").as_posix(), summary=_first_line(path)
-        )
-        for path in sorted(place.rglob("*.toml"))
-    ]
+    found = []
+    for path in sorted(place.rglob("*.toml")):
+        line = path.read_text(encoding="utf-8").partition("\n")[0]
+        summary = line.removeprefix("#").strip() if line.startswith("#") else ""
+        name = path.relative_to(place).with_suffix("").as_posix()
+        found.append(ShippedRecipe(name=name, summary=summary))
+    return found
 
 
 def copy_recipe(
     name: str, out: Path | None = None, places: Sequence[Path] = RECIPE_PLACES
 ) -> list[Path]:
-    """Copy a recipe, or a folder of them with all files next to it.
+    """Copy a recipe, or a folder of them with all files in it; the recipes that were written.
 
-    Args:
-        name: of a recipe or of a folder.
-        out: where the copy comes to lie, not there yet [default: its own last name, here].
-        places: as of ``shipped_recipes``.
-
-    Returns:
-        The recipes that were written.
+    ``out`` must not exist [default: the recipe's own last name, here].
     """
     source = _source(name, places)
     out = Path(source.name) if out is None else out
@@ -115,12 +105,6 @@ def _source(name: str, places: Sequence[Path]) -> Path:
     return found
 
 
-def _first_line(path: Path) -> str:
-    """The first comment of a recipe."""
-    line = path.read_text(encoding="utf-8").partition("\n")[0]
-    return line.removeprefix("#").strip() if line.startswith("#") else ""
-
-
 def load_recipe(
     path: str | Path, *, overrides: Sequence[str] = (), seed: int | None = None
 ) -> Recipe:
@@ -128,7 +112,7 @@ def load_recipe(
 
     ``overrides`` are ``a.b=c`` with c in TOML (a bare word is a string). Relative paths in the
     file start at the file's directory; those in overrides start at the working directory. The
-    user's own modules are found next to the file, and ``data.modules`` says where.
+    user's own modules are found next to the file, and ``data.modules`` has their directories.
 
     Raises:
         SettingsError: the file is missing or not TOML, keys are unknown (the nearest known ones
@@ -157,11 +141,7 @@ def recipe_of(
 
 
 def resolve_recipe(table: Mapping[str, Any]) -> Recipe:
-    """Expand the method and validate; ``table`` is nested as in TOML.
-
-    Raises:
-        SettingsError: as for load_recipe.
-    """
+    """Expand the method and validate, as ``load_recipe`` does; ``table`` is nested as in TOML."""
     table = without_departed(_with_terms(table))
     refuse_unknown_keys(table)
     try:
@@ -212,9 +192,13 @@ def _overridden(table: dict[str, Any], overrides: Sequence[Override]) -> dict[st
     over: dict[str, Any] = {}
     said = objective if isinstance(objective := table.get("objective"), dict) else {}
     for override in overrides:
-        name = override.key.removeprefix("objective.")
-        laid = override.section == "objective" and name not in said
-        _apply(over if laid and not isinstance(override.value, dict) else table, override)
+        section, _, name = override.key.partition(".")
+        laid = section == "objective" and name not in said and not isinstance(override.value, dict)
+        target = over if laid else table
+        put(target, override)
+        spell_out_sets(target)
+        if pattern_of(override.key) in PLACES:
+            start_paths_at(target, Path.cwd())
     if not over:
         return table
     under = _with_method(_with_terms(table))
@@ -225,13 +209,6 @@ def _with_method(table: Mapping[str, Any]) -> dict[str, Any]:
     """``table`` laid over the settings of its method."""
     method = table.get("method", Recipe.model_fields["method"].default)
     return merged(METHODS.get(method, {}) if isinstance(method, str) else {}, table)
-
-
-def _apply(table: dict[str, Any], override: Override) -> None:
-    put(table, override)
-    spell_out_sets(table)
-    if pattern_of(override.key) in PLACES:
-        start_paths_at(table, Path.cwd())
 
 
 def _placed(recipe: Recipe) -> dict[str, Any]:
@@ -253,9 +230,13 @@ def _with_terms(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``over`` laid upon ``under``, table by table; where another term is chosen, it alone."""
+    """``over`` laid upon ``under``, table by table; another term drops the old one's parameters."""
     result: dict[str, Any] = dict(under)
-    if _chooses_another(under, over):  # what was set of the one below does not fit it
+    if "kind" in over and "kind" not in under:  # a method's table leaves the usual term unsaid
+        another = over["kind"] not in USUAL_KINDS
+    else:
+        another = any(n in under and under[n] != over.get(n, under[n]) for n in SELECTORS)
+    if another:
         result = {name: value for name, value in under.items() if name in FIELDS_OF_ALL_TERMS}
     for name, value in over.items():
         below = result.get(name)
@@ -264,18 +245,8 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _chooses_another(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Whether ``over`` names another term than the one that ``under`` has parameters of."""
-    if "kind" in over and "kind" not in under:  # a method's table leaves the usual term unsaid
-        return over["kind"] not in USUAL_KINDS
-    return any(name in under and under[name] != over.get(name, under[name]) for name in SELECTORS)
-
-
 def messages(error: ValidationError, within: str = "") -> Iterator[str]:
-    """The faults, one setting at a time, each with its key and its value.
-
-    ``within`` is the key of the table that was checked, where that is not the recipe.
-    """
+    """The faults of the table ``within``, each with the key and the value of its setting."""
     for item in faults_of(error):
         key = ".".join(filter(None, (within, *map(str, item["loc"]))))
         cause = item.get("ctx", {}).get("error")

@@ -149,65 +149,9 @@ class Recipe(Section):
         return name
 
     @model_validator(mode="after")
-    def _overlong_buffer_is_a_token_or_more(self) -> Self:
-        share, limit = self.objective.overlong_buffer, self.answer_tokens
-        if share > 0 and round(share * limit) < 1:
-            key = "sampling.max_tokens" if self.environment.path is None else "environment.tokens"
-            raise ValueError(
-                f"objective.overlong_buffer={share} of {key}={limit} is less than one "
-                "token; set it to 0 to turn the overlong penalty off"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _groups_are_large_enough(self) -> Self:
-        advantage, samples = self.objective.advantage, self.train.samples_per_problem
-        if advantage.chosen not in _SUBSETS_OF_K:
-            return self
-        k, baseline = advantage.parameters["k"], advantage.parameters.get("baseline")
-        needed = k + (advantage.chosen == "pass_at_k" or baseline == "leave_one_out")
-        if samples < needed:
-            raise ValueError(
-                f"objective.advantage.k={k} of {advantage.chosen} needs at least {needed} samples "
-                f"a problem, got train.samples_per_problem={samples}"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        wrong = _wrong_environment(self) or wrong_during(
-            self.evaluate, self.data.sets, steps=self.train.steps
-        )
-        if wrong:
+        for wrong in _faults(self):
             raise ValueError(wrong)
-        return self
-
-    @model_validator(mode="after")
-    def _unlabelled_problems_fit(self) -> Self:
-        some, all_ = self.self_consistency.problems_per_step, self.train.problems_per_step
-        if some > all_:
-            raise ValueError(
-                f"self_consistency.problems_per_step={some} must be at most "
-                f"train.problems_per_step={all_}, which includes them"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _four_bits_are_sampled_here(self) -> Self:
-        if self.model.weights == "nf4" and self.sampling.engine != "torch":
-            raise ValueError(
-                'sampling.engine = "vllm" reads whole weights, and model.weights = "nf4" are '
-                'others: set sampling.engine = "torch", or model.weights = "bfloat16"'
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _something_is_learnt_from(self) -> Self:
-        if not self.train.problems_per_step and not self.objective.rehearses:
-            raise ValueError(
-                "train.problems_per_step = 0 draws nothing, and no anchor rehearses anything, so "
-                "nothing can be learnt"
-            )
         return self
 
     def on_device(self, *, cuda: bool, bfloat16: bool = True) -> Self:
@@ -247,33 +191,70 @@ class Recipe(Section):
         return self.train.problems == "exploration" or self.objective.rehearses_pool
 
 
-def _wrong_environment(recipe: Recipe) -> str:
-    """The parts of a recipe that do not know trajectories; '' if there are none."""
-    settings, turn = recipe.environment, recipe.sampling.max_tokens
+def _faults(recipe: Recipe) -> Iterator[str]:
+    """Parts of a recipe that do not fit together."""
+    objective, train, answers = recipe.objective, recipe.train, recipe.answer_tokens
+    share, advantage = objective.overlong_buffer, objective.advantage
+    if share > 0 and round(share * answers) < 1:
+        key = "sampling.max_tokens" if recipe.environment.path is None else "environment.tokens"
+        yield (
+            f"objective.overlong_buffer={share} of {key}={answers} is less than one "
+            "token; set it to 0 to turn the overlong penalty off"
+        )
+    if advantage.chosen in _SUBSETS_OF_K:
+        k, baseline = advantage.parameters["k"], advantage.parameters.get("baseline")
+        needed = k + (advantage.chosen == "pass_at_k" or baseline == "leave_one_out")
+        if train.samples_per_problem < needed:
+            yield (
+                f"objective.advantage.k={k} of {advantage.chosen} needs at least {needed} samples "
+                f"a problem, got train.samples_per_problem={train.samples_per_problem}"
+            )
+    yield from _faults_with_environment(recipe)
+    if wrong := wrong_during(recipe.evaluate, recipe.data.sets, steps=train.steps):
+        yield wrong
+    some = recipe.self_consistency.problems_per_step
+    if some > train.problems_per_step:
+        yield (
+            f"self_consistency.problems_per_step={some} must be at most "
+            f"train.problems_per_step={train.problems_per_step}, which includes them"
+        )
+    if recipe.model.weights == "nf4" and recipe.sampling.engine != "torch":
+        yield (
+            'sampling.engine = "vllm" reads whole weights, and model.weights = "nf4" are '
+            'others: set sampling.engine = "torch", or model.weights = "bfloat16"'
+        )
+    if not train.problems_per_step and not objective.rehearses:
+        yield (
+            "train.problems_per_step = 0 draws nothing, and no anchor rehearses anything, so "
+            "nothing can be learnt"
+        )
+
+
+def _faults_with_environment(recipe: Recipe) -> Iterator[str]:
+    """Settings of trajectories that do not fit, and parts that only know answers of one turn."""
+    settings = recipe.environment
     if settings.path is None:
-        return ""
+        return
     if settings.most_characters < settings.result_characters:
-        return (
+        yield (
             f"environment.most_characters={settings.most_characters} is below "
             f"environment.result_characters={settings.result_characters}"
         )
-    longest = max(turn, recipe.evaluate.max_tokens or 0)
+    longest = max(recipe.sampling.max_tokens, recipe.evaluate.max_tokens or 0)
     if settings.tokens < longest:
-        return (
+        yield (
             f"environment.tokens={settings.tokens} has no room for one turn of {longest} tokens "
             "(sampling.max_tokens, evaluate.max_tokens)"
         )
-    refused = [f"{key} = {value!r}" for key, value in _without_turns(recipe)]
-    return (
-        f"[environment] is not possible with {', '.join(refused)}: these do not know trajectories "
-        "yet; leave them out, or leave out environment.path"
-        if refused
-        else ""
-    )
+    if refused := [f"{key} = {value!r}" for key, value in _without_turns(recipe)]:
+        yield (
+            f"[environment] is not possible with {', '.join(refused)}: these do not know "
+            "trajectories yet; leave them out, or leave out environment.path"
+        )
 
 
 def _without_turns(recipe: Recipe) -> Iterator[tuple[str, Any]]:
-    """Settings of a recipe that ask for a part that knows answers of one turn alone."""
+    """Settings of a recipe that ask for a part that only knows answers of one turn."""
     data = recipe.data
     if recipe.sampling.engine != "torch":
         yield "sampling.engine", recipe.sampling.engine

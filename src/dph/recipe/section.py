@@ -27,11 +27,6 @@ class Override:
     key: str
     value: Any
 
-    @property
-    def section(self) -> str:
-        """The first part of the key."""
-        return self.key.partition(".")[0]
-
 
 def read_override(text: str) -> Override:
     """The key and the value of ``a.b=c``.
@@ -58,6 +53,27 @@ def put(table: dict[str, Any], override: Override) -> None:
         if not isinstance(table, dict):
             raise SettingsError(f"unknown setting {override.key}: {parent} is not a table")
     table[name] = override.value
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as tables in tables.
+
+    >>> nested({"train.eps": 1e-5, "train.epochs": 2})
+    {'train': {'eps': 1e-05, 'epochs': 2}}
+    """
+    table: dict[str, Any] = {}
+    for key, value in values.items():
+        put(table, Override(key=key, value=value))
+    return table
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of nested tables, under its dotted key."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def faults_of(error: ValidationError) -> list[ErrorDetails]:
@@ -124,7 +140,7 @@ def section_in(annotation: Any) -> type[Section] | None:
     return found if isinstance(found, type) and issubclass(found, Section) else None
 
 
-# A TOML file of one's own schema, read and checked with one message for each fault.
+# A TOML file of any schema, read and checked with one message for each fault.
 #
 # For files that are not recipes of a run: what they hold is a ``Section``, and nothing is
 # expanded.
@@ -175,7 +191,8 @@ def load_file(kind: type[Table], path: Path, overrides: Sequence[str] = ()) -> T
     """
     table = read_table(path)
     for override in overrides:
-        put(table, _typed(read_override(override)))
+        read = read_override(override)
+        put(table, replace(read, value=_marked(read.value)))
     return checked(kind, table, beside=path.resolve().parent, place=str(path))
 
 
@@ -186,10 +203,6 @@ def checked(kind: type[Table], table: Mapping[str, Any], *, beside: Path, place:
     except ValidationError as error:
         faults = [fault(item, item["loc"], kind) for item in faults_of(error)]
         raise SettingsError(f"{place}: {'; '.join(faults)}") from error
-
-
-def _typed(override: Override) -> Override:
-    return replace(override, value=_marked(override.value))
 
 
 def _marked(value: Any) -> Any:

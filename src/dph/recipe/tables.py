@@ -1,4 +1,4 @@
-"""The settings of ``[train]`` and ``[track]``."""
+"""The settings of ``[model]``, ``[presample]``, ``[sampling]``, ``[train]`` and other tables."""
 
 import math
 from typing import Annotated, Any, Literal, Self
@@ -35,8 +35,6 @@ def _or_number(*words: str) -> BeforeValidator:
 
 Size = Annotated[Literal["auto"] | int, _or_number("auto")]
 KeptSamples = Annotated[Literal["all", "none"] | int, _or_number("all", "none")]
-
-# The settings of ``[model.adapter]``.
 
 ALL_LINEAR = "all-linear"
 """Every linear layer but the output layer."""
@@ -260,13 +258,7 @@ class SelfConsistencySettings(Section):
         return self.problems_per_step > 0
 
     def require_file(self) -> None:
-        """Refuse to make or read anything while the file of prompts is not named.
-
-        A recipe without it can still be shown and completed.
-
-        Raises:
-            SettingsError: says what the file holds.
-        """
+        """Refuse a run without the file of prompts; its recipe can still be shown and completed."""
         if self.active and self.file is None:
             raise SettingsError(
                 f"self_consistency.problems_per_step = {self.problems_per_step} needs "

@@ -2,12 +2,12 @@
 
 Advantages have a table of their own, ``dph.recipe.advantages``.
 
-A row says where the formula lives, what it does in one line, and which parameters it takes, with
-their types, ranges and meanings (their defaults are those of the formula's own signature, which a
-test compares). Nothing is imported here: settings are read without torch.
+A row has the import path of the formula, a line on it, and its parameters with their types, ranges
+and meanings (their defaults are those of the formula's own signature, which a test compares).
+Nothing is imported here: settings are read without torch.
 
 To add a term to the package: a file with the formula, a row here, a test against an oracle. With
-``method`` and its settings it is a named method too. A term of one's own needs no row: it is named
+``method`` and its settings it is a named method too. A term of your own needs no row: it is named
 by its import path, ``module:callable``, and its parameters are what that callable takes.
 """
 
@@ -22,16 +22,6 @@ from pydantic import Field, create_model
 
 from dph._base.import_path import is_import_path, load_callable
 from dph.recipe.section import Section
-
-__all__ = [
-    "DIVERGENCES",
-    "PENALTIES",
-    "SURROGATES",
-    "Term",
-    "checked_parameters",
-    "reads_reference",
-]
-
 
 LOGPROBS, REF_LOGPROBS = "logprobs", "ref_logprobs"
 """Inputs of an advantage other than rewards: the samples' log-probs and lengths, and the initial
@@ -68,7 +58,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A row: where a term's formula is, and what can be set of it.
+    """A row: the import path of a term's formula, and its parameters.
 
     ``reads_reference``: it needs the initial policy's log-probs of *new* samples, and so that
     model in every step. ``reads``: inputs of an advantage other than rewards.
@@ -226,8 +216,8 @@ def checked_parameters(
 def reads_reference(table: Mapping[str, Term], name: str, directories: Sequence[Path] = ()) -> bool:
     """Whether the term needs the initial policy's log-probs of new samples.
 
-    One's own says so by an attribute ``reads_reference``. A divergence with ``on_policy`` does in
-    any case: what it is given there is a distance to the initial policy.
+    Your own has an attribute ``reads_reference``. A divergence with ``on_policy`` does in any case:
+    it is given a distance to the initial policy there.
     """
     if is_import_path(name):
         own = load_callable(name, directories)

@@ -13,7 +13,7 @@ from dph._base.import_path import is_import_path, source_fingerprint
 from dph.errors import SettingsError
 from dph.model.policies import directory_fingerprint, tokenizer_fingerprint
 from dph.recipe import Recipe, changed_settings, load_recipe, recipe_digest
-from dph.recipe.samples import with_directory
+from dph.recipe.places import with_directory
 from dph.runs.directory import MANIFEST
 from dph.tasks.problems import load_problems, problems_fingerprint
 from dph.tasks.verifiers.base import Verifier, verifier_identity

@@ -1,7 +1,7 @@
 """Recipes for tests of what engines are told, without a model or a file."""
 
 from dph.recipe import resolve_recipe
-from dph.recipe.keys import nested
+from dph.recipe.section import nested
 
 BASE = {
     "model.path": "model",

@@ -135,8 +135,8 @@ def test_a_row_merged_evenly_does_not_depend_on_the_rows_beside_it(rows):
         (torch.bfloat16, 64, 64, 30.0, False),
     ],
 )
-def test_packed_flash_is_taken_where_the_kernel_takes_it_and_on_a_cpu_never(
-    dtype, size, value_size, softcap, taken
+def test_packed_flash_is_taken_where_the_kernel_takes_it_and_on_a_cpu_or_before_ampere_never(
+    monkeypatch, dtype, size, value_size, softcap, taken
 ):
     query, value = (torch.zeros(10, 4, n, dtype=dtype) for n in (size, value_size))
     assert not takes_flash(query, value, softcap=softcap)
@@ -144,13 +144,8 @@ def test_packed_flash_is_taken_where_the_kernel_takes_it_and_on_a_cpu_never(
         there = device.send(query), device.send(value)
         assert takes_flash(*there, softcap=softcap) is taken
         assert isinstance(kernel_for(*there, softcap=softcap), Explicit)
-
-
-def test_packed_flash_is_not_taken_on_gpus_before_ampere(monkeypatch):
-    with CountingDevice() as device:
-        query = device.send(torch.zeros(10, 4, 64, dtype=torch.float16))
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
-        assert not takes_flash(query, query, softcap=None)
+        assert not takes_flash(*there, softcap=softcap)
 
 
 def test_the_operators_are_there_under_these_names_with_these_arguments():

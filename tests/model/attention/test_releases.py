@@ -39,28 +39,17 @@ def taking(*names):
     return type("Model", (), {"forward": staticmethod(forward)})
 
 
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
+def test_the_newer_of_the_known_names_of_a_cache_counts_and_a_state_is_known():
+    for names, found in (
         (["past_key_values"], "past_key_values"),
         (["cache"], "cache"),
         (["past_key_values", "cache"], "cache"),
         (["memory"], None),
-    ],
-)
-def test_the_newer_of_the_known_names_of_a_cache_counts(names, found):
-    assert cache_argument(taking(*names)()) == found
-
-
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [("state", True), ("cache_params", True), ("cache", False), ("memory", False)],
-)
-def test_a_state_is_known_by_the_arguments_of_the_forward(name, kept):
-    assert keeps_state(tf.LlamaConfig(), [taking(name)]) == kept
-
-
-def test_a_state_is_known_by_the_layers_of_the_cache_too():
+    ):
+        assert cache_argument(taking(*names)()) == found
+    kept = {"state": True, "cache_params": True, "cache": False, "memory": False}
+    assert {n: keeps_state(tf.LlamaConfig(), [taking(n)]) for n in kept} == kept
+    # By the layers of the cache too.
     assert keeps_state(tf.MambaConfig(num_hidden_layers=2), [tf.LlamaForCausalLM])
     assert causal_classes(tf.LlamaConfig()) == (tf.LlamaForCausalLM,)
     assert causal_classes(tf.ViTConfig()) == ()
@@ -80,11 +69,12 @@ def counting():
     return attend, seen
 
 
-def test_every_layer_calls_the_function_while_it_lasts(make_model):
+def test_every_layer_calls_the_function_while_it_lasts_and_all_is_restored_after_an_error(
+    make_model,
+):
     model = make_model("llama_gqa")
-    before = model.config._attn_implementation
-    attend, seen = counting()
-    inner, seen_inside = counting()
+    before, expected = model.config._attn_implementation, model(input_ids=IDS).logits
+    (attend, seen), (inner, seen_inside) = counting(), counting()
     with attending(model, attend):
         with attending(model, inner):
             model(input_ids=IDS)
@@ -92,15 +82,6 @@ def test_every_layer_calls_the_function_while_it_lasts(make_model):
     assert [layer for layer, *_ in seen] == [layer for layer, *_ in seen_inside] == [0, 1]
     assert seen[0][1:3] == ((1, 4, 3, 8), (1, 2, 3, 8))
     assert "scaling" in seen[0][3]
-    assert model.config._attn_implementation == before
-    model(input_ids=IDS)
-    assert len(seen) == 2
-
-
-def test_all_is_as_it_was_after_an_error(make_model):
-    model = make_model()
-    before = model.config._attn_implementation
-    expected = model(input_ids=IDS).logits
 
     def broken(*_, **__):
         raise KeyError("no")
@@ -109,6 +90,7 @@ def test_all_is_as_it_was_after_an_error(make_model):
         model(input_ids=IDS)
     assert model.config._attn_implementation == before
     assert model(input_ids=IDS).logits.equal(expected)
+    assert len(seen) == 2
 
 
 def test_a_checkpointed_layer_is_computed_again_with_the_same_attention(make_model):

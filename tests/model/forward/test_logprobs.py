@@ -13,12 +13,14 @@ from dph.model.policies import save_policy
 from tiny_models import FAMILIES, PLAIN_FAMILIES
 
 
-def ragged_rows(seed=0):
+def drawing(seed):
+    """A function from a count to so many tokens."""
     numbers = random.Random(seed)
+    return lambda count: [numbers.randrange(3, 48) for _ in range(count)]
 
-    def draw(count):
-        return [numbers.randrange(3, 48) for _ in range(count)]
 
+def ragged_rows():
+    draw = drawing(0)
     return [draw(n) for n in (1, 9, 4, 4)], [draw(n) for n in (7, 2, 1, 0)]
 
 
@@ -54,23 +56,17 @@ def test_values_and_gradient_equal_those_of_full_logits_row_by_row(make_model, f
         torch.testing.assert_close(a / scale, b / scale, rtol=0, atol=1e-5)
 
 
-def test_the_pad_token_and_the_other_rows_do_not_matter(make_model):
-    model = make_model()
+def test_the_pad_token_and_the_other_rows_do_not_matter_and_the_head_sees_completions(make_model):
+    model, seen = make_model(), []
     prompts, completions = ragged_rows()
     base = completion_scores(model, prompts, completions, temperature=1.0, pad_id=0).logprobs
+    handle = model.lm_head.register_forward_hook(lambda _m, _i, out: seen.append(out.shape))
     other = completion_scores(model, prompts, completions, temperature=1.0, pad_id=9).logprobs
+    handle.remove()
+    assert seen == [(1, 10, 48)]
     torch.testing.assert_close(other, base, rtol=0, atol=0)
     alone = completion_scores(model, prompts[1:2], completions[1:2], temperature=1.0, pad_id=0)
     torch.testing.assert_close(alone.logprobs[0], base[1, :2], rtol=1e-5, atol=1e-5)
-
-
-def test_the_head_sees_completion_positions_only_and_is_left_as_it_was(make_model):
-    model = make_model()
-    seen = []
-    handle = model.lm_head.register_forward_hook(lambda _m, _i, out: seen.append(out.shape))
-    completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0)
-    handle.remove()
-    assert seen == [(1, 10, 48)]
     assert model(input_ids=torch.tensor([[3, 4, 5]])).logits.shape == (1, 3, 48)
 
 
@@ -99,36 +95,26 @@ def test_a_bypassed_head_is_noticed_with_as_many_completion_tokens_as_packed_one
     torch.testing.assert_close(bypassed.logprobs, expected.logprobs, rtol=1e-5, atol=1e-5)
 
 
-def test_logits_of_an_unknown_shape_are_refused(make_model):
+def test_malformed_rows_and_logits_of_an_unknown_shape_are_refused(make_model):
     model = make_model()
+    for prompts, completions, message in (
+        ([[3], []], [[4], [5]], "row 1 has an empty prompt"),
+        ([[3]], [[4], [5]], "got 1 prompts and 2 completions"),
+        ([], [], "at least one"),
+    ):
+        with pytest.raises(DataError, match=message):
+            completion_scores(model, prompts, completions, temperature=1.0, pad_id=0)
     model.lm_head.register_forward_hook(lambda _m, _i, out: out[:, :3])
     with pytest.raises(ModelError, match=r"logits of shape \(1, 3, 48\)"):
         completion_scores(model, *ragged_rows(), temperature=1.0, pad_id=0)
 
 
-@pytest.mark.parametrize(
-    ("prompts", "completions", "message"),
-    [
-        ([[3], []], [[4], [5]], "row 1 has an empty prompt"),
-        ([[3]], [[4], [5]], "got 1 prompts and 2 completions"),
-        ([], [], "at least one"),
-    ],
-)
-def test_malformed_rows_are_refused(make_model, prompts, completions, message):
-    with pytest.raises(DataError, match=message):
-        completion_scores(make_model(), prompts, completions, temperature=1.0, pad_id=0)
-
-
-def grouped_rows(seed=0):
+def grouped_rows():
     """Rows of five prompts, three of them on one schema, in no order.
 
     Empty and one-token completions are among them, and two that are equal.
     """
-    numbers = random.Random(seed)
-
-    def draw(count):
-        return [numbers.randrange(3, 48) for _ in range(count)]
-
+    draw = drawing(0)
     schema = draw(18)
     prompts = [schema + draw(7), draw(1), schema + draw(5), schema + draw(9), draw(24)]
     owners = [0, 1, 0, 2, 3, 0, 3, 3, 4, 0, 4, 4]
@@ -137,9 +123,29 @@ def grouped_rows(seed=0):
     return [prompts[owner] for owner in owners], completions
 
 
-def both_ways(model, rows):
+def random_rows(seed):
+    """Groups of any shape."""
+    numbers, draw = random.Random(seed), drawing(seed)
+    schema, rows = draw(30), []
+    for _ in range(numbers.randint(1, 6)):
+        prompt = schema * numbers.randint(0, 1) + draw(numbers.randint(1, 20))
+        rows += [(prompt, draw(numbers.randint(0, 12))) for _ in range(numbers.choice([1, 2, 5]))]
+    prompts, completions = map(list, zip(*rows, strict=True))
+    completions[0] = [5, *completions[0]]
+    return prompts, completions
+
+
+def both_ways(model, rows, *, within=1e-5, of_gradients=1e-5):
+    """Scores of packed rows, whose values and gradients are those of padded ones."""
     options = {"temperature": 0.7, "pad_id": 0}
-    return [completion_scores(model, *rows, **options, sharing=x) for x in ("always", "never")]
+    shared, plain = (
+        completion_scores(model, *rows, **options, sharing=sharing)
+        for sharing in ("always", "never")
+    )
+    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=within)
+    assert shared.mask.equal(plain.mask)
+    assert_same_gradients(model, shared.logprobs, plain.logprobs, of_gradients)
+    return shared
 
 
 def assert_same_gradients(model, shared, plain, tolerance=1e-5):
@@ -152,50 +158,27 @@ def assert_same_gradients(model, shared, plain, tolerance=1e-5):
 
 @pytest.mark.parametrize("family", PLAIN_FAMILIES)
 def test_sharing_prompts_changes_neither_values_nor_gradients(make_model, family):
-    model = make_model(family)
-    shared, plain = both_ways(model, grouped_rows())
-    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
-    assert shared.mask.equal(plain.mask)
-    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+    both_ways(make_model(family), grouped_rows())
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_sharing_is_exact_for_groups_of_any_shape(make_model, seed):
-    numbers = random.Random(seed)
-    model = make_model("llama_gqa")
-    schema = [numbers.randrange(3, 48) for _ in range(30)]
-    prompts, completions = [], []
-    for _ in range(numbers.randint(1, 6)):
-        prompt = schema * numbers.randint(0, 1)
-        prompt = prompt + [numbers.randrange(3, 48) for _ in range(numbers.randint(1, 20))]
-        for _ in range(numbers.choice([1, 1, 2, 5])):
-            prompts.append(prompt)
-            completions.append([numbers.randrange(3, 48) for _ in range(numbers.randint(0, 12))])
-    completions[0] = [5, *completions[0]]
-    shared, plain = both_ways(model, (prompts, completions))
-    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
-    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+    both_ways(make_model("llama_gqa"), random_rows(seed))
 
 
 @pytest.mark.parametrize("family", ["llama_gqa", "qwen3", "gemma2_capped", "gpt2"])
 def test_sharing_works_with_gradient_checkpointing(make_model, tmp_path, family):
     make_model(family).save_pretrained(tmp_path)
     attention = "eager" if "gemma2" in family else "sdpa"
-    model = load_model(
-        tmp_path, device="cpu", attention=attention, gradient_checkpointing=True
-    ).train()
-    shared, plain = both_ways(model, grouped_rows())
-    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=1e-5)
-    assert_same_gradients(model, shared.logprobs, plain.logprobs)
+    options = {"attention": attention, "gradient_checkpointing": True}
+    both_ways(load_model(tmp_path, device="cpu", **options).train(), grouped_rows())
 
 
 def test_sharing_in_bfloat16_is_as_close_as_bfloat16_is(make_model):
     model = make_model(initializer_range=0.1)
     with autocast(model, "bfloat16"):
-        shared, plain = both_ways(model, grouped_rows())
+        shared = both_ways(model, grouped_rows(), within=0.1, of_gradients=0.05)
     assert shared.logprobs.dtype is torch.float32
-    torch.testing.assert_close(shared.logprobs, plain.logprobs, rtol=0, atol=0.1)
-    assert_same_gradients(model, shared.logprobs, plain.logprobs, tolerance=0.05)
 
 
 @pytest.mark.parametrize("family", ["llama_gqa", "qwen2", "gpt2", "gemma2", "granite"])
@@ -259,23 +242,20 @@ def test_statistics_are_those_of_each_row_alone(
     assert_same_gradients(model, ours, theirs)
 
 
-def test_scores_without_statistics_are_bit_for_bit_what_they_are_beside_some(make_model):
+def test_scores_without_statistics_are_bit_for_bit_those_with_some_and_a_row_is_in_one(make_model):
     model, rows = make_model("llama_gqa"), grouped_rows()
-    nothing = RowStatistic(torch.zeros(12, dtype=torch.bool), lambda table, _: table[:, :1])
+    nothing, everything = (
+        RowStatistic(torch.full((12,), chosen), lambda table, _: table[:, :1])
+        for chosen in (False, True)
+    )
     options = {"temperature": 0.7, "pad_id": 0}
     beside = completion_scores(model, *rows, **options, statistics=[nothing])
     alone = completion_scores(model, *rows, **options)
     assert torch.equal(beside.logprobs, alone.logprobs)
     assert [s.shape for s in beside.statistics] == [(0, 1)]
     assert alone.statistics == ()
-
-
-def test_a_row_in_two_statistics_is_refused(make_model):
-    model = make_model("llama")
-    all_rows = RowStatistic(torch.tensor([True]), lambda table, _: table[:, :1])
-    options = {"temperature": 1.0, "pad_id": 0}
     with pytest.raises(ValueError, match="a row appears in two statistics"):
-        completion_scores(model, [(3, 4)], [(5,)], statistics=[all_rows, all_rows], **options)
+        completion_scores(model, *rows, **options, statistics=[everything, everything])
 
 
 # PEFT's wrapper, which we do not use, asks transformers by an older name.

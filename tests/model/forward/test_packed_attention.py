@@ -32,35 +32,22 @@ def test_packed_attention_is_masked_softmax_attention(
 
 @pytest.mark.parametrize("kv_heads", [4, 2])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_keys_behind_those_of_the_rows_are_stems_like_others(shape, kv_heads):
+def test_keys_behind_those_of_the_rows_are_stems_like_others_without_gradient(shape, kv_heads):
     rows = with_borrowed(packed_rows(shape))
-    tensors = inputs(rows, kv_heads, keys=len(rows.ids) + 8)
+    tensors = [x.requires_grad_() for x in inputs(rows, kv_heads, keys=len(rows.ids) + 8)]
     out = PackedAttention(rows)(nn.Identity(), *tensors, scaling=0.4)
     torch.testing.assert_close(out, masked_attention(rows, *tensors))
-
-
-def test_keys_behind_those_of_the_rows_are_without_gradient():
-    rows = with_borrowed(packed_rows("ragged"))
-    tensors = [x.requires_grad_() for x in inputs(rows, 2, keys=len(rows.ids) + 8)]
-    out = PackedAttention(rows)(nn.Identity(), *tensors)
     with pytest.raises(AssertionError, match="have no gradient"):
         out.sum().backward()
 
 
-def test_the_scaling_is_one_over_the_root_of_the_size_unless_given():
+def test_inputs_of_any_layout_are_taken_and_the_scaling_is_one_over_the_root_of_the_size():
     rows = packed_rows("ragged")
-    tensors = inputs(rows, 2)
-    attention = PackedAttention(rows)
-    given = attention(nn.Identity(), *tensors, scaling=8**-0.5)
-    torch.testing.assert_close(attention(nn.Identity(), *tensors), given, rtol=0, atol=0)
-
-
-def test_inputs_of_any_layout_are_taken():
-    rows = packed_rows("ragged")
-    tensors = inputs(rows, 2, torch.float32)
-    odd = [x.transpose(2, 3).contiguous().transpose(2, 3) for x in tensors]
-    attention = PackedAttention(rows)
+    tensors, attention = inputs(rows, 2, torch.float32), PackedAttention(rows)
     expected = attention(nn.Identity(), *tensors)
+    given = attention(nn.Identity(), *tensors, scaling=8**-0.5)
+    torch.testing.assert_close(given, expected, rtol=0, atol=0)
+    odd = [x.transpose(2, 3).contiguous().transpose(2, 3) for x in tensors]
     torch.testing.assert_close(attention(nn.Identity(), *odd), expected)
 
 
@@ -76,26 +63,18 @@ def test_under_autocast_it_computes_in_its_dtype():
     assert all(x.grad.isfinite().all() for x in tensors)
 
 
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
+def test_what_it_cannot_compute_is_refused_and_a_window_as_long_as_the_rows_changes_nothing():
+    rows = packed_rows([(4, [3, 3])])
+    attention, tensors = PackedAttention(rows), inputs(rows, 2)
+    for options, what in (
         ({"s_aux": torch.zeros(4)}, "s_aux"),
         ({"dropout": 0.1}, "dropout"),
         ({"sliding_window": 5}, "a window of 5"),
-    ],
-)
-def test_what_it_cannot_compute_is_refused(options, what):
-    rows = packed_rows([(4, [3, 3])])
-    with pytest.raises(ModelError, match=f"cannot compute {what}"):
-        PackedAttention(rows)(nn.Identity(), *inputs(rows, 2), **options)
-
-
-def test_a_window_as_long_as_the_rows_changes_nothing():
-    rows = packed_rows([(4, [3, 3])])
-    tensors = inputs(rows, 2)
-    expected = PackedAttention(rows)(nn.Identity(), *tensors)
-    found = PackedAttention(rows)(nn.Identity(), *tensors, sliding_window=6)
-    assert found.equal(expected)
+    ):
+        with pytest.raises(ModelError, match=f"cannot compute {what}"):
+            attention(nn.Identity(), *tensors, **options)
+    expected = attention(nn.Identity(), *tensors)
+    assert attention(nn.Identity(), *tensors, sliding_window=6).equal(expected)
 
 
 def kernel_calls(shape):
@@ -106,19 +85,12 @@ def kernel_calls(shape):
     return causal, tables[len(causal) :]
 
 
-def test_many_small_groups_take_few_kernel_calls():
+def test_small_groups_and_levels_take_few_kernel_calls_and_unlike_lengths_are_not_padded():
     causal, shared = kernel_calls([(8 + i % 3, [4, 5, 3]) for i in range(40)])
-    assert len(causal) < 8
-    assert len(shared) < 20
-
-
-def test_levels_add_few_kernel_calls():
+    assert (len(causal) < 8, len(shared) < 20) == (True, True)
     levels = packed_rows("nested").levels
     assert len(levels) > 2
     assert len(kernel_calls("nested")[1]) < 3 * len(levels)
-
-
-def test_long_rows_of_unlike_lengths_are_not_padded_to_each_other():
     causal, shared = kernel_calls([(500, [300, 10]), (100, [200, 150])])
     assert all(some.queries.count == 1 for some in causal)
     assert all(some.bias is None for some in shared)

@@ -26,12 +26,14 @@ def test_a_shared_prompt_stands_once_and_its_completions_go_on_where_it_ends():
     assert rows.longest == 5
 
 
-def test_a_row_whose_prompt_is_its_own_is_one_stretch():
+def test_a_prompt_of_one_row_is_one_stretch_and_without_tokens_to_feed_nothing_is_shared():
     rows = pack([[5, 6]], [[1, 2, 3]])
     assert rows.ids.tolist() == [5, 6, 1, 2]
     assert rows.sequences == (Span(0, 4),)
     assert rows.levels == ()
     assert rows.sources.tolist() == [1, 2, 3]
+    rows = pack([[5, 6], [5, 6]], [[1], []])
+    assert (rows.ids.tolist(), rows.levels, rows.sources.tolist()) == ([5, 6], (), [1])
 
 
 def test_every_target_is_predicted_from_the_tokens_before_it():
@@ -49,13 +51,6 @@ def test_every_target_is_predicted_from_the_tokens_before_it():
             assert rows.positions[source] == len(prompt) + index - 1
 
 
-def test_completions_without_tokens_to_feed_leave_nothing_shared():
-    rows = pack([[5, 6], [5, 6]], [[1], []])
-    assert rows.ids.tolist() == [5, 6]
-    assert rows.levels == ()
-    assert rows.sources.tolist() == [1]
-
-
 def test_a_schema_that_prompts_share_stands_once_and_all_that_goes_on_from_it_sees_it():
     prompts = [[5, 6, 7], [5, 6, 7], [5, 6, 8], [9]]
     rows = pack(prompts, [[1, 1], [2, 1], [3, 1], [4, 1]])
@@ -66,18 +61,14 @@ def test_a_schema_that_prompts_share_stands_once_and_all_that_goes_on_from_it_se
     assert rows.sources.tolist() == [4, 7, 4, 8, 5, 6, 2, 3]
 
 
-def test_answers_that_begin_alike_share_that_too():
+def test_answers_that_begin_alike_share_that_too_and_a_few_tokens_only_stay_apart():
     rows = pack([[5]] * 3, [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4]])
     assert rows.ids.tolist() == [5, 1, 2, 4]
     assert rows.sources.tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]
     assert rows.targets.tolist() == [1, 2, 3, 1, 2, 3, 1, 2, 4, 4]
-
-
-def test_what_is_alike_by_a_few_tokens_only_stays_apart():
-    rows = pack_rows([[5] * 15] * 2, [[1, 2], [3, 4]], device=CPU)
-    assert len(rows.ids) == 32
-    rows = pack_rows([[5] * 17] * 2, [[1, 2], [3, 4]], device=CPU)
-    assert len(rows.ids) == 19
+    for prompt, packed in ((15, 32), (17, 19)):
+        rows = pack_rows([[5] * prompt] * 2, [[1, 2], [3, 4]], device=CPU)
+        assert len(rows.ids) == packed
 
 
 TABLES = [

@@ -81,35 +81,26 @@ def test_others_are_refused_with_the_reason_which_is_logged_once(make_model, cap
     ]
 
 
-def test_the_window_is_that_of_the_narrowest_layer(make_model):
-    assert packing_support(make_model("gemma2")).window == 64
-    assert packing_support(make_model("llama")).window == torch.inf
-
-
-def test_dropout_in_training_is_refused_and_in_evaluation_it_is_not(make_model):
+def test_dropout_in_training_is_refused_and_windows_and_modes_are_the_models_own(make_model):
     model = make_model(attention_dropout=0.1)
     assert packing_support(model.train()).refusal == "it trains with dropout"
     assert packing_support(model.eval()).refusal is None
-
-
-def test_the_model_is_left_in_its_mode_and_without_gradients(make_model):
+    assert packing_support(make_model("gemma2")).window == 64
     model = make_model().train()
-    packing_support(model)
+    assert packing_support(model).window == torch.inf
     assert model.training
     assert all(p.grad is None for p in model.parameters())
-
-
-def test_lost_weights_are_no_reason_to_refuse(make_model):
-    model = make_model()
-    torch.nn.init.constant_(model.model.norm.weight, float("nan"))
-    assert packing_support(model).refusal is None
+    lost = make_model()  # no reason to refuse
+    torch.nn.init.constant_(lost.model.norm.weight, float("nan"))
+    assert packing_support(lost).refusal is None
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # newer releases have a newer name
-def test_checkpointing_that_recomputes_with_another_attention_is_found(make_model):
-    model = make_model().train()
+def test_checkpointing_that_recomputes_with_another_attention_is_found_once_it_learns(make_model):
+    model = make_model().train().requires_grad_(False)
     model.gradient_checkpointing_enable({"use_reentrant": False})
-    refusal = packing_support(model).refusal
+    assert packing_support(model).refusal is None
+    refusal = packing_support(model.requires_grad_(True)).refusal
     assert "backward pass" in refusal or "gradients" in refusal
     assert packing_support(model.eval()).refusal is None
 
@@ -119,14 +110,6 @@ def test_our_checkpointing_keeps_the_attention(make_model, tmp_path, learns):
     make_model("llama_gqa").save_pretrained(tmp_path)
     model = load_model(tmp_path, device="cpu", gradient_checkpointing=True).train()
     assert packing_support(model.requires_grad_(learns)).refusal is None
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # newer releases have a newer name
-def test_a_model_that_is_frozen_no_more_is_asked_again(make_model):
-    model = make_model().train().requires_grad_(False)
-    model.gradient_checkpointing_enable({"use_reentrant": False})
-    assert packing_support(model).refusal is None
-    assert packing_support(model.requires_grad_(True)).refusal is not None
 
 
 PROMPT = "How many heads of the departments are older than 56? List their names and ages."

@@ -56,23 +56,19 @@ def test_what_is_alike_stands_once_at_least_saved_0(rows):
 
 
 def test_sharing_has_to_save_more_than_it_costs_what_goes_on():
-    def shared(prompt, longer):
-        return len(prefix_forest([[7] * prompt + [i] * longer for i in range(1, 5)])) == 1
+    def shared(prompt, longer, answers=()):
+        prompts = [[7] * prompt + [i] * longer for i in range(1, 5)]
+        rows = [p + [9 + i] * 30 for p in prompts for i in answers] or prompts
+        return len(prefix_forest(rows)) == 1
 
     # 3 * 8 = 24 tokens saved, against 16 and a 32nd of the 4 * 64 tokens below
     assert shared(8, 64)
     assert not shared(8, 65)
     assert not shared(5, 1)
-
-
-def test_what_groups_of_alike_rows_would_save_by_themselves_does_not_count():
-    def shared(prefix):
-        prompts = [[7] * prefix + [i] * 200 for i in range(1, 5)]
-        return len(prefix_forest([p + [9 + i] * 30 for p in prompts for i in range(8)])) == 1
-
-    # 3 * 24 = 72 tokens saved, against 16 and a 32nd of the 4 * (200 + 8 * 30) = 1,760 below
-    assert shared(24)
-    assert not shared(23)
+    # 3 * 24 = 72 tokens saved, against 16 and a 32nd of the 4 * (200 + 8 * 30) = 1,760 below:
+    # what groups of alike rows would save by themselves does not count.
+    assert shared(24, 200, range(8))
+    assert not shared(23, 200, range(8))
 
 
 def test_there_is_a_depth_that_no_tree_passes():
@@ -151,7 +147,7 @@ def test_packed_batches_hold_every_row_once_and_fit_unless_a_row_does_not(make, 
         assert len(batch) == 1 or sum(len(completions[row]) for row in batch) <= budget
 
 
-def test_rows_of_a_prompt_stay_together_where_they_fit_and_the_largest_batch_comes_first():
+def test_rows_of_a_prompt_or_a_schema_stay_together_and_the_largest_batch_comes_first():
     prompts, completions = packed_rows()
     for batch in packed_microbatches(prompts, completions, token_budget=100):
         for row in batch:
@@ -161,20 +157,13 @@ def test_rows_of_a_prompt_stay_together_where_they_fit_and_the_largest_batch_com
     sizes = [packed_tokens(batch, prompts, completions) for batch in batches]
     assert len(sizes) == 3
     assert sizes[0] == max(sizes)
-
-
-def test_questions_on_a_schema_stay_together():
     prompts, completions = schema_rows()
     batches = packed_microbatches(prompts, completions, token_budget=350)
     # a schema with its questions and answers: 50 + 4 * 20 + 20 * 7 = 270, the second one 3 more
     families = [{prompts[row][0] for row in batch} for batch in batches]
     assert sorted(families, key=min) == [{0}, {1}, {2}]
-
-
-def test_a_schema_with_too_many_questions_is_repeated_as_seldom_as_possible():
-    prompts, completions = schema_rows()
     batches = packed_microbatches(prompts[:20], completions[:20], token_budget=160)
-    # a question with its answers takes 20 + 5 * 7 = 55 of the 110 beside the schema
+    # a question with its answers takes 20 + 5 * 7 = 55 of the 110 that the schema leaves
     assert [len(batch) for batch in batches] == [10, 10]
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dph.model.forward import logprobs as scoring
 from dph.model.forward.logprobs import score_completions
 from dph.model.forward.over_vocabulary import next_tokens
-from dph.model.forward.scorer import AnswerScorer, compared_tokens
+from dph.model.forward.scorer import AnswerScorer
 from tiny_models import build_model
 
 PROMPTS, COMPLETIONS = [(3, 4, 5), (3, 4, 6), (7, 8)], [(9, 10), (11,), (12, 13, 14)]
@@ -35,19 +34,11 @@ def test_scores_come_in_the_order_given_however_rows_are_cut(sharing, budget):
         assert row == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-def test_every_module_is_in_its_own_mode_afterwards_even_when_scoring_fails(monkeypatch):
+def test_every_module_is_in_its_own_mode_afterwards():
     model = build_model().train()
     model.lm_head.eval()
     assert score_completions(model, [], [], **NUMBERS) == []
     score_completions(model, PROMPTS, COMPLETIONS, **NUMBERS)
-    assert (model.training, model.lm_head.training) == (True, False)
-
-    def fail(*_args, **_options):
-        raise MemoryError
-
-    monkeypatch.setattr(scoring, "completion_scores", fail)
-    with pytest.raises(MemoryError):
-        score_completions(model, PROMPTS, COMPLETIONS, **NUMBERS)
     assert (model.training, model.lm_head.training) == (True, False)
 
 
@@ -76,15 +67,9 @@ def test_every_number_is_the_sum_over_the_whole_vocabulary(sharing):
     with torch.no_grad():
         for parameter in reference.parameters():
             parameter.add_(0.05 * torch.sin(torch.arange(parameter.numel())).view_as(parameter))
-    found = compared_tokens(
-        policy,
-        reference,
-        PROMPTS,
-        COMPLETIONS,
-        # several micro-batches, in another order than the rows
-        **(NUMBERS | {"token_budget": 9}),
-        sharing=sharing,
-    )
+    # several micro-batches, in another order than the rows
+    scorer = AnswerScorer(**(NUMBERS | {"token_budget": 9}), sharing=sharing)
+    found = scorer.compared(policy, reference, PROMPTS, COMPLETIONS)
     for prompt, completion, row in zip(PROMPTS, COMPLETIONS, found, strict=True):
         p, q = (table_of(m, prompt, completion, 0.7) for m in (policy, reference))
         chosen = torch.tensor(completion)[:, None]
@@ -104,7 +89,8 @@ def test_every_number_is_the_sum_over_the_whole_vocabulary(sharing):
 
 def test_a_model_is_at_distance_nothing_from_itself():
     model = build_model("llama")
-    (row,) = compared_tokens(model, build_model("llama"), PROMPTS[:1], COMPLETIONS[:1], **NUMBERS)
+    scorer = AnswerScorer(**NUMBERS)
+    (row,) = scorer.compared(model, build_model("llama"), PROMPTS[:1], COMPLETIONS[:1])
     assert row.reverse_kl == row.forward_kl == (0.0, 0.0)
     assert row.logprobs == row.ref_logprobs
     vocabulary = model.config.vocab_size
@@ -112,10 +98,8 @@ def test_a_model_is_at_distance_nothing_from_itself():
 
 
 def test_a_scorer_gives_every_setting_to_the_forward_of_training():
-    models, scorer = (build_model(seed=0), build_model(seed=1)), AnswerScorer(**NUMBERS)
-    expected = score_completions(models[0], PROMPTS, COMPLETIONS, **NUMBERS)
-    assert scorer.logprobs(models[0], PROMPTS, COMPLETIONS) == expected
-    compared = compared_tokens(*models, PROMPTS, COMPLETIONS, **NUMBERS)
-    assert scorer.compared(*models, PROMPTS, COMPLETIONS) == compared
-    other = replace(scorer, temperature=1.0).logprobs(models[0], PROMPTS, COMPLETIONS)
-    assert scorer.logprobs(models[0], PROMPTS, COMPLETIONS, temperature=1.0) == other != expected
+    model, scorer = build_model(), AnswerScorer(**NUMBERS)
+    expected = score_completions(model, PROMPTS, COMPLETIONS, **NUMBERS)
+    assert scorer.logprobs(model, PROMPTS, COMPLETIONS) == expected
+    other = replace(scorer, temperature=1.0).logprobs(model, PROMPTS, COMPLETIONS)
+    assert scorer.logprobs(model, PROMPTS, COMPLETIONS, temperature=1.0) == other != expected

@@ -35,16 +35,17 @@ def wide(make_model, family="llama", **changes):
     return make_model(family, hidden_size=128, intermediate_size=256, **changes)
 
 
-def test_auto_shares_what_is_cheaper_shared(make_model):
+def test_auto_shares_what_is_cheaper_shared_and_always_and_never_are_obeyed(make_model):
     model = wide(make_model)
     assert packs(model, *LONG_GROUP, "auto")
     assert not packs(model, *SINGLES, "auto")
-
-
-def test_auto_shares_singles_where_padding_would_cost_more(make_model):
+    assert packs(model, *SINGLES, "always")
+    assert not packs(model, *LONG_GROUP, "never")
+    assert not packs(model, [], [], "always")
+    assert plan_microbatches(model, [], [], token_budget=9, sharing="auto") == []
     prompts, completions = rows([1] * 8, 5, 4)
-    prompts[0] = [7] * 300
-    assert packs(wide(make_model), prompts, completions, "auto")
+    prompts[0] = [7] * 300  # padding would cost more
+    assert packs(model, prompts, completions, "auto")
 
 
 @pytest.mark.parametrize(("groups", "shares"), [([16], False), ([16] * 6, True), ([2] * 90, True)])
@@ -59,14 +60,6 @@ def test_on_a_gpu_a_level_of_stems_costs_the_same_for_any_number_of_them(
     assert packs(model, prompts, completions, "auto")
     with CountingDevice() as device:
         assert packs(device.move(model), prompts, completions, "auto") == shares
-
-
-def test_always_and_never_are_obeyed(make_model):
-    model = wide(make_model)
-    assert packs(model, *SINGLES, "always")
-    assert not packs(model, *LONG_GROUP, "never")
-    assert not packs(model, [], [], "always")
-    assert plan_microbatches(model, [], [], token_budget=9, sharing="auto") == []
 
 
 def test_a_model_that_cannot_share_falls_back_or_says_why(make_model):

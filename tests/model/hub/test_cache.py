@@ -11,14 +11,8 @@ from huggingface_hub.utils import (
 )
 
 from dph.errors import DataError, ModelError
-from dph.model.hub_cache import (
-    bars_for_people,
-    commit_of,
-    dataset_file,
-    model_snapshot,
-    said_plainly,
-)
-from dph.recipe.hub_names import HubFile
+from dph.model.hub import bars_for_people, dataset_file, model_snapshot, said_plainly
+from dph.recipe.hub_names import HubFile, hub_file
 
 PLAIN = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}"}
 
@@ -27,8 +21,9 @@ def of(path="train.jsonl", *, repo="org/data", revision=None):
     return HubFile(repo=repo, revision=revision, path=path)
 
 
-def test_a_model_is_fetched_once_and_found_without_the_hub(hub):
-    commit = hub.push("org/tiny", PLAIN)
+def test_a_model_is_fetched_once_without_what_it_does_not_need_and_found_without_the_hub(hub):
+    others = {"consolidated.safetensors": b"", "onnx/model.json": b"", "pytorch_model.bin": b""}
+    commit = hub.push("org/tiny", {**PLAIN, **others})
     directory = model_snapshot("org/tiny", None, fetch=True)
     assert directory.name == commit
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == PLAIN
@@ -36,13 +31,6 @@ def test_a_model_is_fetched_once_and_found_without_the_hub(hub):
     assert model_snapshot("org/tiny", commit, fetch=True) == directory
     assert model_snapshot("org/tiny", None, fetch=False) == directory
     assert len(hub.requests) == asked
-
-
-def test_what_a_causal_model_does_not_need_is_left_where_it_is(hub):
-    others = {"consolidated.safetensors": b"", "onnx/model.json": b"", "pytorch_model.bin": b""}
-    hub.push("org/tiny", {**PLAIN, **others})
-    directory = model_snapshot("org/tiny", None, fetch=True)
-    assert sorted(path.name for path in directory.iterdir()) == sorted(PLAIN)
 
 
 def test_a_branch_and_a_commit_name_what_they_name(hub):
@@ -58,7 +46,7 @@ def test_a_file_of_a_data_set_and_its_commit(hub):
     file = of("a/b/train.jsonl")
     path = dataset_file(file, fetch=True)
     assert path.read_bytes() == b"{}\n"
-    assert commit_of(file, path) == commit
+    assert path.parts[-4:-3] == (commit,)
     asked = len(hub.requests)
     assert dataset_file(file.at(commit), fetch=True) == path
     assert len(hub.requests) == asked
@@ -74,45 +62,38 @@ def test_without_a_network_a_branch_is_what_it_was_last(request, hub, state):
     assert model_snapshot("org/tiny", None, fetch=True).name == commit
 
 
-REFUSED = {
-    "no such model": (("org/none", None), r"the model org/none: http://\S+ has no such repository"),
-    "no such revision": (
-        ("org/tiny", "v9"),
-        r"org/tiny at v9: the repository has no such revision",
-    ),
-    "a private model": (("org/private", None), r"org/private: .* or it is private: .* or log in"),
-    "a gated model": (("org/gated", None), r"org/gated: access is gated: ask for it .* log in"),
-    "no weights": (("org/bare", None), r"org/bare: .* has no weights \(\*\.safetensors\)"),
-    "no name at all": (("org/a--b", None), r"org/a--b: .*--"),
+MODELS = {
+    "org/none": r"the model org/none: http://\S+ has no such repository",
+    "org/tiny@v9": r"org/tiny at v9: the repository has no such revision",
+    "org/private": r"org/private: .* or it is private: .* or log in",
+    "org/gated": r"org/gated: access is gated: ask for it .* log in",
+    "org/bare": r"org/bare: .* has no weights \(\*\.safetensors\)",
+    "org/a--b": r"org/a--b: .*--",
+}
+FILES = {
+    "org/none/train.jsonl": "no such repository",
+    "org/data@v9/train.jsonl": "no such revision",
+    "org/data/test.jsonl": "the repository has no such file",
+    "org/gated/train.jsonl": "access is gated",
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_model_that_cannot_be_had_is_told_in_a_line(hub, case):
+def test_what_cannot_be_fetched_is_told_in_a_line(hub):
     hub.push("org/tiny", PLAIN)
     hub.push("org/private", PLAIN, private=True)
     hub.push("org/gated", PLAIN, gated=True)
     hub.push("org/bare", {"config.json": b"{}", "pytorch_model.bin": b""})
-    (name, revision), message = REFUSED[case]
-    with pytest.raises(ModelError, match=message) as refusal:
-        model_snapshot(name, revision, fetch=True)
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        (of(repo="org/none"), "hf://datasets/org/none/train.jsonl: .* no such repository"),
-        (of(revision="v9"), "hf://datasets/org/data@v9/train.jsonl: .* no such revision"),
-        (of("test.jsonl"), "hf://datasets/org/data/test.jsonl: the repository has no such file"),
-        (of(repo="org/gated"), "hf://datasets/org/gated/train.jsonl: access is gated"),
-    ],
-)
-def test_a_file_that_cannot_be_had_is_told_in_a_line(hub, file, message):
-    hub.push("org/data", {"train.jsonl": b"{}\n"}, kind="datasets")
-    hub.push("org/gated", {"train.jsonl": b"{}\n"}, kind="datasets", gated=True)
-    with pytest.raises(DataError, match=message):
-        dataset_file(file, fetch=True)
+    for gated in (False, True):
+        name = "org/gated" if gated else "org/data"
+        hub.push(name, {"train.jsonl": b"{}\n"}, kind="datasets", gated=gated)
+    for named, message in MODELS.items():
+        name, _, revision = named.partition("@")
+        with pytest.raises(ModelError, match=message) as refusal:
+            model_snapshot(name, revision or None, fetch=True)
+        assert "\n" not in str(refusal.value)
+    for name, message in FILES.items():
+        with pytest.raises(DataError, match=f"hf://datasets/{name}: .*{message}"):
+            dataset_file(hub_file(f"hf://datasets/{name}"), fetch=True)
 
 
 @pytest.mark.parametrize(

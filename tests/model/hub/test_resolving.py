@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dph.errors import DataError, ModelError, SettingsError
-from dph.model import hub_cache as cache
+from dph.model import hub as names
 from dph.model.hub import is_on_hub, model_directory, problems_file, resolve_names, uses_hub
 from dph.recipe import ModelSettings, load_recipe, resolve_recipe, save_recipe
 
@@ -58,14 +58,14 @@ def test_a_run_goes_on_with_the_commits_it_began_with(hub, tmp_path):
 
 
 def test_all_files_of_a_data_set_are_of_one_commit(hub, pushed, monkeypatch):
-    fetch = cache.dataset_file
+    fetch = names.dataset_file
 
     def push_meanwhile(file, **how):
         path = fetch(file, **how)
         hub.push("org/data", {"dev.jsonl": b"pushed meanwhile"}, kind="datasets")
         return path
 
-    monkeypatch.setattr(cache, "dataset_file", push_meanwhile)
+    monkeypatch.setattr(names, "dataset_file", push_meanwhile)
     found = resolve_names(recipe_of()).recipe
     dev = f"hf:/datasets/org/data@{pushed[1]}/dev.jsonl"
     assert str(found.data.sets["dev"].path) == dev
@@ -81,20 +81,19 @@ def test_local_places_alone_ask_for_nothing(hub, tmp_path):
     assert problems_file(tmp_path / "train.jsonl") == tmp_path / "train.jsonl"
 
 
-def test_a_directory_of_that_name_is_taken_and_told(hub, tmp_path, monkeypatch):
-    (tmp_path / "org" / "tiny").mkdir(parents=True)
+def test_a_directory_of_that_name_is_taken_and_told_and_has_no_revision(hub, tmp_path, monkeypatch):
+    place = tmp_path / "org" / "tiny"
+    place.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    found = resolve_names(recipe_of(train="train.jsonl", dev="dev.jsonl"))
+    local = {"train": "train.jsonl", "dev": "dev.jsonl"}
+    found = resolve_names(recipe_of(**local))
     assert found.taken == ("model.path: the directory org/tiny is used, not org/tiny of the Hub",)
     assert hub.requests == []
-    absolute = recipe_of(str(tmp_path / "org" / "tiny"), train="train.jsonl", dev="dev.jsonl")
+    absolute = recipe_of(str(place), **local)
     assert len(resolve_names(absolute, written="org/tiny").taken) == 1
     assert resolve_names(absolute, written="tiny").taken == resolve_names(absolute).taken == ()
-
-
-def test_a_directory_has_no_revision(tmp_path):
     with pytest.raises(SettingsError, match=r"model\.revision = 'v1' belongs to .* is a directory"):
-        resolve_names(recipe_of(str(tmp_path), revision="v1"))
+        resolve_names(recipe_of(str(place), revision="v1", **local))
 
 
 @pytest.mark.usefixtures("pushed")

@@ -4,19 +4,16 @@ from dph.errors import SettingsError
 from dph.model.sampler.base import LEAST_SHARED, SamplingParameters, common_length, families
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_parameters_out_of_range_are_refused():
+    for changes, message in (
         ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
         ({"temperature": 0.0}, "temperature must be above 0, got 0.0; use greedy"),
         ({"temperature": float("nan")}, "temperature must be above 0"),
         ({"top_p": 0.0}, r"top_p must lie in \(0, 1\], got 0.0"),
         ({"top_p": 1.01}, r"top_p must lie in \(0, 1\], got 1.01"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(changes, message):
-    with pytest.raises(SettingsError, match=message):
-        SamplingParameters(**({"max_tokens": 1, "stop_token_ids": ()} | changes))
+    ):
+        with pytest.raises(SettingsError, match=message):
+            SamplingParameters(**({"max_tokens": 1, "stop_token_ids": ()} | changes))
 
 
 def test_what_is_alike_ends_at_the_first_difference_or_with_the_shorter_one():

@@ -4,13 +4,9 @@ import pytest
 
 from dph import DataError, Outcome, Problem, SettingsError, Verdict, VerifierError
 from dph.model.prompts import TurnEncoder
-from dph.model.sampler import (
-    EpisodeSampler,
-    RoutedSampler,
-    SampleRequest,
-    SamplingParameters,
-    TorchSampler,
-)
+from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.model.sampler.episodes import EpisodeSampler, RoutedSampler
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.records import Turn
 from dph.tasks.environments import Environment, EpisodeLimits, read_turns
 from environment_classes import (
@@ -194,14 +190,13 @@ def test_too_many_crashes_stop_the_run_with_an_example(tokenizer):
         assert [g.completion.token_ids for g in group] == [(), ()]
 
 
-def test_a_group_that_does_not_begin_alike_is_refused(tokenizer):
+def test_a_group_that_does_not_begin_alike_is_refused_also_if_it_is_not_drawn_at_once(
+    tokenizer, tmp_path
+):
     with Environment(BeginsApart) as environment:
         draw = make_draw(tokenizer, environment, lambda *_: "", verifier=Lengths())
         with pytest.raises(VerifierError, match="problem 'to 1' do not begin alike: reset said"):
             draw(problems(1), samples=2, seed=0)
-
-
-def test_a_group_whose_members_are_not_drawn_at_once_begins_alike_too(tokenizer, tmp_path):
     problem = Problem(problem_id="p", prompt="?", answer={"path": str(tmp_path / "began")})
     with Environment(BeginsAsItsCounter) as environment:
         draw = make_draw(tokenizer, environment, lambda *_: "Done.", at_once=1)

@@ -109,13 +109,10 @@ def test_an_interruption_ends_the_thread_and_grades_no_more(error):
 
 
 def test_a_verifier_that_gives_too_few_verdicts_is_an_error():
-    def ask():
-        with BackgroundGrading(lambda *_: []) as grading:
-            grading.submit((0, 0), PROBLEM, "a")
+    with BackgroundGrading(lambda *_: []) as grading:
+        grading.submit((0, 0), PROBLEM, "a")
+        with pytest.raises(ValueError, match="shorter"):
             grading.verdicts()
-
-    with pytest.raises(ValueError, match="shorter"):
-        ask()
 
 
 def completion_of(problem_id, index=0, *, finished=True):
@@ -204,22 +201,27 @@ def test_a_sampler_that_breaks_leaves_no_thread_behind():
     assert not grading_threads()
 
 
-def test_crashes_end_a_run_only_above_the_limit():
+def test_crashes_end_a_run_only_above_the_limit_which_calls_of_one_step_share():
     draw = graded_sampler(crashing="b")
     # Of each problem's two answers one is cut off: one graded answer in three crashes.
     assert len(replace(draw, crash_limit=0.34)(PROBLEMS, samples=2, seed=0).groups) == 3
     with pytest.raises(VerifierError, match="crashed on 1 of 3 graded answers"):
         replace(draw, crash_limit=0.3)(PROBLEMS, samples=2, seed=0)
-
-
-def test_calls_of_one_step_share_the_limit_and_others_do_not():
-    draw = replace(graded_sampler(crashing="b"), crash_limit=0.5)
+    draw = replace(draw, crash_limit=0.5)
     step = draw.counted_together()
     step([PROBLEMS[0]], samples=1, seed=0)
     step([PROBLEMS[1]], samples=1, seed=0)  # one of two
     with pytest.raises(VerifierError, match="2 of 3"):
         step([PROBLEMS[1]], samples=1, seed=0)
     draw.counted_together()(PROBLEMS, samples=1, seed=0)
+
+
+def test_answers_are_graded_and_counted_once_however_often_they_are_asked_for():
+    step = replace(graded_sampler(crashing="b"), crash_limit=0.5).counted_together()
+    with step.begin(PROBLEMS[:2], samples=1, seed=0) as drawn:
+        assert drawn.rollout() is drawn.rollout()
+    with pytest.raises(VerifierError, match="2 of 3"):
+        step([PROBLEMS[1]], samples=1, seed=0)
 
 
 def answers(*outcomes, reason="ValueError: no number"):

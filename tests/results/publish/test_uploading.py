@@ -3,7 +3,7 @@ import torch
 from safetensors.torch import load, load_file
 
 from dph.errors import ModelError, SettingsError
-from dph.model.hub_cache import model_snapshot
+from dph.model.hub import model_snapshot
 from dph.recipe import resolve_recipe, save_recipe
 from dph.results.publish import push, read_finished_run
 from dph.runs.prepare import prepare

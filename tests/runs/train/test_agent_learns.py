@@ -5,7 +5,9 @@ from asking_policy import TURN, initial_policy, make_tokenizer, problems
 from dph import make_verifier
 from dph._base.randomness import generator
 from dph.model.prompts import TurnEncoder
-from dph.model.sampler import EpisodeSampler, SamplingParameters, TorchSampler
+from dph.model.sampler.base import SamplingParameters
+from dph.model.sampler.episodes import EpisodeSampler
+from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
 from dph.runs.train.policy_rows import Scorers, policy_rows

@@ -11,7 +11,7 @@ from dph.loss.divergences import ForwardKL
 from dph.loss.objectives import Anchor, Objective, mixed_loss
 from dph.model.forward.logprobs import completion_scores, score_completions
 from dph.model.forward.over_vocabulary import next_tokens
-from dph.model.forward.scorer import compared_tokens
+from dph.model.forward.scorer import AnswerScorer
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
 from dph.runs.objective import make_objective
@@ -100,8 +100,8 @@ def test_scores_without_gradient_and_whole_tables_leave_the_same_tokens_out(mode
 
 def test_two_models_are_compared_on_the_policys_tokens(model, reference):
     rows, written = zip(*map(joined, TURNS), strict=True)
-    whole = compared_tokens(model, reference, [PROMPT] * len(rows), rows, **FORWARD)
-    mine = compared_tokens(model, reference, [PROMPT] * len(rows), rows, written=written, **FORWARD)
+    given = model, reference, [PROMPT] * len(rows), rows
+    whole, mine = (AnswerScorer(**FORWARD).compared(*given, said) for said in (None, written))
     for one, other, own in zip(whole, mine, written, strict=True):
         for name in ("logprobs", "ref_logprobs", "entropy", "reverse_kl", "forward_kl"):
             expected = list(compress(getattr(one, name), own))

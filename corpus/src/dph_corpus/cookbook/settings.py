@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dph.errors import SettingsError
 from dph.recipe import METHODS, Recipe, merged, resolve_recipe
-from dph.recipe.hub_names import place_own_code, spell_out_sets, start_paths_at
+from dph.recipe.places import place_own_code, spell_out_sets, start_paths_at
 from dph.recipe.section import (
     Count,
     Fraction,

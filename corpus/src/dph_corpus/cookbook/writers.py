@@ -62,17 +62,16 @@ def open_generator(settings: SynthSettings, modules: Sequence[Path] = ()) -> Gen
 
 def _own_model(name: str, max_tokens: int, temperature: float) -> Generator:
     # Loads torch: only where a model of ours writes.
-    from dph.model.hub import is_on_hub  # noqa: PLC0415
+    from dph.model.hub import is_on_hub, model_snapshot  # noqa: PLC0415
     from dph.model.loading import load_model, load_tokenizer  # noqa: PLC0415
     from dph.model.policies import directory_fingerprint  # noqa: PLC0415
     from dph.model.prompts import encode_prompt, stop_token_ids  # noqa: PLC0415
-    from dph.model.sampler import SamplingParameters, TorchSampler  # noqa: PLC0415
+    from dph.model.sampler.base import SamplingParameters  # noqa: PLC0415
+    from dph.model.sampler.torch.sampler import TorchSampler  # noqa: PLC0415
     from dph.recipe.tables import ModelSettings  # noqa: PLC0415
 
     directory = Path(name)
     if is_on_hub(ModelSettings(path=name)):
-        from dph.model.hub_cache import model_snapshot  # noqa: PLC0415
-
         directory = model_snapshot(name, None, fetch=True)
     tokenizer, model = load_tokenizer(directory), load_model(directory)
     return ModelWriter(

@@ -1,8 +1,6 @@
-"""Writing files so that a killed process never leaves half of one: temporary name, then rename."""
+"""Files that appear whole or not at all (a temporary name, then a rename), and locks."""
 
 import contextlib
-import datetime
-import decimal
 import fcntl
 import hashlib
 import json
@@ -15,23 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from dph.errors import DataError
-
-
-def plain_value(value: Any, place: str) -> Any:
-    """A value of a parquet file as JSON; dates and decimals become text."""
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case list():
-            return [plain_value(item, place) for item in value]
-        case dict():
-            return {str(key): plain_value(item, place) for key, item in value.items()}
-        case datetime.date() | datetime.time():
-            return value.isoformat()
-        case decimal.Decimal():
-            return str(value)
-        case _:
-            raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")
 
 
 def make_directory(path: Path) -> Path:
@@ -53,7 +34,7 @@ def require_other_file(target: Path, source: Path) -> None:
 
 @contextlib.contextmanager
 def only_writer(directory: Path) -> Iterator[None]:
-    """Hold ``directory`` (made if need be) for this process; whoever comes second is refused.
+    """Hold ``directory`` (made if need be) for this process; a second one is refused.
 
     The lock is the operating system's and ends with the process, however that ends.
     """
@@ -74,7 +55,7 @@ _PATIENCE = 60.0
 
 @contextlib.contextmanager
 def held(path: Path, *, patience: float = _PATIENCE) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for whoever holds it."""
+    """Hold the lock file ``path``, waiting until it is free."""
     make_directory(path.parent)
     until = time.monotonic() + patience
     with path.open("a", encoding="utf-8") as file:

@@ -34,14 +34,8 @@ class Earlier(Enum):
 class Parts:
     """Numbered files in a directory, and the job that they belong to (``job.json``).
 
-    The directory appears with the first piece, if it is not there. Pieces may be written by
-    several threads, but by one process.
-
-    Args:
-        directory: where they are kept.
-        job: all that the pieces depend on; JSON.
-        suffix: of the files.
-        earlier: what becomes of the pieces that are there.
+    The directory appears with the first piece. Pieces may be written by several threads, but by
+    one process. ``job`` is everything that they depend on, as JSON.
     """
 
     def __init__(
@@ -89,7 +83,7 @@ class Parts:
     def _found_job(self) -> Any:
         try:
             return read_json(self._directory / _JOB)
-        except DataError:  # not there, or cut off: whatever pieces there are belong to no job
+        except DataError:  # missing or cut off: any pieces belong to no job
             return None
 
     def _changes(self, found: Any) -> str:

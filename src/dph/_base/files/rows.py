@@ -4,6 +4,8 @@ Every row comes with the place where it stands, for messages. Only a batch of ro
 """
 
 import csv
+import datetime
+import decimal
 import gzip
 import io
 import json
@@ -20,7 +22,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import plain_value
 from dph.errors import DataError
 
 _LONGEST_CELL = 2**31 - 1
@@ -55,11 +56,6 @@ def csv_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 f"{', '.join(names)}"
             )
         yield place, dict(zip(names, fields, strict=True))
-
-
-def csv_header(path: Path) -> tuple[str, ...]:
-    """The columns of a CSV file."""
-    return _header(path, _csv_records(path))
 
 
 def _header(path: Path, records: Iterator[tuple[int, Sequence[str]]]) -> tuple[str, ...]:
@@ -174,6 +170,23 @@ def row_format(path: Path) -> RowFormat:
     raise DataError(f"{path} must end in one of {', '.join(SUFFIXES)}")
 
 
+def plain_value(value: Any, place: str) -> Any:
+    """A value of a parquet file as JSON; dates and decimals become text."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [plain_value(item, place) for item in value]
+        case dict():
+            return {str(key): plain_value(item, place) for key, item in value.items()}
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return str(value)
+        case _:
+            raise DataError(f"{place}: JSON has no {type(value).__name__}, got {value!r:.80}")
+
+
 def read_rows(path: Path, *, columns: Sequence[str] | None = None) -> Iterator[tuple[str, Any]]:
     """Each row as JSON, and where it stands: ``<path>, line 3``, or ``row 3`` of a parquet file.
 
@@ -234,7 +247,7 @@ def column_names(path: Path) -> tuple[str, ...]:
         case RowFormat.JSONL:
             return tuple(next(_objects(path), {}))
         case RowFormat.CSV:
-            return csv_header(path)
+            return _header(path, _csv_records(path))
 
 
 def _chunks(path: Path, size: int) -> Iterator[Chunk]:

@@ -1,7 +1,7 @@
 """Attention and its gradient given the log of the softmax's sum, which lets parts be merged.
 
 A kernel sees some of the keys that its queries attend to. With ``out`` and ``log_sum`` of the
-*whole* attention, ``backward`` gives the gradient of that part alone: the weights of its keys
+*whole* attention, ``backward`` gives the gradient of that part only: the weights of its keys
 are exp(score - log_sum), and the gradient of a score needs of the other keys only
 sum(grad_out * out). (As in ring attention, Liu et al., arXiv:2310.01889.)
 """

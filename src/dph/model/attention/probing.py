@@ -88,7 +88,7 @@ def rounded_anew(model: nn.Module, draw: int = 0) -> Iterator[None]:
     Computed as: a relative u + sqrt(n) v. u is half the spacing of the output's precision, v that
     of the sums (float32 for 16 bits), n the width of the input: rounding of a sum of n terms grows
     with the root of n (Higham and Mary 2019). The same ``draw`` moves a module's outputs of the
-    same shape alike, as gradient checkpointing needs; torch's own random numbers are left alone.
+    same shape alike, as gradient checkpointing needs; torch's own random numbers stay the same.
     """
     leaves = [module for module in model.modules() if not any(True for _ in module.children())]
     handles = [
@@ -132,7 +132,7 @@ def probe_tokens(config: PreTrainedConfig, prompts: Sequence[Sequence[int]]) -> 
     """`COUNT` tokens, all different where the vocabulary has that many.
 
     The first of ``prompts``, without those that begin, end or pad a text; then others of the
-    vocabulary, by a seeded choice. Tokens by their number alone (1, 2, 3) are often special ones,
+    vocabulary, by a seeded choice. The first tokens by number (1, 2, 3) are often special ones,
     which training has hardly touched: a model rounds worst on them.
     """
     text = config.get_text_config()

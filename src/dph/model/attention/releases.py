@@ -38,7 +38,7 @@ def attention_window(model: PreTrainedModel) -> float:
 
 
 def recurrent_layers(config: PreTrainedConfig) -> int:
-    """Number of layers with a recurrent state, alone or in addition to an attention to tokens."""
+    """Number of layers with a recurrent state, also those that attend to tokens as well."""
     # Asked of what a layer holds: the classes' names change from release to release.
     return sum(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
 
@@ -105,7 +105,7 @@ def attending(model: PreTrainedModel, attend: Attend) -> Iterator[None]:
     """Let every attention layer of ``model`` call ``attend``; afterwards everything is restored.
 
     No mask is built inside: transformers makes none for an implementation without a mask
-    function. Layers that bypass the registry keep their own attention, so whoever uses this
+    function. Layers that bypass the registry keep their own attention, so the caller
     checks the result once (a model is not required to use the registry).
     """
     with _running(_Running(_configs(model), attend)):

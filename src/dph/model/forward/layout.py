@@ -23,7 +23,7 @@ from dph.model.forward.transfer import to_device
 Written = Sequence[Sequence[bool] | None] | None
 """For each row which tokens of its completion the model wrote; None stands for all of them.
 
-Tokens of others (results of tools) are read by the model and scored by nobody: what is computed
+Tokens of others (results of tools) are read by the model and not scored: what is computed
 from a completion then has one column for each token that the model wrote, in their order, and none
 for the others, so that no loss, mean, length, divergence or entropy can see them.
 """
@@ -110,7 +110,7 @@ def completion_logits(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "
     with _only_at(head, layout.sources, layout.ids.shape) as cut, layout.attention:
         logits: Tensor = model(
             input_ids=layout.ids,
-            # Says that every token counts, padding too: the causal mask alone hides it.
+            # Every token counts, padding too, which the causal mask already hides.
             attention_mask=torch.ones_like(layout.ids),
             use_cache=False,
             **layout.options,

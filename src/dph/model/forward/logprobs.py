@@ -76,7 +76,7 @@ def completion_scores(
     softmax in float32. ``sharing`` decides between the two, "auto" by their modelled time.
     ``forest`` are the trees of these rows where a plan has built them already (`Microbatch`).
     ``statistics`` of the whole vocabulary come from the same forward; a row may be in one.
-    Of rows that ``written`` describes, the tokens that the model wrote alone are scored.
+    Of rows that ``written`` describes, only the tokens that the model wrote are scored.
     """
     layout = layout_of(
         model,
@@ -92,18 +92,18 @@ def completion_scores(
     head = _head_for_blocks(model, len(layout.targets))
     if head is not None:
         hidden = completion_hidden(model, layout)
-        scored = _in_blocks(hidden, head, layout, temperature, statistics)
+        chosen, found = _in_blocks(hidden, head, layout, temperature, statistics)
     else:
         logits = completion_logits(model, layout)
         if temperature != 1:  # else a copy of the largest tensor there is
             logits = logits / temperature
-        scored = _of_table(torch.log_softmax(logits, dim=-1), layout, statistics)
+        chosen, found = _of_table(torch.log_softmax(logits, dim=-1), layout, statistics)
     return CompletionScores(
-        logprobs=spread(scored.chosen, layout.mask),
+        logprobs=spread(chosen, layout.mask),
         mask=layout.mask,
         lengths=layout.lengths,
         computed=layout.ids.numel(),
-        statistics=scored.statistics,
+        statistics=found,
     )
 
 
@@ -118,10 +118,8 @@ def spread(
     return values.new_zeros(mask.numel()).index_copy(0, places, values).view(mask.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    chosen: Float[Tensor, "scored"]
-    statistics: tuple[Tensor, ...]
+_Scored = tuple[Float[Tensor, "scored"], tuple[Tensor, ...]]
+"""Log-probs of the chosen tokens, and the statistics."""
 
 
 def _of_table(
@@ -135,7 +133,7 @@ def _of_table(
     for statistic, at in zip(statistics, places, strict=True):
         rows = table.index_select(0, at)
         found.append(statistic.of(rows, slice(0, len(rows))))
-    return _Scored(chosen, tuple(found))
+    return chosen, tuple(found)
 
 
 def _in_blocks(
@@ -147,7 +145,7 @@ def _in_blocks(
 ) -> _Scored:
     """Tokens with a statistic give their log-prob in the same pass over the vocabulary."""
     if not statistics:
-        return _Scored(selected_logprobs(hidden, head, layout.targets, temperature), ())
+        return selected_logprobs(hidden, head, layout.targets, temperature), ()
     known = [_positions(statistic, layout.lengths) for statistic in statistics]
     without = np.setdiff1d(np.arange(len(layout.targets)), np.concatenate(known))
     back = np.concatenate([without, *known]).argsort()
@@ -160,8 +158,7 @@ def _in_blocks(
         values = over_vocabulary(both, hidden.index_select(0, at), head, temperature)
         selected.append(values[:, 0])
         found.append(values[:, 1:])
-    chosen = torch.cat(selected).index_select(0, in_order)
-    return _Scored(chosen, tuple(found))
+    return torch.cat(selected).index_select(0, in_order), tuple(found)
 
 
 def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic:

@@ -33,7 +33,7 @@ TABLES = 5
 """Products, log-probs, their gradient, that of the products, and one in the products' precision."""
 
 Statistic = Callable[[Float[Tensor, "positions vocabulary"], slice], Tensor]
-"""Called with the log-probs (nats) of a block and with where it lies among all positions; returns
+"""Called with the log-probs (nats) of a block and with its place among all positions; returns
 ``[positions, values]`` of the block. It may be called twice and must say the same both times."""
 
 
@@ -45,11 +45,6 @@ class HeadWeights(NamedTuple):
     temperature: float
     dtype: torch.dtype
     """Of the products; everything else is float32, or float64 where the products are."""
-
-
-def head_weights(head: nn.Linear, temperature: float, *, like: Tensor) -> HeadWeights:
-    """The weights of ``head``; products are in the autocast dtype, or in that of ``like``."""
-    return HeadWeights(head.weight, head.bias, temperature, product_dtype(like))
 
 
 def log_table(
@@ -71,13 +66,12 @@ def over_vocabulary(
     statistic itself brings along.
 
     Computed as: every block once in the forward pass, without a graph, and once more in the
-    backward pass, with the graph of that block alone; 4/3 of the matrix products of the plain
+    backward pass, with the graph of only that block; 4/3 of the matrix products of the plain
     form. Peak memory without ``hidden``, its gradient and that of the weight: ``TABLES`` tables of
     ``BLOCK`` numbers and what the statistic makes of one.
     """
-    weights = head_weights(head, temperature, like=hidden)
     found: Tensor = _OverVocabulary.apply(  # type: ignore[no-untyped-call]
-        hidden, weights.weight, weights.bias, statistic, temperature, weights.dtype
+        hidden, head.weight, head.bias, statistic, temperature, product_dtype(hidden)
     )
     return found
 
@@ -192,7 +186,7 @@ def next_tokens(
     Computed as: hidden states are kept, not tables, where the logits are the head's products and
     nothing more. Models that do something to their logits afterwards give whole tables. ``forest``
     are the trees of these rows, where a plan has built them already. Of rows that ``written``
-    describes there are the tokens that the model wrote alone.
+    describes, only the tokens that the model wrote.
     """
     with evaluating(model):
         layout = layout_of(
@@ -209,4 +203,5 @@ def next_tokens(
             logits = completion_logits(model, layout)
             return NextTokens(torch.log_softmax(logits / temperature, dim=-1), None)
         hidden = completion_hidden(model, layout)
-        return NextTokens(hidden, head_weights(head, temperature, like=hidden))
+        weights = HeadWeights(head.weight, head.bias, temperature, product_dtype(hidden))
+        return NextTokens(hidden, weights)

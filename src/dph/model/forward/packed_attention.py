@@ -55,9 +55,10 @@ class PackedAttention:
     def tables(self) -> list["_Tables"]:
         """The parts of the rows as tables, those within nodes first."""
         device, levels = self._rows.ids.device, self._rows.levels
+        nodes = (token_table(spans, device=device) for spans in _bundles(self._rows.sequences))
         shared = (some for level in levels for some in _shared_bundles(level))
         return [
-            *(_causal_tables(spans, device) for spans in _bundles(self._rows.sequences)),
+            *(_Tables(table, table, causal=True) for table in nodes),
             *(_shared_tables(some, device) for some in shared),
         ]
 
@@ -302,11 +303,6 @@ def _shared_bundles(shared: Sequence[Branches]) -> list[list[Branches]]:
         bundles[-1].append(some)
         spread, used = width, used + size
     return bundles
-
-
-def _causal_tables(spans: Sequence[Span], device: torch.device) -> _Tables:
-    table = token_table(spans, device=device)
-    return _Tables(table, table, causal=True)
 
 
 def _shared_tables(shared: Sequence[Branches], device: torch.device) -> _Tables:

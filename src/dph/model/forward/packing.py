@@ -161,7 +161,14 @@ class _Layout:
 
     def append(self, nodes: Sequence[Node], level: int = 0) -> None:
         """Nodes one after the other, then the continuations of each of them."""
-        stems = [self._append(node) for node in nodes]
+        stems = []
+        for node in nodes:
+            stems.append(Span(self.tokens, node.length))
+            self.tokens += node.length
+            for row in node.rows:
+                self.paths[row].append((node, stems[-1]))
+        self.nodes += nodes
+        self.sequences += stems
         if any(node.children for node in nodes) and level == len(self.levels):
             self.levels.append([])
         for node, stem in zip(nodes, stems, strict=True):
@@ -170,15 +177,6 @@ class _Layout:
                 self.append(node.children, level + 1)
                 branches = Span(begin, self.tokens - begin)
                 self.levels[level].append(Branches(stem, branches))
-
-    def _append(self, node: Node) -> Span:
-        span = Span(self.tokens, node.length)
-        self.tokens += node.length
-        self.nodes.append(node)
-        self.sequences.append(span)
-        for row in node.rows:
-            self.paths[row].append((node, span))
-        return span
 
     def places(self, row: int, first: int, last: int) -> Iterator[Span]:
         """Spans of the tokens ``first`` to ``last`` of a row."""

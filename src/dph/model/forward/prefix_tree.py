@@ -20,7 +20,7 @@ LEAST_SAVED = 16
 _GOING_ON = 1 / 32
 """Time of attending to one more node over that of computing a token (measured on a CPU)."""
 _DEEPEST = 32
-"""Shared nodes above one another: for what lies below, each is one more part of its attention."""
+"""Shared nodes above one another: each is one more part of the attention of all below."""
 _ALL = 2**31
 
 

@@ -17,7 +17,7 @@ from dph.model.forward.sharing import Sharing, plan_microbatches
 from dph.model.loading import autocast
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ComparedTokens:
     """Statistics of two models at each token of an answer, nats.
 
@@ -34,68 +34,6 @@ class ComparedTokens:
 
     def __len__(self) -> int:
         return len(self.logprobs)
-
-
-@torch.no_grad()
-def compared_tokens(
-    policy: PreTrainedModel,
-    reference: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    *,
-    temperature: float,
-    pad_id: int,
-    token_budget: int,
-    dtype: str,
-    sharing: Sharing = "auto",
-    written: Written = None,
-) -> list[ComparedTokens]:
-    """Compare two models on every token of some answers, answer by answer, in the order given.
-
-    Of rows that ``written`` describes, on the tokens that the policy wrote.
-
-    Equation: entropy = -sum over v of pi(v) log pi(v); reverse_kl = sum of pi(v) log(pi(v) /
-    ref(v)); forward_kl = sum of ref(v) log(ref(v) / pi(v)), each over the whole vocabulary, at the
-    tokens before v.
-    Computed as: one forward of each model, the same as in training, then both tables of log-probs
-    a block of positions at a time.
-    Units: nats a token, at ``temperature``.
-    Limits: both divergences are 0, to the bit, where the two models are the same.
-    Accuracy: float32; a sum over the vocabulary of differences that round by 1e-7 each.
-    """
-    found: dict[int, ComparedTokens] = {}
-    for batch in plan_microbatches(
-        policy, prompts, completions, token_budget=token_budget, sharing=sharing
-    ):
-        asked = [completions[row] for row in batch.rows]
-        chosen = asked if written is None else [_own(completions, written, r) for r in batch.rows]
-        with autocast(policy, dtype):
-            mine, theirs = (
-                next_tokens(
-                    model,
-                    [prompts[row] for row in batch.rows],
-                    asked,
-                    temperature=temperature,
-                    pad_id=pad_id,
-                    sharing=batch.sharing,
-                    written=None if written is None else [written[row] for row in batch.rows],
-                )
-                for model in (policy, reference)
-            )
-        tokens = torch.tensor([token for ids in chosen for token in ids], device=policy.device)
-        columns = _columns(mine, theirs, tokens, policy.config.get_text_config().vocab_size)
-        parts = torch.split(columns.cpu(), [len(ids) for ids in chosen])
-        for row, part in zip(batch.rows, parts, strict=True):
-            found[row] = _compared(part)
-    return [found[row] for row in range(len(prompts))]
-
-
-def _own(
-    completions: Sequence[Sequence[int]], written: Sequence[Sequence[bool] | None], row: int
-) -> Sequence[int]:
-    """Tokens of a row that the policy wrote."""
-    mine = written[row]
-    return completions[row] if mine is None else list(compress(completions[row], mine))
 
 
 def _columns(
@@ -121,19 +59,6 @@ def _columns(
             ).float()
         )
     return torch.cat(found)
-
-
-def _compared(part: Float[Tensor, "tokens five"]) -> ComparedTokens:
-    logprobs, ref_logprobs, entropy, reverse_kl, forward_kl = (
-        tuple(column) for column in part.T.tolist()
-    )
-    return ComparedTokens(
-        logprobs=logprobs,
-        ref_logprobs=ref_logprobs,
-        entropy=entropy,
-        reverse_kl=reverse_kl,
-        forward_kl=forward_kl,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +104,7 @@ class AnswerScorer:
             written=written,
         )
 
+    @torch.no_grad()
     def compared(
         self,
         policy: PreTrainedModel,
@@ -187,16 +113,46 @@ class AnswerScorer:
         completions: Sequence[Sequence[int]],
         written: Written = None,
     ) -> list[ComparedTokens]:
-        """Two models on every token of some answers (``compared_tokens``)."""
-        return compared_tokens(
-            policy,
-            reference,
-            prompts,
-            completions,
-            temperature=self.temperature,
-            pad_id=self.pad_id,
-            token_budget=self.token_budget,
-            dtype=self.dtype,
-            sharing=self.sharing,
-            written=written,
-        )
+        """Compare two models on every token of some answers, answer by answer, in the order given.
+
+        Of rows that ``written`` describes, on the tokens that the policy wrote.
+
+        Equation: entropy = -sum over v of pi(v) log pi(v); reverse_kl = sum of pi(v) log(pi(v) /
+        ref(v)); forward_kl = sum of ref(v) log(ref(v) / pi(v)), each over the whole vocabulary, at
+        the tokens before v.
+        Computed as: one forward of each model, the same as in training, then both tables of
+        log-probs a block of positions at a time.
+        Units: nats a token, at ``temperature``.
+        Limits: both divergences are 0, to the bit, where the two models are the same.
+        Accuracy: float32; a sum over the vocabulary of differences that round by 1e-7 each.
+        """
+        found: dict[int, ComparedTokens] = {}
+        vocabulary = policy.config.get_text_config().vocab_size
+        for batch in plan_microbatches(
+            policy, prompts, completions, token_budget=self.token_budget, sharing=self.sharing
+        ):
+            answers = [completions[row] for row in batch.rows]
+            flags = None if written is None else [written[row] for row in batch.rows]
+            own = [
+                ids if mine is None else [*compress(ids, mine)]
+                for ids, mine in zip(answers, flags or [None] * len(answers), strict=True)
+            ]
+            with autocast(policy, self.dtype):
+                mine, theirs = (
+                    next_tokens(
+                        model,
+                        [prompts[row] for row in batch.rows],
+                        answers,
+                        temperature=self.temperature,
+                        pad_id=self.pad_id,
+                        sharing=batch.sharing,
+                        written=flags,
+                    )
+                    for model in (policy, reference)
+                )
+            tokens = torch.tensor([token for ids in own for token in ids], device=policy.device)
+            columns = _columns(mine, theirs, tokens, vocabulary).cpu()
+            parts = torch.split(columns, [len(ids) for ids in own])
+            for row, part in zip(batch.rows, parts, strict=True):
+                found[row] = ComparedTokens(*map(tuple, part.T.tolist()))
+        return [found[row] for row in range(len(prompts))]

@@ -120,7 +120,7 @@ def selected_logprobs(
 def product_dtype(hidden: Tensor) -> torch.dtype:
     """The precision of matrix products of hidden states here and now."""
     device = hidden.device.type
-    if hidden.dtype == torch.float64:  # autocast leaves float64 alone
+    if hidden.dtype == torch.float64:  # autocast does not change float64
         return torch.float64
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
 

@@ -88,7 +88,9 @@ def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = (
     and a refusal is logged once.
     """
     device = model.device.type
-    checkpointing = model.training and _checkpoints(model)
+    checkpointing = model.training and any(
+        getattr(module, "gradient_checkpointing", False) for module in model.modules()
+    )
     trainable = any(parameter.requires_grad for parameter in model.parameters())
     rounds = device != "cpu" or torch.is_autocast_enabled(device)
     mode = (checkpointing, model.training and _dropout(model) > 0, trainable, rounds, model.device)
@@ -149,10 +151,6 @@ def _dropout(model: PreTrainedModel) -> float:
     return max(
         (r for name, r in rates.items() if "drop" in name and isinstance(r, float)), default=0
     )
-
-
-def _checkpoints(model: PreTrainedModel) -> bool:
-    return any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
 
 
 def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
@@ -250,7 +248,7 @@ def plan_microbatches(
     """
     lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
     padded = microbatches(lengths, token_budget=token_budget)
-    forest = _forest(model, prompts, completions, sharing, padded, known=None)
+    forest = forest_to_pack(model, prompts, completions, sharing, padded=padded)
     if forest is None:
         return [Microbatch(rows, forest=None) for rows in padded]
     packed = packed_microbatches(prompts, completions, token_budget=token_budget, forest=forest)
@@ -263,25 +261,14 @@ def forest_to_pack(
     completions: Sequence[Sequence[int]],
     sharing: Sharing,
     *,
+    padded: Sequence[Sequence[int]] | None = None,
     known: Sequence[Node] | None = None,
 ) -> Sequence[Node] | None:
-    """The trees of rows that run packed when they are all there is in a forward, or None.
+    """The trees of the rows if they run packed, or None.
 
-    ``known`` are the trees of these rows, where a plan has built them already.
+    ``padded`` are the micro-batches if they do not [default: one of all rows], ``known`` the trees
+    where a plan has built them already.
     """
-    return _forest(model, prompts, completions, sharing, [list(range(len(prompts)))], known=known)
-
-
-def _forest(
-    model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    sharing: Sharing,
-    padded: Sequence[Sequence[int]],
-    *,
-    known: Sequence[Node] | None,
-) -> Sequence[Node] | None:
-    """The trees of the rows if they run packed; ``padded`` are the micro-batches if they do not."""
     if sharing == "never" or not prompts:
         return None
     if sharing == "always":
@@ -289,6 +276,7 @@ def _forest(
     forest = prefix_forest(fed(prompts, completions)) if known is None else known
     if sharing == "always":
         return forest
+    padded = padded or [range(len(prompts))]
     cheaper = _packed_is_cheaper(model, prompts, completions, padded, forest)
     return forest if cheaper and _packs(model, prompts, completions, required=False) else None
 

@@ -1,4 +1,4 @@
-"""Tables of the host on the device of a model: one copy for all of them, for which nobody waits."""
+"""Tables of the host on the device of a model: one copy for all of them, without a wait."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -70,7 +70,7 @@ class SamplingParameters:
 class SampleRequest:
     """Draw the samples ``first_index`` ... ``first_index + samples - 1`` of one problem.
 
-    The random numbers of a sample depend on (seed, problem_id, sample index) alone, so asking
+    The random numbers of a sample depend only on (seed, problem_id, sample index), so asking
     for samples 0-7 and then 8-15 gives the same sixteen as asking once.
     """
 

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 
-from dph._base.closing import Closing
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, SettingsError, VerifierError
 from dph.model.prompts import TurnEncoder
@@ -19,8 +17,9 @@ from dph.model.sampler.base import Sampler, SampleRequest, SamplingParameters
 from dph.model.sampler.graded import (
     CUT_OFF,
     CrashCount,
-    DrawnAnswers,
+    Drawn,
     GradedSampler,
+    Key,
     Rollout,
     Ungraded,
 )
@@ -35,14 +34,16 @@ from dph.tasks.environments import (
 from dph.tasks.verifiers.base import Verifier
 
 _NOT_CRASHED = Verdict(outcome=Outcome.WRONG, reward=0.0)
-"""For the count of crashes alone: a trajectory that came to an answer."""
+"""For the count of crashes only: a trajectory that came to an answer."""
 
 
 @dataclass(slots=True)
 class _Row:
     """A trajectory while it grows."""
 
-    problem: int
+    problem: Problem
+    place: int
+    """Of the problem among all."""
     index: int
     episode: Episode
     prompt: tuple[int, ...]
@@ -71,24 +72,11 @@ class _Row:
         """The tools that it called, in order; None where it called none."""
         return " ".join(tool or "error" for tool in self.episode.order) or None
 
-    def take(self, completion: Completion) -> None:
-        """Append a turn of the policy."""
-        self.token_ids += completion.token_ids
-        self.written += [True] * len(completion.token_ids)
-        self.logprobs += completion.logprobs
-        self.turns.append(Turn("", completion.text))
-
-    def read(self, ids: Sequence[int]) -> None:
-        """Append results, which the policy did not write."""
-        self.token_ids += ids
-        self.written += [False] * len(ids)
-        self.turns += [Turn(result.tool or "error", result.text) for result in self.results]
-
-    def completion(self, problem: Problem) -> Completion:
+    def completion(self) -> Completion:
         """The whole trajectory; its text has the turns and the results in their order."""
         said = self.episode.said
         return Completion(
-            problem_id=problem.problem_id,
+            problem_id=self.problem.problem_id,
             sample_index=self.index,
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
@@ -105,7 +93,7 @@ class EpisodeSampler:
     """Draws trajectories and says what they are worth, as ``GradedSampler`` does with answers.
 
     A trajectory is one ``Completion``: its tokens are those of the policy's turns and of the
-    results between them, ``written`` tells them apart, and log-probs are of the policy's alone. Its
+    results between them, ``written`` tells them apart, and only the policy's have log-probs. Its
     style is the tools it called, in order.
 
     Attributes:
@@ -176,14 +164,6 @@ class EpisodeSampler:
     def _crash_count(self) -> CrashCount:
         return CrashCount(self.environment.name, self.crash_limit, kind="environment")
 
-    def begin(self, problems: Sequence[Problem], *, samples: int, seed: int) -> "DrawnTrajectories":
-        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns.
-
-        Raises:
-            DphError: as when it is called.
-        """
-        return DrawnTrajectories(self(problems, samples=samples, seed=seed))
-
     def __call__(
         self,
         problems: Sequence[Problem],
@@ -195,51 +175,80 @@ class EpisodeSampler:
         """Draw ``samples`` trajectories of every problem.
 
         The numbers of a turn come from (seed, problem, sample, turn); a trajectory of one turn is
-        the answer that the sampler alone would draw, to the bit.
+        the answer that the sampler by itself would draw, to the bit.
 
         Raises:
             DataError: a problem's columns are not JSON.
             VerifierError: members of a group do not begin alike, no process can be started, or too
                 many trajectories crashed.
         """
+        return self.begin(problems, samples=samples, seed=seed, on_progress=on_progress).rollout()
+
+    def begin(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Drawn:
+        """Draw and grade, as ``GradedSampler.begin`` does; all is done when this returns."""
         started = time.perf_counter()
-        rows = self._rows(problems, samples, seed, on_progress)
-        drawn = time.perf_counter()
-        self._grade(problems, rows)
-        groups = tuple(
-            tuple(_graded(problem, row) for row in rows[samples * place : samples * (place + 1)])
-            for place, problem in enumerate(problems)
+        answers = self._ungraded(problems, samples, seed, on_progress)
+        drawn = Drawn(
+            problems,
+            answers,
+            sampling_seconds=time.perf_counter() - started,
+            verdicts=lambda: self._verdicts(problems, answers),
+            crashes=self.crashes or self._crash_count(),
         )
-        (self.crashes or self._crash_count()).add(chain.from_iterable(groups))
-        return Rollout(
-            problems=tuple(problems),
-            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
-            groups=groups,
-            sampling_seconds=drawn - started,
-            grading_seconds=time.perf_counter() - drawn,
-        )
+        drawn.rollout()
+        return drawn
 
     def ungraded(self, problems: Sequence[Problem], *, samples: int, seed: int) -> Ungraded:
-        """Draw as when it is called, and leave the answers for others to compare.
-
-        Raises:
-            DphError: as when it is called.
-        """
-        rows = self._rows(problems, samples, seed, None)
-        spans = [slice(samples * place, samples * (place + 1)) for place in range(len(problems))]
-        completions = [row.completion(problems[row.problem]) for row in rows]
-        verdicts = [row.known for row in rows]
+        """Draw as when it is called, and leave the answers for others to compare."""
+        drawn = self._ungraded(problems, samples, seed, None)
         (self.crashes or self._crash_count()).add(
-            [
-                GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
-                for each, verdict in zip(completions, verdicts, strict=True)
-            ]
+            GradedCompletion(completion=each, verdict=verdict or _NOT_CRASHED)
+            for group, verdicts in zip(drawn.groups, drawn.verdicts, strict=True)
+            for each, verdict in zip(group, verdicts, strict=True)
         )
+        return drawn
+
+    def _verdicts(self, problems: Sequence[Problem], answers: Ungraded) -> dict[Key, Verdict]:
+        """The verifier's verdicts on the trajectories that have none."""
+        left = {
+            (place, one.sample_index): one.answer
+            for place, (group, known) in enumerate(
+                zip(answers.groups, answers.verdicts, strict=True)
+            )
+            for one, verdict in zip(group, known, strict=True)
+            if verdict is None
+        }
+        if not left or self.verifier is None:
+            return {}
+        asked = [problems[place] for place, _ in left]
+        found = self.verifier.grade(asked, [answer or "" for answer in left.values()])
+        return dict(zip(left, found, strict=True))
+
+    def _ungraded(
+        self,
+        problems: Sequence[Problem],
+        samples: int,
+        seed: int,
+        on_progress: Callable[[int], None] | None,
+    ) -> Ungraded:
+        rows = self._rows(problems, samples, seed, on_progress)
+        groups = [rows[samples * at : samples * (at + 1)] for at in range(len(problems))]
         return Ungraded(
-            prompts=tuple(_prompt(rows, place) for place in range(len(problems))),
-            groups=tuple(tuple(completions[span]) for span in spans),
-            verdicts=tuple(tuple(verdicts[span]) for span in spans),
-            styles=tuple(tuple(row.style for row in rows[span]) for span in spans),
+            # The prompt of a member whose ``reset`` did not fail, if there is one.
+            prompts=tuple(
+                next((row.prompt for row in group if row.began), group[0].prompt)
+                for group in groups
+            ),
+            groups=tuple(tuple(row.completion() for row in group) for group in groups),
+            verdicts=tuple(tuple(row.known for row in group) for group in groups),
+            styles=tuple(tuple(row.style for row in group) for group in groups),
         )
 
     def _rows(
@@ -255,8 +264,8 @@ class EpisodeSampler:
         for begin in range(0, len(places), self.at_once):
             some = places[begin : begin + self.at_once]
             with self._begun(problems, some, seed) as (threads, fresh):
-                _require_alike(problems, [*rows, *fresh])
-                self._act(problems, fresh, seed, threads)
+                _require_alike([*rows, *fresh])
+                self._act(fresh, seed, threads)
             rows += fresh
             if on_progress:
                 on_progress(len(fresh))
@@ -280,35 +289,27 @@ class EpisodeSampler:
                     if not future.cancel() and not future.exception():
                         future.result().close()
                 raise
-            yield (
-                threads,
-                [
-                    _Row(place, index, episode, self.encoder.prompt(problems[place], episode.said))
-                    for (place, index), episode in zip(places, episodes, strict=True)
-                ],
-            )
+            rows = []
+            for (place, index), episode in zip(places, episodes, strict=True):
+                prompt = self.encoder.prompt(problems[place], episode.said)
+                rows.append(_Row(problems[place], place, index, episode, prompt))
+            yield threads, rows
 
-    def _act(
-        self, problems: Sequence[Problem], rows: list[_Row], seed: int, threads: ThreadPoolExecutor
-    ) -> None:
+    def _act(self, rows: list[_Row], seed: int, threads: ThreadPoolExecutor) -> None:
         """Turn after turn, until every row has ended."""
         acting = [row for row in rows if row.episode.ending is None]
         turn = 0
         while acting:
-            self._turn(
-                problems, acting, derived_seed(seed, "turn", turn) if turn else seed, threads
-            )
+            self._turn(acting, derived_seed(seed, "turn", turn) if turn else seed, threads)
             for row in acting:
                 self._continue(row)
             acting = [row for row in acting if row.results]
             turn += 1
 
-    def _turn(
-        self, problems: Sequence[Problem], rows: list[_Row], seed: int, threads: ThreadPoolExecutor
-    ) -> None:
+    def _turn(self, rows: list[_Row], seed: int, threads: ThreadPoolExecutor) -> None:
         requests = [
             SampleRequest(
-                problem_id=problems[row.problem].problem_id,
+                problem_id=row.problem.problem_id,
                 prompt_ids=(*row.prompt, *row.token_ids),
                 samples=1,
                 first_index=row.index,
@@ -328,18 +329,22 @@ class EpisodeSampler:
             future.result()
 
     def _step(self, row: _Row, completion: Completion) -> None:
-        row.take(completion)
+        row.token_ids += completion.token_ids
+        row.written += [True] * len(completion.token_ids)
+        row.logprobs += completion.logprobs
+        row.turns.append(Turn("", completion.text))
         if completion.finished:
             row.results = row.episode.step(completion.text)
         else:
             row.results = []
             row.episode.cut_off(CUT_OFF.reason)
-        if not row.results and row.episode.ending is None:
+        if row.results:
+            return
+        if row.episode.ending is None:
             row.end = row.episode.answer
-        if not row.results and self.verifier is None:
-            row.verdict = row.episode.verdict()  # its process is not needed any more
-        if not row.results:
-            row.episode.close()
+        if self.verifier is None:
+            row.verdict = row.episode.verdict()
+        row.episode.close()  # its process is not needed any more
 
     def _continue(self, row: _Row) -> None:
         """Let a row read its results, if there is room for them and another turn."""
@@ -355,39 +360,12 @@ class EpisodeSampler:
         )
         if ids is None:
             row.results = []
-        else:
-            row.read(ids)
-
-    def _grade(self, problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
-        """Give every row that has none its verdict."""
-        left = [row for row in rows if row.known is None]
-        if left:
-            assert self.verifier is not None
-            found = self.verifier.grade(
-                [problems[row.problem] for row in left], [row.episode.answer for row in left]
-            )
-            for row, verdict in zip(left, found, strict=True):
-                row.verdict = verdict
+            return
+        row.token_ids += ids
+        row.written += [False] * len(ids)
+        row.turns += [Turn(result.tool or "error", result.text) for result in row.results]
 
 
-class DrawnTrajectories(Closing):
-    """Trajectories that were drawn and graded; in the place of ``DrawnAnswers``."""
-
-    def __init__(self, rollout: Rollout) -> None:
-        self._rollout = rollout
-        self.problems, self.prompts = rollout.problems, rollout.prompts
-        self.completions = [[graded.completion for graded in group] for group in rollout.groups]
-        self.sampling_seconds = rollout.sampling_seconds
-
-    def rollout(self) -> Rollout:
-        """The graded trajectories."""
-        return self._rollout
-
-    def close(self) -> None:
-        """Nothing is left to end."""
-
-
-Drawn = DrawnAnswers | DrawnTrajectories
 AnswerSampler = GradedSampler | EpisodeSampler
 """Draws problems' answers and says what they are worth, in one turn or in several."""
 
@@ -452,26 +430,14 @@ class RoutedSampler:
         )
 
 
-def _prompt(rows: Sequence[_Row], place: int) -> tuple[int, ...]:
-    """The prompt of a group: that of a member whose ``reset`` did not fail, if there is one."""
-    group = [row for row in rows if row.problem == place]
-    return next((row.prompt for row in group if row.began), group[0].prompt)
-
-
-def _graded(problem: Problem, row: _Row) -> GradedCompletion:
-    assert row.known is not None
-    completion = row.completion(problem)
-    return GradedCompletion(completion=completion, verdict=row.known, style=row.style)
-
-
-def _require_alike(problems: Sequence[Problem], rows: Sequence[_Row]) -> None:
+def _require_alike(rows: Sequence[_Row]) -> None:
     """Refuse a group whose members were told different things."""
     said: dict[int, _Row] = {}
     for row in (row for row in rows if row.began):
-        first = said.setdefault(row.problem, row)
+        first = said.setdefault(row.place, row)
         if row.prompt != first.prompt:
             raise VerifierError(
-                f"members of the group of problem {problems[row.problem].problem_id!r} do not "
+                f"members of the group of problem {row.problem.problem_id!r} do not "
                 f"begin alike: reset said {first.episode.said!r:.80} and "
                 f"{row.episode.said!r:.80}; it may draw numbers from 'random' or numpy alone, "
                 "which are seeded for the group"

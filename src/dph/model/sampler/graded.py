@@ -2,12 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
 
 from dph._base.closing import Closing
 from dph.errors import VerifierError
@@ -22,13 +21,9 @@ _REASON_CHARACTERS = 300
 class CrashCount:
     """Counts answers over which a verifier (or environment) crashed; refuses more than a share.
 
-    Answers that were cut off are not counted: no verifier has seen them. Identical answers with
-    different verdicts are told, once for each verifier.
-
-    Args:
-        name: of the verifier or the environment, for the message.
-        kind: which of the two it is.
-        limit: the largest share, in [0, 1], of the graded answers that may have crashed.
+    ``limit`` is the largest share, in [0, 1], of the graded answers that may have crashed. Answers
+    that were cut off are not counted: no verifier has seen them. Identical answers with different
+    verdicts are told, once for each verifier.
     """
 
     def __init__(self, name: str, limit: float, *, kind: str = "verifier") -> None:
@@ -43,7 +38,11 @@ class CrashCount:
             self._graded += outcome is not Outcome.CUT_OFF
             if outcome is Outcome.CRASHED:
                 self._crashed += 1
-                self._example = self._example or _example(graded)
+                reason = " ".join(graded.verdict.reason.split())
+                if len(reason) > _REASON_CHARACTERS:  # a traceback ends with what was raised
+                    reason = f"... {reason[-_REASON_CHARACTERS:]}"
+                said = f"problem {graded.completion.problem_id!r}: {reason}"
+                self._example = self._example or said
         if self._crashed > self._limit * self._graded:
             raise VerifierError(
                 f"the {self._kind} {self._name!r} crashed on {self._crashed} of {self._graded} "
@@ -58,13 +57,6 @@ class CrashCount:
             )
 
 
-def _example(graded: GradedCompletion) -> str:
-    reason = " ".join(graded.verdict.reason.split())
-    if len(reason) > _REASON_CHARACTERS:  # the last lines of a traceback say what was raised
-        reason = f"... {reason[-_REASON_CHARACTERS:]}"
-    return f"problem {graded.completion.problem_id!r}: {reason}"
-
-
 Grade = Callable[[Sequence[Problem], Sequence[str]], list[Verdict]]
 Key = tuple[int, int]
 
@@ -72,17 +64,14 @@ LARGEST_CALL = 64
 """Answers of one call in the thread: what an interrupted run may have to wait for."""
 
 
-class _Answer(NamedTuple):
-    key: Key
-    problem: Problem
-    response: str
+_Answer = tuple[Key, Problem, str]
 
 
 class BackgroundGrading(Closing):
     """Grades answers in the order in which they are submitted, one call at a time.
 
     What has gathered while a call was running is graded by the next one. ``verdicts`` grades what
-    is left in the calling thread. Leaving the context ends the thread, whatever happened.
+    is left in the calling thread. Leaving the context always ends the thread.
     """
 
     def __init__(self, grade: Grade) -> None:
@@ -99,7 +88,7 @@ class BackgroundGrading(Closing):
         if self._working.done():
             self._working.result()
         with self._changed:
-            self._gathered.append(_Answer(key, problem, response))
+            self._gathered.append((key, problem, response))
             self._changed.notify()
 
     def verdicts(self) -> dict[Key, Verdict]:
@@ -127,10 +116,8 @@ class BackgroundGrading(Closing):
             return answers
 
     def _store(self, answers: Sequence[_Answer]) -> None:
-        found = self._grade([a.problem for a in answers], [a.response for a in answers])
-        self._verdicts.update(
-            (answer.key, verdict) for answer, verdict in zip(answers, found, strict=True)
-        )
+        found = self._grade([asked for _, asked, _ in answers], [text for _, _, text in answers])
+        self._verdicts |= zip((key for key, _, _ in answers), found, strict=True)
 
     def close(self) -> None:
         """End the thread after the call in flight; what is left is not graded."""
@@ -156,10 +143,6 @@ class Rollout:
     groups: tuple[tuple[GradedCompletion, ...], ...]
     sampling_seconds: float
     grading_seconds: float
-
-
-def _no_style(_: str) -> str | None:
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,18 +219,9 @@ class GradedSampler:
         samples: int,
         seed: int,
         on_progress: Callable[[int], None] | None = None,
-    ) -> "DrawnAnswers":
-        """Draw ``samples`` completions of every problem; grading continues when this returns.
-
-        Raises:
-            VerifierError: the verifier broke.
-        """
+    ) -> "Drawn":
+        """Draw ``samples`` completions of every problem; grading continues when this returns."""
         started = time.perf_counter()
-        prompts = tuple(self.encode(problem) for problem in problems)
-        requests = [
-            SampleRequest(problem_id=problem.problem_id, prompt_ids=prompt, samples=samples)
-            for problem, prompt in zip(problems, prompts, strict=True)
-        ]
         grading = BackgroundGrading(self.verifier.grade)
 
         def submit(position: int, completion: Completion) -> None:
@@ -256,12 +230,21 @@ class GradedSampler:
                 grading.submit(key, problems[position], completion.text)
 
         try:
-            drawn = self._sample(requests, submit, seed=seed, on_progress=on_progress)
+            answers = self.ungraded(
+                problems, samples=samples, seed=seed, on_progress=on_progress, submit=submit
+            )
         except BaseException:
             grading.close()
             raise
-        seconds = time.perf_counter() - started
-        return DrawnAnswers(self, tuple(problems), prompts, drawn, grading, seconds)
+        return Drawn(
+            problems,
+            answers,
+            sampling_seconds=time.perf_counter() - started,
+            verdicts=grading.verdicts,
+            crashes=self.crashes or CrashCount(self.verifier.name, self.crash_limit),
+            style=self.style,
+            end=grading.close,
+        )
 
     def ungraded(
         self,
@@ -270,15 +253,32 @@ class GradedSampler:
         samples: int,
         seed: int,
         on_progress: Callable[[int], None] | None = None,
-    ) -> "Ungraded":
-        """Draw as when it is called, and leave the answers for others to compare or to grade."""
+        submit: Callable[[int, Completion], None] = lambda *_: None,
+    ) -> Ungraded:
+        """Draw as when it is called, and leave the answers for others to compare or to grade.
+
+        ``submit`` gets every completion once, as soon as the sampler hands it over.
+        """
         requests = [
             SampleRequest(
                 problem_id=problem.problem_id, prompt_ids=self.encode(problem), samples=samples
             )
             for problem in problems
         ]
-        groups = self.sampler.sample(requests, self.parameters, seed=seed, on_progress=on_progress)
+        handed_over: set[Key] = set()
+
+        def hand_over(position: int, completion: Completion) -> None:
+            handed_over.add((position, completion.sample_index))
+            submit(position, completion)
+
+        groups = self.sampler.sample(
+            requests, self.parameters, seed=seed, on_progress=on_progress, on_completion=hand_over
+        )
+        # An answer must not count as cut off because a user-defined sampler never told of it.
+        for position, group in enumerate(groups):
+            for completion in group:
+                if (position, completion.sample_index) not in handed_over:
+                    submit(position, completion)
         return Ungraded(
             prompts=tuple(request.prompt_ids for request in requests),
             groups=tuple(map(tuple, groups)),
@@ -287,34 +287,9 @@ class GradedSampler:
             ),
         )
 
-    def _sample(
-        self,
-        requests: Sequence[SampleRequest],
-        submit: Callable[[int, Completion], None],
-        *,
-        seed: int,
-        on_progress: Callable[[int], None] | None,
-    ) -> list[list[Completion]]:
-        """Draw; every completion goes to ``submit`` once, as soon as the sampler hands it over."""
-        handed_over: set[tuple[int, int]] = set()
 
-        def hand_over(position: int, completion: Completion) -> None:
-            handed_over.add((position, completion.sample_index))
-            submit(position, completion)
-
-        drawn = self.sampler.sample(
-            requests, self.parameters, seed=seed, on_progress=on_progress, on_completion=hand_over
-        )
-        # An answer must not count as cut off because a sampler of someone's own never told of it.
-        for position, group in enumerate(drawn):
-            for completion in group:
-                if (position, completion.sample_index) not in handed_over:
-                    submit(position, completion)
-        return drawn
-
-
-class DrawnAnswers(Closing):
-    """Answers that are drawn, while they are graded in the background.
+class Drawn(Closing):
+    """Answers that are drawn, while they may still be graded in the background.
 
     ``completions`` are those of each problem, ``prompts`` their tokens. Leaving the context ends
     the grading, whether ``rollout`` was called or not.
@@ -322,43 +297,54 @@ class DrawnAnswers(Closing):
 
     def __init__(
         self,
-        draw: GradedSampler,
-        problems: tuple[Problem, ...],
-        prompts: tuple[tuple[int, ...], ...],
-        completions: Sequence[Sequence[Completion]],
-        grading: BackgroundGrading,
+        problems: Sequence[Problem],
+        answers: Ungraded,
+        *,
         sampling_seconds: float,
+        verdicts: Callable[[], Mapping[Key, Verdict]],
+        crashes: CrashCount,
+        style: Callable[[str], str | None] | None = None,
+        end: Callable[[], None] = lambda: None,
     ) -> None:
-        self.problems, self.prompts, self.completions = problems, prompts, completions
-        self.sampling_seconds = sampling_seconds
-        self._draw, self._grading = draw, grading
+        """``verdicts`` gives the verdicts that ``answers`` lack; ``end`` ends their grading."""
+        self.problems, self.prompts = tuple(problems), answers.prompts
+        self.completions, self.sampling_seconds = answers.groups, sampling_seconds
+        self._answers, self._verdicts, self._crashes = answers, verdicts, crashes
+        self._style, self._end = style, end
+        self._rollout: Rollout | None = None
 
     def rollout(self) -> Rollout:
         """The graded answers; waits for the verdicts that are still missing."""
-        draw, started = self._draw, time.perf_counter()
-        verdicts = self._grading.verdicts()
-        style = cache(draw.style or _no_style)  # once a text, however many answers have it
-        groups = tuple(
-            tuple(
-                GradedCompletion(
-                    completion=completion,
-                    verdict=verdicts.get((i, completion.sample_index), CUT_OFF),
-                    style=style(completion.text),
+        if self._rollout is None:
+            started = time.perf_counter()
+            verdicts = self._verdicts()
+            style = cache(self._style or (lambda _: None))  # once a text, however many have it
+            styles = self._answers.styles or [
+                [style(completion.text) for completion in group] for group in self.completions
+            ]
+            groups = tuple(
+                tuple(
+                    GradedCompletion(
+                        completion=completion,
+                        verdict=known or verdicts[place, completion.sample_index],
+                        style=its_style,
+                    )
+                    for completion, known, its_style in zip(*group, strict=True)
                 )
-                for completion in group
+                for place, group in enumerate(
+                    zip(self.completions, self._answers.verdicts, styles, strict=True)
+                )
             )
-            for i, group in enumerate(self.completions)
-        )
-        count = draw.crashes or CrashCount(draw.verifier.name, draw.crash_limit)
-        count.add(chain.from_iterable(groups))
-        return Rollout(
-            problems=self.problems,
-            prompts=self.prompts,
-            groups=groups,
-            sampling_seconds=self.sampling_seconds,
-            grading_seconds=time.perf_counter() - started,
-        )
+            self._crashes.add(chain.from_iterable(groups))
+            self._rollout = Rollout(
+                problems=self.problems,
+                prompts=self.prompts,
+                groups=groups,
+                sampling_seconds=self.sampling_seconds,
+                grading_seconds=time.perf_counter() - started,
+            )
+        return self._rollout
 
     def close(self) -> None:
         """End the grading after the call in flight."""
-        self._grading.close()
+        self._end()

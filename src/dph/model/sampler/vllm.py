@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -40,7 +40,7 @@ _DEFAULTS = {
     # Standard output belongs to what the command line prints, JSON for instance.
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "WARNING",
-    # vLLM tells its authors about model and machine unless it is told not to.
+    # vLLM reports model and machine to its authors by default.
     "VLLM_NO_USAGE_STATS": "1",
 }
 """Variables that vLLM reads from the environment, unless the user sets others."""
@@ -78,21 +78,8 @@ class EngineOptions:
             raise SettingsError(f"context must be at least 0, got {self.context}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRow:
-    """One completion to draw."""
-
-    prompt_ids: tuple[int, ...]
-    seed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCompletion:
-    """One completion of the engine; ``logprobs`` are those of the engine's mode."""
-
-    token_ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    finish_reason: str
+EngineCompletion = tuple[tuple[int, ...], tuple[float, ...], str]
+"""Tokens, their log-probs as the engine's mode has them, and the reason why they end."""
 
 
 def require_vllm() -> None:
@@ -143,27 +130,31 @@ class Engine:
         return int(self._llm.llm_engine.model_config.max_model_len)
 
     def draw(
-        self, rows: Sequence[EngineRow], parameters: SamplingParameters
+        self, rows: Sequence[tuple[Sequence[int], int]], parameters: SamplingParameters
     ) -> Generator[tuple[int, EngineCompletion], None, None]:
         """Each row's position and completion, in the order in which they finish.
 
-        What is unfinished when the iteration is given up is taken from the engine.
+        ``rows`` are prompts with their seeds. Rows that are unfinished when the iteration is given
+        up are taken from the engine.
         """
         engine = self._llm.llm_engine
         waiting: dict[str, int] = {}
         self._draws += 1
         tokens_input = importlib.import_module("vllm.inputs").tokens_input
         try:
-            for position, row in enumerate(rows):
+            for position, (prompt, seed) in enumerate(rows):
                 name = f"{self._draws}-{position}"
-                engine.add_request(
-                    name, tokens_input(list(row.prompt_ids)), self._parameters(row, parameters)
-                )
+                of_vllm = self._parameters(parameters, seed)
+                engine.add_request(name, tokens_input(list(prompt)), of_vllm)
                 waiting[name] = position
             while waiting:
                 for output in engine.step():
                     if output.finished:
-                        yield waiting.pop(output.request_id), _drawn(output.outputs[0])
+                        (one, *_), position = output.outputs, waiting.pop(output.request_id)
+                        ids = tuple(one.token_ids)
+                        tables = zip(one.logprobs, ids, strict=True)
+                        logprobs = tuple(table[token].logprob for table, token in tables)
+                        yield position, (ids, logprobs, str(one.finish_reason))
         except Exception as error:  # of any kind: vLLM's own, those of its processes
             raise ModelError(f"vLLM failed: {_line(error)}") from error
         finally:
@@ -174,16 +165,16 @@ class Engine:
         """End the engine's processes and free its memory."""
         self._llm.llm_engine.engine_core.shutdown(timeout=_GRACE)
 
-    def _parameters(self, row: EngineRow, parameters: SamplingParameters) -> Any:
+    def _parameters(self, parameters: SamplingParameters, seed: int) -> Any:
         kinds = importlib.import_module("vllm.sampling_params").RequestOutputKind
         return self._vllm.SamplingParams(
             temperature=0.0 if parameters.greedy else parameters.temperature,
             top_p=1.0 if parameters.greedy else parameters.top_p,
-            seed=row.seed,
+            seed=seed,
             max_tokens=parameters.max_tokens,
             stop_token_ids=list(parameters.stop_token_ids),
             ignore_eos=True,  # only the stop tokens asked for, not those of the model's files
-            logprobs=0,  # of the drawn token alone
+            logprobs=0,  # of the drawn token only
             detokenize=False,
             output_kind=kinds.FINAL_ONLY,
         )
@@ -206,7 +197,7 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """Not that no chat template could be tried: vLLM is told not to load the tokenizer."""
+    """Drop the warning about a chat template: vLLM does not load the tokenizer here."""
     return not record.getMessage().startswith("Chat template warmup failed")
 
 
@@ -233,33 +224,13 @@ def _arguments(directory: Path, options: EngineOptions, mode: LogprobsMode) -> M
     }
 
 
-def _drawn(output: Any) -> EngineCompletion:
-    ids = tuple(output.token_ids)
-    return EngineCompletion(
-        token_ids=ids,
-        logprobs=tuple(
-            table[token].logprob for table, token in zip(output.logprobs, ids, strict=True)
-        ),
-        finish_reason=str(output.finish_reason),
-    )
-
-
 def _line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:500]
 
 
-class Rescore(Protocol):
-    """Log-probs of the full vocabulary, at a temperature, by another forward."""
-
-    def __call__(
-        self,
-        prompts: Sequence[Sequence[int]],
-        completions: Sequence[Sequence[int]],
-        *,
-        temperature: float,
-    ) -> list[tuple[float, ...]]:
-        """One row of log-probs (nats) for each completion."""
-        ...
+Rescore = Callable[..., list[tuple[float, ...]]]
+"""Called with prompts, completions and ``temperature``: a row of log-probs (nats) of the full
+vocabulary for each completion, by another forward."""
 
 
 class VLLMSampler(Closing):
@@ -322,10 +293,8 @@ class VLLMSampler(Closing):
         finishes, or at the end if log-probs are rescored.
 
         Raises:
-            DataError: a prompt is empty.
-            SettingsError: prompt and ``max_tokens`` do not fit the context, a stop token is not in
-                the vocabulary, the temperature is too low for vLLM, or its log-probs would be
-                wrong and there is no ``rescore``.
+            SettingsError: the temperature is too low for vLLM, or its log-probs would be wrong and
+                there is no ``rescore``; and as `TorchSampler.sample`.
             ModelError: vLLM cannot serve the model, gives up a completion, or gives log-probs that
                 are not finite.
         """
@@ -336,7 +305,11 @@ class VLLMSampler(Closing):
             for position, request in enumerate(requests)
             for index in range(request.first_index, request.first_index + request.samples)
         ]
-        rows = [_row(requests[position], index, seed) for position, index in keys]
+        asked = [requests[position] for position, _ in keys]
+        rows = [
+            (request.prompt_ids, derived_seed(seed, "vllm", request.problem_id, index))
+            for request, (_, index) in zip(asked, keys, strict=True)
+        ]
         completions: list[Completion | None] = [None] * len(rows)
         with closing(engine.draw(rows, parameters)) as finished:
             for number, drawn in finished:
@@ -349,7 +322,7 @@ class VLLMSampler(Closing):
                     on_completion(position, completion)
         whole = [completion for completion in completions if completion is not None]
         if not exact:
-            whole = self._rescored(rows, whole, parameters)
+            whole = self._rescored(asked, whole, parameters)
         groups: list[list[Completion]] = [[] for _ in requests]
         for (position, _), completion in zip(keys, whole, strict=True):
             groups[position].append(completion)
@@ -371,7 +344,9 @@ class VLLMSampler(Closing):
                 f"vLLM draws at temperature {COOLEST} or above, got {parameters.temperature}; use "
                 "greedy for the limit"
             )
-        mode = self._mode if self._engine else _mode(parameters)
+        mode = self._mode
+        if self._engine is None:
+            mode = "raw_logprobs" if parameters.temperature == 1 else "processed_logprobs"
         if self._rescore is None and not _exact(mode, parameters):
             raise SettingsError(
                 "vLLM has no log-probs of the full vocabulary at temperature "
@@ -381,7 +356,14 @@ class VLLMSampler(Closing):
         if self._engine is None:
             self._mode = mode
             self._engine = Engine(self._directory, options=self._options, mode=mode)
-        _require_room(self._engine.context, requests, parameters)
+        context = self._engine.context
+        longest = max((len(request.prompt_ids) for request in requests), default=0)
+        if longest + parameters.max_tokens > context:
+            raise SettingsError(
+                f"a prompt of {longest} tokens and max_tokens = {parameters.max_tokens} exceed the "
+                f"context of {context} that fits in vLLM's memory; raise vllm.memory or "
+                "vllm.context"
+            )
         return self._engine
 
     def _completion(
@@ -391,36 +373,35 @@ class VLLMSampler(Closing):
         drawn: EngineCompletion,
         parameters: SamplingParameters,
     ) -> Completion:
-        ids = drawn.token_ids
+        ids, logprobs, reason = drawn
         finished = bool(ids) and ids[-1] in parameters.stop_token_ids
         if not finished and len(ids) < parameters.max_tokens:
             raise ModelError(
                 f"vLLM ended sample {index} of problem {request.problem_id!r} after {len(ids)} of "
-                f"{parameters.max_tokens} tokens without a stop token ({drawn.finish_reason})"
+                f"{parameters.max_tokens} tokens without a stop token ({reason})"
             )
-        if not all(map(isfinite, drawn.logprobs)):
+        if not all(map(isfinite, logprobs)):
             raise ModelError(
                 "the model returns log-probs that are not finite: its weights are unusable"
             )
-        text = completion_text(self._tokenizer, ids)
         return Completion(
             problem_id=request.problem_id,
             sample_index=index,
             token_ids=ids,
-            logprobs=drawn.logprobs,
+            logprobs=logprobs,
             finished=finished,
-            text=str(text),
+            text=completion_text(self._tokenizer, ids),
         )
 
     def _rescored(
         self,
-        rows: Sequence[EngineRow],
+        requests: Sequence[SampleRequest],
         completions: Sequence[Completion],
         parameters: SamplingParameters,
     ) -> list[Completion]:
         assert self._rescore is not None
         scores = self._rescore(
-            [row.prompt_ids for row in rows],
+            [request.prompt_ids for request in requests],
             [completion.token_ids for completion in completions],
             temperature=parameters.temperature,
         )
@@ -428,17 +409,6 @@ class VLLMSampler(Closing):
             replace(completion, logprobs=logprobs)
             for completion, logprobs in zip(completions, scores, strict=True)
         ]
-
-
-def _row(request: SampleRequest, index: int, seed: int) -> EngineRow:
-    return EngineRow(
-        prompt_ids=request.prompt_ids, seed=derived_seed(seed, "vllm", request.problem_id, index)
-    )
-
-
-def _mode(parameters: SamplingParameters) -> LogprobsMode:
-    """The log-probs to start an engine with."""
-    return "raw_logprobs" if parameters.temperature == 1 else "processed_logprobs"
 
 
 def _exact(mode: LogprobsMode, parameters: SamplingParameters) -> bool:
@@ -449,14 +419,3 @@ def _exact(mode: LogprobsMode, parameters: SamplingParameters) -> bool:
     if mode == "raw_logprobs" or parameters.greedy:
         return parameters.temperature == 1
     return parameters.top_p == 1
-
-
-def _require_room(
-    context: int, requests: Sequence[SampleRequest], parameters: SamplingParameters
-) -> None:
-    longest = max((len(request.prompt_ids) for request in requests), default=0)
-    if longest + parameters.max_tokens > context:
-        raise SettingsError(
-            f"a prompt of {longest} tokens and max_tokens = {parameters.max_tokens} exceed the "
-            f"context of {context} that fits in vLLM's memory; raise vllm.memory or vllm.context"
-        )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from dph._base.files import read_json
 from dph.errors import DataError
-from dph.recipe.keys import flat
+from dph.recipe.section import flat
 from dph.results.charts.text_table import duration, with_code_points
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.report_data import ReportData, ReportRun, SeedGroup

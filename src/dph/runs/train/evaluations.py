@@ -26,7 +26,7 @@ from dph._base.randomness import derived_seed
 from dph.errors import CheckpointError, DataError
 from dph.model.forward.scorer import ComparedTokens
 from dph.model.sampler.base import Sampler
-from dph.model.sampler.episodes import Drawn
+from dph.model.sampler.graded import Drawn
 from dph.recipe import EvaluationSettings
 from dph.records import GradedCompletion
 from dph.runs.directory import RunDirectory

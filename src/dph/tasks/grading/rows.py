@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any, Generic, Literal, TypeVar
 
 from dph._base.closing import Closing
-from dph._base.files.atomic import plain_value
+from dph._base.files.rows import plain_value
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, TimedVerdict, Verdict
 from dph.tasks.contradictions import warn_of_contradictions

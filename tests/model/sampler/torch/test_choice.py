@@ -70,45 +70,27 @@ def test_nan_logits_give_a_nan_log_prob_and_a_token_of_the_vocabulary(top_p):
     assert logprobs.isnan().all()
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.floats(0.05, 1.0))
-def test_the_nucleus_equals_a_plain_walk_down_the_ranking_also_with_ties(weights, top_p):
-    # Sixteenths add up without rounding.
-    probabilities = torch.tensor([weights], dtype=torch.float32) / 16
-    ranking = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
-    expected, reached = [0.0] * len(weights), 0.0
-    for token in ranking:
-        if reached < top_p:
-            expected[token] = 1.0
-        reached += weights[token] / 16
-    assert nucleus(probabilities, top_p=top_p)[0].tolist() == expected
-
-
-def by_sorting_everything(probabilities, top_p):
-    """1 for the shortest prefix of a stable descending sort that reaches ``top_p``."""
-    values, order = probabilities.sort(dim=-1, descending=True, stable=True)
-    kept = (values.cumsum(dim=-1, dtype=torch.float64) - values) < top_p
-    kept[:, 0] = True
-    return torch.zeros_like(probabilities).scatter(1, order, kept.to(probabilities.dtype))
-
-
 @settings(deadline=None)
 @given(
-    st.integers(0, 2**31),
-    st.sampled_from([1, 5, 40]),
-    st.sampled_from([0.1, 1.0, 4.0]),
-    st.sampled_from([0.05, 0.5, 0.95, 0.999]),
-    st.booleans(),
+    st.lists(st.integers(1, 4), min_size=1, max_size=40),
+    st.floats(0.05, 1.0),
+    st.sampled_from([1, 5, 256]),
 )
-def test_the_largest_values_alone_give_what_sorting_everything_gives(
-    seed, prefix, spread, top_p, with_ties
-):
-    generator = torch.Generator().manual_seed(seed)
-    logits = torch.randn(6, 40, generator=generator) * spread
-    probabilities = torch.softmax(logits.round() if with_ties else logits, dim=-1)
+def test_the_nucleus_equals_a_plain_walk_down_the_ranking_also_with_ties(weights, top_p, prefix):
+    # Sixteenths add up without rounding. Of the second row more is needed than of the first.
+    rows = [weights, [1] * len(weights)]
+    expected = []
+    for row in rows:
+        kept, reached = [0.0] * len(row), 0.0
+        for token in sorted(range(len(row)), key=lambda token, row=row: (-row[token], token)):
+            if reached < top_p:
+                kept[token] = 1.0
+            reached += row[token] / 16
+        expected.append(kept)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_PREFIX", prefix)
-        found = nucleus(probabilities, top_p=top_p)
-    torch.testing.assert_close(found, by_sorting_everything(probabilities, top_p), rtol=0, atol=0)
+        patch.setattr(decoding, "_PREFIX", prefix)  # values that are looked at first
+        found = nucleus(torch.tensor(rows, dtype=torch.float32) / 16, top_p=top_p)
+    assert found.tolist() == expected
 
 
 def test_a_topk_on_the_device_gives_the_same_values_as_numpy():

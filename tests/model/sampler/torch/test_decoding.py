@@ -73,7 +73,7 @@ def test_each_prompt_is_run_once_and_then_one_token_a_row(kind, prefill):
 
 
 @pytest.mark.parametrize("kind", ["shared", "grown"])
-def test_finished_rows_leave_the_batch(kind):
+def test_finished_rows_leave_the_batch_and_decoding_ends_with_the_last_unfinished_row(kind):
     watched = Watched(kind, stops=tuple(range(12)))
     lengths = [len(d.token_ids) for d in watched.drawn]
     for step, rows in enumerate(watched.tokens[1:], start=1):
@@ -81,12 +81,8 @@ def test_finished_rows_leave_the_batch(kind):
         assert live <= rows <= max(live / COMPACT_BELOW, LEAST_ROWS)
     assert len(watched.drawn) == len(watched.by_key()) == 60
     assert all(d.finished == (d.token_ids[-1] < 12) for d in watched.drawn)
-
-
-def test_decoding_ends_with_the_last_unfinished_row():
-    watched = Watched("shared", stops=tuple(range(48)))
-    assert watched.tokens == [LEAST_ROWS]
-    assert watched.sizes == [60]
+    at_once = Watched(kind, stops=tuple(range(48)))
+    assert (len(at_once.tokens), at_once.sizes) == (1, [60])
 
 
 def test_waiting_rows_start_while_others_go_on():

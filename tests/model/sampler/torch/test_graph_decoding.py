@@ -36,9 +36,8 @@ def model_of(family="llama_gqa"):
 
 
 def plain(family, requests, parameters, **limits):
-    return TorchSampler(model_of(family), build_tokenizer(), **limits).sample(
-        requests, parameters, seed=3
-    )
+    sampler = TorchSampler(model_of(family), build_tokenizer(), **limits)
+    return sampler.sample(requests, parameters, seed=3)
 
 
 class InPlace:
@@ -51,6 +50,7 @@ class InPlace:
                 lambda _, value, softcap: flash and value.is_cuda and softcap is None,
             )
         self.events = []
+        self.family = family
         for name in ("logits", "admit", "keep"):
             monkeypatch.setattr(RowsInPlace, name, self._noted(name, getattr(RowsInPlace, name)))
         self.device = CountingDevice(exact=True, where=False)
@@ -72,6 +72,20 @@ class InPlace:
             self.events.clear()
             return self.sampler.sample(requests, parameters, seed=3)
 
+    def require_as_before(self, requests, parameters):
+        """Draw in place and step by step; the completions."""
+        wanted = plain(self.family, requests, parameters)
+        require_same(self.sample(requests, parameters), wanted)
+        return wanted
+
+    def steps(self):
+        """Forward passes in Python by their numbers of rows."""
+        return Counter(rows for name, rows in self.events if name == "logits")
+
+
+def parameters_of(max_tokens, stops=STOPS, **others):
+    return SamplingParameters(max_tokens=max_tokens, stop_token_ids=stops, **others)
+
 
 def require_same(found, wanted):
     for group, others in zip(found, wanted, strict=True):
@@ -84,17 +98,13 @@ def require_same(found, wanted):
 
 @pytest.mark.parametrize(("family", "temperature"), [("llama_gqa", 0.7), ("gpt2", 1.0)])
 def test_completions_are_those_of_decoding_step_by_step(monkeypatch, family, temperature):
-    parameters = SamplingParameters(max_tokens=50, stop_token_ids=STOPS, temperature=temperature)
-    requests = requests_of(4)
-    wanted = plain(family, requests, parameters)
     in_place = InPlace(monkeypatch, family)
-    require_same(in_place.sample(requests, parameters), wanted)
-    lengths = [len(c.token_ids) for group in wanted for c in group]
+    drawn = in_place.require_as_before(requests_of(4), parameters_of(50, temperature=temperature))
+    lengths = [len(c.token_ids) for group in drawn for c in group]
     assert min(lengths) < 3 < 20 < max(lengths)
-    # Forward passes in Python: one to warm up and one to capture for each number of rows.
-    steps = Counter(rows for name, rows in in_place.events if name == "logits")
-    assert 1 < len(steps) < 6
-    assert max(steps.values()) == 2
+    # One pass to warm up and one to capture for each number of rows.
+    assert 1 < len(in_place.steps()) < 6
+    assert max(in_place.steps().values()) == 2
 
 
 @pytest.mark.slow
@@ -103,25 +113,17 @@ def test_every_architecture_draws_the_same_in_place(monkeypatch, caplog, tmp_pat
     save_architecture(name, tmp_path)
     model = load_model(tmp_path, device="cpu", attention=attention_of(name))
     monkeypatch.setitem(globals(), "model_of", lambda _family: model)
-    parameters = SamplingParameters(max_tokens=20, stop_token_ids=STOPS)
-    requests = requests_of(4)
-    wanted = plain(name, requests, parameters)
-    in_place = InPlace(monkeypatch, name)
-    require_same(in_place.sample(requests, parameters), wanted)
+    wanted = plain(name, requests_of(4), parameters_of(20))  # before the model moves
+    require_same(InPlace(monkeypatch, name).sample(requests_of(4), parameters_of(20)), wanted)
     refused = "a token is not one launch in sampling" in caplog.text
     assert refused == ("soft caps" in name or "4 tokens" in name)
 
 
 def test_greedy_and_a_nucleus_draw_as_before_and_the_nucleus_is_told_of_once(monkeypatch, caplog):
-    requests = requests_of(1)
     in_place = InPlace(monkeypatch)
     for also in ({"greedy": True}, {"top_p": 0.8}, {"top_p": 0.7}):
-        parameters = SamplingParameters(max_tokens=8, stop_token_ids=STOPS, **also)
-        require_same(
-            in_place.sample(requests, parameters), plain("llama_gqa", requests, parameters)
-        )
-        steps = Counter(rows for name, rows in in_place.events if name == "logits")
-        assert (max(steps.values()) == 2) is ("top_p" not in also)
+        in_place.require_as_before(requests_of(1), parameters_of(8, **also))
+        assert (max(in_place.steps().values()) == 2) is ("top_p" not in also)
     assert caplog.messages == [
         "LlamaForCausalLM: a token is not one launch in sampling: a nucleus (top_p < 1) waits for "
         "the device"
@@ -130,28 +132,21 @@ def test_greedy_and_a_nucleus_draw_as_before_and_the_nucleus_is_told_of_once(mon
 
 @pytest.mark.parametrize("limits", [{"max_rows": 9, "cache_tokens": 500}, {"cache_tokens": 110}])
 def test_rows_start_where_others_have_left(monkeypatch, limits):
-    parameters = SamplingParameters(max_tokens=12, stop_token_ids=STOPS)
-    requests = requests_of(2)
     in_place = InPlace(monkeypatch, **limits)
-    require_same(in_place.sample(requests, parameters), plain("llama_gqa", requests, parameters))
+    in_place.require_as_before(requests_of(2), parameters_of(12))
     starts = [rows for name, rows in in_place.events if name == "admit"]
     assert len(starts) > 2
     assert max(starts) <= limits.get("max_rows", 200)
     # Rows that start in the places of others need no graph of their own.
-    steps = Counter(rows for name, rows in in_place.events if name == "logits")
-    assert max(steps.values()) == 2
+    assert max(in_place.steps().values()) == 2
 
 
 def test_rows_that_end_with_their_first_token_take_no_step(monkeypatch):
-    requests = requests_of(3)
     in_place = InPlace(monkeypatch)
-    for parameters in (
-        SamplingParameters(max_tokens=1, stop_token_ids=()),
-        SamplingParameters(max_tokens=9, stop_token_ids=tuple(range(48))),
-    ):
-        drawn = in_place.sample(requests, parameters)
+    for parameters in (parameters_of(1, ()), parameters_of(9, tuple(range(48)))):
+        drawn = in_place.sample(requests_of(3), parameters)
         assert all(len(c.token_ids) == 1 for group in drawn for c in group)
-        assert "logits" not in dict(in_place.events)
+        assert not in_place.steps()
     none = [SampleRequest(problem_id="p", prompt_ids=(3,), samples=0)]
     with in_place.device:
         assert in_place.sampler.sample([], parameters, seed=0) == []
@@ -170,8 +165,7 @@ def test_a_token_is_one_launch_whatever_the_rows_and_their_age(monkeypatch):
             launches.append((counts.launches - before[0], counts.waits - before[1]))
 
     monkeypatch.setattr(graph_decoding.CapturedSteps, "run", counted)
-    parameters = SamplingParameters(max_tokens=20, stop_token_ids=())
-    in_place.sample(requests_of(2), parameters)
+    in_place.sample(requests_of(2), parameters_of(20, ()))
     launches = launches[-19:]  # the first call asks
     assert launches[1:] == [(1, 1), *[(1, 0)] * 17]  # the capture itself waits once
     assert launches[0][0] > 50
@@ -187,27 +181,19 @@ def test_a_prompt_is_run_once_and_what_a_living_one_has_is_not_run(monkeypatch):
         return run(rows, part, begins)
 
     monkeypatch.setattr(RowsInPlace, "_run", counted)
-    parameters = SamplingParameters(max_tokens=20, stop_token_ids=(1, 5))
-    in_place.sample(requests_of(8, PROMPTS[:1]) * 3, parameters)
+    in_place.sample(requests_of(8, PROMPTS[:1]) * 3, parameters_of(20, (1, 5)))
     # 24 rows of one prompt, of which at most 8 fit: later ones run its last token alone.
     assert sizes[2] == len(PROMPTS[0])
     assert set(sizes[3:]) <= {1, len(PROMPTS[0])}
     assert 1 in sizes[3:]
 
 
-def waiting_layer(model):
-    layer = model.model.layers[1].mlp
-    layer.register_forward_hook(lambda _m, _i, out: out * (1 if float(out.sum()) else 2))
-
-
 def test_a_model_whose_step_waits_is_decoded_without_graphs_and_told_of(monkeypatch, caplog):
-    parameters = SamplingParameters(max_tokens=12, stop_token_ids=STOPS)
-    requests = requests_of(4)
     in_place = InPlace(monkeypatch)
-    waiting_layer(in_place.sampler.model)
+    layer = in_place.sampler.model.model.layers[1].mlp
+    layer.register_forward_hook(lambda _m, _i, out: out * (1 if float(out.sum()) else 2))
     with caplog.at_level(logging.WARNING):
-        found = in_place.sample(requests, parameters)
-    require_same(found, plain("llama_gqa", requests, parameters))
+        in_place.require_as_before(requests_of(4), parameters_of(12))
     assert any(
         "LlamaForCausalLM: a token is not one launch in sampling: called a sync" in message
         for message in caplog.messages
@@ -216,9 +202,7 @@ def test_a_model_whose_step_waits_is_decoded_without_graphs_and_told_of(monkeypa
 
 
 def test_a_capture_that_fails_is_told_of_and_the_rows_go_on(monkeypatch, caplog):
-    in_place = InPlace(monkeypatch)
-    parameters = SamplingParameters(max_tokens=12, stop_token_ids=STOPS)
-    requests = requests_of(4)
+    in_place, requests, parameters = InPlace(monkeypatch), requests_of(4), parameters_of(12)
 
     def refuse(*_, **__):
         raise RuntimeError("operation not permitted\n when stream is capturing")
@@ -236,10 +220,8 @@ def test_a_capture_that_fails_is_told_of_and_the_rows_go_on(monkeypatch, caplog)
 
 @pytest.mark.parametrize("family", ["llama_gqa", "bloom"])
 def test_attention_that_flash_cannot_compute_is_decoded_step_by_step(monkeypatch, family, caplog):
-    parameters = SamplingParameters(max_tokens=9, stop_token_ids=STOPS)
-    requests = requests_of(3)
     in_place = InPlace(monkeypatch, family, flash=False)
-    require_same(in_place.sample(requests, parameters), plain(family, requests, parameters))
+    in_place.require_as_before(requests_of(3), parameters_of(9))
     assert "a token is not one launch in sampling" in caplog.text
 
 
@@ -247,23 +229,16 @@ def test_broken_weights_are_reported(monkeypatch):
     in_place = InPlace(monkeypatch)
     with torch.no_grad(), in_place.device:
         in_place.sampler.model.lm_head.weight.fill_(torch.nan)
-        parameters = SamplingParameters(max_tokens=3, stop_token_ids=())
         with pytest.raises(ModelError, match="not finite"):
-            in_place.sampler.sample(requests_of(2), parameters, seed=0)
+            in_place.sampler.sample(requests_of(2), parameters_of(3, ()), seed=0)
 
 
-def test_everything_starts_at_once_where_it_fits():
+def test_everything_starts_at_once_where_it_fits_else_as_many_rows_as_fit_with_their_prompts():
     requests = requests_of(8)
     rows, tokens = sum(r.samples for r in requests), sum(map(len, PROMPTS))
-    room = Room(rows=1000, tokens=10**6)
-    capacity = capacity_of(requests, room, max_tokens=50)
-    assert capacity == (rows, tokens, len(PROMPTS[0]), 10)
-    just = Room(rows=rows, tokens=tokens + rows * 50)
-    assert capacity_of(requests, just, max_tokens=50) == capacity
-
-
-def test_else_as_many_rows_as_fit_with_their_share_of_the_prompts():
-    requests = requests_of(8)
+    for room in (Room(rows=1000, tokens=10**6), Room(rows=rows, tokens=tokens + rows * 50)):
+        capacity = capacity_of(requests, room, max_tokens=50)
+        assert capacity == (rows, tokens, len(PROMPTS[0]), 10)
     for tokens in range(82, 3000, 7):
         capacity = capacity_of(requests, Room(rows=30, tokens=tokens), max_tokens=50)
         assert 1 <= capacity.rows <= 30
@@ -288,13 +263,9 @@ def test_the_room_is_that_of_free_memory_next_to_the_logits():
 def test_long_prompts_are_run_in_parts(monkeypatch):
     monkeypatch.setattr(rows_in_place, "PREFILL_TOKENS", 40)
     assert PREFILL_TOKENS == 8192
-    parameters = SamplingParameters(max_tokens=9, stop_token_ids=STOPS)
     # The second prompt's part is kept before the others', which borrow from it.
-    requests = requests_of(
-        3, [(7, 9) * 22, *((*STEM, i, i + 1, 9) for i in range(9, 20)), *PROMPTS]
-    )
-    found = InPlace(monkeypatch).sample(requests, parameters)
-    require_same(found, plain("llama_gqa", requests, parameters))
+    prompts = [(7, 9) * 22, *((*STEM, i, i + 1, 9) for i in range(9, 20)), *PROMPTS]
+    InPlace(monkeypatch).require_as_before(requests_of(3, prompts), parameters_of(9))
 
 
 @pytest.mark.gpu
@@ -303,7 +274,7 @@ def test_long_prompts_are_run_in_parts(monkeypatch):
 def test_on_a_gpu_log_probs_are_those_of_a_full_forward(caplog, top_p):
     model = build_model("llama_gqa", max_position_embeddings=128, initializer_range=0.1)
     model = model.to("cuda")
-    parameters = SamplingParameters(max_tokens=50, stop_token_ids=STOPS, top_p=top_p)
+    parameters = parameters_of(50, top_p=top_p)
     sampler = TorchSampler(model, build_tokenizer(), dtype="bfloat16")
     requests = requests_of(40)
     drawn = sampler.sample(requests, parameters, seed=0)

@@ -97,11 +97,15 @@ def test_tokens_do_not_depend_on_max_rows_order_or_how_the_samples_are_split(fam
     assert tokens_of(sampler.sample(requests, PLAIN, seed=4)) != tokens_of(whole)
 
 
-def test_two_problems_with_one_prompt_draw_their_own_samples():
+def test_two_problems_with_one_prompt_draw_their_own_samples_and_no_samples_are_fine():
+    sampler = sampler_of()
     requests = [SampleRequest(problem_id=p, prompt_ids=(3, 4), samples=4) for p in "ab"]
-    first, second = sampler_of().sample(requests, PLAIN, seed=0)
+    first, second = sampler.sample(requests, PLAIN, seed=0)
     assert [c.problem_id for c in first + second] == ["a"] * 4 + ["b"] * 4
     assert [c.token_ids for c in first] != [c.token_ids for c in second]
+    assert isinstance(sampler, Sampler)
+    assert sampler.sample([], PLAIN, seed=0) == []
+    assert sampler.sample([replace(requests[0], samples=0)], PLAIN, seed=0) == [[]]
 
 
 @pytest.mark.parametrize("temperature", [0.6, 1.0])
@@ -123,17 +127,16 @@ def test_frequencies_of_the_first_token_match_the_softmax(temperature):
 
 
 def test_top_p_never_leaves_the_nucleus():
-    model = build_model()
+    model, requests = build_model(), ragged_requests(samples=8)
     parameters = SamplingParameters(max_tokens=6, stop_token_ids=(), top_p=0.5)
-    requests = ragged_requests(samples=8)
     results = sampler_of(model).sample(requests, parameters, seed=0)
     for request, drawn in zip(requests, results, strict=True):
         for completion in drawn:
             ids = torch.tensor([[*request.prompt_ids, *completion.token_ids]])
             with torch.no_grad():
-                probabilities = torch.softmax(model(input_ids=ids).logits[0], dim=-1)
-            for k, token in enumerate(completion.token_ids):
-                row = probabilities[len(request.prompt_ids) + k - 1]
+                table = torch.softmax(model(input_ids=ids).logits[0], dim=-1)
+            rows = table[len(request.prompt_ids) - 1 :]
+            for row, token in zip(rows, completion.token_ids, strict=False):
                 assert row[row > row[token] + 1e-5].sum() < 0.5 + 1e-5
 
 
@@ -162,26 +165,10 @@ def test_training_modes_are_restored_and_nothing_requires_grad():
 
 
 def test_bfloat16_stays_close_to_float32():
-    model = build_model(initializer_range=0.1)
-    requests = ragged_requests()
+    model, requests = build_model(initializer_range=0.1), ragged_requests()
     results = sampler_of(model, dtype="bfloat16").sample(requests, PLAIN, seed=0)
     require_logprobs(model, requests, results, within=0.1)
     assert all(p.dtype is torch.float32 for p in model.parameters())
-
-
-def test_no_requests_and_no_samples_are_fine():
-    sampler = sampler_of()
-    assert isinstance(sampler, Sampler)
-    assert sampler.sample([], PLAIN, seed=0) == []
-    empty = SampleRequest(problem_id="p", prompt_ids=(3,), samples=0)
-    assert sampler.sample([empty], PLAIN, seed=0) == [[]]
-
-
-def test_broken_weights_are_reported():
-    model = build_model()
-    model.lm_head.weight.data.fill_(torch.nan)
-    with pytest.raises(ModelError, match="not finite"):
-        sampler_of(model).sample(ragged_requests(), PLAIN, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -200,17 +187,20 @@ def test_requests_that_cannot_be_drawn_are_refused(tokens, stops, limits, messag
         sampler.sample([request], replace(PLAIN, stop_token_ids=stops), seed=0)
 
 
-def test_what_does_not_fit_is_refused_at_construction():
-    with pytest.raises(SettingsError, match="max_rows must be at least 1, got 0"):
-        sampler_of(max_rows=0)
-    with pytest.raises(SettingsError, match="got 'float16'"):
-        sampler_of(dtype="float16")
-    with pytest.raises(ModelError, match="48 tokens, but the model only 20 embeddings"):
-        sampler_of(build_model(vocab_size=20))
-    model = build_model()
-    model.config.is_encoder_decoder = True
-    with pytest.raises(ModelError, match="encoder-decoder"):
-        sampler_of(model)
+def test_what_does_not_fit_is_refused():
+    encoder, lost = build_model(), build_model()
+    encoder.config.is_encoder_decoder = True
+    for refusal, model, limits in (
+        ("max_rows must be at least 1, got 0", None, {"max_rows": 0}),
+        ("got 'float16'", None, {"dtype": "float16"}),
+        ("48 tokens, but the model only 20 embeddings", build_model(vocab_size=20), {}),
+        ("encoder-decoder", encoder, {}),
+    ):
+        with pytest.raises((SettingsError, ModelError), match=refusal):
+            sampler_of(model, **limits)
+    lost.lm_head.weight.data.fill_(torch.nan)
+    with pytest.raises(ModelError, match="not finite"):
+        sampler_of(lost).sample(ragged_requests(), PLAIN, seed=0)
 
 
 def test_completions_are_handed_over_as_they_finish():
@@ -232,10 +222,9 @@ def test_a_model_that_cannot_share_is_told_of_once(caplog):
     sampler = sampler_of(build_model("mistral_window"))
     for seed in (0, 1):
         sampler.sample(ragged_requests(), PLAIN, seed=seed)
-    assert caplog.messages == [
-        "MistralForCausalLM: prompts are not shared in sampling: a row may have 25 tokens, a layer "
-        "attends to the last 5"
-    ]
+    [said] = caplog.messages
+    assert said.startswith("MistralForCausalLM: prompts are not shared in sampling: a row may have")
+    assert said.endswith("25 tokens, a layer attends to the last 5")
 
 
 def test_a_short_prompt_draws_the_same_alone_and_beside_others():

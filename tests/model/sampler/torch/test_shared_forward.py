@@ -43,32 +43,25 @@ def test_waves_of_different_ages_in_one_forward_equal_each_row_alone(family):
         torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
 
 
-def test_prompts_are_prefilled_in_parts_of_bounded_size(monkeypatch):
-    model = build_model("llama")
-    monkeypatch.setattr(module, "PREFILL_TOKENS", 6)
-    monkeypatch.setattr(module, "LEAST_ROWS", 1)
-    sizes = []
+def test_prompts_are_prefilled_in_parts_and_only_their_last_positions_reach_the_head(monkeypatch):
+    model, sizes, shapes = build_model("llama"), [], []
+    model.lm_head.register_forward_hook(lambda _m, _i, out: shapes.append(tuple(out.shape)))
     model.register_forward_pre_hook(
         lambda _m, _a, options: sizes.append(options["input_ids"].numel()), with_kwargs=True
     )
-    prompts = [(3,) * 8, (4,) * 4, (5,) * 2, (6,)]
     forward = SharedForward(model, max_tokens=3)
+    with torch.no_grad(), forward.active():
+        forward.start(wave_of((3, 4, 5), (6, 7)))
+    assert (sizes.pop(), shapes) == (LEAST_ROWS, [(1, LEAST_ROWS, 48)])
+    monkeypatch.setattr(module, "PREFILL_TOKENS", 6)
+    monkeypatch.setattr(module, "LEAST_ROWS", 1)
+    prompts = [(3,) * 8, (4,) * 4, (5,) * 2, (6,)]
     with torch.no_grad(), forward.active():
         cache, logits = forward.start(wave_of(*prompts))
         logits = forward.step([cache], torch.tensor([9, 9, 9, 9]))
     assert sizes == [8, 6, 1, 4]
     expected = torch.stack([last_logits(model, [*prompt, 9]) for prompt in prompts])
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
-
-
-def test_only_the_last_position_of_each_prompt_reaches_the_head():
-    model = build_model("llama")
-    shapes = []
-    model.lm_head.register_forward_hook(lambda _m, _i, out: shapes.append(tuple(out.shape)))
-    forward = SharedForward(model, max_tokens=3)
-    with torch.no_grad(), forward.active():
-        forward.start(wave_of((3, 4, 5), (6, 7)))
-    assert shapes == [(1, LEAST_ROWS, 48)]
 
 
 def test_a_model_that_passes_no_scaling_gets_the_usual_one():
@@ -134,12 +127,10 @@ def test_a_part_borrows_from_living_waves_all_but_one_token_of_a_root():
 
 
 def test_fewer_common_tokens_are_run_again():
-    _, parts = planned([(*SCHEMA, 1), (*SCHEMA, 2)], [cache_of([(*SCHEMA[:15], 3)])])
-    assert run(parts) == [72]
-    _, parts = planned([(*SCHEMA, 1), (*SCHEMA, 2)], [cache_of([(*SCHEMA[:16], 3)])])
-    assert run(parts) == [56]
-    _, parts = planned([(*SCHEMA, 1), (*SCHEMA, 2)], least=10**6)
-    assert run(parts) == [142]
+    two = [(*SCHEMA, 1), (*SCHEMA, 2)]
+    assert run(planned(two, [cache_of([(*SCHEMA[:15], 3)])])[1]) == [72]
+    assert run(planned(two, [cache_of([(*SCHEMA[:16], 3)])])[1]) == [56]
+    assert run(planned(two, least=10**6)[1]) == [142]
 
 
 def test_a_part_borrows_from_the_parts_before_it():

@@ -78,12 +78,12 @@ def test_a_model_with_a_recurrent_state_is_refused_by_name_also_on_disk(tmp_path
         load_model(tmp_path / "mamba", device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("family", "reach"),
-    [("llama", math.inf), ("gpt2", math.inf), ("gemma2", 64), ("mistral_window", 5)],
-)
-def test_the_window_is_that_of_the_layer_that_sees_least(family, reach):
-    assert attention_window(build_model(family)) == reach
+def test_the_window_is_that_of_the_layer_that_sees_least_and_longer_rows_are_refused():
+    reach = {"llama": math.inf, "gpt2": math.inf, "gemma2": 64, "mistral_window": 5}
+    assert {family: attention_window(build_model(family)) for family in reach} == reach
+    model = build_model("mistral_window")
+    assert window_refusal(model, 5) is None
+    assert window_refusal(model, 6) == "a row may have 6 tokens, a layer attends to the last 5"
 
 
 @pytest.mark.parametrize(
@@ -93,45 +93,27 @@ def test_the_window_is_that_of_the_layer_that_sees_least(family, reach):
         *((family, "sdpa") for family in FAMILIES if family not in ("bloom", "gemma2")),
     ],
 )
-def test_models_that_attend_through_the_registry_share_prompts(family, attention):
+def test_models_that_attend_through_the_registry_share_prompts_also_rounded(family, attention):
     model = build_model(family)
     model.config._attn_implementation = attention
-    with torch.no_grad():
-        assert sharing_refusal(model) is None
+    for narrow in (False, True):
+        with torch.no_grad():
+            assert sharing_refusal(model.to(torch.bfloat16) if narrow else model) is None
     assert model.config._attn_implementation == attention
 
 
-@pytest.mark.parametrize(
-    ("family", "refusal"),
-    [
-        ("bloom", "its forward takes no position_ids"),  # ALiBi, outside the registry
-        ("gpt_oss", "packed attention cannot compute s_aux (GptOssAttention)"),
-    ],
-)
-def test_models_that_attend_otherwise_do_not(family, refusal):
-    with torch.no_grad():
-        assert sharing_refusal(build_model(family)) == refusal
-
-
-def test_a_model_whose_layers_have_no_numbers_does_not():
-    model = build_model("llama")
-    for layer in model.model.layers:
+def test_models_that_attend_otherwise_do_not_and_lost_weights_are_left_to_the_sampler():
+    unnumbered, lost = build_model("llama"), build_model("llama")
+    for layer in unnumbered.model.layers:
         del layer.self_attn.layer_idx
+    lost.lm_head.weight.data.fill_(torch.nan)
     with torch.no_grad():
-        assert "LlamaAttention" in sharing_refusal(model)
-
-
-def test_rows_beyond_a_window_are_refused_with_both_lengths():
-    model = build_model("mistral_window")
-    assert window_refusal(model, 5) is None
-    assert window_refusal(model, 6) == "a row may have 6 tokens, a layer attends to the last 5"
-
-
-def test_lost_weights_are_left_to_the_sampler_to_report():
-    model = build_model("llama")
-    with torch.no_grad():
-        model.lm_head.weight.fill_(torch.nan)
-        assert sharing_refusal(model) is None
+        # ALiBi, outside the registry
+        assert sharing_refusal(build_model("bloom")) == "its forward takes no position_ids"
+        refusal = "packed attention cannot compute s_aux (GptOssAttention)"
+        assert sharing_refusal(build_model("gpt_oss")) == refusal
+        assert "LlamaAttention" in sharing_refusal(unnumbered)
+        assert sharing_refusal(lost) is None
 
 
 @pytest.mark.slow
@@ -146,9 +128,3 @@ def test_a_real_model_shares_prompts_in_every_precision_and_a_wrong_one_does_not
         layer = model.model.layers[0].mlp
         layer.register_forward_hook(lambda _m, _i, out: out + out.roll(1, dims=1))
         assert sharing_refusal(model, prompts) == "shared prompts change its logits"
-
-
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "bloom"])
-def test_rounding_to_sixteen_bits_is_no_reason_to_refuse(family):
-    with torch.no_grad():
-        assert sharing_refusal(build_model(family).to(torch.bfloat16)) is None

@@ -97,23 +97,21 @@ def test_it_is_a_sampler_of_the_same_records(make_sampler):
     assert sampler.sample(requests(samples=0), PLAIN, seed=0) == [[], [], []]
 
 
-def test_three_samples_and_then_three_more_are_the_same_six(make_sampler):
+def test_three_samples_and_then_three_more_are_the_same_six_each_with_its_own_seed(
+    make_sampler, vllm
+):
     sampler = make_sampler()
     whole = sampler.sample(requests(samples=6), PLAIN, seed=3)
+    seeds = [parameters.seed for parameters in vllm.started[0].llm_engine.parameters]
+    assert seeds == [derived_seed(3, "vllm", p, i) for p in PROMPTS for i in range(6)]
+    assert len(set(seeds)) == 18
+    assert all(0 <= seed < 2**63 for seed in seeds)
     first = sampler.sample(requests(samples=3), PLAIN, seed=3)
     second = sampler.sample(requests(samples=3, first_index=3), PLAIN, seed=3)
     assert [a + b for a, b in zip(first, second, strict=True)] == whole
     backwards = make_sampler().sample(requests(samples=6)[::-1], PLAIN, seed=3)
     assert backwards[::-1] == whole
     assert tokens_of(sampler.sample(requests(samples=6), PLAIN, seed=4)) != tokens_of(whole)
-
-
-def test_each_sample_has_a_seed_of_its_own(make_sampler, vllm):
-    make_sampler().sample(requests(samples=2), PLAIN, seed=7)
-    seeds = [parameters.seed for parameters in vllm.started[0].llm_engine.parameters]
-    assert seeds == [derived_seed(7, "vllm", p, i) for p in PROMPTS for i in (0, 1)]
-    assert len(set(seeds)) == 6
-    assert all(0 <= seed < 2**63 for seed in seeds)
 
 
 def test_greedy_equals_the_torch_samplers(make_sampler, model):
@@ -159,13 +157,6 @@ def test_log_probs_are_those_of_the_full_vocabulary_at_the_temperature(
     other = SamplingParameters(max_tokens=6, stop_token_ids=(1,), temperature=0.5)
     results = sampler.sample(requests(), other, seed=0)
     assert scores(model, results, 0.5) == logprobs_of(results)
-
-
-def test_log_probs_that_nobody_can_give_are_refused_before_the_engine_starts(make_sampler, vllm):
-    parameters = SamplingParameters(max_tokens=6, stop_token_ids=(1,), temperature=0.6, top_p=0.7)
-    with pytest.raises(SettingsError, match=r"temperature 0\.6, top_p 0\.7, .* pass rescore"):
-        make_sampler().sample(requests(), parameters, seed=0)
-    assert vllm.started == ()
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
@@ -230,7 +221,13 @@ def test_the_engine_starts_once_with_what_was_asked_for_and_ends_with_the_sample
     assert "LD_PRELOAD" not in os.environ  # what it says to its processes, ours do not inherit
 
 
-def test_a_missing_vllm_and_a_missing_gpu_are_named(monkeypatch, directory):
+def test_a_missing_vllm_gpu_or_directory_is_named(monkeypatch, directory, model, tmp_path):
+    with monkeypatch.context() as patch:
+        fake_vllm.install(patch)
+        with pytest.raises(ModelError, match="got a LlamaForCausalLM; save it first"):
+            VLLMSampler(model, build_tokenizer())
+        with pytest.raises(ModelError, match="is not a directory"):
+            VLLMSampler(tmp_path / "none", build_tokenizer())
     fake_vllm.install(monkeypatch, cuda=False)
     with pytest.raises(SettingsError, match="needs a CUDA device, and there is none"):
         VLLMSampler(directory, build_tokenizer())
@@ -249,23 +246,6 @@ def test_a_vllm_built_for_cpus_needs_no_gpu_and_computes_prompts_whole(
     assert llm.started[0].options["enable_chunked_prefill"] is False
 
 
-def test_an_engine_that_dies_is_an_error_with_its_own_words(make_sampler, monkeypatch):
-    def die(_):
-        raise RuntimeError("the engine is dead")
-
-    monkeypatch.setattr(fake_vllm.LLMEngine, "step", die)
-    with pytest.raises(ModelError, match="vLLM failed: RuntimeError: the engine is dead"):
-        make_sampler().sample(requests(), PLAIN, seed=0)
-
-
-@pytest.mark.usefixtures("vllm")
-def test_weights_come_from_a_directory(model, tmp_path):
-    with pytest.raises(ModelError, match="got a LlamaForCausalLM; save it first"):
-        VLLMSampler(model, build_tokenizer())
-    with pytest.raises(ModelError, match="is not a directory"):
-        VLLMSampler(tmp_path / "none", build_tokenizer())
-
-
 @pytest.mark.parametrize(
     ("changes", "prompt", "message"),
     [
@@ -273,23 +253,37 @@ def test_weights_come_from_a_directory(model, tmp_path):
         ({"temperature": 0.001}, (3,), r"vLLM draws at temperature 0\.01 or above, got 0\.001"),
         ({"stop_token_ids": (48,)}, (3,), "stop token 48 is not in the vocabulary"),
         ({}, (), "'a' has an empty prompt"),
+        (
+            {"temperature": 0.6, "top_p": 0.7},  # nobody can give the log-probs
+            (3,),
+            r"temperature 0\.6, top_p 0\.7, .* pass rescore",
+        ),
     ],
 )
-def test_what_vllm_cannot_draw_is_refused(make_sampler, vllm, changes, prompt, message):
+def test_what_vllm_cannot_draw_is_refused_before_the_engine_starts(
+    make_sampler, vllm, changes, prompt, message
+):
     request = SampleRequest(problem_id="a", prompt_ids=prompt, samples=1)
     with pytest.raises((SettingsError, DataError), match=message):
         make_sampler().sample([request], replace(PLAIN, **changes), seed=0)
     assert vllm.started == ()
 
 
-def test_a_model_that_vllm_cannot_serve_or_has_no_memory_for_says_why(
-    make_sampler, vllm, monkeypatch
-):
+def test_a_model_that_vllm_cannot_serve_or_loses_says_why(make_sampler, vllm, monkeypatch):
+    def die(_):
+        raise RuntimeError("the engine is dead")
+
     sampler = make_sampler(options=EngineOptions(context=65))
     with pytest.raises(ModelError, match=r"vLLM cannot serve .*: ValueError: max_model_len is gr"):
         sampler.sample(requests(), PLAIN, seed=0)
-    monkeypatch.setattr(vllm, "longest", 8)
-    with pytest.raises(SettingsError, match=r"context of 8 that fits in vLLM's memory; raise vllm"):
+    with monkeypatch.context() as patch:
+        patch.setattr(vllm, "longest", 8)
+        with pytest.raises(
+            SettingsError, match="context of 8 that fits in vLLM's memory; raise vl"
+        ):
+            make_sampler().sample(requests(), PLAIN, seed=0)
+    monkeypatch.setattr(fake_vllm.LLMEngine, "step", die)
+    with pytest.raises(ModelError, match="vLLM failed: RuntimeError: the engine is dead"):
         make_sampler().sample(requests(), PLAIN, seed=0)
 
 
@@ -311,19 +305,16 @@ def test_a_completion_that_vllm_broke_off_or_lost_is_an_error(
         make_sampler().sample([request], PLAIN, seed=0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_options_out_of_range_are_refused():
+    for changes, message in (
         ({"max_rows": 0}, "max_rows must be at least 1, got 0"),
         ({"gpus": 0}, "gpus must be at least 1, got 0"),
         ({"memory": 0.0}, r"memory must lie in \(0, 1\], got 0"),
         ({"memory": 1.5}, r"memory must lie in \(0, 1\], got 1\.5"),
         ({"context": -1}, "context must be at least 0, got -1"),
-    ],
-)
-def test_options_out_of_range_are_refused(changes, message):
-    with pytest.raises(SettingsError, match=message):
-        EngineOptions(**changes)
+    ):
+        with pytest.raises(SettingsError, match=message):
+            EngineOptions(**changes)
 
 
 @pytest.mark.gpu

@@ -59,7 +59,7 @@ def _largest(values: Float[Tensor, "rows vocabulary"], count: int) -> Float[Tens
     count = min(count, values.shape[1])
     if values.device.type != "cpu":
         return values.topk(count, dim=-1).values
-    # NumPy partitions and sorts values alone, several times as fast as torch on a CPU.
+    # NumPy partitions and sorts values without indices, several times as fast as torch on a CPU.
     found = values.numpy()
     if count < values.shape[1]:
         found = np.partition(found, values.shape[1] - count, axis=-1)[:, -count:]

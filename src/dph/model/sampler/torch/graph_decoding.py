@@ -60,7 +60,7 @@ def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: i
     share = limit.tokens / (tokens + rows * max_tokens)
     fitting = min(int(share * rows), (limit.tokens - longest) // max_tokens)
     most = max(1, min(rows, limit.rows, fitting))
-    again = longest if most < rows else 0  # a prompt that goes on while its first rows are drawn
+    again = longest if most < rows else 0  # a prompt whose last rows start after its first
     return Capacity(
         rows=most,
         prompt_tokens=min(tokens + again, limit.tokens - most * max_tokens),
@@ -70,10 +70,10 @@ def capacity_of(requests: Sequence[SampleRequest], limit: Room, *, max_tokens: i
 
 
 class CapturedSteps:
-    """Runs a step as it is, then as a graph; whoever waits for the device is never captured."""
+    """Runs a step as it is, then as a graph; a step that waits for the device is not captured."""
 
     def __init__(self, refusal: str | None, on_refusal: Callable[[str], None]) -> None:
-        """Capture steps, unless there is a ``refusal``; of a new one ``on_refusal`` is told."""
+        """Capture steps, unless there is a ``refusal``; ``on_refusal`` is called with a new one."""
         self.refusal, self._tell = refusal, on_refusal
         self._replays: dict[int, Callable[[], None] | None] = {}
         self._pool = None if refusal else torch.cuda.graph_pool_handle()

@@ -34,14 +34,21 @@ class RepeatedCache:
         self.positions = self.positions.index_select(0, kept)
 
 
-class RepeatedForward:
+class _WaveByWave:
+    joins = False
+    """Whether waves are decoded in one forward, so that one may start while others continue."""
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Do nothing: no set-up is needed."""
+        yield
+
+
+class RepeatedForward(_WaveByWave):
     """Prefills each prompt once, repeats its cache for its rows, and decodes wave by wave.
 
-    Right for sliding windows, ALiBi and whatever else transformers caches token by token.
+    Right for sliding windows, ALiBi and everything else that transformers caches token by token.
     """
-
-    joins = False
-    """Whether waves are decoded in one forward, so that one may start while others go on."""
 
     def __init__(self, model: PreTrainedModel, argument: str) -> None:
         self.model = model
@@ -50,11 +57,6 @@ class RepeatedForward:
         accepted = inspect.signature(model.forward).parameters
         self._takes_positions = "position_ids" in accepted
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Do nothing: no set-up is needed."""
-        yield
 
     def start(
         self, wave: Wave, living: Sequence[RepeatedCache] = ()
@@ -126,21 +128,14 @@ class WholeRows:
         self.lengths = self.lengths + 1
 
 
-class WholeForward:
+class WholeForward(_WaveByWave):
     """Runs every row from its first token for each of its tokens: slow, but needs no cache.
 
     Right for every causal model, because no token sees the padding behind it.
     """
 
-    joins = False
-
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Do nothing: no set-up is needed."""
-        yield
 
     def start(
         self, wave: Wave, living: Sequence[WholeRows] = ()

@@ -166,7 +166,7 @@ def _part(
     roots: list[Node] = []
     borrowed: dict[int, int] = {}
     for root in trees:
-        # A token of the root is run, so that what goes on from it has a stem of its own.
+        # A token of the root is run, so that its continuations have their own stem.
         loan = _loan(prompts[root.rows[0]][: root.end - 1], known)
         if loan is not None and loan.tokens >= least:
             borrowed |= dict.fromkeys(root.rows, len(loans))

@@ -69,7 +69,7 @@ class RowsInPlace:
     """The rows of some prompts; those of a prompt are neighbours, in the order of the prompts.
 
     The first ``rows`` places of every table are in use. What fills them up behind the real rows
-    was never live, and draws tokens that nobody reads.
+    was never live, and its tokens are not read.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class RowsInPlace:
         self.age, self.length, self.last, self.live = (
             torch.zeros(most, dtype=torch.long, device=device) for _ in range(4)
         )
-        # One more column than is read: a row that is done writes what it goes on to draw there.
+        # One more column than is read: a row that is done writes further tokens there.
         self.tokens = torch.zeros(most, drawn + 1, dtype=torch.long, device=device)
         self.logprobs = torch.zeros(most, drawn + 1, device=device)
         self.uniforms = torch.zeros(most, drawn + 1, dtype=torch.float64, device=device)
@@ -224,7 +224,7 @@ class RowsInPlace:
         return logits[0]
 
     def draw(self, logits: Float[Tensor, "drawn vocabulary"], first: int = 0) -> None:
-        """Choose and record a token of each row from ``first`` on; of done rows nobody reads it."""
+        """Choose and record a token of each row from ``first`` on; of done rows it is not read."""
         rows = slice(first, first + len(logits))
         parameters, age, live = self.parameters, self.age[rows], self.live[rows]
         if self._goes_on is None:

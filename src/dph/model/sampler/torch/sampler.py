@@ -1,7 +1,7 @@
 """The sampler on torch: any causal language model of transformers, on one device."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,14 +47,14 @@ from dph.records import Completion
 _LOG = logging.getLogger(__name__)
 _MANY_LAUNCHES = "a token is not one launch in sampling"
 SHORT_PROMPT = 64
-"""A prompt of at most so many tokens that is drawn alone costs no more in each of its rows."""
+"""Tokens up to which the only prompt of a batch costs no more in each of its rows."""
 
 
 class TorchSampler:
     """Draws completions from a transformers model (see `Sampler`).
 
     What prompts begin with alike is prefilled once, and all rows of a prompt read the same keys and
-    values; waiting prompts start as rows finish. A model that cannot share is told of once, and
+    values; waiting prompts start as rows finish. A model that cannot share is logged once, and
     every row then has its prompt in a cache of transformers. The random numbers of a sample come
     from (seed, problem_id, sample index), so its tokens do not depend on what else is in the batch,
     up to float rounding at the boundary between two tokens. The same requests give bit-identical
@@ -136,7 +136,14 @@ class TorchSampler:
                     if ids not in texts:
                         texts[ids] = completion_text(self.tokenizer, ids)
                     position, index = drawn.row.request, drawn.row.sample_index
-                    completion = _completion(drawn, requests[position], texts)
+                    completion = Completion(
+                        problem_id=requests[position].problem_id,
+                        sample_index=index,
+                        token_ids=ids,
+                        logprobs=drawn.logprobs,
+                        finished=drawn.finished,
+                        text=texts[ids],
+                    )
                     results[position][index] = completion
                     if on_completion:
                         on_completion(position, completion)
@@ -246,7 +253,7 @@ class TorchSampler:
     ) -> bool:
         """Whether there is one prompt to draw, a short one, whose rows are all decoded at once.
 
-        It shares with nobody, and on a CPU the cache of transformers is faster for it then
+        It shares nothing, and on a CPU the cache of transformers is faster for it then
         (docs/performance.md).
         """
         prompts = {request.prompt_ids for request in requests if request.samples}
@@ -302,16 +309,3 @@ def check_requests(
                 f"problem {request.problem_id!r}: a prompt of {length} tokens and max_tokens = "
                 f"{parameters.max_tokens} exceed the model's context of {context}"
             )
-
-
-def _completion(
-    drawn: DrawnRow, request: SampleRequest, texts: Mapping[tuple[int, ...], str]
-) -> Completion:
-    return Completion(
-        problem_id=request.problem_id,
-        sample_index=drawn.row.sample_index,
-        token_ids=drawn.token_ids,
-        logprobs=drawn.logprobs,
-        finished=drawn.finished,
-        text=texts[drawn.token_ids],
-    )

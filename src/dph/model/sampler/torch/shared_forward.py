@@ -29,7 +29,7 @@ from dph.model.sampler.torch.shared_cache import SharedCache
 from dph.model.sampler.torch.waves import Wave, WaveRow, padded_width
 
 CPU_PREFILL_TOKENS = 2048
-"""The same on a CPU, where what lies between two products of more tokens is slow to reach."""
+"""The same on a CPU, where the numbers between two products of more tokens leave the cache."""
 LEAST_ROWS = 16
 """Matrix products of fewer rows round differently on a CPU, so that a row's tokens would depend on
 how many others are left; a forward of fewer tokens is filled up."""
@@ -38,12 +38,12 @@ how many others are left; a forward of fewer tokens is filled up."""
 class SharedForward:
     """Prefills what prompts share once and decodes all rows of all waves in one forward.
 
-    All tokens of a forward lie in one sequence with positions of their own; which of them see
+    All tokens of a forward are one sequence with their own positions; which of them see
     each other is decided in the attention (see `attending`), so there is no padding outside it.
     """
 
     joins = True
-    """Whether waves are decoded in one forward, so that one may start while others go on."""
+    """Whether waves are decoded in one forward, so that one may start while others continue."""
 
     def __init__(
         self,
@@ -52,13 +52,7 @@ class SharedForward:
         max_tokens: int,
         least_saved: int = LEAST_SAVED,
     ) -> None:
-        """Run ``model``.
-
-        Args:
-            model: a causal language model that `sharing_refusal` has nothing against.
-            max_tokens: of a completion.
-            least_saved: tokens that sharing what prompts begin with has to save.
-        """
+        """Run a ``model`` that `sharing_refusal` does not refuse, for answers of ``max_tokens``."""
         self.model = model
         self.max_tokens = max_tokens
         self.least_saved = least_saved
@@ -215,13 +209,24 @@ def sharing_refusal(
     transformers' registry, and whatever else is special; a model that lacks the arguments for it is
     not asked.
     """
-    missing = {"position_ids", "logits_to_keep"} - inspect.signature(
-        model.forward
-    ).parameters.keys()
-    if missing:
+    taken = inspect.signature(model.forward).parameters.keys()
+    if missing := {"position_ids", "logits_to_keep"} - taken:
         return f"its forward takes no {min(missing)}"
+    tokens = probe_tokens(model.config, prompts)
+    asked = tuple(tuple(tokens[place] for place in prompt) for prompt in _PROMPTS)
+    rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
+    after = torch.tensor([tokens[place] for place in _AFTER], device=model.device)
+    alone = [([*asked[row.prompt], tokens[at]], 2) for row, at in zip(rows, _AFTER, strict=True)]
     with contextlib.nullcontext() if rounded else torch.autocast(model.device.type, enabled=False):
-        return _refusal(model, probe_tokens(model.config, prompts), ask)
+        try:
+            first, second = ask(model, Wave(asked, rows), after)
+        except (ModelError, KeyError, TypeError, RuntimeError) as error:
+            # No layer numbers, layers that never called us, or an attention of the model's own.
+            return " ".join(str(error).split()) or type(error).__name__
+        ours = torch.stack([first, second], dim=1)
+        if all(map(OwnLogits.agree_with, own_logits(model, alone), ours)):
+            return None
+    return "shared prompts change its logits"
 
 
 def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
@@ -230,19 +235,3 @@ def window_refusal(model: PreTrainedModel, tokens: int) -> str | None:
     if tokens <= window:
         return None
     return f"a row may have {tokens} tokens, a layer attends to the last {window:g}"
-
-
-def _refusal(model: PreTrainedModel, tokens: Sequence[int], ask: Ask) -> str | None:
-    prompts = tuple(tuple(tokens[place] for place in prompt) for prompt in _PROMPTS)
-    rows = tuple(WaveRow(0, i, prompt) for i, prompt in enumerate((0, 0, 1, 2)))
-    after = torch.tensor([tokens[place] for place in _AFTER], device=model.device)
-    try:
-        first, second = ask(model, Wave(prompts, rows), after)
-    except (ModelError, KeyError, TypeError, RuntimeError) as error:
-        # No layer numbers, layers that never called us, or an attention of the model's own.
-        return " ".join(str(error).split()) or type(error).__name__
-    asked = [([*prompts[row.prompt], tokens[at]], 2) for row, at in zip(rows, _AFTER, strict=True)]
-    ours = torch.stack([first, second], dim=1)
-    if all(map(OwnLogits.agree_with, own_logits(model, asked), ours)):
-        return None
-    return "shared prompts change its logits"

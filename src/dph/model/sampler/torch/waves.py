@@ -58,7 +58,7 @@ class Waiting:
     Requests with the same prompt share its prefill. The longest prompts come first, so that the
     prompts of a wave have similar lengths and memory peaks at the start; those of which half and
     more is alike (questions on one schema) come with the longest of them. The waves are a function
-    of the arguments alone.
+    of the arguments only.
     """
 
     def __init__(
