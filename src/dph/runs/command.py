@@ -30,7 +30,7 @@ from dph.recipe.section import flat, put, read_override, read_table
 from dph.records import Problem
 from dph.runs.check import check, read_data
 from dph.runs.check_model import CheckedModel, Findings, NamedProblems, check_memory, check_model
-from dph.runs.memory import Device, device_at_hand
+from dph.runs.memory import Device, device_at_hand, read_shape
 from dph.runs.progress import ProgressDisplay, Silent
 from dph.tasks.problems import load_problems, problems_fingerprint, save_problems
 from dph.tasks.sql.data_sets import SQL_SETS
@@ -173,7 +173,10 @@ def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe
     tries = chosen.table["evaluate"]["samples"]
     ks = sorted({k for k in (1, 8, _MOST_TRIES) if k <= tries} | {tries})
     chosen = _with(chosen, Choice("evaluate.k", ks, "first try, and within several"))
-    chosen = _fitted(chosen, device, lambda it: _refusal(it, directory, files, named, device))
+    parameters = read_shape(files.directory).parameters if files else None
+    chosen = _fitted(
+        chosen, device, parameters, lambda it: _refusal(it, directory, files, named, device)
+    )
     if errors := check(_resolved(chosen, directory), device=device).errors:
         raise SettingsError("; ".join(errors))
     return chosen
@@ -325,8 +328,26 @@ def _sizes(device: Device | None, context: int | None, problems: int) -> Iterato
     yield Choice("evaluate.samples", _MOST_TRIES, f"for Pass@{_MOST_TRIES}")
 
 
+_SMALL_RATES = ((10**7, 2e-4), (5 * 10**8, 5e-6))
+"""Learning rates below a number of weights, as in studies of models with 0.34 and 135 million."""
+
+
+def _rate(parameters: int | None, *, adapts: bool) -> Choice:
+    """The learning rate, by what is trained."""
+    if adapts:
+        return Choice("train.learning_rate", 1e-5, "usual for an adapter")
+    for most, rate in _SMALL_RATES if parameters else ():
+        if parameters is not None and parameters < most:
+            said = f"for fewer than {most / 1e6:g} million weights; 1e-6 would hardly move them"
+            return Choice("train.learning_rate", rate, said)
+    return Choice("train.learning_rate", 1e-6, "the paper's, for all weights")
+
+
 def _fitted(
-    chosen: ChosenRecipe, device: Device | None, refusal_of: Callable[[ChosenRecipe], str]
+    chosen: ChosenRecipe,
+    device: Device | None,
+    parameters: int | None,
+    refusal_of: Callable[[ChosenRecipe], str],
 ) -> ChosenRecipe:
     """The first way to train whose estimated memory the device has."""
     reason = "fits by the estimate of dph recipe check" if device else "nothing else is known"
@@ -344,12 +365,7 @@ def _fitted(
         for name, value in way.items():
             chosen = _with(chosen, Choice(f"model.{name}", value, reason))
         adapts = "adapter" in chosen.table["model"]
-        rate = Choice(
-            "train.learning_rate",
-            1e-5 if adapts else 1e-6,
-            "usual for an adapter" if adapts else "the paper's, for all weights",
-        )
-        chosen = _with(chosen, rate)
+        chosen = _with(chosen, _rate(parameters, adapts=adapts))
         refusal = refusal_of(chosen)
         if not refusal:
             return chosen

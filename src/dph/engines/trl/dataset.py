@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 from datasets import Dataset
 
 from dph.errors import DataError
@@ -16,9 +18,10 @@ from dph.tasks.verifiers.base import Verifier
 def problems_dataset(
     problems: Sequence[Problem], *, chat: bool = False, system_prompt: str = ""
 ) -> Dataset:
-    """A data set with the columns ``prompt``, ``problem_id`` and ``answer``.
+    """A data set with the columns ``prompt``, ``problem_id`` and ``answer``, and those of answers.
 
-    ``answer`` is one JSON text a problem: columns of Arrow have one type, answers need not.
+    ``answer`` is one JSON text a problem: columns of Arrow have one type, answers need not. A field
+    that has one in all problems is also a column, for reward functions that read it by its name.
     ``chat`` and ``system_prompt`` make messages of a text as a recipe's ``[data]`` does, so that
     TRL's prompt has the same tokens.
 
@@ -31,13 +34,15 @@ def problems_dataset(
     prompts = [_prompt(problem, chat, system_prompt) for problem in problems]
     if len({isinstance(prompt, str) for prompt in prompts}) > 1:
         raise DataError("some prompts are text and some are messages: set chat=True")
-    return Dataset.from_dict(
-        {
-            "prompt": prompts,
-            "problem_id": [problem.problem_id for problem in problems],
-            "answer": [_json(problem) for problem in problems],
-        }
-    )
+    rows = {
+        "prompt": prompts,
+        "problem_id": [problem.problem_id for problem in problems],
+        "answer": [_json(problem) for problem in problems],
+    }
+    for name in dict.fromkeys(name for problem in problems for name in problem.answer):
+        with suppress(pa.ArrowException, TypeError):  # of several types, or not of Arrow's
+            rows.setdefault(name, pa.array([p.answer.get(name) for p in problems]).to_pylist())
+    return Dataset.from_dict(rows)
 
 
 def problem_of_columns(problem_id: str, prompt: Any, answer: str) -> Problem:

@@ -5,6 +5,7 @@ right answer should get as much, however it is wrapped, and no other response sh
 """
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +30,10 @@ from dph.tasks.verifiers.signatures import RewardFunction, Signature, columns_of
 _SPELLINGS = ("{g}", "${g}$", r"\boxed{{{g}}}", "#### {g}")
 _GOLD_COLUMNS = ("answer", "solution", "ground_truth", "target", "gold", "label")
 _SLOW_SECONDS = 1.0
+_SLOW_IN_THE_MEDIAN = 0.1
+_PATIENCE = 60.0
+"""Seconds after which no further problem is asked about, and about which answers are asked again.
+"""
 _EXAMPLES = 3
 _BESIDE = ("The answer is unknown. " * 20,)
 _UNSTEADY_SHARE = 0.1
@@ -164,8 +169,12 @@ class _Auditing:
         self._unlike: list[tuple[Probe, Reward]] = []
         self._in_groups: list[tuple[Probe, Reward]] = []
         golds = {problem.problem_id: gold_of(problem) for problem in problems}
+        self._left_out, begun = len(problems), time.monotonic()
         for problem in problems:
+            if time.monotonic() - begun > _PATIENCE:
+                break
             self._ask_about(problem, golds)
+            self._left_out -= 1
         self._ask_again(random.Random(seed))
 
     def _ask_about(self, problem: Problem, golds: Mapping[str, str]) -> None:
@@ -194,6 +203,7 @@ class _Auditing:
         """Ask all of it once more in another order; the time of a call is the shorter one."""
         places = list(range(len(self._answers)))
         order.shuffle(places)
+        places = places[: self._most]
         again = self._ask([self._answers[place][0] for place in places])
         for place, second in zip(places, again, strict=True):
             probe, first = self._answers[place]
@@ -202,9 +212,16 @@ class _Auditing:
             shorter = min(first.seconds, second.seconds)
             self._answers[place] = probe, replace(first, seconds=shorter)
 
+    @property
+    def _most(self) -> int:
+        """Answers for whose second call there is patience."""
+        seconds = median(reward.seconds for _, reward in self._answers)
+        return max(_EXAMPLES, int(_PATIENCE / max(seconds, 1e-6)))
+
     def ask_in_groups(self, ask: Asked) -> None:
         """Ask about the first answers next to a long one, as a trainer that samples groups does."""
         some = [(probe, reward) for probe, reward in self._answers if probe.kind == "right"]
+        some = some[: self._most]
         for (probe, first), second in zip(some, ask([probe for probe, _ in some]), strict=True):
             if first.value is not None and second.value != first.value:
                 self._in_groups.append((probe, second))
@@ -256,7 +273,12 @@ class _Auditing:
             for probe, _ in self._unlike[:_EXAMPLES]
         ):
             unlike = "another reward for the same response: it is random"
+        typical = median(reward.seconds for _, reward in answers)
+        slow = f"it takes {typical:.1f} s an answer"
+        if self._left_out:
+            slow += f": {self._left_out} problems were left out after {_PATIENCE:.0f} s"
         kinds = {
+            slow: answers if typical >= _SLOW_IN_THE_MEDIAN else [],
             "it raised, or gave no number": [a for a in answers if a[1].value is None],
             f"it took longer than {_SLOW_SECONDS:g} s": [
                 a for a in answers if a[1].seconds > _SLOW_SECONDS

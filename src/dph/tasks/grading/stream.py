@@ -374,6 +374,7 @@ def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> N
     if missing := [name for name in grader.required if name not in names]:
         raise DataError(
             f"{source} has no column {', '.join(map(repr, missing))}; it has {', '.join(names)}"
+            " (--column NAME=COLUMN names another)"
         )
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"{source} has the column {', '.join(map(repr, twice))} more than once")
