@@ -11,8 +11,6 @@ from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
 from results.diagnosis.models import Model, a_model, samples_of, save_evaluation
 
 PROBLEMS, SAMPLES = 300, 16
-ABOUTS = {"problems", "pass_at_k"}
-"""The sentences that are there whatever was found."""
 
 
 def named(found):
@@ -216,18 +214,11 @@ def test_choosing_a_set_changes_no_verdict_on_it(tmp_path):
     ]
 
 
-@pytest.fixture
-def found(tmp_path):
+def test_a_diagnosis_is_plain_json_whose_parts_of_the_problems_are_those_of_the_set(tmp_path):
     base = a_model(60)
     shares = np.tile([0.97, 0.01, 0.01, 0.01], (60, 1))
     run = Model(shares=shares, chances=base.chances)
-    return diagnose(
-        save_evaluation(tmp_path / "run", samples_of(*run.drawn(16, 0))),
-        save_evaluation(tmp_path / "base", samples_of(*base.drawn(16, 1))),
-    )
-
-
-def test_a_diagnosis_is_plain_json_and_nothing_is_lost_on_the_way(found):
+    found = diagnose(*evaluations(tmp_path, run, base))
     document = diagnosis_document(found)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     of_set = document["sets"]["dev"]
@@ -241,10 +232,6 @@ def test_a_diagnosis_is_plain_json_and_nothing_is_lost_on_the_way(found):
         "solved_before_alone",
         "solved_after_alone",
     }
-
-
-def test_the_parts_of_the_problems_are_those_of_the_set(found):
-    of_set = diagnosis_document(found)["sets"]["dev"]
     for k, one in of_set["pass_at_k"].items():
         for part in ("total", "styles_died", "certainty", "moved"):
             values = [problem["pass_at_k"][k][part] for problem in of_set["problems"]]

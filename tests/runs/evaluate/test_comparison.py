@@ -49,23 +49,17 @@ def test_greedy_is_left_out_where_a_run_has_none(runs):
     assert "greedy" not in {r.metric for r in compare(runs, None, [1], seed=0, resamples=10)}
 
 
-def test_runs_on_other_problems_are_refused_with_an_example(runs, make_scores):
-    runs["other"] = {**runs["base"], "dev": make_scores(runs["base"]["dev"].correct[:39])}
-    with pytest.raises(DataError, match=r"'dev' of run 'base'.*'dev' of run 'other'.*'p39'"):
-        compare(runs, "base", [1], seed=0)
-
-
-def test_a_run_without_a_set_of_the_baseline_is_refused(runs):
-    del runs["better"]["test"]
-    with pytest.raises(DataError, match="run 'better' was not evaluated on set 'test' of 'base'"):
-        compare(runs, "base", [1], seed=0)
-
-
-def test_an_unknown_baseline_and_no_runs_are_refused(runs):
+def test_unlike_problems_and_unknown_baselines_are_refused(runs, make_scores):
     with pytest.raises(SettingsError, match="no run 'grpo' to compare with, only base, better"):
         compare(runs, "grpo", [1], seed=0)
     with pytest.raises(DataError, match="no runs"):
         compare({}, None, [1], seed=0)
+    runs["other"] = {**runs["base"], "dev": make_scores(runs["base"]["dev"].correct[:39])}
+    with pytest.raises(DataError, match=r"'dev' of run 'base'.*'dev' of run 'other'.*'p39'"):
+        compare(runs, "base", [1], seed=0)
+    del runs["other"], runs["better"]["test"]
+    with pytest.raises(DataError, match="run 'better' was not evaluated on set 'test' of 'base'"):
+        compare(runs, "base", [1], seed=0)
 
 
 def solved(counts, samples):

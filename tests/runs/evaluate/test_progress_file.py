@@ -113,7 +113,7 @@ def test_without_greedy_answers_styles_and_comparisons_nothing_is_made_up():
     assert dev["styles"] == {}
 
 
-def test_the_score_of_keep_best_is_a_sets_or_the_mean_of_all():
+def test_the_score_of_keep_best_is_a_sets_or_the_mean_of_all_that_can_be_graded():
     table = table_of(row("a", [C, C], C), row("b", [C, W], W, name="other"))
     summary = step_summary(table, ks=[1, 2], seed=0)
     assert best_score(summary, (None, "mean")) == 0.75
@@ -121,9 +121,6 @@ def test_the_score_of_keep_best_is_a_sets_or_the_mean_of_all():
     assert best_score(summary, (None, "pass_at_2")) == 1.0
     assert best_score(summary, ("other", "greedy")) == 0.0
     assert best_score({}, (None, "mean")) is None
-
-
-def test_a_set_of_which_nothing_can_be_graded_is_left_out_and_has_no_score():
     table = table_of(row("a", [BAD, BAD], W), row("b", [C, C], C, name="other"))
     summary = step_summary(table, ks=[1], seed=0)
     assert list(summary) == ["other"]

@@ -200,12 +200,9 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
     assert seen == [1, 10, 6, 10]
 
 
-def test_a_method_that_rehearses_needs_something_to_rehearse(start, tmp_path):
+def test_nothing_to_rehearse_and_too_few_problems_are_refused(start, tmp_path):
     with pytest.raises(PoolError, match="no rehearsal sample"):
         start(make_recipe("dph_f"), tmp_path, stored={"rehearsal": ()})
-
-
-def test_too_few_problems_are_refused(start, tmp_path):
     with pytest.raises(SettingsError, match="only 24 problems"):
         start(make_recipe("grpo", problems_per_step=25), tmp_path)
 

@@ -106,7 +106,7 @@ def test_a_sample_that_could_not_be_graded_shapes_nothing_and_is_no_part_of_the_
     assert [row.masked for row in rows] == [False, False, True]
 
 
-def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward):
+def test_an_ungradable_gold_leaves_no_advantage_or_weight_and_a_crash_is_no_signal(forward):
     outcomes = [RIGHT, RIGHT, Outcome.BAD_GOLD, Outcome.CRASHED]
     group = group_of(*(graded(outcome, (5 + i, 1)) for i, outcome in enumerate(outcomes)))
     assert not group.gradable
@@ -114,9 +114,6 @@ def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward)
     (rows,) = rows_of([group], forward).groups
     assert [row.advantage for row in rows] == [0.0] * 4
     assert all(row.masked for row in rows)
-
-
-def test_crashes_beside_equal_rewards_are_no_signal():
     group = group_of(graded(RIGHT, (5, 1)), graded(RIGHT, (6, 1)), graded(Outcome.CRASHED, (7, 1)))
     assert group.gradable
     assert not group.has_signal
@@ -192,10 +189,14 @@ def plain_rows(groups):
 TWO = [answers_to("a", (-1.0, -0.5), (-2.0,)), answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0))]
 
 
-def test_log_probs_are_summed_over_an_answers_tokens():
+def test_log_probs_are_summed_over_an_answers_tokens_and_one_without_has_the_length_of_one():
     samples = group_samples(TWO, plain_rows(TWO), UniformCorrect())
     assert samples.logprobs.tolist() == [[-1.5, -2.0], [-1.0, -5.0]]
     assert samples.lengths.tolist() == [[2, 1], [4, 3]]
+    groups = [answers_to("a", (), (-1.0,))]
+    samples = group_samples(groups, plain_rows(groups), UniformCorrect())
+    assert samples.lengths.tolist() == [[1, 1]]
+    assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
 
 
 def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
@@ -209,19 +210,9 @@ def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
     assert group_samples(TWO, scored, UniformCorrect()).ref_logprobs is None
 
 
-def test_an_answer_without_tokens_has_the_length_of_one():
-    groups = [answers_to("a", (), (-1.0,))]
-    samples = group_samples(groups, plain_rows(groups), UniformCorrect())
-    assert samples.lengths.tolist() == [[1, 1]]
-    assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
-
-
-def test_the_gap_is_the_mean_and_largest_difference_over_all_tokens():
+def test_the_gap_is_the_mean_and_largest_difference_and_without_tokens_there_is_none(caplog):
     gap = logprob_gap([(-1.0, -2.0), (-3.0,)], [(-1.0, -2.5), (-2.0,)])
     assert gap == LogprobGap(mean=0.5, largest=1.0)
-
-
-def test_without_tokens_there_is_no_gap_and_no_warning(caplog):
     assert logprob_gap([(), ()], [(), ()]) is None
     with caplog.at_level(logging.WARNING, logger="dph"):
         warn_of_gap(None, dtype="float32")

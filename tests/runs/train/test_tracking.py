@@ -31,11 +31,14 @@ def test_each_step_is_one_json_line_and_what_is_not_finite_is_null(tmp_path):
     ]
 
 
-def test_lines_after_the_checkpoint_are_cut_off_and_half_lines_too(tmp_path):
+def test_half_lines_and_lines_after_the_checkpoint_are_cut_off(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"ste')
     MetricsLog(path, step=2)
     assert [line["step"] for line in read_metrics(path)] == [1, 2]
+    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
+    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
+    assert read_metrics(tmp_path / "none.jsonl") == []
 
 
 def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
@@ -214,10 +217,3 @@ def test_peak_memory_counts_bytes_that_were_held_once():
     assert most >= 0.25
     # Linux counts pages in batches, so that a peak that is read later may be smaller by some.
     assert peak_memory()["peak_memory"] == pytest.approx(most, abs=2**-7)
-
-
-def test_lines_are_read_back_and_one_that_a_kill_cut_off_is_left_out(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
-    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
-    assert read_metrics(tmp_path / "none.jsonl") == []
