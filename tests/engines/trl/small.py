@@ -97,6 +97,12 @@ def make_config(directory, **changes):
     return DPHConfig(**{**values, **changes})
 
 
+def plain(directory, **changes):
+    """Settings without a pool: GRPO, or an objective that rehearses nothing."""
+    usual = {"pool": "", "eta": None if "objective" in changes else 0.0}
+    return make_config(directory, **{**usual, **changes})
+
+
 def even_tokens(completion_ids, **_):
     """The share of tokens with an even id."""
     return [sum(token % 2 == 0 for token in ids) / len(ids) for ids in completion_ids]

@@ -84,12 +84,9 @@ def test_the_share_depends_on_seed_and_step_alone(samples):
     assert ids(seed=5) != ids(seed=6)
 
 
-def test_micro_steps_start_anew_with_every_optimizer_step():
+def test_micro_steps_start_anew_with_every_optimizer_step_and_when_training_does():
     count = MicroSteps()
     seen = [count.next(step, 2) for step in (0, 0, 1, 1, 5, 5)]
     assert seen == [0, 1, 0, 1, 0, 1]
-
-
-def test_micro_steps_start_anew_when_training_starts_again_at_the_same_step():
     count = MicroSteps()
     assert [count.next(0, 2) for _ in range(4)] == [0, 1, 0, 1]

@@ -44,8 +44,7 @@ def logged(trainer, name):
 def test_with_eta_zero_it_is_grpo_to_the_bit(directory):
     ours = make_trainer(make_config(directory, eta=0.0, pool=""))
     ours.train()
-    shared = {name: getattr(ours.args, name) for name in SHARED}
-    args = GRPOConfig(**shared)
+    args = GRPOConfig(**{name: getattr(ours.args, name) for name in SHARED})
     theirs = make_trainer(args, trainer=GRPOTrainer)
     theirs.train()
     assert same(weights_of(ours), weights_of(theirs))
@@ -157,13 +156,10 @@ def test_a_pool_without_stored_answers_is_refused(tmp_path):
         make_trainer(make_config(tmp_path)).train()
 
 
-def test_settings_of_plain_grpo_are_refused(tmp_path):
-    args = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+def test_settings_of_plain_grpo_and_a_processor_of_images_are_refused(directory):
+    args = GRPOConfig(output_dir=str(directory), use_cpu=True, bf16=False)
     with pytest.raises(SettingsError, match="must be a DPHConfig, got GRPOConfig"):
         make_trainer(args)
-
-
-def test_a_processor_of_images_is_refused(directory):
     args = make_config(directory)
     (anchor,) = (trainer := make_trainer(args)).anchors
     with pytest.raises(ModelError, match="must be a tokenizer, got object"):
