@@ -11,7 +11,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from dph.engines.trl import DPHConfig, DPHTrainer
 from dph.engines.trl.trainer import METRICS
-from engines.trl.small import even_tokens, make_config, make_trainer
+from engines.trl.small import grpo_config, make_config, make_trainer
 
 LOGPROBS = "_get_per_token_logps_and_entropies"
 if hasattr(GRPOTrainer, "_full_logits_logps"):  # to which 1.14 hands its arguments on
@@ -94,14 +94,7 @@ def test_nothing_else_is_overridden():
 
 
 def test_a_trainer_has_the_attributes_that_we_read_and_none_of_ours(directory):
-    args = GRPOConfig(
-        **{
-            name: getattr(make_config(directory), name)
-            for name in ("output_dir", "use_cpu", "bf16", "num_generations", "report_to")
-        },
-        per_device_train_batch_size=16,
-    )
-    trainer = make_trainer(args, trainer=GRPOTrainer, reward=even_tokens)
+    trainer = make_trainer(grpo_config(directory), trainer=GRPOTrainer)
     read = ("accelerator", "model", "processing_class", "state", "temperature", "_metrics")
     read += ("_logs", "reward_weights", "num_generations", "num_generations_eval")
     read += ("use_vllm", "generation_config", "generation_kwargs", "is_fsdp_enabled", "control")

@@ -10,13 +10,12 @@ from trl.chat_template_utils import add_response_schema, qwen3_chat_template
 from dph import Problem
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
-from dph.runs.train.collect import Group
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.rows import Minibatch
 from dph.runs.train.updating import update
 from dph.tasks.environments import Environment
 from environment_classes import IncrementTo
+from loop_parts import group_of, training_forward
 from scripted_policy import END, by_steps_of, byte_tokenizer, make_draw
 
 AGREE = 1e-5
@@ -101,16 +100,10 @@ def test_the_first_step_of_trls_own_factory_is_ours(tmp_path):
 
     settings = ObjectiveSettings(advantage={"kind": "group", "scale": "none"})
     objective, model = make_objective(settings), small_model(tokenizer)
-    forward = TrainingForward(
-        model=model,
-        pad_id=tokenizer.pad_token_id,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=100_000,
-        max_tokens=2000,
-    )
+    limits = {"token_budget": 100_000, "max_tokens": 2000}
+    forward = training_forward(model, pad_id=tokenizer.pad_token_id, **limits)
     groups = [
-        Group(prompt_ids=prompt, completions=group)
+        group_of(*group, prompt=prompt)
         for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
     ]
     rows = policy_rows(

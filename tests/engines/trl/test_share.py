@@ -1,23 +1,13 @@
 import pytest
 
 from dph.engines.trl.rehearsal import MicroStep, MicroSteps, rehearsal_share
-from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import Drawing, rehearsal_of_step
+from loop_parts import stored_answer
 
 
 @pytest.fixture(scope="module")
 def samples():
-    return [
-        RehearsalSample(
-            problem_id=str(index),
-            sample_index=0,
-            prompt_ids=(1,),
-            completion_ids=(2,) * (1 + index % 5),
-            ref_logprobs=(-1.0,) * (1 + index % 5),
-            correct=8,
-        )
-        for index in range(30)
-    ]
+    return [stored_answer((2,) * (1 + i % 5), problem=str(i)) for i in range(30)]
 
 
 def shares(samples, count, *, ranks, micros, step=3, seed=5):

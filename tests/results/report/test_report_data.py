@@ -10,7 +10,7 @@ from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import Look
 from dph.results.over_seeds import t_interval
 from dph.results.report.charts import training_charts
-from dph.results.report.page import page_html
+from dph.results.report.page import write_report
 from dph.results.report.page_tables import of_seeds, verdict_lines
 from dph.results.report.report_data import SeedGroup, read_report
 from dph.results.report.run_table import differing_settings, run_table
@@ -84,7 +84,9 @@ def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):
     shutil.rmtree(place / "base")
     assert verdict_texts(read_report([place / "grpo"])) == {}
     assert set(verdict_texts(read_report([place]))) == {"GRPO"}
-    page = page_html_of(read_report([place / "grpo"]))
+    page = write_report(read_report([place / "grpo"]), tmp_path / "page.html").path.read_text(
+        "utf-8"
+    )
     assert "nothing to compare" not in page
     assert 'data-charts="pass_at_k"' in page
 
@@ -156,14 +158,8 @@ def test_a_log_that_is_long_or_of_equal_values_is_drawn_in_means_or_once_and_say
 
 def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have():
     logs = [[1.0, 2.0, 3.0], [3.0, 2.0]]
-    runs = [
-        SimpleNamespace(
-            key=f"r{i}",
-            log=[{"step": step, "reward": value} for step, value in enumerate(log, start=1)],
-            look=LOOK,
-        )
-        for i, log in enumerate(logs)
-    ]
+    rows = [[{"step": step, "reward": x} for step, x in enumerate(log, start=1)] for log in logs]
+    runs = [SimpleNamespace(key=f"r{i}", log=log, look=LOOK) for i, log in enumerate(rows)]
     group = SeedGroup(key="g0", label="GRPO (2 seeds)", runs=["r0", "r1"], look=LOOK)
     columns = training_charts(runs, [group])[0].columns
     line = [i for i, key in enumerate(columns["run"]) if key == "g0"]
@@ -212,22 +208,6 @@ def test_what_was_run_is_told_and_where_settings_differ(report):
     assert any(key.startswith("objective.anchors.rehearsal") for key in settings)
     assert not {"name", "method"} & set(settings)
     assert {f"setting/{key}" for key in settings} <= set(grpo)
-
-
-def page_html_of(report):
-    return page_html(
-        report,
-        title="t",
-        made=None,
-        served="s",
-        policy="",
-        styles=[],
-        vega="",
-        script="",
-        index="",
-        pieces=[],
-        answers=0,
-    )
 
 
 def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, plain_runs):
@@ -316,4 +296,5 @@ def test_a_run_whose_recipe_is_not_valid_is_shown_without_its_settings(tmp_path,
     for key in ("r1", "r2"):
         found, before = (one.diagnoses[key]["sets"]["dev"] for one in (report, whole))
         assert found["problems"] == before["problems"]
-    assert note in html.unescape(page_html_of(report))
+    page = write_report(report, tmp_path / "page.html").path.read_text("utf-8")
+    assert note in html.unescape(page)

@@ -95,7 +95,9 @@ def test_a_second_draw_needs_the_same_problems_and_k_samples_beyond_the_first_k(
     assert (model_short.keep, model_short.keep_null) == (None, 1.0)
     base_short = retention(long, short, k=2)
     assert (base_short.keep, base_short.keep_null) == (1.0, None)
-    assert retention(long, short, k=4) == Retention(None, None, None, None)
+    assert retention(long, short, k=4) == Retention(
+        keep=None, explore=None, keep_null=None, explore_null=None
+    )
     ones = np.ones((2, 4), dtype=bool)
     with pytest.raises(DataError, match="got 2 and 1"):
         retention(ones, ones[:1])

@@ -28,16 +28,13 @@ from enumerated_policy import (
 RIGHT = torch.tensor([1.0, 0.0, 0.0, 1.0], dtype=torch.float64)
 
 
-def test_is_the_distance_to_the_mean_in_unbiased_standard_deviations():
+def test_is_the_distance_to_the_mean_in_unbiased_standard_deviations_or_without_scale():
     # 1, 0, 0, 0: mean 1/4, squared distances 9/16 + 3/16 = 3/4, divided by 3: std 1/2.
     rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     expected = torch.tensor([[0.75, -0.25, -0.25, -0.25]], dtype=torch.float64)
     for eps in (1e-6, 0.5):
         found = group_advantages(rewards, eps=eps)
         torch.testing.assert_close(found, expected / (0.5 + eps), rtol=1e-14, atol=0)
-
-
-def test_without_scale_only_the_mean_goes():
     rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 2.0, 4.0, 0.0]])
     advantages = group_advantages(rewards, scale="none")
     assert advantages.tolist() == [[0.75, -0.25, -0.25, -0.25], [0.0, 0.0, 2.0, -2.0]]
@@ -171,7 +168,7 @@ def test_smoothings_expected_gradient_raises_the_entropy_of_right_answers_and_lo
     assert torch.allclose(expected_gradient(found, groups, weights), exact, rtol=1e-12, atol=1e-15)
 
 
-def test_smoothing_adds_the_sum_of_log_probs_or_the_mean_of_a_token():
+def test_smoothing_adds_the_sum_of_log_probs_or_the_mean_to_grpos_with_one_gamma_or_two():
     # By hand: -20 nats over 10 tokens are -2 a token, and -2 over 1 token are the same.
     rewards = torch.tensor([[1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
     logprobs = torch.tensor([[-2.0, -20.0], [-3.0, -4.0]], dtype=torch.float64)
@@ -180,9 +177,6 @@ def test_smoothing_adds_the_sum_of_log_probs_or_the_mean_of_a_token():
     assert by_mean.tolist() == [[1.0, 1.0], [-0.375, -0.0625]]
     by_sum = DifferentialSmoothing(0.5, 0.25)(rewards, samples)
     assert by_sum.tolist() == [[1.0, 10.0], [-0.75, -1.0]]
-
-
-def test_one_gamma_stands_for_both_and_is_added_to_grpos_advantage():
     rewards = all_binary_groups(4)
     samples = drawn(rewards)
     both = DifferentialSmoothing(0.2, 0.2)(rewards, samples)
