@@ -5,11 +5,7 @@ from transformers import HfArgumentParser
 
 from dph.engines.trl import DPHConfig
 from dph.errors import SettingsError
-
-
-def make(tmp_path, **changes):
-    values = {"output_dir": str(tmp_path), "pool": "pool", "use_cpu": True, "bf16": False}
-    return DPHConfig(**{**values, **changes})
+from engines.trl.test_terms import make
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_hostile_answers_do_nothing_and_are_readable_to_the_last_letter(server, 
     wait_until(page, f"Math.max(...{longest}) === 1000000")
 
 
-def test_a_run_that_trains_shows_its_next_step(tmp_path, open_page):
+def test_a_run_that_trains_shows_its_next_step_and_what_is_measured(tmp_path, open_page):
     run = training_run(tmp_path / "run")
     with serving([run]) as server:
         page = open_page(server, "#/training")
@@ -110,21 +110,14 @@ def test_a_run_that_trains_shows_its_next_step(tmp_path, open_page):
         with (run / "metrics.jsonl").open("a") as file:
             file.write(line(4))
         wait_until(page, f"{steps} > {before}")
-        page.close()  # before the server, which it would miss
-
-
-def test_what_is_measured_while_a_run_trains_is_seen_without_loading_the_page(tmp_path, open_page):
-    run = training_run(tmp_path / "run")
-    with serving([run]) as server:
-        page = open_page(server, "#/training")
-        wait_until(page, "document.querySelectorAll('#training figure').length > 0")
         before = page.locator("#training figure").count()
         rows = [progress(step, i) for step in (0, 2) for i in range(4)]
         table = pa.Table.from_pylist(rows, schema=PROGRESS)
         write_progress_file(run / "progress.parquet", table, digest="made")
-        (run / "metrics.jsonl").write_text(line(1) + line(2, **{"eval/dev/mean": 0.5}) + line(3))
+        measured = line(2, **{"eval/dev/mean": 0.5})
+        (run / "metrics.jsonl").write_text(line(1) + measured + line(3) + line(4))
         wait_until(page, f"document.querySelectorAll('#training figure').length > {before}")
-        page.close()
+        page.close()  # before the server, which it would miss
 
 
 def test_an_evaluation_that_comes_later_is_offered_and_shown(tmp_path, open_page):

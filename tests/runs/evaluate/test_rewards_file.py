@@ -28,13 +28,17 @@ def row(problem_id="a", reward=1.0, **more):
     return {"problem_id": problem_id, "reward": reward, **more}
 
 
-def test_rewards_are_collected_by_problem_in_the_order_of_the_file(write):
+def test_rewards_are_collected_by_problem_and_samples_by_their_index(write):
     rewards = read_rewards(write(row("b", 0), row("a", 1), row("b", 0.5), row(7, 1)))
     assert list(rewards.problems) == ["b", "a", "7"]
     assert rewards.problems["b"].rewards.tolist() == [0.0, 0.5]
     assert rewards.problems["b"].correct.tolist() == [False, False]
     assert rewards.samples.tolist() == [2, 1, 1]
     assert rewards.correct_matrix is None
+    path = write(
+        row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)
+    )
+    assert read_rewards(path).problems["a"].rewards.tolist() == [0.0, 1.0]
 
 
 def test_an_outcome_decides_over_the_reward_and_what_was_not_graded_is_not_wrong(write):
@@ -46,13 +50,6 @@ def test_an_outcome_decides_over_the_reward_and_what_was_not_graded_is_not_wrong
     assert (list(rewards.problems), rewards.bad_gold) == (["a", "c"], ("b",))
     rewards = read_rewards(write(row("a", 0, outcome="BAD_GOLD"), row("b"), row("a", 1)))
     assert (list(rewards.problems), rewards.bad_gold) == (["b"], ("a",))
-
-
-def test_samples_go_by_their_index_and_greedy_answers_do_not_count(write):
-    path = write(
-        row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)
-    )
-    assert read_rewards(path).problems["a"].rewards.tolist() == [0.0, 1.0]
 
 
 def test_one_of_several_sets_has_to_be_chosen(write):

@@ -93,7 +93,7 @@ def asked(schema, question):
 ASKED = [asked(schema, question) for schema in range(4) for question in range(6)]
 
 
-def test_answers_of_one_schema_come_together_and_every_answer_as_often():
+def test_answers_of_one_schema_come_together_as_often_and_small_ones_fill_a_step():
     drawing = Drawing(count=5, whole_schemas=True)
     times = Counter()
     for step in range(2000):
@@ -105,11 +105,8 @@ def test_answers_of_one_schema_come_together_and_every_answer_as_often():
     assert len(times) == 24
     assert all(abs(count - 2000 * 5 / 24) < 73 for count in times.values())
     assert chosen == stored_of_step(ASKED, drawing, 1999, seed=0)
-
-
-def test_small_schemas_fill_a_step_together():
     rows = [asked(schema, question) for schema in range(4) for question in range(3)]
-    chosen = stored_of_step(rows, Drawing(count=5, whole_schemas=True), 1, seed=0)
+    chosen = stored_of_step(rows, drawing, 1, seed=0)
     assert sorted(Counter(row.prompt_ids[0] for row in chosen).values()) == [2, 3]
 
 

@@ -67,16 +67,14 @@ def test_recomputation_is_of_rows_that_move_the_loss_only_and_the_gap_is_theirs(
     assert rows.gap.largest == pytest.approx(max(differences), abs=1e-5)
 
 
-def test_the_reference_scores_all_rows_when_a_penalty_acts_on_all(forward, make_model):
+def test_the_reference_scores_all_rows_but_those_that_were_cut_off_and_are_masked(
+    forward, make_model
+):
     reference = make_model(seed=1)
     scorers = Scorers(old=None, reference=reference)
     rows = rows_of(GROUPS, forward, scorers, kl_coefficient=0.1)
     for row in (row for group in rows.groups for row in group):
         assert row.ref_logprobs == pytest.approx(scores(reference, row), abs=1e-5)
-
-
-def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_model):
-    scorers = Scorers(old=None, reference=make_model(seed=1))
     rows = rows_of(GROUPS, forward, scorers, kl_coefficient=0.1, overlong_filter=True)
     flat = [row for group in rows.groups for row in group]
     assert [row.masked for row in flat] == [False, False, True, False]
@@ -119,7 +117,7 @@ def test_an_ungradable_gold_leaves_no_advantage_or_weight_and_a_crash_is_no_sign
     assert not group.has_signal
 
 
-def test_an_advantage_may_read_the_log_probs_of_the_samples_that_were_graded(forward):
+def test_an_advantage_may_read_log_probs_and_be_named_by_its_import_path(forward):
     drawn = [(-1.0, -2.0), (-0.5, -0.5), (-4.0, -5.0), (-9.0, -9.0)]
     outcomes = [RIGHT, WRONG, RIGHT, Outcome.CRASHED]
     pairs = zip(outcomes, drawn, strict=True)
@@ -129,9 +127,6 @@ def test_an_advantage_may_read_the_log_probs_of_the_samples_that_were_graded(for
     # r - mean is 1/3 and -2/3; right: + 0.1 * 3 and + 0.1 * 9 nats, wrong: - 1 nat.
     expected = [1 / 3 + 0.3, -2 / 3 - 1.0, 1 / 3 + 0.9, 0.0]
     assert [row.advantage for row in rows] == pytest.approx(expected, abs=1e-6)
-
-
-def test_an_advantage_that_is_not_in_the_package_is_named_by_its_import_path(forward):
     # (r - mean) / mean: of 1, 0 and 0 the mean is 1/3; the fourth could not be graded.
     answers = [graded(o, (5, 1)) for o in (RIGHT, WRONG, WRONG, Outcome.CRASHED)]
     (rows,) = rows_of([group_of(*answers)], forward, advantage={"kind": RELATIVE}).groups

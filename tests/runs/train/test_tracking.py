@@ -23,25 +23,12 @@ def recipe():
     )
 
 
-def test_each_step_is_one_json_line_and_what_is_not_finite_is_null(tmp_path):
+def test_each_step_is_one_json_line_to_which_is_added_what_becomes_known_later(tmp_path):
     log = MetricsLog(tmp_path / "metrics.jsonl", step=0)
     log.write({"step": 1, "reward": 0.5, "divergence": float("nan"), "effective_styles": None})
     assert read_metrics(tmp_path / "metrics.jsonl") == [
         {"step": 1, "reward": 0.5, "divergence": None, "effective_styles": None}
     ]
-
-
-def test_half_lines_and_lines_after_the_checkpoint_are_cut_off(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"ste')
-    MetricsLog(path, step=2)
-    assert [line["step"] for line in read_metrics(path)] == [1, 2]
-    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
-    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
-    assert read_metrics(tmp_path / "none.jsonl") == []
-
-
-def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
     path = tmp_path / "metrics.jsonl"
     log = MetricsLog(path, step=0)
     for step in (1, 2):
@@ -53,6 +40,16 @@ def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
         {"step": 1, "reward": 0.5, "eval/dev/mean": 0.75, "eval/dev/entropy": None},
         {"step": 2, "reward": 0.5},
     ]
+
+
+def test_half_lines_and_lines_after_the_checkpoint_are_cut_off(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"ste')
+    MetricsLog(path, step=2)
+    assert [line["step"] for line in read_metrics(path)] == [1, 2]
+    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
+    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
+    assert read_metrics(tmp_path / "none.jsonl") == []
 
 
 def test_without_trackers_nothing_is_written(tmp_path, recipe):

@@ -129,7 +129,7 @@ def test_ucpos_right_answers_share_grpos_credit_by_their_improbability(n, tau):
         assert found[group].tolist() == pytest.approx(by_hand, rel=1e-9, abs=1e-15)
 
 
-def test_ucpos_probabilities_of_one_to_three_by_hand():
+def test_ucpos_probabilities_of_one_to_three_by_hand_and_one_that_hardly_ever_comes():
     # Of two right answers q is 1/4 and 3/4, so v is 4 and 4/3, shares are 3/4 and 1/4; with
     # tau = 1/2 they become 5/8 and 3/8. A without deviation is 1/3, to be shared twice.
     rewards = torch.tensor([[1.0, 1.0, 0.0]], dtype=torch.float64)
@@ -137,9 +137,6 @@ def test_ucpos_probabilities_of_one_to_three_by_hand():
     samples = GroupSamples(logprobs=odds * 2, lengths=torch.tensor([[2, 2, 2]]))
     found = UniformCorrect(0.5, "none")(rewards, samples)
     assert found[0].tolist() == pytest.approx([2 / 3 * 5 / 8, 2 / 3 * 3 / 8, -2 / 3], rel=1e-12)
-
-
-def test_ucpos_answer_that_hardly_ever_comes_does_not_make_the_others_vanish():
     rewards = torch.tensor([[1.0, 1.0, 0.0]])
     logprobs, lengths = torch.tensor([[-1e4, 0.0, 0.0]]), torch.ones(1, 3).long()
     samples = GroupSamples(logprobs=logprobs, lengths=lengths)
