@@ -97,15 +97,10 @@ def test_a_style_that_a_seed_never_showed_has_share_zero_there(seeds):
 
 
 @pytest.mark.parametrize(
-    ("degrees", "expected"),
-    [  # Abramowitz and Stegun 1964, table 26.10, 97.5%
-        (1, 12.706),
-        (5, 2.571),
-        (30, 2.042),
-        (120, 1.980),
-    ],
+    ("degrees", "expected"), [(1, 12.706), (5, 2.571), (30, 2.042), (120, 1.980)]
 )
 def test_quantiles_are_those_of_the_printed_table(degrees, expected):
+    # Abramowitz and Stegun 1964, table 26.10, 97.5%
     assert t_quantile(0.975, degrees) == pytest.approx(expected, abs=6e-4)
 
 

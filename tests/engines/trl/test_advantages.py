@@ -14,6 +14,7 @@ from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.by_hand import (
     _logprobs,
+    _model_of,
     _rows,
     error_of,
     gradient_by_hand,
@@ -86,9 +87,7 @@ def test_a_group_that_two_processes_share_is_one_group(tmp_path):
 
 def logprobs_of(step):
     """Sum and number of the log-probs of every answer, of plain float64 forwards."""
-    model = make_small_model()
-    model.load_state_dict(step.weights, strict=False)
-    model = model.double()
+    model = _model_of(step.weights)
     with torch.no_grad():
         found = [
             _logprobs(model, prompt, completion, TEMPERATURE)

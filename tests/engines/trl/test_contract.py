@@ -104,14 +104,8 @@ def test_a_trainer_has_the_attributes_that_we_read_and_none_of_ours(directory):
     assert "train" in trainer._metrics, "GRPOTrainer._metrics has no 'train'"
     ours = make_trainer(make_config(directory))
     added = {*vars(ours), *vars(DPHTrainer)} - {*vars(trainer), "__init__", *OVERRIDDEN}
-    for name in (
-        "anchors",
-        "own_advantage",
-        "shared_prompts",
-        "_rewards",
-        "_micro_steps",
-        "_step_sums",
-    ):
+    own = ("anchors", "own_advantage", "shared_prompts", "_rewards", "_micro_steps", "_step_sums")
+    for name in own:
         assert name in added, f"GRPOTrainer now has an attribute {name!r} of its own"
 
 

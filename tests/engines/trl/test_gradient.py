@@ -9,7 +9,7 @@ import torch
 from dph.loss.objectives import kl_penalty
 from engines.trl.by_hand import (
     TEXTBOOK,
-    as_step,
+    Step,
     entropy_gradient_by_hand,
     error_of,
     record,
@@ -52,7 +52,7 @@ def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulati
     ranks = run_two_processes("ddp_run.py", directory, accumulation, changes)
     errors = []
     for first, second in zip(*ranks, strict=True):
-        step, other = as_step(first), as_step(second)
+        step, other = Step(**first), Step(**second)
         assert all(torch.equal(step.gradient[n], other.gradient[n]) for n in step.gradient)
         errors.append(error_of(step, directory, batches=step.batches + other.batches))
     assert len(errors) == 3

@@ -108,10 +108,5 @@ def test_characters_that_nobody_sees_are_written_out_and_what_can_be_seen_stays(
 
 
 def test_durations_are_readable():
-    assert [duration(s) for s in (0, 59.94, 60, 3599, 3600)] == [
-        "0.0 s",
-        "59.9 s",
-        "1 min 0 s",
-        "59 min 59 s",
-        "1 h 0 min",
-    ]
+    found = [duration(seconds) for seconds in (0, 59.94, 60, 3599, 3600)]
+    assert found == ["0.0 s", "59.9 s", "1 min 0 s", "59 min 59 s", "1 h 0 min"]

@@ -43,11 +43,8 @@ def test_a_run_alone_says_why(runs):
 def test_what_holds_no_run_is_refused(tmp_path, runs):
     with pytest.raises(DataError, match="there is no run directory"):
         runs_at([tmp_path / "nope"])
-    with pytest.raises(
-        DataError,
-        match=r"is not a run and contains none: a run has "
-        r"metrics\.jsonl or",
-    ):
+    none = r"is not a run and contains none: a run has metrics\.jsonl or"
+    with pytest.raises(DataError, match=none):
         runs_at([tmp_path])
     with pytest.raises(DataError, match="named twice"):
         find_runs([runs, runs / "grpo"])

@@ -66,15 +66,9 @@ def test_other_problems_are_refused_with_an_example(make_scores):
 
 TOP = {"schema", "model", "samples", "sets"}
 SET = {
-    "problems",
-    "greedy",
-    "mean",
-    "pass_at_k",
-    "ci95",
-    "styles",
-    "effective_styles",
-    "cut_off",
-} | {"keep", "explore", "keep_null", "explore_null"}
+    *("problems", "greedy", "mean", "pass_at_k", "ci95", "styles", "effective_styles"),
+    *("cut_off", "keep", "explore", "keep_null", "explore_null"),
+}
 
 
 @pytest.fixture

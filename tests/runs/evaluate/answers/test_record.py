@@ -29,17 +29,17 @@ def write(tmp_path):
     return to_file
 
 
+def by_problem(path, value):
+    answers = read_answers(path).by_problem
+    return {problem: [value(one) for one in of] for (_, problem), of in answers.items()}
+
+
 def outcomes(path):
-    return {
-        key[1]: [answer.outcome is Outcome.CORRECT for answer in of]
-        for key, of in read_answers(path).by_problem.items()
-    }
+    return by_problem(path, lambda answer: answer.outcome is Outcome.CORRECT)
 
 
 def texts(path):
-    return {
-        key[1]: [answer.text for answer in of] for key, of in read_answers(path).by_problem.items()
-    }
+    return by_problem(path, lambda answer: answer.text)
 
 
 def write_rows(path):
