@@ -80,16 +80,12 @@ def tables():
     return logits, reference
 
 
-def expected_over_samples(logits, values):
-    """The mean over every token that the policy may draw at a position."""
-    return (logits.detach().softmax(-1) * values).sum(-1)
-
-
 def test_the_exact_reverse_kl_is_the_mean_of_unbiased_in_value_and_gradient(tables):
     logits, reference = tables
     log_pi = logits.log_softmax(-1)
     exact = ExactReverseKL().over_vocabulary(log_pi, reference)
-    mean = expected_over_samples(logits, kl_penalty(log_pi, reference, estimator="unbiased"))
+    values = kl_penalty(log_pi, reference, estimator="unbiased")
+    mean = (logits.detach().softmax(-1) * values).sum(-1)  # over every token that may be drawn
     torch.testing.assert_close(exact, mean)
     (found,) = torch.autograd.grad(exact.sum(), logits, retain_graph=True)
     (expected,) = torch.autograd.grad(mean.sum(), logits)

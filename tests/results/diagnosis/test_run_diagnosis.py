@@ -8,7 +8,7 @@ from dph.errors import DataError, SettingsError
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
-from results.diagnosis.models import Model, a_model, samples_of, save_evaluation
+from results.diagnosis.models import Model, a_model, collapsed, samples_of, save_evaluation
 
 PROBLEMS, SAMPLES = 300, 16
 
@@ -75,12 +75,6 @@ def test_planted_losses_are_found_with_at_most_a_tenth_of_false_ones(tmp_path):
         shares_false.append(len(found - true) / max(1, len(found)))
     assert max(shares_false) <= 0.1
     assert np.mean(shares_found) >= 0.8  # of 8 right answers and none of 16, p is 0.0012
-
-
-def collapsed(base, kept):
-    share = np.full(base.shares.shape, (1 - kept) / (base.shares.shape[1] - 1))
-    share[:, 0] = kept
-    return Model(shares=share, chances=base.chances)
 
 
 def test_a_collapse_is_told_as_what_it_is(tmp_path):
@@ -211,9 +205,7 @@ def test_choosing_a_set_changes_no_verdict_on_it(tmp_path):
 
 def test_a_diagnosis_is_plain_json_whose_parts_of_the_problems_are_those_of_the_set(tmp_path):
     base = a_model(60)
-    shares = np.tile([0.97, 0.01, 0.01, 0.01], (60, 1))
-    run = Model(shares=shares, chances=base.chances)
-    found = diagnose(*evaluations(tmp_path, run, base))
+    found = diagnose(*evaluations(tmp_path, collapsed(base, 0.97), base))
     document = diagnosis_document(found)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     of_set = document["sets"]["dev"]

@@ -45,10 +45,6 @@ def open_page(browser):
         assert said == []
 
 
-def shown_ids(page):
-    return page.eval_on_selector_all("#list .rows .id", "found => found.map(e => e.textContent)")
-
-
 def counted(page, text):
     wait_until(page, f"document.getElementById('counted').textContent === {text!r}")
 
@@ -63,7 +59,7 @@ def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server,
     page.select_option("#by-change", "lost")
     page.select_option("#by-run", "r2")
     counted(page, "1 of 25 problems")
-    assert shown_ids(page) == [LOST]
+    assert page.locator("#list .rows .id").all_text_contents() == [LOST]
     page.click("#filters button[type=reset]")
     page.fill("#by-q", '"above 7 of"')
     counted(page, "1 of 25 problems")
