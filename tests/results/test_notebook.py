@@ -21,7 +21,7 @@ def run(plain_runs):
     return dph.load_run(str(plain_runs / "grpo"))
 
 
-def test_scores_are_the_numbers_of_the_evaluation(plain_runs, run):
+def test_scores_samples_and_metrics_are_those_of_the_files(plain_runs, run):
     table = run.scores()
     said = json.loads((plain_runs / "grpo" / "evaluation.json").read_text())
     assert {*table["set"]} == {*said["sets"]}
@@ -33,9 +33,6 @@ def test_scores_are_the_numbers_of_the_evaluation(plain_runs, run):
         if name in of["ci95"]:
             assert [row.lo, row.hi] == of["ci95"][name]
     assert table["value"].dtype == np.float64
-
-
-def test_samples_and_metrics_are_the_files(plain_runs, run):
     assert run.samples(arrow=True).equals(pq.read_table(plain_runs / "grpo" / "samples.parquet"))
     lines = (plain_runs / "grpo" / "metrics.jsonl").read_text().splitlines()
     metrics = run.metrics()
@@ -96,7 +93,7 @@ def test_a_notebook_shows_a_verdict_and_escapes_names(run, tmp_path):
         assert "<p>" in one or "<table>" in one
 
 
-def test_a_comparison_is_a_sequence_and_a_table(plain_runs):
+def test_a_comparison_is_a_sequence_and_a_table_in_the_words_of_a_runs_scores(plain_runs, tmp_path):
     found = dph.compare(plain_runs / "base", plain_runs / "grpo")
     table = found.table()
     assert len(found) == len(table) == len(list(found))
@@ -105,9 +102,6 @@ def test_a_comparison_is_a_sequence_and_a_table(plain_runs):
     assert found == list(found)
     differences = [row.difference.mean for row in found if row.difference is not None]
     assert list(table["difference"].dropna()) == differences
-
-
-def test_a_comparison_and_the_scores_of_a_run_call_a_number_by_the_same_words(tmp_path):
     place = make_runs(tmp_path / "plain_runs", sets={"dev": 4}, samples=16)
     table = dph.compare(place / "base", place / "grpo").table()
     of_grpo = table[table["run"].str.endswith("grpo")]

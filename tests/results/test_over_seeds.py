@@ -24,7 +24,7 @@ def seeds():
     return [make_summary(["grpo", "dph_f"], seed) for seed in range(3)]
 
 
-def test_three_seeds_give_their_mean_and_t_interval(seeds):
+def test_three_seeds_give_their_mean_and_t_interval_cut_at_what_is_possible(seeds):
     for seed, share in zip(seeds, (0.1, 0.2, 0.6), strict=True):
         seed["base"]["sets"]["in_domain"]["cut_off"] = share
     whole = aggregate_summaries(seeds)
@@ -36,9 +36,10 @@ def test_three_seeds_give_their_mean_and_t_interval(seeds):
     assert grpo["pass_at_k"]["8"] == pytest.approx(fmean(values))
     lo, hi = grpo["ci95"]["pass_at_8"]
     assert (lo, hi) == pytest.approx((fmean(values) - half, fmean(values) + half))
+    assert t_interval([0.5, 0.9], lowest=0.0, highest=1.0) == (0.0, 1.0)
 
 
-def test_the_result_has_the_form_of_one_seed(seeds):
+def test_the_result_has_the_form_of_one_seed_and_what_a_seed_does_not_know_stays_unknown(seeds):
     whole = aggregate_summaries(seeds)
     one = seeds[0]["base"]["sets"]["in_domain"]
     many = whole["base"]["sets"]["in_domain"]
@@ -46,9 +47,6 @@ def test_the_result_has_the_form_of_one_seed(seeds):
     assert set(one["ci95"]) <= set(many["ci95"])
     assert sum(many["styles"].values()) == pytest.approx(1)
     assert comparison_table(whole).row_count == 9
-
-
-def test_what_a_seed_does_not_know_stays_unknown(seeds):
     seeds[1]["base"]["sets"]["in_domain"]["keep"] = None
     whole = aggregate_summaries(seeds)["base"]["sets"]
     assert whole["in_domain"]["keep"] is None
@@ -79,13 +77,15 @@ def test_a_new_value_lies_within_its_prediction_19_times_of_20():
     assert inside / tries == pytest.approx(0.95, abs=4 * sqrt(0.95 * 0.05 / tries))
 
 
-def test_a_prediction_needs_two_values():
+def test_too_few_values_and_unlike_seeds_are_refused(seeds):
     with pytest.raises(DataError, match="at least two of them, got 1"):
         prediction_interval([0.5])
-
-
-def test_an_interval_is_cut_at_what_is_possible():
-    assert t_interval([0.5, 0.9], lowest=0.0, highest=1.0) == (0.0, 1.0)
+    with pytest.raises(DataError, match="at least two of them, got 1"):
+        t_interval([0.5])
+    with pytest.raises(DataError, match="no summaries"):
+        aggregate_summaries([])
+    with pytest.raises(DataError, match=r"differ in their methods: \['grpo', 'dph_f'\] and"):
+        aggregate_summaries([*seeds, make_summary(["grpo"])])
 
 
 def test_a_style_that_a_seed_never_showed_has_share_zero_there(seeds):
@@ -96,25 +96,11 @@ def test_a_style_that_a_seed_never_showed_has_share_zero_there(seeds):
     assert shares == pytest.approx({"cte": 1 / 3, "plain": 2 / 3})
 
 
-def test_too_few_values_and_unlike_seeds_are_refused(seeds):
-    with pytest.raises(DataError, match="at least two of them, got 1"):
-        t_interval([0.5])
-    with pytest.raises(DataError, match="no summaries"):
-        aggregate_summaries([])
-    with pytest.raises(DataError, match=r"differ in their methods: \['grpo', 'dph_f'\] and"):
-        aggregate_summaries([*seeds, make_summary(["grpo"])])
-
-
 @pytest.mark.parametrize(
-    ("degrees", "expected"),
-    [  # Abramowitz and Stegun 1964, table 26.10, 97.5%
-        (1, 12.706),
-        (5, 2.571),
-        (30, 2.042),
-        (120, 1.980),
-    ],
+    ("degrees", "expected"), [(1, 12.706), (5, 2.571), (30, 2.042), (120, 1.980)]
 )
 def test_quantiles_are_those_of_the_printed_table(degrees, expected):
+    # Abramowitz and Stegun 1964, table 26.10, 97.5%
     assert t_quantile(0.975, degrees) == pytest.approx(expected, abs=6e-4)
 
 
@@ -149,15 +135,12 @@ def test_the_paired_test_is_scipys(alternative, count):
     assert (ours.lo, ours.hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
 
 
-def test_equal_differences_are_certain_and_none_says_nothing():
+def test_equal_differences_are_certain_none_says_nothing_and_one_seed_has_no_interval():
     assert paired_t([2.0, 3.0], [1.0, 2.0], "greater").p_value == 0.0
     assert paired_t([1.0, 2.0], [2.0, 3.0], "greater").p_value == 1.0
     same = paired_t([1.0, 2.0], [1.0, 2.0])
     assert (same.mean, same.p_value) == (0.0, 1.0)
     assert paired_t([1.0, 2.0], [1.0, 2.0], "greater").p_value == 0.5
-
-
-def test_one_paired_seed_has_no_interval():
     found = paired_t([1.0], [0.5])
     assert (found.mean, found.lo, found.hi, found.p_value) == (0.5, None, None, None)
 
@@ -168,12 +151,9 @@ def test_values_that_do_not_belong_together_are_refused(a, b):
         paired_t(a, b)
 
 
-def test_holms_correction_by_hand():
+def test_holms_correction_by_hand_stops_at_one_and_leaves_a_single_p_value_alone():
     # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
     assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
-
-
-def test_the_correction_stops_at_one_and_leaves_a_single_p_value_alone():
     assert holm([0.7, 0.6]) == [1.0, 1.0]
     assert holm([0.03]) == [0.03]
     assert holm([]) == []

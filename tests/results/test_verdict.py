@@ -26,14 +26,16 @@ def test_the_sentence_of_a_run_that_gained_and_lost():
     )
 
 
-def test_what_chance_would_show_is_not_claimed():
+def test_what_chance_would_show_is_not_claimed_and_one_lost_problem_is_enough():
     said = verdict(row("greedy", 0.02, -0.01, 0.05), row("pass_at_16", 0.0, -0.02, 0.02))
     assert said == "GRPO: cannot be told from base on dev; every difference lies within 5.0 points."
     said = verdict(row("greedy", 0.02, -0.01, 0.05), row("pass_at_16", -0.04, -0.06, -0.02))
     assert said == "GRPO: first try unchanged within chance; Pass@16 -4.0 (-6.0 to -2.0)."
+    said = verdict(row("greedy", 0.0, -0.1, 0.1), lost={"dev": 1})
+    assert said == "GRPO: first try unchanged within chance; 1 problem lost."
 
 
-def test_sets_are_named_where_there_are_several_and_the_clearest_comes_first():
+def test_sets_are_named_where_there_are_several_the_clearest_first_and_of_many_three():
     said = verdict(
         row("greedy", 0.02, 0.01, 0.03, "in_domain"),
         row("greedy", 0.30, 0.29, 0.31, "cross_domain"),
@@ -42,20 +44,12 @@ def test_sets_are_named_where_there_are_several_and_the_clearest_comes_first():
     assert said == (
         "GRPO: first try +30.0 (+29.0 to +31.0) cross domain, +2.0 (+1.0 to +3.0) in domain."
     )
-
-
-def test_of_many_sets_three_are_named():
     rows = [row("greedy", 0.1 * n, 0.09 * n, 0.11 * n, f"s{n}") for n in range(1, 6)]
     assert verdict(*rows).endswith("and on 2 more sets.")
 
 
 def test_without_greedy_answers_the_mean_is_the_first_try():
     assert "mean@1 +5.0" in verdict(row("mean", 0.05, 0.04, 0.06))
-
-
-def test_one_lost_problem_is_enough_to_be_told_apart():
-    said = verdict(row("greedy", 0.0, -0.1, 0.1), lost={"dev": 1})
-    assert said == "GRPO: first try unchanged within chance; 1 problem lost."
 
 
 def test_a_baseline_has_nothing_to_be_compared_with():

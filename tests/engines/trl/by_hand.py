@@ -27,10 +27,6 @@ class Step:
     batches: list
 
 
-def as_step(values):
-    return Step(**values)
-
-
 class Recorder(TrainerCallback):
     """Keeps the steps of a trainer."""
 

@@ -13,6 +13,7 @@ if importlib.util.find_spec("trl") is None or not os.environ.get("DPH_TEST_TRL")
 else:
     # Before trl is imported: it then neither asks the hub nor reports to it.
     os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
 
 def pytest_collection_modifyitems(items):

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from dph.engines.trl import DPHTrainer
-from engines.trl.small import make_config, make_trainer
+from engines.trl.small import make_trainer, plain
 
 
 class Watched(DPHTrainer):
@@ -20,10 +20,8 @@ class Watched(DPHTrainer):
 
 def main():
     directory = Path(sys.argv[1])
-    args = make_config(
+    args = plain(
         directory,
-        pool="",
-        eta=None,
         objective={"advantage": {"kind": sys.argv[2]}},
         num_generations=16,
         per_device_train_batch_size=8,

@@ -4,18 +4,11 @@ import sys
 from pathlib import Path
 
 from dph.engines.trl import PassAtKCallback
-from engines.trl.small import make_config, make_trainer, problems
+from engines.trl.small import make_trainer, plain, problems
 
 
 def main():
-    args = make_config(
-        Path(sys.argv[1]),
-        pool="",
-        eta=0.0,
-        per_device_train_batch_size=8,
-        max_steps=1,
-        ddp_backend="gloo",
-    )
+    args = plain(Path(sys.argv[1]), per_device_train_batch_size=8, max_steps=1, ddp_backend="gloo")
     trainer = make_trainer(args)
     PassAtKCallback(problems(), "length_grader:grade", every=1, seed=3).attach(trainer)
     trainer.train()

@@ -2,10 +2,12 @@
 
 import random
 
+from trl import GRPOConfig
+
 from dph.engines.trl import DPHConfig, DPHTrainer, problems_dataset
 from dph.model.forward.logprobs import score_completions
 from dph.records import Problem
-from dph.runs.presample.tables import RehearsalSample
+from loop_parts import stored_answer
 from small_pools import write_pool_of
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
@@ -41,27 +43,12 @@ def stored_samples(model, dtype="float32", seed=2):
         return tuple(rng.randrange(3, VOCABULARY) for _ in range(rng.randint(1, longest)))
 
     prompts, completions = zip(*((tokens(6), tokens(8)) for _ in range(STORED)), strict=True)
-    scores = score_completions(
-        model,
-        prompts,
-        completions,
-        temperature=TEMPERATURE,
-        pad_id=0,
-        token_budget=512,
-        dtype=dtype,
-    )
+    settings = {"temperature": TEMPERATURE, "pad_id": 0, "token_budget": 512, "dtype": dtype}
+    scores = score_completions(model, prompts, completions, **settings)
+    rows = zip(prompts, completions, scores, strict=True)
     return [
-        RehearsalSample(
-            problem_id=f"s{index}",
-            sample_index=8,
-            prompt_ids=prompt,
-            completion_ids=completion,
-            ref_logprobs=logprobs,
-            correct=8,
-        )
-        for index, (prompt, completion, logprobs) in enumerate(
-            zip(prompts, completions, scores, strict=True)
-        )
+        stored_answer(completion, logprobs, prompt=prompt, problem=f"s{i}", index=8)
+        for i, (prompt, completion, logprobs) in enumerate(rows)
     ]
 
 
@@ -72,13 +59,10 @@ def write_small_pool(path, *, samples=None, answers=2, **changes):
     return write_pool_of(model, path, rehearsal, **{"temperature": TEMPERATURE, **changes})
 
 
-def make_config(directory, **changes):
-    """Three steps of sixteen new samples and seven stored ones, on a CPU, saving nothing."""
-    values = {
+def usual(directory):
+    """Settings of TRL's own: three steps of sixteen samples, on a CPU, saving nothing."""
+    return {
         "output_dir": str(directory / "run"),
-        "pool": str(directory / "pool"),
-        "eta": 0.5,
-        "rehearsal_per_step": 7,
         "use_cpu": True,
         "bf16": False,
         RECOMPUTE: False,
@@ -94,12 +78,31 @@ def make_config(directory, **changes):
         "save_strategy": "no",
         "disable_tqdm": True,
     }
-    return DPHConfig(**{**values, **changes})
+
+
+def grpo_config(directory, **changes):
+    return GRPOConfig(**{**usual(directory), **changes})
+
+
+def make_config(directory, **changes):
+    """With seven stored answers in every step."""
+    ours = {"pool": str(directory / "pool"), "eta": 0.5, "rehearsal_per_step": 7}
+    return DPHConfig(**{**usual(directory), **ours, **changes})
+
+
+def plain(directory, **changes):
+    """Settings without a pool: GRPO, or an objective that rehearses nothing."""
+    usual = {"pool": "", "eta": None if "objective" in changes else 0.0}
+    return make_config(directory, **{**usual, **changes})
 
 
 def even_tokens(completion_ids, **_):
     """The share of tokens with an even id."""
     return [sum(token % 2 == 0 for token in ids) / len(ids) for ids in completion_ids]
+
+
+def weights_of(trainer):
+    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
 
 
 def make_trainer(args, *, model=None, trainer=DPHTrainer, reward=even_tokens, **keywords):

@@ -12,13 +12,22 @@ from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
-from engines.trl.by_hand import _logprobs, _rows, gradient_by_hand, record, relative_error
+from engines.trl.by_hand import (
+    _logprobs,
+    _model_of,
+    _rows,
+    error_of,
+    gradient_by_hand,
+    record,
+    relative_error,
+)
 from engines.trl.processes import run_two_processes
 from engines.trl.small import (
     TEMPERATURE,
     make_config,
     make_small_model,
     make_trainer,
+    plain,
     write_small_pool,
 )
 from own_advantage import RELATIVE, SURPRISING
@@ -38,20 +47,17 @@ def listed(completion_ids, **_):
 
 
 def test_the_advantages_are_those_of_the_formula_and_the_gradient_is_theirs(directory):
-    args = make_config(directory, eta=None, pool="", objective=OWN, max_steps=1)
+    args = plain(directory, objective=OWN, max_steps=1)
     trainer = make_trainer(args, reward=listed)
     (step,) = record(trainer)
     given = torch.cat([batch["advantages"] for batch in step.batches]).tolist()
     assert sorted(given) == pytest.approx(sorted(BY_HAND), abs=1e-6)
     assert list(trainer._logs["advantages"]) == pytest.approx(BY_HAND, abs=1e-6)
-    expected = gradient_by_hand(
-        step.weights, step.batches, [], divergence="forward_kl", eta=0, temperature=TEMPERATURE
-    )
-    assert relative_error(step.gradient, expected) < EXACT
+    assert error_of(step, directory, eta=0) < EXACT
 
 
 def test_a_group_without_graded_samples_has_no_advantage(directory):
-    args = make_config(directory, eta=None, pool="", objective=OWN, max_steps=1)
+    args = plain(directory, objective=OWN, max_steps=1)
     trainer = make_trainer(args, reward=lambda completion_ids, **_: [None] * len(completion_ids))
     (step,) = record(trainer)
     assert not torch.cat([batch["advantages"] for batch in step.batches]).any()
@@ -59,14 +65,7 @@ def test_a_group_without_graded_samples_has_no_advantage(directory):
 
 
 def test_evaluation_has_groups_of_its_own_size(directory):
-    args = make_config(
-        directory,
-        eta=None,
-        pool="",
-        objective=OWN,
-        num_generations_eval=2,
-        per_device_eval_batch_size=8,
-    )
+    args = plain(directory, objective=OWN, num_generations_eval=2, per_device_eval_batch_size=8)
     trainer = make_trainer(args, reward=listed)
     trainer.evaluate(trainer.train_dataset.select(range(4)))
     # Pairs of the first eight rewards: means 1/2, 1/2, 1/2 and 0.
@@ -74,8 +73,7 @@ def test_evaluation_has_groups_of_its_own_size(directory):
 
 
 def test_a_group_that_two_processes_share_is_one_group(tmp_path):
-    run_two_processes("ddp_advantages.py", tmp_path, RELATIVE)
-    first, second = (torch.load(tmp_path / f"rank{r}.pt", weights_only=True) for r in (0, 1))
+    first, second = run_two_processes("ddp_advantages.py", tmp_path, RELATIVE)
     assert torch.equal(first["rewards"], second["rewards"])
     rewards = first["rewards"].flatten()
     assert len(rewards) == 16
@@ -89,9 +87,7 @@ def test_a_group_that_two_processes_share_is_one_group(tmp_path):
 
 def logprobs_of(step):
     """Sum and number of the log-probs of every answer, of plain float64 forwards."""
-    model = make_small_model()
-    model.load_state_dict(step.weights, strict=False)
-    model = model.double()
+    model = _model_of(step.weights)
     with torch.no_grad():
         found = [
             _logprobs(model, prompt, completion, TEMPERATURE)
@@ -135,7 +131,7 @@ def test_the_advantages_of_other_papers_are_those_of_the_formula_and_the_gradien
     directory, advantage
 ):
     objective = {"advantage": advantage}
-    args = make_config(directory, eta=None, pool="", objective=objective, max_steps=2)
+    args = plain(directory, objective=objective, max_steps=2)
     trainer = make_trainer(args, reward=right_or_wrong, trainer=Ordered)
     steps = record(trainer)
     assert len(steps) == 2
@@ -149,22 +145,13 @@ def test_the_advantages_of_other_papers_are_those_of_the_formula_and_the_gradien
         )
         given = torch.cat([batch["advantages"] for batch in step.batches])
         assert torch.allclose(given, expected.flatten(), rtol=1e-4, atol=1e-5)
-        by_hand = gradient_by_hand(
-            step.weights, step.batches, [], divergence="forward_kl", eta=0, temperature=TEMPERATURE
-        )
-        assert relative_error(step.gradient, by_hand) < EXACT
+        assert error_of(step, directory, eta=0) < EXACT
 
 
 def test_log_probs_that_trl_computes_itself_are_not_computed_again(directory):
     # Two optimizer steps use one rollout: TRL needs old log-probs for the second.
-    args = make_config(
-        directory,
-        eta=None,
-        pool="",
-        objective={"advantage": {"kind": "ucpo"}},
-        num_iterations=2,
-        max_steps=2,
-    )
+    objective = {"advantage": {"kind": "ucpo"}}
+    args = plain(directory, objective=objective, num_iterations=2, max_steps=2)
     calls = []
 
     class Counting(DPHTrainer):
@@ -177,14 +164,11 @@ def test_log_probs_that_trl_computes_itself_are_not_computed_again(directory):
 
 
 def test_log_probs_of_a_group_that_two_processes_share_are_in_the_rewards_order(tmp_path):
-    run_two_processes("ddp_advantages.py", tmp_path, SURPRISING)
-    ranks = [torch.load(tmp_path / f"rank{r}.pt", weights_only=True) for r in (0, 1)]
+    ranks = run_two_processes("ddp_advantages.py", tmp_path, SURPRISING)
     model = make_small_model().double()
-    means = []
-    for rank in ranks:
-        with torch.no_grad():
-            rows = [_logprobs(model, p, c, TEMPERATURE).mean() for p, c, _ in _rows(rank)]
-        means += rows
+    with torch.no_grad():
+        rows = [(p, c) for rank in ranks for p, c, _ in _rows(rank)]
+        means = [_logprobs(model, *row, TEMPERATURE).mean() for row in rows]
     rewards = ranks[0]["rewards"].flatten()
     expected = rewards - rewards.mean() - 0.1 * torch.tensor(means)
     found = torch.cat([rank["advantages"] for rank in ranks])

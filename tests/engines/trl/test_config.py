@@ -5,11 +5,7 @@ from transformers import HfArgumentParser
 
 from dph.engines.trl import DPHConfig
 from dph.errors import SettingsError
-
-
-def make(tmp_path, **changes):
-    values = {"output_dir": str(tmp_path), "pool": "pool", "use_cpu": True, "bf16": False}
-    return DPHConfig(**{**values, **changes})
+from engines.trl.test_terms import make
 
 
 @pytest.mark.parametrize(
@@ -28,28 +24,19 @@ def make(tmp_path, **changes):
         ({"rehearsal_per_step": 0}, r"rehearsal_per_step must be a whole number .* got 0"),
         ({"rehearsal_per_step": 1.5}, r"rehearsal_per_step must be a whole number .* got 1.5"),
         ({"fp16": True, "bf16": None}, r"fp16=True: use bf16=True"),
+        ({"dynamic_sampling": True}, r"dynamic_sampling=True: .*`dph train`.*verl"),
+        ({"js_definition": True}, r"js_definition=True: .*`dph train`.*jensen_shannon"),
     ],
 )
-def test_what_is_out_of_range_is_named_with_its_value(tmp_path, changes, message):
+def test_what_is_out_of_range_or_impossible_in_trl_is_named_with_its_value(
+    tmp_path, changes, message
+):
     with pytest.raises(SettingsError, match=message):
         make(tmp_path, **changes)
 
 
-def test_dynamic_sampling_is_refused_and_the_engines_that_can_are_named(tmp_path):
-    with pytest.raises(SettingsError, match=r"dynamic_sampling=True: .*`dph train`.*verl"):
-        make(tmp_path, dynamic_sampling=True)
-
-
-def test_the_definition_form_is_refused_and_the_engine_that_can_is_named(tmp_path):
-    with pytest.raises(SettingsError, match=r"js_definition=True: .*`dph train`.*jensen_shannon"):
-        make(tmp_path, js_definition=True)
-
-
-def test_eta_zero_needs_no_pool(tmp_path):
+def test_eta_zero_needs_no_pool_and_the_precision_is_that_of_the_forward(tmp_path):
     assert not make(tmp_path, eta=0.0, pool="").objective.rehearses
-
-
-def test_the_precision_is_that_of_the_forward(tmp_path):
     assert make(tmp_path).precision == "float32"
     assert make(tmp_path, bf16=True).precision == "bfloat16"
 
@@ -64,16 +51,13 @@ def test_checkpoints_inside_a_rollout_are_warned_of(tmp_path, caplog):
     assert "save_steps" not in caplog.text
 
 
-def test_the_command_line_of_trl_knows_the_settings(tmp_path):
-    arguments = ["--output_dir", str(tmp_path), "--use_cpu", "--bf16", "False"]
-    arguments += ["--pool", "there", "--eta", "0.2", "--divergence", "jensen_shannon"]
+def test_the_command_line_of_trl_knows_the_settings_and_takes_the_objective_as_json(tmp_path):
+    common = ["--output_dir", str(tmp_path), "--use_cpu", "--bf16", "False", "--pool", "there"]
+    arguments = [*common, "--eta", "0.2", "--divergence", "jensen_shannon"]
     (config,) = HfArgumentParser(DPHConfig).parse_args_into_dataclasses(arguments)
     assert (config.pool, config.eta, config.divergence) == ("there", 0.2, "jensen_shannon")
-
-
-def test_the_command_line_of_trl_takes_the_objective_as_json(tmp_path):
-    arguments = ["--output_dir", str(tmp_path), "--use_cpu", "--bf16", "False", "--pool", "there"]
-    arguments += ["--objective", '{"anchors": {"far": {"divergence": "alpha", "weight": 0.2}}}']
+    objective = '{"anchors": {"far": {"divergence": "alpha", "weight": 0.2}}}'
+    arguments = [*common, "--objective", objective]
     (config,) = HfArgumentParser(DPHConfig).parse_args_into_dataclasses(arguments)
     (anchor,) = config.terms.anchors.values()
     assert (anchor.divergence, anchor.weight, anchor.parameters) == ("alpha", 0.2, {"alpha": 0.5})

@@ -10,21 +10,15 @@ from trl.chat_template_utils import add_response_schema, qwen3_chat_template
 from dph import Problem
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
-from dph.runs.train.collect import Group
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.rows import Minibatch
 from dph.runs.train.updating import update
 from dph.tasks.environments import Environment
 from environment_classes import IncrementTo
+from loop_parts import group_of, training_forward
 from scripted_policy import END, by_steps_of, byte_tokenizer, make_draw
 
 AGREE = 1e-5
-
-
-@pytest.fixture(autouse=True)
-def _quiet(monkeypatch):
-    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
 
 
 class ScriptedTrainer(GRPOTrainer):
@@ -51,35 +45,38 @@ def small_model(tokenizer):
     return tf.LlamaForCausalLM(tf.LlamaConfig(vocab_size=len(tokenizer), **size, **heads))
 
 
-def test_the_first_step_of_trls_own_factory_is_ours(tmp_path):
+def trained(script, directory, *, generations, arguments, **settings):
+    """TRL's own trainer after a step, and the numbers that it logs."""
     tokenizer = byte_tokenizer(qwen3_chat_template)
     tokenizer.pad_token = END
     add_response_schema(tokenizer)
-    asked = [(f"to {n}", f"Increment to {n}.", n) for n in (2, 3)]
+    usual = {"max_completion_length": 2000, "max_steps": 1, "logging_steps": 1}
+    usual |= {"use_cpu": True, "bf16": False, "report_to": "none", "num_generations": generations}
+    usual |= {"per_device_train_batch_size": generations, "output_dir": str(directory)}
     trainer = ScriptedTrainer(
         model=small_model(tokenizer),
-        args=GRPOConfig(
-            output_dir=str(tmp_path),
-            use_cpu=True,
-            bf16=False,
-            num_generations=4,
-            per_device_train_batch_size=8,
-            max_completion_length=2000,
-            max_steps=1,
-            scale_rewards="none",
-            max_grad_norm=1e9,
-            logging_steps=1,
-            report_to="none",
-        ),
-        train_dataset=Dataset.from_list(
-            [{"prompt": [{"role": "user", "content": text}], "target": n} for _, text, n in asked]
-        ),
+        args=GRPOConfig(**{**usual, **settings}),
         processing_class=tokenizer,
-        environment_factory=IncrementTo,
+        **arguments,
     )
-    trainer.script = by_steps_of(1)
+    trainer.script = script
     trainer.train()
-    theirs = next(line for line in trainer.state.log_history if "loss" in line)
+    return trainer, next(line for line in trainer.state.log_history if "loss" in line)
+
+
+def test_the_first_step_of_trls_own_factory_is_ours(tmp_path):
+    asked = [(f"to {n}", f"Increment to {n}.", n) for n in (2, 3)]
+    rows = [{"prompt": [{"role": "user", "content": text}], "target": n} for _, text, n in asked]
+    trainer, theirs = trained(
+        by_steps_of(1),
+        tmp_path,
+        generations=4,
+        arguments={"train_dataset": Dataset.from_list(rows), "environment_factory": IncrementTo},
+        per_device_train_batch_size=8,
+        scale_rewards="none",
+        max_grad_norm=1e9,
+    )
+    tokenizer = trainer.processing_class
 
     with Environment(IncrementTo) as environment:
         draw = make_draw(tokenizer, environment, by_steps_of(1), tokens=2000)
@@ -103,16 +100,10 @@ def test_the_first_step_of_trls_own_factory_is_ours(tmp_path):
 
     settings = ObjectiveSettings(advantage={"kind": "group", "scale": "none"})
     objective, model = make_objective(settings), small_model(tokenizer)
-    forward = TrainingForward(
-        model=model,
-        pad_id=tokenizer.pad_token_id,
-        temperature=1.0,
-        dtype="float32",
-        token_budget=100_000,
-        max_tokens=2000,
-    )
+    limits = {"token_budget": 100_000, "max_tokens": 2000}
+    forward = training_forward(model, pad_id=tokenizer.pad_token_id, **limits)
     groups = [
-        Group(prompt_ids=prompt, completions=group)
+        group_of(*group, prompt=prompt)
         for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
     ]
     rows = policy_rows(

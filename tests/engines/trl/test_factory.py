@@ -1,58 +1,22 @@
 """Our problems, graders and environments in TRL's own trainer: datasets, tools, rewards."""
 
 import pytest
-from trl import GRPOConfig
-from trl.chat_template_utils import add_response_schema, qwen3_chat_template
 
 from dph import Problem, SettingsError
 from dph.engines.trl import trainer_arguments
 from dph.tasks.environments import Environment, EnvironmentVerifier, EpisodeLimits
-from engines.trl.test_environment import ScriptedTrainer, small_model
+from engines.trl.test_environment import trained
 from environment_classes import Everything, Hostile, ReadsMessages
 from graded_tasks import PROBLEMS, RIGHT, SUBJECTS, WRONG, grader
-from scripted_policy import END, START, byte_tokenizer, call
-
-
-@pytest.fixture(autouse=True)
-def _quiet(monkeypatch):
-    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
-
-
-def trained(arguments, script, directory, *, generations=2):
-    """A step of TRL's own trainer; the numbers that it logs."""
-    tokenizer = byte_tokenizer(qwen3_chat_template)
-    tokenizer.pad_token = END
-    add_response_schema(tokenizer)
-    trainer = ScriptedTrainer(
-        model=small_model(tokenizer),
-        args=GRPOConfig(
-            output_dir=str(directory),
-            use_cpu=True,
-            bf16=False,
-            num_generations=generations,
-            per_device_train_batch_size=generations,
-            max_completion_length=2000,
-            max_steps=1,
-            logging_steps=1,
-            report_to="none",
-        ),
-        processing_class=tokenizer,
-        **arguments,
-    )
-    trainer.script = script
-    trainer.train()
-    return next(line for line in trainer.state.log_history if "loss" in line)
-
-
-def written(turn):
-    return turn if isinstance(turn, str) else call(turn[0], **turn[1])
+from scripted_policy import START, call
 
 
 def script(*members):
     """Turns of each member of a group, and a word at the end of one that was not said yet."""
 
     def say(prompt, index):
-        turns = [*map(written, members[index]), "Done."]
+        turns = [t if isinstance(t, str) else call(t[0], **t[1]) for t in members[index]]
+        turns.append("Done.")
         asked = prompt.partition(f"{START}user\n")[2]
         return turns[min(asked.count(f"{START}assistant\n") - 1, len(turns) - 1)]
 
@@ -69,7 +33,8 @@ def test_trl_trains_on_our_problems_with_our_verifier(subject, tmp_path):
             chat=True,
             observe=lambda _, verdicts: seen.extend(verdicts),
         )
-        line = trained(arguments, script(RIGHT[subject], WRONG[subject]), tmp_path)
+        said = script(RIGHT[subject], WRONG[subject])
+        _, line = trained(said, tmp_path, generations=2, arguments=arguments)
     assert [verdict.outcome.value for verdict in seen] == ["CORRECT", "WRONG"]
     assert line["reward"] == 0.5
     if subject == "sql":  # one of its calls names a tool that TRL does not find
@@ -86,13 +51,9 @@ def test_a_tool_that_hangs_costs_its_trajectory_and_not_the_trainer(tmp_path):
             [problem], verifier, observe=lambda _, verdicts: seen.extend(verdicts)
         )
         deeds = [[("act", {"deed": deed})] for deed in ("hangs", "dies", "is_nothing", "raises")]
-        trained(arguments, script(*deeds), tmp_path, generations=4)
-    assert [verdict.outcome.value for verdict in seen] == [
-        "TIMED_OUT",
-        "CRASHED",
-        "WRONG",
-        "WRONG",
-    ]
+        trained(script(*deeds), tmp_path, generations=4, arguments=arguments)
+    outcomes = [verdict.outcome.value for verdict in seen]
+    assert outcomes == ["TIMED_OUT", "CRASHED", "WRONG", "WRONG"]
 
 
 def test_what_trl_does_not_tell_a_class_is_refused():

@@ -1,5 +1,6 @@
 """The gradient that an optimizer step takes is that of the stated loss."""
 
+import json
 from importlib.util import find_spec
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from dph.loss.objectives import kl_penalty
 from engines.trl.by_hand import (
     TEXTBOOK,
-    as_step,
+    Step,
     entropy_gradient_by_hand,
     error_of,
     record,
@@ -44,17 +45,18 @@ def test_recomputed_activations_change_nothing(directory):
     assert max(errors) < EXACT
 
 
+@pytest.mark.parametrize(("sharing", "exact"), [(False, EXACT), (True, 10 * EXACT)])
 @pytest.mark.parametrize("accumulation", [1, 2])
-def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulation):
-    run_two_processes("ddp_run.py", directory, accumulation)
-    ranks = [torch.load(directory / f"rank{rank}.pt", weights_only=True) for rank in (0, 1)]
+def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulation, sharing, exact):
+    changes = json.dumps({"shared_prompts": sharing})
+    ranks = run_two_processes("ddp_run.py", directory, accumulation, changes)
     errors = []
     for first, second in zip(*ranks, strict=True):
-        step, other = as_step(first), as_step(second)
+        step, other = Step(**first), Step(**second)
         assert all(torch.equal(step.gradient[n], other.gradient[n]) for n in step.gradient)
         errors.append(error_of(step, directory, batches=step.batches + other.batches))
     assert len(errors) == 3
-    assert max(errors) < EXACT
+    assert max(errors) < exact
 
 
 def test_an_entropy_penalty_has_the_gradient_of_its_own_formula(directory):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from peft import LoraConfig
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from dph import Problem, compare, evaluate
 from dph._base.files import read_json
@@ -22,27 +22,18 @@ from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import save_problems
 from engines.trl.processes import run_two_processes
 from engines.trl.small import (
-    RECOMPUTE,
     TEMPERATURE,
+    grpo_config,
     make_config,
     make_small_model,
     make_trainer,
     problems,
+    weights_of,
 )
 from environment_classes import IncrementTo
 from tiny_models import build_tokenizer
 
 GRADER = "length_grader:grade"
-
-
-def grpo_config(directory, **changes):
-    """``make_config`` without rehearsal, as TRL's own settings."""
-    ours = make_config(directory, eta=0.0, pool="", **changes)
-    names = {"use_cpu", "bf16", RECOMPUTE, "temperature", "num_generations"}
-    names |= {"per_device_train_batch_size", "max_completion_length", "max_grad_norm", "max_steps"}
-    names |= {"learning_rate", "logging_steps", "report_to", "save_strategy", "disable_tqdm"}
-    names |= {"output_dir", *changes}
-    return GRPOConfig(**{name: getattr(ours, name) for name in names})
 
 
 def grpo(directory, *, callback=None, model=None, **changes):
@@ -55,10 +46,6 @@ def grpo(directory, *, callback=None, model=None, **changes):
 
 def heldout(**changes):
     return PassAtKCallback(problems(), GRADER, **{"every": 10, "seed": 3, **changes})
-
-
-def weights_of(trainer):
-    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
 
 
 def logged(trainer, name):

@@ -4,7 +4,7 @@ from dph.engines.trl import problems_dataset, reward_function
 from dph.errors import DataError
 from dph.records import Outcome, Problem, Verdict
 from dph.tasks.verifiers import make_verifier
-from engines.trl.small import make_config, make_trainer
+from engines.trl.small import make_trainer, plain, weights_of
 
 PROBLEMS = [
     Problem(problem_id="a", prompt="1 + 1 =", answer={"answer": "2"}),
@@ -23,23 +23,17 @@ class Echo:
 
     def grade(self, problems, responses):
         self.seen += zip([p.problem_id for p in problems], responses, strict=True)
-        return [
-            Verdict(
-                outcome=Outcome(p.answer["answer"]), reward=float(p.answer["answer"] == "CORRECT")
-            )
-            for p in problems
-        ]
+        outcomes = [Outcome(p.answer["answer"]) for p in problems]
+        return [Verdict(outcome=o, reward=float(o is Outcome.CORRECT)) for o in outcomes]
 
     def close(self):
         pass
 
 
 def columns(*outcomes):
+    answers = [{"answer": outcome} for outcome in outcomes]
     rows = problems_dataset(
-        [
-            Problem(problem_id=str(i), prompt="?", answer={"answer": o})
-            for i, o in enumerate(outcomes)
-        ]
+        [Problem(problem_id=str(i), prompt="?", answer=a) for i, a in enumerate(answers)]
     )
     return {"problem_id": rows["problem_id"][:], "answer": rows["answer"][:]}
 
@@ -141,8 +135,7 @@ def test_trl_leaves_ungradable_answers_out_of_the_loss(directory):
         def grade(self, problems, responses):  # noqa: ARG002
             return [Verdict(outcome=Outcome.BAD_GOLD, reward=0.0) for _ in problems]
 
-    args = make_config(directory, eta=0.0, pool="", max_steps=1)
-    trainer = make_trainer(args, reward=reward_function(BadGold()))
-    before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    trainer = make_trainer(plain(directory, max_steps=1), reward=reward_function(BadGold()))
+    before = weights_of(trainer)
     trainer.train()
     assert all((p == before[name]).all() for name, p in trainer.model.named_parameters())

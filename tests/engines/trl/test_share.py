@@ -1,23 +1,13 @@
 import pytest
 
 from dph.engines.trl.rehearsal import MicroStep, MicroSteps, rehearsal_share
-from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.rows import Drawing, rehearsal_of_step
+from loop_parts import stored_answer
 
 
 @pytest.fixture(scope="module")
 def samples():
-    return [
-        RehearsalSample(
-            problem_id=str(index),
-            sample_index=0,
-            prompt_ids=(1,),
-            completion_ids=(2,) * (1 + index % 5),
-            ref_logprobs=(-1.0,) * (1 + index % 5),
-            correct=8,
-        )
-        for index in range(30)
-    ]
+    return [stored_answer((2,) * (1 + i % 5), problem=str(i)) for i in range(30)]
 
 
 def shares(samples, count, *, ranks, micros, step=3, seed=5):
@@ -84,12 +74,9 @@ def test_the_share_depends_on_seed_and_step_alone(samples):
     assert ids(seed=5) != ids(seed=6)
 
 
-def test_micro_steps_start_anew_with_every_optimizer_step():
+def test_micro_steps_start_anew_with_every_optimizer_step_and_when_training_does():
     count = MicroSteps()
     seen = [count.next(step, 2) for step in (0, 0, 1, 1, 5, 5)]
     assert seen == [0, 1, 0, 1, 0, 1]
-
-
-def test_micro_steps_start_anew_when_training_starts_again_at_the_same_step():
     count = MicroSteps()
     assert [count.next(0, 2) for _ in range(4)] == [0, 1, 0, 1]

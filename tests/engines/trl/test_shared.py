@@ -1,6 +1,5 @@
 """Prompts shared in TRL's forward: its loss and gradient, its rows in another order, refusals."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -13,9 +12,8 @@ from dph.engines.trl import shared
 from dph.engines.trl.shared import refuse_trainer, regrouped
 from dph.errors import SettingsError
 from dph.model.forward.logprobs import completion_scores
-from engines.trl.by_hand import as_step, error_of, record, relative_error
-from engines.trl.processes import run_two_processes
-from engines.trl.small import RECOMPUTE, make_config, make_small_model, make_trainer
+from engines.trl.by_hand import error_of, record, relative_error
+from engines.trl.small import RECOMPUTE, make_config, make_small_model, make_trainer, plain
 from tiny_models import build_model, build_tokenizer
 
 EXACT = 1e-5  # float32 forwards that round differently
@@ -35,15 +33,6 @@ def packed(monkeypatch):
 
     monkeypatch.setattr(shared, "completion_scores", scores)
     return seen
-
-
-def plain(directory, **changes):
-    """Settings without a pool: GRPO."""
-    return make_config(directory, **{"pool": "", "eta": 0.0, **changes})
-
-
-def as_steps(values):
-    return [as_step(value) for value in values]
 
 
 def loss_and_gradient(trainer, inputs):
@@ -103,17 +92,14 @@ def test_what_a_model_does_to_its_logits_is_done(directory, packed, family):
     assert packed
 
 
-def test_an_adapter_and_a_penalty_to_the_model_below_it(directory, packed):
+def test_a_penalty_to_the_model_below_an_adapter_or_to_a_reference_model(directory, packed):
     trainer = make_trainer(plain(directory, beta=0.3), peft_config=LORA, shared_prompts=True)
     require_same_update(trainer)
     assert len(packed) == 2
-
-
-def test_a_penalty_to_a_reference_model(directory, packed):
     make_small_model().save_pretrained(directory / "model")
     args = plain(directory, beta=0.3)
     require_same_update(make_trainer(args, model=str(directory / "model"), shared_prompts=True))
-    assert len(packed) == 2
+    assert len(packed) == 4
 
 
 @pytest.mark.parametrize("trains", [{"bf16": True}, {"dtype": torch.bfloat16}], ids=str)
@@ -176,15 +162,6 @@ def test_a_run_takes_the_steps_of_trls_own(directory, packed):
                 assert error_of(step, directory) < EXACT
             assert {rows for _, rows in packed} == {4, 16}
     assert relative_error(*ends) < 10 * EXACT  # three steps apart
-
-
-@pytest.mark.parametrize("accumulation", [1, 2])
-def test_two_processes_take_the_gradient_of_all_their_rows(directory, accumulation):
-    run_two_processes("ddp_run.py", directory, accumulation, json.dumps({"shared_prompts": True}))
-    ranks = [torch.load(directory / f"rank{rank}.pt", weights_only=True) for rank in (0, 1)]
-    for first, second in zip(*map(as_steps, ranks), strict=True):
-        assert all(torch.equal(first.gradient[n], second.gradient[n]) for n in first.gradient)
-        assert error_of(first, directory, batches=first.batches + second.batches) < EXACT
 
 
 def test_rows_of_a_prompt_are_together_and_stay_in_their_optimizer_step():

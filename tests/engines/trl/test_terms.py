@@ -21,11 +21,14 @@ def theirs(config):
     return tuple(getattr(config, name) for name in TRLS)
 
 
-def test_with_no_word_on_a_term_it_is_trls_own(tmp_path):
+def test_with_no_word_on_a_term_it_is_trls_own_and_words_may_agree(tmp_path):
     plain = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
     assert theirs(make(tmp_path)) == theirs(plain)
     own = make(tmp_path, epsilon=0.1, epsilon_high=0.3, beta=0.02, scale_rewards="batch")
     assert theirs(own) == (0.1, 0.3, 0.02, "batch", "dapo")
+    config = make(tmp_path, clip_low=0.1, clip_high=0.3, epsilon=0.1, epsilon_high=0.3)
+    assert theirs(config)[:2] == (0.1, 0.3)
+    assert make(tmp_path, objective={"overlong_filter": True}).mask_truncated_completions
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ def test_a_method_of_the_recipes_is_one_word(tmp_path):
     assert config.terms.anchors["rehearsal"].divergence == "jensen_shannon"
 
 
-def test_a_recipe_is_named_by_its_path(tmp_path):
+def test_a_recipe_is_named_by_its_path_and_json_text_is_the_same_as_a_table(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(
         """
@@ -87,16 +90,10 @@ def test_a_recipe_is_named_by_its_path(tmp_path):
     config = make(tmp_path, objective=str(path))
     assert theirs(config) == (0.2, 0.28, 0.0, "none", "dapo")
     assert config.terms.anchors["rehearsal"].weight == 0.3
-
-
-def test_json_text_is_the_same_as_a_table(tmp_path):
     table = {"anchors": {"far": {"divergence": "alpha", "alpha": 0.3, "weight": 0.2}}}
     ours = make(tmp_path, objective=json.dumps(table))
     assert ours.terms == make(tmp_path, objective=table).terms
     assert make(tmp_path, objective=ours.terms).terms == ours.terms
-
-
-def test_what_is_saved_of_a_run_can_be_read_as_json_and_says_the_terms(tmp_path):
     saved = json.loads(make(tmp_path, eta=0.3).to_json_string())
     assert saved["objective"]["anchors"]["rehearsal"]["weight"] == 0.3
 
@@ -126,11 +123,6 @@ def test_what_is_saved_of_a_run_can_be_read_as_json_and_says_the_terms(tmp_path)
 def test_what_is_said_twice_has_to_be_the_same(tmp_path, changes, message):
     with pytest.raises(SettingsError, match=message):
         make(tmp_path, **changes)
-
-
-def test_what_is_said_twice_may_be_the_same(tmp_path):
-    config = make(tmp_path, clip_low=0.1, clip_high=0.3, epsilon=0.1, epsilon_high=0.3)
-    assert theirs(config)[:2] == (0.1, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +175,3 @@ def test_what_is_said_twice_may_be_the_same(tmp_path):
 def test_what_trl_cannot_do_is_refused_with_who_can(tmp_path, objective, message):
     with pytest.raises(SettingsError, match=message):
         make(tmp_path, objective=objective)
-
-
-def test_cut_off_answers_are_left_out_by_trls_own_setting(tmp_path):
-    assert make(tmp_path, objective={"overlong_filter": True}).mask_truncated_completions

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from peft import LoraConfig
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from dph.engines.trl.checks import require_pool_of_model
 from dph.engines.trl.trainer import METRICS
@@ -13,24 +13,15 @@ from dph.errors import CheckpointError, ModelError, PoolError, SettingsError
 from dph.runs.presample.pool import load_pool
 from dph.runs.train.rows import rehearsal_of_step
 from engines.trl.small import (
-    RECOMPUTE,
+    grpo_config,
     make_config,
     make_small_model,
     make_trainer,
+    plain,
     stored_samples,
+    weights_of,
     write_small_pool,
 )
-
-SHARED = (
-    *("output_dir", "use_cpu", "bf16", "temperature", "num_generations", "max_steps"),
-    *("per_device_train_batch_size", "max_completion_length", "max_grad_norm"),
-    *("learning_rate", "report_to", "save_strategy", RECOMPUTE, "disable_tqdm"),
-)
-"""What ``make_config`` sets of TRL's own."""
-
-
-def weights_of(trainer):
-    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
 
 
 def same(a, b):
@@ -42,11 +33,9 @@ def logged(trainer, name):
 
 
 def test_with_eta_zero_it_is_grpo_to_the_bit(directory):
-    ours = make_trainer(make_config(directory, eta=0.0, pool=""))
+    ours = make_trainer(plain(directory))
     ours.train()
-    shared = {name: getattr(ours.args, name) for name in SHARED}
-    args = GRPOConfig(**shared)
-    theirs = make_trainer(args, trainer=GRPOTrainer)
+    theirs = make_trainer(grpo_config(directory), trainer=GRPOTrainer)
     theirs.train()
     assert same(weights_of(ours), weights_of(theirs))
     assert not logged(ours, METRICS[0])
@@ -157,13 +146,9 @@ def test_a_pool_without_stored_answers_is_refused(tmp_path):
         make_trainer(make_config(tmp_path)).train()
 
 
-def test_settings_of_plain_grpo_are_refused(tmp_path):
-    args = GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False)
+def test_settings_of_plain_grpo_and_a_processor_of_images_are_refused(directory):
     with pytest.raises(SettingsError, match="must be a DPHConfig, got GRPOConfig"):
-        make_trainer(args)
-
-
-def test_a_processor_of_images_is_refused(directory):
+        make_trainer(grpo_config(directory))
     args = make_config(directory)
     (anchor,) = (trainer := make_trainer(args)).anchors
     with pytest.raises(ModelError, match="must be a tokenizer, got object"):

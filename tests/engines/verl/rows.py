@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import torch
 
 from dph.model.forward.logprobs import completion_scores, score_completions
-from dph.runs.presample.tables import RehearsalSample
 from first_step import flags
+from loop_parts import stored_answer
 from tiny_models import VOCABULARY, build_model
 
 TEMPERATURE = 0.9
@@ -27,24 +27,18 @@ def tokens(rng, longest):
     return tuple(rng.randrange(3, VOCABULARY) for _ in range(rng.randint(1, longest)))
 
 
-def scored(model, prompts, completions):
-    return score_completions(
-        model,
-        prompts,
-        completions,
-        temperature=TEMPERATURE,
-        pad_id=0,
-        token_budget=512,
-        dtype="float32",
-    )
+def drawn(count, rng):
+    """Prompts, answers, and the model's log-probs of them."""
+    prompts = [tokens(rng, 6) for _ in range(count)]
+    completions = [tokens(rng, 8) for _ in range(count)]
+    settings = {"temperature": TEMPERATURE, "pad_id": 0, "token_budget": 512, "dtype": "float32"}
+    now = score_completions(make_model(), prompts, completions, **settings)
+    return list(zip(prompts, completions, now, strict=True))
 
 
 def policy_rows(count, *, seed=0):
     """Answers with advantages, and log-probs of an older and of a reference policy."""
     rng = random.Random(seed)
-    prompts = [tokens(rng, 6) for _ in range(count)]
-    completions = [tokens(rng, 8) for _ in range(count)]
-    now = scored(make_model(), prompts, completions)
     return [
         SimpleNamespace(
             prompt_ids=prompt,
@@ -54,26 +48,22 @@ def policy_rows(count, *, seed=0):
             reference=tuple(v + rng.uniform(-0.3, 0.3) for v in values),
             advantage=rng.choice((-1.5, -0.5, 0.7, 1.2)),
         )
-        for prompt, completion, values in zip(prompts, completions, now, strict=True)
+        for prompt, completion, values in drawn(count, rng)
     ]
 
 
 def stored_samples(count, *, seed=1):
     """Stored answers whose log-probs are not the policy's any more."""
     rng = random.Random(seed)
-    prompts = [tokens(rng, 6) for _ in range(count)]
-    completions = [tokens(rng, 8) for _ in range(count)]
-    now = scored(make_model(), prompts, completions)
     return [
-        RehearsalSample(
-            problem_id=f"s{i}",
-            sample_index=8,
-            prompt_ids=prompts[i],
-            completion_ids=completions[i],
-            ref_logprobs=tuple(v + rng.uniform(-1, 1) for v in now[i]),
-            correct=8,
+        stored_answer(
+            completion,
+            tuple(v + rng.uniform(-1, 1) for v in values),
+            prompt=prompt,
+            problem=f"s{i}",
+            index=8,
         )
-        for i in range(count)
+        for i, (prompt, completion, values) in enumerate(drawn(count, rng))
     ]
 
 
@@ -116,10 +106,9 @@ def policy_loss(model, rows):
 
 def own_policy_loss(model, rows, weight):
     """Token means of -A r without clipping, and of the squared probability."""
-    losses, penalties = [], []
-    for row, now in zip(rows, _each(model, rows), strict=True):
-        losses.append(-row.advantage * torch.exp(now - torch.tensor(row.old)))
-        penalties.append(torch.exp(2 * now))
+    each = list(zip(rows, _each(model, rows), strict=True))
+    losses = [-row.advantage * torch.exp(now - torch.tensor(row.old)) for row, now in each]
+    penalties = [torch.exp(2 * now) for _, now in each]
     return torch.cat(losses).mean() + weight * torch.cat(penalties).mean()
 
 
@@ -149,22 +138,26 @@ def stored_loss(model, samples, name):
     return values.mean()
 
 
+def to_reference(model, rows):
+    """Log-ratios to the reference and ratios to the older policy, of all of the answers' tokens."""
+    now = torch.cat(_each(model, rows))
+    x, log_ratio = (
+        now - torch.tensor([value for row in rows for value in getattr(row, name)])
+        for name in ("reference", "old")
+    )
+    return x, log_ratio.exp()
+
+
 def definition_policy_half(model, rows):
     """Token mean of r log(2 sigmoid(x)) - (r - 1) / 2 on the policy's answers."""
-    values = []
-    for row, now in zip(rows, _each(model, rows), strict=True):
-        x, ratio = now - torch.tensor(row.reference), torch.exp(now - torch.tensor(row.old))
-        values.append(ratio * torch.log(2 * torch.sigmoid(x)) - (ratio - 1) / 2)
-    return torch.cat(values).mean()
+    x, ratio = to_reference(model, rows)
+    return (ratio * torch.log(2 * torch.sigmoid(x)) - (ratio - 1) / 2).mean()
 
 
 def unbiased_kl(model, rows):
     """Token mean of r (exp(-x) - 1 + x) on the policy's answers."""
-    values = []
-    for row, now in zip(rows, _each(model, rows), strict=True):
-        x, ratio = now - torch.tensor(row.reference), torch.exp(now - torch.tensor(row.old))
-        values.append(ratio * (torch.exp(-x) - 1 + x))
-    return torch.cat(values).mean()
+    x, ratio = to_reference(model, rows)
+    return (ratio * (torch.exp(-x) - 1 + x)).mean()
 
 
 def loss_and_norm(loss, model):

@@ -7,7 +7,6 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
-from dph.engines.verl import advantages as answer_metrics
 from dph.engines.verl import advantages as module
 from dph.engines.verl import trainer
 from dph.engines.verl.advantages import ScoredAnswer, group_values
@@ -38,7 +37,6 @@ ROWS = {
 def queue(monkeypatch):
     fake = FakeQueue()
     monkeypatch.setattr(module, "tq", fake)
-    monkeypatch.setattr(answer_metrics, "tq", fake)
     return fake
 
 

@@ -119,7 +119,7 @@ def require(result, loss, norm, *, rel=1e-5):
     assert result["grad_norm"] == pytest.approx([norm], rel=rel)
 
 
-def by_hand(divergence, *, eta=ETA, scales=(1.0, 1.0), unbiased=0.0):
+def by_hand(divergence, *, eta=ETA, scales=(1.0, 1.0), unbiased=0.0, far=0.0):
     model, policy = rows.make_model(), rows.policy_rows(POLICY)
     samples = rows.stored_samples(STORED)
     loss = scales[0] * rows.policy_loss(model, policy)
@@ -127,6 +127,9 @@ def by_hand(divergence, *, eta=ETA, scales=(1.0, 1.0), unbiased=0.0):
     if divergence == "definition":
         loss = loss + eta * rows.definition_policy_half(model, policy)
     loss = loss + unbiased * rows.unbiased_kl(model, policy)
+    if far:
+        others = rows.stored_samples(3, seed=rows.FAR)
+        loss = loss + far * rows.stored_loss(model, others, "alpha")
     return rows.loss_and_norm(loss, model)
 
 
@@ -153,18 +156,9 @@ def test_a_surrogate_and_a_penalty_of_ones_own_are_those_of_plain_autograd(found
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_unbiased_penalty_is_added_to_verls_loss(found, shape):
+def test_an_unbiased_penalty_is_added_and_every_anchor_has_a_mean_over_its_own_rows(found, shape):
     require(found[f"unbiased-{shape}"], *by_hand("definition", unbiased=0.4))
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_anchor_has_a_mean_over_its_own_rows(found, shape):
-    model = rows.make_model()
-    loss = rows.policy_loss(model, rows.policy_rows(POLICY))
-    loss = loss + ETA * rows.stored_loss(model, rows.stored_samples(STORED), "forward_kl")
-    far = rows.stored_samples(3, seed=rows.FAR)
-    loss = loss + 0.7 * rows.stored_loss(model, far, "alpha")
-    require(found[f"two-{shape}"], *rows.loss_and_norm(loss, model))
+    require(found[f"two-{shape}"], *by_hand("forward_kl", far=0.7))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -67,14 +67,11 @@ def scales_of(layout, tokens, *, policy, used, normalisation, reduction="token_m
     )
 
 
-def test_over_all_rows_each_kind_counts_by_its_number():
+def test_over_all_rows_each_kind_counts_by_its_number_and_rows_that_only_fill_do_not():
     layout = lay_out(6, [5, 5], Cells(ranks=1, minibatches=1))
     scales = scales_of(layout, [5] * 8, policy=6, used=[True] * 8, normalisation="rows")
     assert scales.policy_scale == (0.75,) * 8
     assert scales.weight[6:] == pytest.approx([0.25 / 10] * 2)
-
-
-def test_rows_that_only_fill_a_cell_weigh_nothing():
     layout = lay_out(2, [4, 4], Cells(ranks=2, minibatches=1), filling=1)
     used = [True, True, True, False]
     scales = scales_of(layout, [3, 3, 4, 4], policy=2, used=used, normalisation="separate")

@@ -180,18 +180,11 @@ def test_the_distance_before_the_first_mini_batch_is_told_apart(queue, small_poo
 
 
 def test_fields_that_policy_rows_have_beside_are_filled_for_stored_ones(queue, small_pool, batch):
-    fields = TensorDict(
-        {
-            name: torch.nested.as_nested_tensor(
-                [queue.rows["train", k]["old_log_probs"].float() for k in batch.keys],
-                layout=torch.jagged,
-            )
-            for name in ("ref_log_prob", "rollout_is_weights")
-        },
-        batch_size=POLICY,
-    )
-    queue.kv_batch_put(keys=batch.keys, partition_id="train", fields=fields)
-    batch.fields += ["ref_log_prob", "rollout_is_weights"]
+    more = ["ref_log_prob", "rollout_is_weights"]
+    for key in batch.keys:
+        row = queue.rows["train", key]
+        row.update(dict.fromkeys(more, row["old_log_probs"].float()))
+    batch.fields += more
     actors, mixed = make(queue, small_pool)
     mixed.update_actor(batch)
     row = next(r for r in actors.seen[0][1] if r["dph_stored"] == 1)
@@ -199,7 +192,9 @@ def test_fields_that_policy_rows_have_beside_are_filled_for_stored_ones(queue, s
     assert set(row["rollout_is_weights"].tolist()) == {1.0}
 
 
-def test_the_engines_log_probs_belong_to_the_answers_tokens(queue):
+def test_the_engines_log_probs_belong_to_the_answers_tokens_and_many_are_scored_in_parts(
+    queue, monkeypatch
+):
     prompts, completions = [(5, 6), (7,)], [(8, 9, 10), (11,)]
     forward = scoring.EngineForward(FakeActors(queue), config())
     scores = forward(prompts, completions, temperature=0.9)
@@ -207,17 +202,13 @@ def test_the_engines_log_probs_belong_to_the_answers_tokens(queue):
     assert not queue.rows
     with pytest.raises(ValueError, match=r"temperature=0\.9, got 1\.0"):
         forward(prompts, completions, temperature=1.0)
-
-
-def test_many_answers_are_scored_in_parts(queue, monkeypatch):
     monkeypatch.setattr(scoring, "_ROWS", 3)
-    forward = scoring.EngineForward(FakeActors(queue), config())
     scores = forward([(5,)] * 7, [(i,) for i in range(7)], temperature=0.9)
     assert scores == [(-float(i),) for i in range(7)]
     assert queue.most == RANKS * 4
 
 
-def test_they_are_the_samples_of_the_pool(small_pool):
+def test_stored_answers_are_the_samples_of_the_pool_and_a_changed_file_is_refused(small_pool):
     manifest, stored = open_stored(small_pool)
     pool = load_pool(small_pool)
     assert manifest == pool.manifest
@@ -229,9 +220,6 @@ def test_they_are_the_samples_of_the_pool(small_pool):
         assert ours == rehearsal_of_step(pool.rehearsal, 5, step, seed=3)
     with pytest.raises(IndexError, match="there are 11"):
         stored[11]
-
-
-def test_a_changed_file_is_refused(small_pool):
     (small_pool / "rehearsal.parquet").write_bytes(b"else")
     with pytest.raises(PoolError, match="SHA-256 differs"):
         open_stored(small_pool)

@@ -127,7 +127,7 @@ def draw(trainer):
     return ClusterDraw(trainer, PROBLEMS)(PROBLEMS, samples=SAMPLES, seed=0)
 
 
-def test_answers_come_in_the_order_of_problems_and_samples(trainer):
+def test_answers_come_in_the_order_of_problems_and_samples_and_names_are_unique(trainer):
     rollout = draw(trainer)
     found = [[g.completion.problem_id for g in group] for group in rollout.groups]
     assert found == [[p.problem_id] * SAMPLES for p in PROBLEMS]
@@ -139,6 +139,8 @@ def test_answers_come_in_the_order_of_problems_and_samples(trainer):
     assert first.completion.logprobs == (-0.5, -0.25)
     assert first.completion.finished
     assert [g.verdict.outcome for g in rollout.groups[1]] == [Outcome.CORRECT, *[Outcome.WRONG] * 2]
+    with pytest.raises(DataError, match="the same problem id"):
+        ClusterDraw(trainer, [PROBLEMS[0], PROBLEMS[0]])
 
 
 def test_the_pool_is_made_in_chunks_and_kept_when_it_is_there(trainer):
@@ -214,8 +216,3 @@ def test_what_did_not_come_as_asked_is_refused(trainer, spoil, message):
     trainer.agent_loop_manager.spoil = spoil
     with pytest.raises(TrainingError, match=message):
         draw(trainer)
-
-
-def test_two_problems_of_one_name_are_refused(trainer):
-    with pytest.raises(DataError, match="the same problem id"):
-        ClusterDraw(trainer, [PROBLEMS[0], PROBLEMS[0]])

@@ -107,14 +107,11 @@ def test_the_overlong_penalty_is_in_the_score_and_not_in_acc(model):
     assert graded(nested, WANTED, RIGHT)["reward_score"] == pytest.approx(0.75)
 
 
-def test_a_gold_answer_that_cannot_be_graded_says_so(model, caplog):
+def test_what_cannot_be_graded_says_so_and_a_broken_verifier_ends_nothing(model, caplog):
     problem = Problem(problem_id="a", prompt="w5", answer={"answer": "no number"})
     found = graded(config(model, verifier="number"), problem, RIGHT)
     assert found["reward_extra_info"]["outcome"] == "BAD_GOLD"
     assert "BAD_GOLD: problem 'a'" in caplog.text
-
-
-def test_a_broken_verifier_says_so_and_ends_nothing(model, caplog):
     found = graded(config(model, verifier="json:loads"), WANTED, RIGHT)
     assert found["reward_extra_info"]["outcome"] == "CRASHED"
     assert "CRASHED: problem 'a': TypeError" in caplog.text
@@ -289,7 +286,7 @@ def test_sql_of_converted_problems_is_run_against_their_database(tmp_path):
     assert broken["reason"]
 
 
-def test_rows_of_verls_own_data_need_a_ground_truth_only():
+def test_rows_of_verls_own_data_need_a_ground_truth_only_and_damaged_ones_are_errors():
     row = {
         "data_source": "openai/gsm8k",
         "reward_model": {"style": "rule", "ground_truth": "72"},
@@ -298,9 +295,6 @@ def test_rows_of_verls_own_data_need_a_ground_truth_only():
     function = reward(verifier="math")
     assert score(function, row, r"so \boxed{72}")["acc"] == 1.0
     assert score(function, row, r"so \boxed{73}")["acc"] == 0.0
-
-
-def test_a_row_that_was_damaged_is_an_error():
     row = verl_row(Problem(problem_id="a", prompt="?", answer={"answer": "1"}), index=0)
     row["extra_info"]["answer_json"] = "{"
     with pytest.raises(DataError, match="answer_json is not JSON"):

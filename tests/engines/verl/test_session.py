@@ -126,13 +126,9 @@ def resumed(session, world, pool):
     return session.metrics("killed"), done, after
 
 
-def test_the_first_mini_batch_sees_the_stored_log_probs(resumed):
-    before, _, _ = resumed
-    assert before[1]["actor/dph/log_ratio_first"] < 1e-5
-
-
-def test_every_mini_batch_holds_its_share_of_stored_rows(resumed):
+def test_every_mini_batch_sees_its_share_of_stored_rows_and_the_first_their_log_probs(resumed):
     before, _, after = resumed
+    assert before[1]["actor/dph/log_ratio_first"] < 1e-5
     for metrics in (*before.values(), *after.values()):
         # 4 problems in mini-batches of 2 make two mini-batches of a step.
         assert metrics["actor/dph/stored_rows_min"] == STORED / 2

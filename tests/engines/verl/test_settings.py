@@ -112,9 +112,12 @@ def test_the_precision_is_named_as_in_a_manifest_and_half_is_refused(engine, exp
         settings.precision(OmegaConf.create({"actor_rollout_ref": {"actor": half}}))
 
 
-def test_training_without_a_pool_ends_before_ray_starts(tmp_path):
+def test_training_without_a_pool_and_a_pool_over_files_are_refused(tmp_path):
     with pytest.raises(PoolError, match="is not a pool"):
         train(config(pool=str(tmp_path / "none")))
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(PoolError, match="holds files but no pool"):
+        presample(config(pool=str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -139,9 +142,3 @@ def test_an_engine_of_verl_without_rehearsal_is_refused(
     chosen = composed(name, f"dph.pool={small_pool}", f"model_engine={engine}")
     with pytest.raises(SettingsError, match=f"must be one of fsdp, fsdp2, got '{engine}'"):
         command(chosen)
-
-
-def test_a_pool_is_not_written_over_files(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(PoolError, match="holds files but no pool"):
-        presample(config(pool=str(tmp_path)))

@@ -59,21 +59,15 @@ def test_a_named_term_sets_what_verl_calls_it_and_the_rest_stays(applied, overri
     assert theirs(applied(*overrides)) == expected
 
 
-def test_a_fixed_length_divides_by_the_limit_of_an_answer(applied):
+def test_a_fixed_length_a_groups_advantage_and_dynamic_sampling_are_verls_own(applied):
     actor = applied("dph.reduction=fixed_length", "data.max_response_length=77")
     actor = actor.actor_rollout_ref.actor
     assert actor.loss_agg_mode == "seq-mean-token-sum-norm"
     assert actor.loss_scale_factor == 77
-
-
-def test_the_advantage_of_a_group_is_verls_own(applied):
     assert applied("dph.advantage_scale=none").algorithm.norm_adv_by_std_in_grpo is False
     assert applied("dph.advantage_scale=std").algorithm.norm_adv_by_std_in_grpo is True
     own = applied(f"+dph.objective.advantage.kind={RELATIVE}").algorithm
     assert (own.adv_estimator, own.norm_adv_by_std_in_grpo) == ("grpo", True)
-
-
-def test_dynamic_sampling_is_verls_filter_of_groups(applied):
     groups = applied("dph.method=dapo").algorithm.filter_groups
     assert (groups.enable, groups.metric) == (True, "acc")
 

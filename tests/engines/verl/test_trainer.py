@@ -141,13 +141,12 @@ def test_with_eta_0_verl_is_left_alone(config, monkeypatch):
     assert trainer.started
 
 
-def test_log_probs_of_another_model_are_refused_at_step_0_only(config, monkeypatch):
+def test_log_probs_of_another_model_are_refused_at_step_0_only_by_the_policys_tokens(
+    config, monkeypatch
+):
     with pytest.raises(PoolError, match="not this policy's"):
         begun(config, monkeypatch, off=0.1)
     assert begun(config, monkeypatch, off=0.1, steps=3).started
-
-
-def test_the_check_at_step_0_of_trajectories_is_about_the_policys_tokens(config, monkeypatch):
     write_small_pool(Path(config.dph.pool).with_name("acted"), acts=True)
     config.dph.pool = str(Path(config.dph.pool).with_name("acted"))
     assert begun(config, monkeypatch).started

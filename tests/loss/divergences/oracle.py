@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -68,7 +69,8 @@ def make_policy(seed: int, *, near: Policy | None = None, scale: float = 1.0) ->
 REFERENCE = make_policy(0)
 NEAR = make_policy(1, near=REFERENCE, scale=0.3)
 FAR = make_policy(2, near=REFERENCE, scale=1.5)
-POLICIES = {"near": NEAR, "far": FAR}
+REF_LOGPROBS = REFERENCE.token_logprobs().detach()
+every_policy = pytest.mark.parametrize("policy", [NEAR, FAR], ids=["near", "far"])
 
 
 def prefix_probabilities(policy: Policy, step: int) -> Tensor:

@@ -9,12 +9,10 @@ from dph.loss.objectives import LossBatch, mixed_loss
 from short_objective import objective_of
 
 from . import oracle
+from .oracle import REF_LOGPROBS, every_policy
 
 ROWS = len(oracle.SEQUENCES)
-REF_LOGPROBS = oracle.REFERENCE.token_logprobs().detach()
 REWARDS = torch.linspace(-1, 2, ROWS, dtype=torch.float64).sin()
-
-every_policy = pytest.mark.parametrize("policy", oracle.POLICIES.values(), ids=oracle.POLICIES)
 
 
 def expected_loss(policy, **terms):

@@ -7,11 +7,9 @@ from dph.loss.divergences.f_divergences import policy_half
 from dph.loss.objectives import importance_ratio, kl_penalty
 
 from . import oracle
+from .oracle import REF_LOGPROBS, every_policy
 
-REF_LOGPROBS = oracle.REFERENCE.token_logprobs().detach()
 OLD = oracle.make_policy(3, near=oracle.REFERENCE, scale=0.5)
-
-every_policy = pytest.mark.parametrize("policy", oracle.POLICIES.values(), ids=oracle.POLICIES)
 
 
 def on_policy(policy, token_values):

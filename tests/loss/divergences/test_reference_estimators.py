@@ -7,6 +7,7 @@ from dph.loss.divergences import Alpha, ForwardKL, JensenShannon, ReverseKL
 from dph.loss.divergences.f_divergences import reference_half
 
 from . import oracle
+from .oracle import REF_LOGPROBS, every_policy
 
 ESTIMATORS = {
     "forward_kl nll": (ForwardKL("nll"), oracle.forward_kl),
@@ -21,11 +22,8 @@ ESTIMATORS = {
     "reference_half nll": (lambda x: reference_half(x, form="nll"), oracle.reference_to_mixture),
     "reference_half k3": (lambda x: reference_half(x, form="k3"), oracle.reference_to_mixture),
 }
-REF_LOGPROBS = oracle.REFERENCE.token_logprobs().detach()
 REF_PROBABILITIES = oracle.REFERENCE.probabilities().detach()
 CORRECT = torch.tensor([1.0, 0, 1, 1, 0, 0, 1, 1, 0] * 3, dtype=torch.float64)
-
-every_policy = pytest.mark.parametrize("policy", oracle.POLICIES.values(), ids=oracle.POLICIES)
 
 
 @every_policy

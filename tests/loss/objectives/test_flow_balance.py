@@ -122,16 +122,13 @@ def test_bounds_that_no_weight_can_have_are_refused(low, high):
         FlowBalance(low, high)
 
 
-def test_an_answer_that_became_much_likelier_stays_finite():
+def test_an_answer_that_became_much_likelier_stays_finite_and_one_without_tokens_is_no_part():
     logprobs = torch.tensor([[-1.0], [-2000.0]], requires_grad=True)
     tokens = policy_tokens(logprobs, [1.0, 1.0], old=[[-2000.0], [-1.0]])
     loss = FlowBalance()(tokens).loss
     (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
     assert torch.isfinite(loss).all()
     assert torch.isfinite(gradient).all()
-
-
-def test_a_row_without_tokens_has_no_part_in_it():
     nothing = torch.zeros(1, 2, dtype=torch.bool)
     logprobs = torch.zeros(1, 2, requires_grad=True)
     tokens = policy_tokens(logprobs, [0.0], old=[[0.0, 0.0]], mask=nothing)

@@ -160,7 +160,7 @@ def two_rows(**changes):
     return replace(batch, **changes)
 
 
-def test_every_term_is_the_arithmetic_of_its_definition():
+def test_every_term_and_both_halves_of_js_are_the_arithmetic_of_their_definitions():
     # Ratios 1 and 2 (clipped to 1.28): policy = -(1 + 1.28) / 2. x = log 2 and 0 on policy rows:
     # k2 = (log^2 2 / 2) / 2. Rehearsal u = 1/2: k3 = 1/2 - 1 + log 2.
     loss = mixed_loss(
@@ -172,6 +172,11 @@ def test_every_term_is_the_arithmetic_of_its_definition():
     assert loss.penalties["kl"].item() == pytest.approx(penalty, rel=1e-6)
     assert loss.anchors["rehearsal"].item() == pytest.approx(rehearse, rel=1e-6)
     assert loss.total.item() == pytest.approx(policy + 0.1 * penalty + 0.2 * rehearse, rel=1e-6)
+    # Reference half at u = 1/2, k3 of M / pi_ref = 3/4: -1/4 - log(3/4). Policy half with r = 1, 2
+    # and u = 2, 1: log(4/3) and 2 log 1 - 1/2, over 2 tokens.
+    loss = mixed_loss(two_rows(), objective_of(js_definition=True, eta=1.0))
+    expected = (-0.25 + math.log(4 / 3)) + (math.log(4 / 3) - 0.5) / 2
+    assert loss.anchors["rehearsal"].item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_clip_shares_are_fractions_of_policy_tokens_on_the_right_side():
@@ -183,14 +188,6 @@ def test_clip_shares_are_fractions_of_policy_tokens_on_the_right_side():
     )
     # Ratios 0.83 and 0.67: only the second is below 0.8.
     assert (low.clipped_low.item(), low.clipped_high.item()) == (0.5, 0.0)
-
-
-def test_both_halves_of_js_by_definition_weigh_the_same_in_the_arithmetic():
-    # Reference half at u = 1/2, k3 of M / pi_ref = 3/4: -1/4 - log(3/4). Policy half with r = 1, 2
-    # and u = 2, 1: log(4/3) and 2 log 1 - 1/2, over 2 tokens.
-    loss = mixed_loss(two_rows(), objective_of(js_definition=True, eta=1.0))
-    expected = (-0.25 + math.log(4 / 3)) + (math.log(4 / 3) - 0.5) / 2
-    assert loss.anchors["rehearsal"].item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_batch_of_one_kind_or_of_nothing_has_a_total_that_can_be_differentiated():

@@ -66,17 +66,10 @@ def comparison_row(metric, run="grpo", *apart, set_name="dev"):
 
 def make_metrics(names, steps=40):
     rng = random.Random(0)
-    base = 4.7
-    rows = {}
-    for name in names:
+    base, rows = 4.7, {name: [] for name in names}
+    for name, log in rows.items():
         end = 1.1 if name in COLLAPSING else 4.2
-        rows[name] = [
-            {
-                "step": step,
-                "effective_styles": max(
-                    1.0, end + (base - end) * math.exp(-step / 8) + rng.gauss(0, 0.06)
-                ),
-            }
-            for step in range(1, steps + 1)
-        ]
+        for step in range(1, steps + 1):
+            styles = end + (base - end) * math.exp(-step / 8) + rng.gauss(0, 0.06)
+            log.append({"step": step, "effective_styles": max(1.0, styles)})
     return rows

@@ -30,13 +30,10 @@ def test_other_styles_are_grey():
     assert len(set(chosen.values())) == 3
 
 
-def test_every_colour_of_the_palette_is_seen_on_the_dark_page():
+def test_every_colour_of_the_palette_is_seen_on_the_dark_page_of_the_style_sheet():
     dim = [colour for colour in ALL if contrast(on_dark(colour), DARK) < 3.0]
     assert dim == []
     assert contrast("#ffffff", "#000000") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)  # WCAG's own example
-
-
-def test_the_dark_page_is_the_style_sheets():
     sheet = files("dph.results.report").joinpath("browser", "style.css").read_text()
     assert re.search(r"--paper: light-dark\(#\w+, (#\w+)\)", sheet)[1] == DARK

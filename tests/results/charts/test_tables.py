@@ -104,12 +104,9 @@ def test_a_model_without_the_set_is_refused(summary):
         comparison_table(summary)
 
 
-def test_the_stages_that_the_time_lacks_are_named():
+def test_the_stages_that_the_time_lacks_are_named_and_of_nothing_nothing_is_said():
     drawn = StageCost(stage="pre-sampling", answers=100, tokens=900, seconds=None)
     training = StageCost(stage="training", answers=20, tokens=300, seconds=61.0)
     words = cost_words(cost_document(RunCost([drawn, training])))
     assert words == "120 answers, 1,200 tokens, 1 min 1 s (without the time of pre-sampling)"
-
-
-def test_of_nothing_nothing_is_said():
     assert cost_words(cost_document(RunCost([]))) == ""

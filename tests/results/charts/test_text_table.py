@@ -51,12 +51,9 @@ def test_markdown_keeps_bars_inside_their_cells():
     assert lines[5] == "| **a_b** | **5** |"
 
 
-def test_csv_has_no_marks_and_reads_back():
+def test_csv_has_no_marks_and_both_ends_of_an_interval_in_cells_of_their_own():
     rows = list(csv.reader(io.StringIO(comma_separated(TABLE))))
     assert rows == [["method", "greedy (%)"], ["dph_f|x", "70.1 ± 2.0"], ["a_b", "5"]]
-
-
-def test_csv_has_a_number_and_both_ends_of_its_interval_in_cells_of_their_own():
     table = TextTable(
         name="t",
         title="T",
@@ -96,34 +93,20 @@ def test_only_what_can_be_printed_on_one_line_is_left(text, shown):
     assert one_line(text) == shown
 
 
-def test_a_long_text_is_cut_and_says_so():
+def test_a_long_text_is_cut_and_what_was_left_out_is_counted():
     assert one_line("x" * 10**6, widest=5) == "xxxx…"
     assert one_line("x" * 5, widest=5) == "xxxxx"
-
-
-def test_new_lines_and_tabs_stay_visible_as_they_are_and_nothing_else_steers():
-    assert visible("a\n\tb\u2028c\u200bd") == "a\n\tb\\u2028c\\u200bd"
-
-
-def test_what_was_left_out_is_counted():
     assert shortened("x" * 12, characters=10) == "x" * 10 + " ... (2 more characters)"
     assert shortened("x" * 10, characters=10) == "x" * 10
 
 
-def test_characters_that_nobody_sees_are_written_out():
+def test_characters_that_nobody_sees_are_written_out_and_what_can_be_seen_stays():
+    assert visible("a\n\tb\u2028c\u200bd") == "a\n\tb\\u2028c\\u200bd"
     assert with_code_points("a\u202eb\u200b\x07") == "a⟨U+202E⟩b⟨U+200B⟩⟨U+0007⟩"
-
-
-def test_what_can_be_seen_stays():
     text = "SELECT 'Zürich', 名 FROM t\n\tWHERE x > 1 🙂"
     assert with_code_points(text) == text
 
 
 def test_durations_are_readable():
-    assert [duration(s) for s in (0, 59.94, 60, 3599, 3600)] == [
-        "0.0 s",
-        "59.9 s",
-        "1 min 0 s",
-        "59 min 59 s",
-        "1 h 0 min",
-    ]
+    found = [duration(seconds) for seconds in (0, 59.94, 60, 3599, 3600)]
+    assert found == ["0.0 s", "59.9 s", "1 min 0 s", "59 min 59 s", "1 h 0 min"]

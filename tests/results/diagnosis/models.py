@@ -38,6 +38,13 @@ def a_model(problems, seed=0, styles=4):
     return Model(shares=shares, chances=rng.beta(0.5, 0.5, size=(problems, styles)))
 
 
+def collapsed(base, kept):
+    """The model with ``kept`` of its mass in the first style."""
+    shares = np.full(base.shares.shape, (1 - kept) / (base.shares.shape[1] - 1))
+    shares[:, 0] = kept
+    return Model(shares=shares, chances=base.chances)
+
+
 def samples_of(style, right, *, set_name="dev", names=STYLES):
     """Drawn answers as a samples table; ``names`` may hold None."""
     problems, samples = right.shape

@@ -42,12 +42,15 @@ def test_each_problem_is_what_its_two_counts_say():
     assert first.p_gained == 1
 
 
-def test_a_gain_is_a_loss_with_the_two_models_exchanged():
+def test_a_gain_is_a_loss_with_the_models_exchanged_and_the_smallest_rates_are_the_lists():
     before, after = [16, 3, 8, 0], [1, 12, 8, 0]
     forward, backward = changes(before, after), changes(after, before)
     for one, other in zip(forward, backward, strict=True):
         assert (one.p_lost, one.q_lost) == (other.p_gained, other.q_gained)
         assert (one.change is Change.LOST) == (other.change is Change.GAINED)
+    lost, gained = smallest_rates(scores_with(after, 16), scores_with(before, 16))
+    assert lost == min(one.q_lost for one in forward)
+    assert gained == min(one.q_gained for one in forward)
 
 
 def test_draws_of_different_sizes_are_compared():
@@ -56,14 +59,6 @@ def test_draws_of_different_sizes_are_compared():
     )
     assert found.change is Change.LOST
     assert (found.baseline_samples, found.samples) == (32, 8)
-
-
-def test_the_smallest_rates_are_those_of_the_lists():
-    before, after = [16, 3, 8, 0], [1, 12, 8, 0]
-    found = changes(before, after)
-    lost, gained = smallest_rates(scores_with(after, 16), scores_with(before, 16))
-    assert lost == min(one.q_lost for one in found)
-    assert gained == min(one.q_gained for one in found)
 
 
 def test_the_lost_are_among_those_that_could_be_and_the_rarely_solved_are_not():
@@ -82,13 +77,21 @@ def test_a_problem_could_be_lost_exactly_if_one_more_like_it_would_be(solved):
     assert could_be_lost(found, level=0.05)[-1] == would_be
 
 
-def test_other_problems_and_impossible_levels_are_refused():
+def test_what_cannot_be_compared_does_not_fit_or_is_no_share_is_refused():
     with pytest.raises(DataError, match="cannot be compared"):
         problem_changes(
             scores_of(np.ones((2, 4))), scores_of(np.ones((3, 4))), lost_level=0.1, gained_level=0.1
         )
     with pytest.raises(SettingsError, match="between 0 and 1, got 1"):
         changes([1], [1], level=1)
+    with pytest.raises(DataError, match="do not fit"):
+        adjusted_p_values(np.array([0.1]), np.array([0, 0]), [GRID])
+    with pytest.raises(DataError, match=r"lie in \[0, 1\]"):
+        adjusted_p_values(np.array([1.1]), np.array([0]), [GRID])
+    with pytest.raises(DataError, match="got 0 of 0"):
+        wilson(0, 0)
+    with pytest.raises(DataError, match="got 3 of 2"):
+        wilson(3, 2)
 
 
 GRID = np.arange(1, 10_001) / 10_000
@@ -181,26 +184,12 @@ def test_equal_p_values_are_named_together():
     assert (np.diff(adjusted[np.argsort(p_values)]) >= 0).all()
 
 
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(DataError, match="do not fit"):
-        adjusted_p_values(np.array([0.1]), np.array([0, 0]), [GRID])
-    with pytest.raises(DataError, match=r"lie in \[0, 1\]"):
-        adjusted_p_values(np.array([1.1]), np.array([0]), [GRID])
-
-
 @pytest.mark.parametrize(("count", "of"), [(0, 16), (3, 16), (16, 16), (500, 1000)])
 def test_wilsons_limits_are_the_shares_that_a_score_test_just_does_not_refuse(count, of):
     z = 1.959963984540054
     for limit in wilson(count, of):
         if 0 < limit < 1:
             assert abs(count / of - limit) == pytest.approx(z * np.sqrt(limit * (1 - limit) / of))
-
-
-def test_a_share_of_nothing_is_refused():
-    with pytest.raises(DataError, match="got 0 of 0"):
-        wilson(0, 0)
-    with pytest.raises(DataError, match="got 3 of 2"):
-        wilson(3, 2)
 
 
 def test_the_questions_share_the_whole():

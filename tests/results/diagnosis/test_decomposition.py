@@ -6,7 +6,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.results.diagnosis.decomposition import pass_at_k_parts
-from results.diagnosis.models import Model, a_model, counts_of, drawn_counts
+from results.diagnosis.models import a_model, collapsed, counts_of, drawn_counts
 
 THINGS = ("styles_died", "certainty", "moved")
 
@@ -111,17 +111,10 @@ def test_a_change_of_one_kind_is_called_that_kind(before, after, dead, k, whole)
         np.testing.assert_allclose(getattr(found, thing), found.total if thing == whole else 0)
 
 
-def mixture(problems, *, kept, seed):
-    """A model of five styles, and one that has all but ``kept`` of its mass in the first."""
-    base = a_model(problems, seed=seed, styles=5)
-    share = np.full(base.shares.shape, (1 - kept) / 4)
-    share[:, 0] = kept
-    return base, Model(shares=share, chances=base.chances)
-
-
 def test_nothing_is_called_certainty_where_no_certainty_changed():
     """At 16 samples, where a style is seen three times: the bias that the secant avoids."""
-    base, after = mixture(3000, kept=0.97, seed=0)
+    base = a_model(3000, styles=5)
+    after = collapsed(base, 0.97)
     names = tuple("abcde")
     found = pass_at_k_parts(
         drawn_counts(after, 16, 1, names), drawn_counts(base, 16, 2, names), list("bcde"), k=8

@@ -19,9 +19,12 @@ def findings(**columns):
     return {finding.about: finding for finding in log_findings(rows)}
 
 
-def test_what_a_log_lacks_is_not_spoken_of():
+def test_what_a_log_lacks_is_left_out_and_not_spoken_of():
     assert log_findings([]) == []
     assert set(findings()) == {"steps"}
+    found = log_series([{"step": 1, "x": None}, {"step": 2}, {"step": 3, "x": 5}], "x")
+    assert found.steps.tolist() == [3]
+    assert log_series([{"step": 1, "x": None}], "x") is None
 
 
 @pytest.mark.parametrize(
@@ -151,9 +154,3 @@ def test_smoothed_values_are_means_of_what_is_near():
     np.testing.assert_allclose(smoothed[2:-2], np.arange(2, 38))
     assert smoothed[0] == 1  # 0, 1, 2
     assert found.highest() == (40, 38)
-
-
-def test_steps_without_the_number_are_left_out():
-    found = log_series([{"step": 1, "x": None}, {"step": 2}, {"step": 3, "x": 5}], "x")
-    assert found.steps.tolist() == [3]
-    assert log_series([{"step": 1, "x": None}], "x") is None

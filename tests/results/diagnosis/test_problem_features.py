@@ -28,19 +28,13 @@ def features(answers, prompts=None, accuracy=None):
     }, found
 
 
-def test_values_that_several_problems_hold_are_features():
+def test_values_bands_of_numbers_and_entries_of_lists_that_several_hold_are_features():
     held, _ = features([{"db": "a"}] * 3 + [{"db": "b"}] * 3)
     assert held == {"db = a": [True] * 3 + [False] * 3, "db = b": [False] * 3 + [True] * 3}
-
-
-def test_many_numbers_are_bands_and_few_are_values():
     held, _ = features([{"hops": i} for i in range(16)])
     assert held["hops = 0 to 3"] == [True] * 4 + [False] * 12
     held, _ = features([{"hops": i % 2} for i in range(16)])
     assert held["hops = 1"] == [False, True] * 8
-
-
-def test_each_entry_of_a_list_is_a_feature_and_so_is_their_number():
     held, _ = features(
         [{"terms": ["fee", "day"]}] * 3 + [{"terms": ["fee"]}] * 3 + [{"terms": []}] * 3
     )

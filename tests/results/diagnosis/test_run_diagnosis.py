@@ -8,11 +8,9 @@ from dph.errors import DataError, SettingsError
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.log_findings import Finding
 from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
-from results.diagnosis.models import Model, a_model, samples_of, save_evaluation
+from results.diagnosis.models import Model, a_model, collapsed, samples_of, save_evaluation
 
 PROBLEMS, SAMPLES = 300, 16
-ABOUTS = {"problems", "pass_at_k"}
-"""The sentences that are there whatever was found."""
 
 
 def named(found):
@@ -79,12 +77,6 @@ def test_planted_losses_are_found_with_at_most_a_tenth_of_false_ones(tmp_path):
     assert np.mean(shares_found) >= 0.8  # of 8 right answers and none of 16, p is 0.0012
 
 
-def collapsed(base, kept):
-    share = np.full(base.shares.shape, (1 - kept) / (base.shares.shape[1] - 1))
-    share[:, 0] = kept
-    return Model(shares=share, chances=base.chances)
-
-
 def test_a_collapse_is_told_as_what_it_is(tmp_path):
     base = a_model(PROBLEMS)
     found = diagnose(*evaluations(tmp_path, collapsed(base, 0.985), base)).sets["dev"]
@@ -134,15 +126,12 @@ def test_the_lost_are_told_to_share_what_they_share(tmp_path):
     assert (row.lost_with, row.having, row.lost_without) == (15, 20, 0)
 
 
-def test_without_the_problems_the_features_are_the_baselines_accuracy_and_a_note_says_so(tmp_path):
+def test_a_diagnosis_notes_that_problems_or_a_log_are_missing_and_reads_the_log(tmp_path):
     model = a_model(40)
     run, base = evaluations(tmp_path, model, model)
     assert any("no recipe.toml" in note for note in diagnose(run, base).notes)
     with_recipe(run, {"p0000": {}})
     assert any("39 of its problems are not in the file" in n for n in diagnose(run, base).notes)
-
-
-def test_the_log_is_read_and_its_lack_is_noted(tmp_path):
     model = a_model(20)
     run, base = evaluations(tmp_path, model, model)
     assert any("no metrics.jsonl" in note for note in diagnose(run, base).notes)
@@ -198,17 +187,15 @@ def test_what_cannot_be_diagnosed_is_refused(tmp_path):
 def test_choosing_a_set_changes_no_verdict_on_it(tmp_path):
     """A loss that is clear among one set's problems and not among those of five."""
     before = {f"s{i}": a_model(40, seed=i) for i in range(5)}
-    base = [
-        samples_of(*m.drawn(12, i), set_name=name) for i, (name, m) in enumerate(before.items())
-    ]
-    run = [
-        samples_of(*m.drawn(12, 50 + i), set_name=name)
-        for i, (name, m) in enumerate(before.items())
-    ]
-    save_evaluation(tmp_path / "base", *base)
-    save_evaluation(tmp_path / "run", *run)
-    whole = diagnose(tmp_path / "run", tmp_path / "base", fdr=0.9, resamples=1)
-    alone = diagnose(tmp_path / "run", tmp_path / "base", fdr=0.9, sets=["s3"], resamples=1)
+    for side, first in (("base", 0), ("run", 50)):
+        tables = [
+            samples_of(*m.drawn(12, seed), set_name=name)
+            for seed, (name, m) in enumerate(before.items(), start=first)
+        ]
+        save_evaluation(tmp_path / side, *tables)
+    both = tmp_path / "run", tmp_path / "base"
+    whole = diagnose(*both, fdr=0.9, resamples=1)
+    alone = diagnose(*both, fdr=0.9, sets=["s3"], resamples=1)
     assert list(alone.sets) == ["s3"]
     assert alone.levels == whole.levels
     assert [p.change for p in alone.sets["s3"].problems] == [
@@ -216,18 +203,9 @@ def test_choosing_a_set_changes_no_verdict_on_it(tmp_path):
     ]
 
 
-@pytest.fixture
-def found(tmp_path):
+def test_a_diagnosis_is_plain_json_whose_parts_of_the_problems_are_those_of_the_set(tmp_path):
     base = a_model(60)
-    shares = np.tile([0.97, 0.01, 0.01, 0.01], (60, 1))
-    run = Model(shares=shares, chances=base.chances)
-    return diagnose(
-        save_evaluation(tmp_path / "run", samples_of(*run.drawn(16, 0))),
-        save_evaluation(tmp_path / "base", samples_of(*base.drawn(16, 1))),
-    )
-
-
-def test_a_diagnosis_is_plain_json_and_nothing_is_lost_on_the_way(found):
+    found = diagnose(*evaluations(tmp_path, collapsed(base, 0.97), base))
     document = diagnosis_document(found)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     of_set = document["sets"]["dev"]
@@ -236,15 +214,7 @@ def test_a_diagnosis_is_plain_json_and_nothing_is_lost_on_the_way(found):
     assert len(of_set["problems"]) == sum(of_set["counts"].values()) == 60
     assert of_set["counts"]["lost"] == len(found.sets["dev"].of(Change.LOST))
     assert [one["style"] for one in of_set["styles"]] == ["a", "b", "c", "d"]
-    assert set(of_set["totals"]) == {
-        "correct_answers",
-        "solved_before_alone",
-        "solved_after_alone",
-    }
-
-
-def test_the_parts_of_the_problems_are_those_of_the_set(found):
-    of_set = diagnosis_document(found)["sets"]["dev"]
+    assert set(of_set["totals"]) == {"correct_answers", "solved_before_alone", "solved_after_alone"}
     for k, one in of_set["pass_at_k"].items():
         for part in ("total", "styles_died", "certainty", "moved"):
             values = [problem["pass_at_k"][k][part] for problem in of_set["problems"]]

@@ -38,16 +38,14 @@ def halves(problems, a, b, styles=("x", "y")):
     return counts_of(answers, answers // 2, styles)
 
 
-def test_a_style_that_is_gone_has_died_and_what_takes_its_place_has_not():
+def test_a_style_died_if_a_tenth_of_its_share_is_left_and_answers_without_one_never_do():
     assert died(halves(20, 0, 8), halves(20, 4, 4)) == ["x"]
-
-
-def test_a_style_with_more_than_a_tenth_of_its_share_left_is_alive():
     before = halves(20, 4, 4)
     after = halves(20, 0, 8)
     after.answers[:9] = [1, 7]  # 9 answers of 80 before
     assert died(after, before) == []
     assert died(after, before, died=0.2) == ["x"]
+    assert died(halves(20, 0, 8, (None, "y")), halves(20, 4, 4, (None, "y"))) == []
 
 
 def test_a_style_that_was_hardly_there_has_not_died_by_chance():
@@ -57,10 +55,6 @@ def test_a_style_that_was_hardly_there_has_not_died_by_chance():
     assert x.p_value == pytest.approx(1 / 8)
     assert not x.died
     assert smallest_rate(after, before) == pytest.approx(2 / 8)
-
-
-def test_answers_without_a_style_never_die():
-    assert died(halves(20, 0, 8, (None, "y")), halves(20, 4, 4, (None, "y"))) == []
 
 
 def test_shares_and_right_answers_are_of_all_answers():

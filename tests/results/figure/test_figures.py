@@ -20,15 +20,14 @@ SMALL = {"in_domain": 12, "cross_domain": 5}
 
 
 @pytest.fixture
-def own_runs(small_runs, tmp_path):
+def runs(small_runs, tmp_path):
     """The small runs, to be changed."""
     return Path(shutil.copytree(small_runs, tmp_path / "runs"))
 
 
 @pytest.fixture
-def strengths(own_runs):
+def strengths(runs):
     """``dph_f`` at the strengths 0.1 and 1, each with the same base model."""
-    runs = own_runs
     shutil.copytree(runs / "dph_f", runs / "strong")
     (runs / "dph_f").rename(runs / "weak")
     for name, weight in (("weak", 0.1), ("strong", 1.0)):
@@ -133,8 +132,7 @@ def test_strengths_of_a_method_are_a_line_over_them_and_one_is_no_ablation(stren
         paper_table("eta", FigureRequest(places=[small_runs]))
 
 
-def test_progress_is_pass_at_8_over_the_measured_steps(own_runs):
-    runs = own_runs
+def test_progress_is_pass_at_8_over_the_measured_steps(runs):
     measure(runs / "grpo", "grpo")
     found = read_progress(FigureRequest(places=[runs]))
     assert list(found.runs) == ["grpo"]
@@ -191,8 +189,7 @@ def test_a_table_as_json_has_its_cells_by_column(strengths, capsys):
     ]
 
 
-def test_other_tasks_are_sets_with_a_grader_of_their_own(own_runs):
-    runs = own_runs
+def test_other_tasks_are_sets_with_a_grader_of_their_own(runs):
     with pytest.raises(DataError, match="no set has its own grader"):
         paper_table("elsewhere", FigureRequest(places=[runs]))
     for name in ("grpo", "dph_f"):

@@ -87,7 +87,7 @@ def test_seeds_of_one_method_are_one_model_with_t_intervals(tmp_path):
     assert len(apart.models) == 7
 
 
-def test_seeds_with_a_world_of_their_own_are_seeds_all_the_same(tmp_path):
+def test_seeds_with_worlds_of_their_own_are_seeds_and_two_runs_of_one_seed_never_are(tmp_path):
     places = [make_runs(tmp_path / f"q{seed}", sets=SMALL, seeds=(seed,)) for seed in (0, 1)]
     found = read_models(FigureRequest(places=places))
     assert [(model.name, model.runs) for model in found.models] == [
@@ -95,9 +95,6 @@ def test_seeds_with_a_world_of_their_own_are_seeds_all_the_same(tmp_path):
         ("dph_f", 2),
         ("grpo", 2),
     ]
-
-
-def test_two_runs_of_one_seed_are_never_seeds_of_one_thing(tmp_path):
     places = [make_runs(tmp_path / name, sets=SMALL) for name in "ab"]
     names = [model.name for model in read_models(FigureRequest(places=[*places])).models]
     assert names == ["base", "a/dph_f", "b/dph_f", "a/grpo", "b/grpo"]

@@ -39,7 +39,7 @@ def test_there_is_a_log_a_set_and_one_of_its_greedy_answers(run, tmp_path):
     assert sum(log.answers for log in logs) == read_samples(run / "samples.parquet").num_rows
 
 
-def test_every_answer_is_a_sample_with_prompt_gold_and_verdict(run, tmp_path):
+def test_every_answer_is_a_sample_with_its_verdict_and_scores_are_the_evaluations(run, tmp_path):
     write_inspect_logs(run, tmp_path)
     found = entries(tmp_path / "in_domain.eval")
     table = read_samples(run / "samples.parquet").to_pylist()
@@ -55,13 +55,8 @@ def test_every_answer_is_a_sample_with_prompt_gold_and_verdict(run, tmp_path):
     first = found["samples/in_domain-0000_epoch_1.json"]
     assert first["input"][0]["content"].endswith("show rooms above 0 of in_domain ->")
     assert first["target"] == "SELECT rooms FROM hotel WHERE stars > 0"
-
-
-def test_scores_of_a_log_are_those_of_the_evaluation(run, tmp_path):
-    write_inspect_logs(run, tmp_path)
     wanted = read_json(run / "evaluation.json")["sets"]["in_domain"]
-    header = entries(tmp_path / "in_domain.eval")["header.json"]
-    (score,) = header["results"]["scores"]
+    (score,) = found["header.json"]["results"]["scores"]
     values = {name: metric["value"] for name, metric in score["metrics"].items()}
     assert values["pass_at_8"] == wanted["pass_at_k"]["8"]
     assert values["mean"] == wanted["mean"]
@@ -77,7 +72,7 @@ def test_the_same_run_gives_the_same_bytes(run, tmp_path):
         assert log.read_bytes() == (tmp_path / "b" / log.name).read_bytes()
 
 
-def test_an_answer_to_a_bad_gold_has_no_score():
+def test_a_bad_gold_leaves_no_score_and_one_of_unknown_form_is_shown_whole():
     row = {
         "problem_id": "p", "sample_index": 0, "text": "2", "tokens": 1, "finished": False,
         "outcome": "BAD_GOLD", "reward": 0.0, "reason": "no such table", "style": None,
@@ -90,9 +85,6 @@ def test_an_answer_to_a_bad_gold_has_no_score():
     sample = log_sample(head, None, row, 1)
     assert sample["scores"] == {}
     assert sample["output"]["choices"][0]["stop_reason"] == "max_tokens"
-
-
-def test_a_gold_answer_of_unknown_form_is_shown_whole():
     problem = Problem(problem_id="p", prompt="?", answer={"tests": [1, 2]})
     assert target_of(problem) == '{"tests": [1, 2]}'
 

@@ -14,7 +14,7 @@ from small_pools import write_pool_of
 from tiny_models import build_model
 
 
-def test_a_card_says_what_was_measured_with_intervals(finished):
+def test_a_card_says_what_was_measured_and_its_metadata_what_comes_from_the_hub(finished):
     card = model_card(read_finished_run(finished))
     assert "16 samples a problem, in per cent, with 95% intervals" in card
     assert "### dev: 40 problems" in card
@@ -24,10 +24,6 @@ def test_a_card_says_what_was_measured_with_intervals(finished):
     base = ["Base model", "30.0", "30.0 [25.0, 35.0]", "30.0", "60.0 [50.0, 90.0]", "3.0", "0.0"]
     assert cells[2] == base
     assert cells[3][:3] == ["GRPO", "40.0", "40.0 [35.0, 45.0]"]
-
-
-def test_the_metadata_names_what_comes_from_the_hub(finished):
-    card = model_card(read_finished_run(finished))
     metadata = yaml.safe_load(card.split("---")[1])
     assert metadata == {
         "library_name": "transformers",
@@ -48,14 +44,11 @@ def test_a_card_holds_the_recipe_and_no_path_of_this_machine(tmp_path):
     assert str(tmp_path) not in card
 
 
-def test_the_cost_of_all_stages_is_told(finished):
+def test_the_cost_of_all_stages_is_told_and_what_was_not_measured(finished):
     rows = [{"step": 1, "tokens": 40, "completion_tokens": 10.0, "seconds": 2.0}] * 2
     (finished / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     card = model_card(read_finished_run(finished))
     assert "- cost of all stages: 8 answers, 80 tokens, 4.0 s\n" in card
-
-
-def test_what_was_not_measured_is_said(finished):
     (finished / "evaluation.json").unlink()
     assert "## Measured\n\nNot measured." in model_card(read_finished_run(finished))
 

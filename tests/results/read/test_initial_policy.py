@@ -76,13 +76,10 @@ def test_an_evaluation_of_another_model_is_named_and_not_taken(tmp_path, model):
         found.required()
 
 
-def test_without_a_recipe_any_evaluation_is_taken(tmp_path):
+def test_without_a_recipe_any_evaluation_is_taken_and_a_base_has_none_of_its_own(tmp_path, model):
     alone = evaluation(tmp_path / "alone")
     beside = evaluation(tmp_path / "base", "anything")
     assert RunResults(alone).initial.results.path == beside
-
-
-def test_a_base_has_none_of_its_own(tmp_path, model):
     run_of(tmp_path / "grpo", model)
     base = evaluation(tmp_path / "base", model)
     found = RunResults(base).initial

@@ -60,13 +60,10 @@ def test_the_recipe_of_another_models_evaluation_is_that_of_its_run(tmp_path):
         results.problems("test")
 
 
-def test_without_a_recipe_there_are_no_problems(tmp_path):
+def test_what_was_not_evaluated_has_no_recipe_or_is_the_same_is_refused(tmp_path):
     results = RunResults(evaluation(tmp_path / "a" / "run"))
     with pytest.raises(DataError, match=r"no recipe\.toml"):
         results.problems("dev")
-
-
-def test_what_was_not_evaluated_and_what_is_the_same_is_refused(tmp_path):
     run = evaluation(tmp_path / "run")
     with pytest.raises(DataError, match="nothing was not evaluated"):
         RunResults(tmp_path / "nothing").baseline(run)

@@ -31,7 +31,9 @@ def test_a_run_whose_lock_is_held_runs_and_its_latest_steps_say_how_long(tmp_pat
     assert one.seconds_left == pytest.approx(6 * 2.0)
 
 
-def test_without_the_lock_it_is_stopped_failed_or_finished(tmp_path, recipe):
+def test_without_the_lock_it_is_stopped_failed_or_finished_and_nothing_without_steps(
+    tmp_path, recipe
+):
     def state(steps):
         (one,) = training_progress(tmp_path, recipe, rows(steps), locks=())
         assert one.seconds_left is None
@@ -42,8 +44,5 @@ def test_without_the_lock_it_is_stopped_failed_or_finished(tmp_path, recipe):
     (tmp_path / "failed_batch_step_000005.json").touch()
     assert state(4) == "failed"
     assert state(6) == "stopped"  # it was started again, and got beyond
-
-
-def test_a_run_that_has_not_begun_and_one_without_a_recipe_are_not_told(tmp_path, recipe):
     assert training_progress(tmp_path, recipe, [], locks=()) == []
     assert training_progress(tmp_path, None, rows(4), locks=()) == []

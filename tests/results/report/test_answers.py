@@ -47,16 +47,13 @@ def test_the_index_counts_samples_and_not_the_greedy_answer():
     assert names == [["CORRECT", "WRONG"]] * 2
 
 
-def test_equal_answers_are_one_and_the_most_frequent_is_first():
+def test_equal_answers_are_one_the_most_frequent_first_and_other_outcomes_stay_apart():
     piece = next(packed_set().pieces())
     run = piece["runs"]["r0"]
     assert run["groups"] == run["different"] == [3, 3]
     assert [piece["texts"][i] for i in run["text"][:3]] == ["b", "a", "c"]
     assert run["samples"][:3] == [[0, 2], [-1, 1], [3]]
     assert piece["texts"] == ["b", "a", "c"]  # each text once in a piece
-
-
-def test_equal_texts_with_other_outcomes_stay_apart():
     rows = [row(0, "a"), row(1, "a", "TIMED_OUT")]
     assert next(packed_set(rows).pieces())["runs"]["r0"]["groups"] == [2, 2]
 
@@ -102,18 +99,12 @@ def asked(prompt):
     return Problem(problem_id="p", prompt=prompt)
 
 
-def test_what_all_prompts_end_with_is_left_out():
+def test_an_excerpt_lacks_what_all_end_with_begins_with_a_word_and_is_of_the_last_message():
     problems = [asked(f"{x} apples\nand pears\nAnswer:") for x in ("two", "ten")]
     assert excerpts([*problems, None]) == ["two", "ten", ""]
-
-
-def test_of_a_long_prompt_the_end_is_shown_from_a_word_on():
     line = excerpts([asked("schema " * 100 + "how many hotels?")])[0]
     assert line.startswith("… schema ")
     assert line.endswith("how many hotels?")
     assert len(line) <= 98
-
-
-def test_a_chat_is_excerpted_by_its_last_message():
     chat = asked(({"role": "system", "content": "be brief"}, {"role": "user", "content": "2 + 2?"}))
     assert excerpts([chat]) == ["2 + 2?"]

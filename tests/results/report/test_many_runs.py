@@ -124,9 +124,6 @@ def test_a_group_is_switched_as_one_and_an_address_says_the_few_that_are_on(look
     assert page.url.endswith("only=r0")
     load_again(page)
     assert shown_runs(page) == ["Base model"]
-
-
-def test_two_of_eleven_runs_are_two_steps(look):
     page = look("eleven")
     page.dblclick("#runs label:has-text('GRPO (5')")
     assert shown_runs(page) == ["GRPO (5 seeds)"]

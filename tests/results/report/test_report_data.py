@@ -10,7 +10,7 @@ from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import Look
 from dph.results.over_seeds import t_interval
 from dph.results.report.charts import training_charts
-from dph.results.report.page import page_html
+from dph.results.report.page import write_report
 from dph.results.report.page_tables import of_seeds, verdict_lines
 from dph.results.report.report_data import SeedGroup, read_report
 from dph.results.report.run_table import differing_settings, run_table
@@ -46,7 +46,9 @@ def test_runs_are_a_list_of_paths_or_texts(plain_runs, monkeypatch):
             read_report(alone)
 
 
-def test_the_table_is_that_of_evaluation_json(report, plain_runs):
+def test_the_table_is_that_of_evaluation_json_and_shows_first_try_reach_and_losses_first(
+    report, plain_runs
+):
     wanted = json.loads((plain_runs / "grpo" / "evaluation.json").read_text())["sets"]["in_domain"]
     table = run_table(report)
 
@@ -62,9 +64,6 @@ def test_the_table_is_that_of_evaluation_json(report, plain_runs):
     assert low <= value("greedy").difference <= high
     assert table.about["in domain"] == f"24 problems, {SAMPLES} samples each"
     assert table.against == "Base model"
-
-
-def test_at_first_a_table_shows_first_try_reach_and_what_was_lost_then_cost(report):
     assert run_table(report).shown == [
         *(f"{name}/{of}" for name in SETS for of in ("greedy", f"pass_at_{SAMPLES}", "lost")),
         "cost/seconds",
@@ -85,7 +84,9 @@ def test_no_run_is_compared_with_itself_and_its_curves_are_shown(tmp_path):
     shutil.rmtree(place / "base")
     assert verdict_texts(read_report([place / "grpo"])) == {}
     assert set(verdict_texts(read_report([place]))) == {"GRPO"}
-    page = page_html_of(read_report([place / "grpo"]))
+    page = write_report(read_report([place / "grpo"]), tmp_path / "page.html").path.read_text(
+        "utf-8"
+    )
     assert "nothing to compare" not in page
     assert 'data-charts="pass_at_k"' in page
 
@@ -144,22 +145,21 @@ def test_an_outcome_that_a_step_does_not_name_did_not_occur_in_it():
     assert chart.columns["value"] == [0.25, 0.0]
 
 
-def test_of_charts_with_equal_values_one_is_drawn_that_names_the_other():
+def test_a_log_that_is_long_or_of_equal_values_is_drawn_in_means_or_once_and_says_so():
     rows = [{"step": step, "reward": step / 8, "correct": step / 8} for step in (1, 2)]
     (chart,) = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])
     assert (chart.title, chart.caption) == ("Reward", "equal to correct answers")
+    rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
+    chart = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])[0]
+    assert chart.caption == "means over 3 steps"
+    assert len(chart.columns["x"]) == 334
+    assert chart.columns["value"][0] == pytest.approx(2 / 3)
 
 
 def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have():
     logs = [[1.0, 2.0, 3.0], [3.0, 2.0]]
-    runs = [
-        SimpleNamespace(
-            key=f"r{i}",
-            log=[{"step": step, "reward": value} for step, value in enumerate(log, start=1)],
-            look=LOOK,
-        )
-        for i, log in enumerate(logs)
-    ]
+    rows = [[{"step": step, "reward": x} for step, x in enumerate(log, start=1)] for log in logs]
+    runs = [SimpleNamespace(key=f"r{i}", log=log, look=LOOK) for i, log in enumerate(rows)]
     group = SeedGroup(key="g0", label="GRPO (2 seeds)", runs=["r0", "r1"], look=LOOK)
     columns = training_charts(runs, [group])[0].columns
     line = [i for i, key in enumerate(columns["run"]) if key == "g0"]
@@ -169,14 +169,6 @@ def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have()
     assert columns["lo"][line[0]] == pytest.approx(low)
     assert columns["hi"][line[0]] == pytest.approx(high)
     assert columns["lo"][0] is None  # of a run alone nothing is known
-
-
-def test_a_long_log_is_shown_in_means_and_says_so():
-    rows = [{"step": step, "reward": step % 2} for step in range(1, 1001)]
-    chart = training_charts([SimpleNamespace(key="r1", log=rows, look=LOOK)])[0]
-    assert chart.caption == "means over 3 steps"
-    assert len(chart.columns["x"]) == 334
-    assert chart.columns["value"][0] == pytest.approx(2 / 3)
 
 
 def test_what_was_measured_while_training_has_bands_and_memory_is_next_to_seconds():
@@ -218,22 +210,6 @@ def test_what_was_run_is_told_and_where_settings_differ(report):
     assert {f"setting/{key}" for key in settings} <= set(grpo)
 
 
-def page_html_of(report):
-    return page_html(
-        report,
-        title="t",
-        made=None,
-        served="s",
-        policy="",
-        styles=[],
-        vega="",
-        script="",
-        index="",
-        pieces=[],
-        answers=0,
-    )
-
-
 def test_what_trained_a_run_is_told_and_where_it_changed(tmp_path, plain_runs):
     shutil.copytree(plain_runs / "grpo", tmp_path / "grpo")
     rows = [
@@ -270,15 +246,6 @@ def test_runs_on_other_problems_are_refused(tmp_path, plain_runs):
         DataError, match=r"other problems in their sets 'in_domain'.*in_domain-0003"
     ):
         read_report([plain_runs / "grpo", other / "grpo"])
-
-
-def test_a_place_without_runs_and_a_run_named_twice_are_refused(tmp_path, plain_runs):
-    with pytest.raises(DataError, match="is not a run and contains none"):
-        read_report([tmp_path])
-    with pytest.raises(DataError, match="there is no run directory"):
-        read_report([tmp_path / "nobody"])
-    with pytest.raises(DataError, match="is named twice"):
-        read_report([plain_runs, plain_runs / "grpo"])
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
@@ -329,4 +296,5 @@ def test_a_run_whose_recipe_is_not_valid_is_shown_without_its_settings(tmp_path,
     for key in ("r1", "r2"):
         found, before = (one.diagnoses[key]["sets"]["dev"] for one in (report, whole))
         assert found["problems"] == before["problems"]
-    assert note in html.unescape(page_html_of(report))
+    page = write_report(report, tmp_path / "page.html").path.read_text("utf-8")
+    assert note in html.unescape(page)

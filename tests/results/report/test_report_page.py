@@ -191,7 +191,7 @@ def test_keys_walk_the_list_open_a_problem_and_come_back(open_report):
     assert page.is_visible("#help")
 
 
-def test_a_deep_link_shows_prompt_gold_and_grouped_answers_of_the_runs(open_report):
+def test_a_deep_link_shows_prompt_gold_and_grouped_answers_that_are_compared_by_word(open_report):
     page = open_report(f"#/problem/in_domain/{LOST}")
     page.wait_for_selector("#problem .column")
     assert "show rooms above 0 of in_domain" in page.inner_text("#problem .question")
@@ -207,11 +207,6 @@ def test_a_deep_link_shows_prompt_gold_and_grouped_answers_of_the_runs(open_repo
     times = [int(t.rstrip(TIMES)) for t in texts(page, "#problem .column.of-r0 .times")]
     assert times == sorted(times, reverse=True)
     assert sum(times) == 8
-
-
-def test_two_answers_are_compared_word_by_word(open_report):
-    page = open_report(f"#/problem/in_domain/{LOST}")
-    page.wait_for_selector("#problem .answer")
     page.click("#problem .column.of-r0 .answer >> nth=0 >> button:has-text('differs')")
     page.click("#problem .column.of-r2 .answer >> nth=0 >> button:has-text('differs')")
     difference = "#problem .column.of-r2 .difference"
@@ -319,7 +314,7 @@ def test_hostile_answers_do_nothing_and_are_readable(open_report):
     assert "A" * 50_000 in texts(page, "#problem .column.of-r0 pre")
 
 
-def test_an_index_ranks_the_runs_and_sets_without_a_change_are_folded(open_report):
+def test_a_diagnosis_ranks_the_runs_folds_sets_without_a_change_and_leads_to_problems(open_report):
     page = open_report("#/diagnosis")
     rows = texts(page, "#diagnosis > .scroll tbody th .run")
     assert rows == ["GRPO", "DPH-F"]
@@ -334,9 +329,6 @@ def test_an_index_ranks_the_runs_and_sets_without_a_change_are_folded(open_repor
     page.click(f"article.of-r2 a:has-text('{LOST}')")
     page.wait_for_selector("#problem h2")
     assert page.inner_text("#problem h2") == LOST
-
-
-def test_the_numbers_of_the_diagnosis_lead_to_their_problems(open_report):
     page = open_report("#/diagnosis")
     said = page.inner_text("article.of-r2")
     assert "more than chance" in said or "two draws of one model" in said

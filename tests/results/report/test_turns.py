@@ -39,7 +39,7 @@ def run(path, rows=ROWS):
     )
 
 
-def test_pass_at_k_grows_with_the_turns_that_count():
+def test_pass_at_k_grows_with_the_turns_that_count_and_calls_are_counted_by_tool():
     [facts] = turn_facts([run("shelf:Shelf")])
     assert (facts.label, facts.set_name, facts.k) == ("grpo", "dev", 2)
     assert [(r.turns, r.share, r.right) for r in facts.turns] == [
@@ -49,10 +49,6 @@ def test_pass_at_k_grows_with_the_turns_that_count():
     ]
     # Pass@2 of two samples is whether one of them is right: none, then both problems.
     assert [r.within for r in facts.turns] == [0.0, 1.0, 1.0]
-
-
-def test_calls_and_failures_are_counted_by_tool():
-    [facts] = turn_facts([run("shelf:Shelf")])
     told = [(r.tool, r.calls, pytest.approx(r.failed)) for r in facts.tools]
     assert told == [("error", 0.25, 1.0), ("look", 0.75, 1 / 3)]
 

@@ -45,10 +45,6 @@ def open_page(browser):
         assert said == []
 
 
-def shown_ids(page):
-    return page.eval_on_selector_all("#list .rows .id", "found => found.map(e => e.textContent)")
-
-
 def counted(page, text):
     wait_until(page, f"document.getElementById('counted').textContent === {text!r}")
 
@@ -63,7 +59,7 @@ def test_filters_search_and_a_click_lead_to_a_problem_and_its_neighbours(server,
     page.select_option("#by-change", "lost")
     page.select_option("#by-run", "r2")
     counted(page, "1 of 25 problems")
-    assert shown_ids(page) == [LOST]
+    assert page.locator("#list .rows .id").all_text_contents() == [LOST]
     page.click("#filters button[type=reset]")
     page.fill("#by-q", '"above 7 of"')
     counted(page, "1 of 25 problems")
@@ -100,7 +96,7 @@ def test_hostile_answers_do_nothing_and_are_readable_to_the_last_letter(server, 
     wait_until(page, f"Math.max(...{longest}) === 1000000")
 
 
-def test_a_run_that_trains_shows_its_next_step(tmp_path, open_page):
+def test_a_run_that_trains_shows_its_next_step_and_what_is_measured(tmp_path, open_page):
     run = training_run(tmp_path / "run")
     with serving([run]) as server:
         page = open_page(server, "#/training")
@@ -110,21 +106,14 @@ def test_a_run_that_trains_shows_its_next_step(tmp_path, open_page):
         with (run / "metrics.jsonl").open("a") as file:
             file.write(line(4))
         wait_until(page, f"{steps} > {before}")
-        page.close()  # before the server, which it would miss
-
-
-def test_what_is_measured_while_a_run_trains_is_seen_without_loading_the_page(tmp_path, open_page):
-    run = training_run(tmp_path / "run")
-    with serving([run]) as server:
-        page = open_page(server, "#/training")
-        wait_until(page, "document.querySelectorAll('#training figure').length > 0")
         before = page.locator("#training figure").count()
         rows = [progress(step, i) for step in (0, 2) for i in range(4)]
         table = pa.Table.from_pylist(rows, schema=PROGRESS)
         write_progress_file(run / "progress.parquet", table, digest="made")
-        (run / "metrics.jsonl").write_text(line(1) + line(2, **{"eval/dev/mean": 0.5}) + line(3))
+        measured = line(2, **{"eval/dev/mean": 0.5})
+        (run / "metrics.jsonl").write_text(line(1) + measured + line(3) + line(4))
         wait_until(page, f"document.querySelectorAll('#training figure').length > {before}")
-        page.close()
+        page.close()  # before the server, which it would miss
 
 
 def test_an_evaluation_that_comes_later_is_offered_and_shown(tmp_path, open_page):

@@ -49,39 +49,30 @@ def test_greedy_is_left_out_where_a_run_has_none(runs):
     assert "greedy" not in {r.metric for r in compare(runs, None, [1], seed=0, resamples=10)}
 
 
-def test_runs_on_other_problems_are_refused_with_an_example(runs, make_scores):
-    runs["other"] = {**runs["base"], "dev": make_scores(runs["base"]["dev"].correct[:39])}
-    with pytest.raises(DataError, match=r"'dev' of run 'base'.*'dev' of run 'other'.*'p39'"):
-        compare(runs, "base", [1], seed=0)
-
-
-def test_a_run_without_a_set_of_the_baseline_is_refused(runs):
-    del runs["better"]["test"]
-    with pytest.raises(DataError, match="run 'better' was not evaluated on set 'test' of 'base'"):
-        compare(runs, "base", [1], seed=0)
-
-
-def test_an_unknown_baseline_and_no_runs_are_refused(runs):
+def test_unlike_problems_and_unknown_baselines_are_refused(runs, make_scores):
     with pytest.raises(SettingsError, match="no run 'grpo' to compare with, only base, better"):
         compare(runs, "grpo", [1], seed=0)
     with pytest.raises(DataError, match="no runs"):
         compare({}, None, [1], seed=0)
+    runs["other"] = {**runs["base"], "dev": make_scores(runs["base"]["dev"].correct[:39])}
+    with pytest.raises(DataError, match=r"'dev' of run 'base'.*'dev' of run 'other'.*'p39'"):
+        compare(runs, "base", [1], seed=0)
+    del runs["other"], runs["better"]["test"]
+    with pytest.raises(DataError, match="run 'better' was not evaluated on set 'test' of 'base'"):
+        compare(runs, "base", [1], seed=0)
 
 
 def solved(counts, samples):
     return np.array([[i < count for i in range(samples)] for count in counts])
 
 
-def test_the_largest_changes_come_first_and_what_did_not_change_is_left_out(make_scores):
+def test_the_largest_changes_come_first_of_the_same_problems(make_scores):
     model, baseline = make_scores(solved([2, 4, 0], 4)), make_scores(solved([1, 1, 1], 2))
     found = changed_problems(model, baseline, most=5)
     assert [(one.problem_id, one.change) for one in found] == [("p1", 0.5), ("p2", -0.5)]
     assert (found[0].correct, found[0].samples) == (4, 4)
     assert (found[0].baseline_correct, found[0].baseline_samples) == (1, 2)
     assert len(changed_problems(model, baseline, most=1)) == 1
-
-
-def test_other_problems_and_a_negative_number_are_refused(make_scores):
     model, baseline = make_scores(solved([2, 4], 4)), make_scores(solved([1], 2))
     with pytest.raises(DataError, match="the model and the baseline"):
         changed_problems(model, baseline, most=1)

@@ -104,25 +104,21 @@ def test_a_chunk_of_which_most_crash_the_verifier_ends_the_evaluation(make_set, 
     assert [p.name for p in (tmp_path / "samples.partial").glob("*.parquet")] == ["000000.parquet"]
 
 
-def test_the_greedy_answer_of_a_problem_comes_first(make_set):
+def test_greedy_answers_come_first_and_one_that_was_cut_off_has_an_outcome_of_its_own(make_set):
     rows = evaluate_set(make_set(problems=2), samples=2, seed=0).to_pylist()
     order = [(row["problem_id"], row["sample_index"]) for row in rows]
     assert order == [(f"digits-{i}", index) for i in range(2) for index in (-1, 0, 1)]
-
-
-def test_an_answer_that_was_cut_off_has_an_outcome_of_its_own(make_set):
     rows = evaluate_set(make_set(problems=40), samples=8, seed=0).to_pylist()
     cut = [row for row in rows if not row["finished"]]
     assert cut
     assert {(row["outcome"], row["reward"]) for row in cut} == {("CUT_OFF", 0.0)}
 
 
-def test_no_sets_give_an_empty_file(tmp_path):
+def test_no_sets_give_an_empty_file_and_sets_that_cannot_be_evaluated_are_refused(
+    tmp_path, make_set
+):
     assert run(tmp_path / "samples.parquet", []).num_rows == 0
     assert read_scores(tmp_path / "samples.parquet") == {}
-
-
-def test_sets_that_cannot_be_evaluated_are_refused(make_set, tmp_path):
     with pytest.raises(DataError, match="'digits' has no problems"):
         make_set(problems=0)
     one = make_set(problems=1)

@@ -58,9 +58,6 @@ def test_more_correct_samples_than_samples_are_refused(correct):
         pass_at_k(8, correct, 1)
 
 
-NOTHING = Retention(keep=None, explore=None, keep_null=None, explore_null=None)
-
-
 def test_keep_and_explore_average_over_every_possible_second_draw():
     base = np.array([[1, 0, 0, 0, 1], [0, 1, 1, 1, 0], [0, 0, 1, 0, 0]], dtype=bool)
     model = np.array([[0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 0, 1, 1]], dtype=bool)
@@ -92,16 +89,15 @@ def test_an_empty_side_has_no_value(solved, present, absent):
     assert getattr(got, absent) is getattr(got, f"{absent}_null") is None
 
 
-def test_a_second_draw_needs_k_samples_beyond_the_first_k():
+def test_a_second_draw_needs_the_same_problems_and_k_samples_beyond_the_first_k():
     long, short = np.ones((2, 4), dtype=bool), np.ones((2, 3), dtype=bool)
     model_short = retention(short, long, k=2)
     assert (model_short.keep, model_short.keep_null) == (None, 1.0)
     base_short = retention(long, short, k=2)
     assert (base_short.keep, base_short.keep_null) == (1.0, None)
-    assert retention(long, short, k=4) == NOTHING
-
-
-def test_other_problems_and_a_k_of_zero_are_refused():
+    assert retention(long, short, k=4) == Retention(
+        keep=None, explore=None, keep_null=None, explore_null=None
+    )
     ones = np.ones((2, 4), dtype=bool)
     with pytest.raises(DataError, match="got 2 and 1"):
         retention(ones, ones[:1])
@@ -109,20 +105,17 @@ def test_other_problems_and_a_k_of_zero_are_refused():
         retention(ones, ones, k=0)
 
 
-def test_shares_are_fractions_in_alphabetical_order():
+def test_shares_are_fractions_and_count_as_the_exponential_of_their_entropy():
     shares = style_shares(["plain", "cte", "plain", "alias"])
     assert list(shares.items()) == [("alias", 0.25), ("cte", 0.25), ("plain", 0.5)]
     assert style_shares([]) == {}
+    expected = exp(-(0.9 * log(0.9) + 0.1 * log(0.1)))
+    assert effective_styles({"a": 0.9, "b": 0.1, "never": 0.0}) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_equal_shares_count_as_many_styles_as_there_are(count):
     assert effective_styles({str(i): 1 / count for i in range(count)}) == pytest.approx(count)
-
-
-def test_unequal_shares_count_as_the_exponential_of_their_entropy():
-    expected = exp(-(0.9 * log(0.9) + 0.1 * log(0.1)))
-    assert effective_styles({"a": 0.9, "b": 0.1, "never": 0.0}) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("shares", [{"a": 0.5}, {"a": 1.5, "b": -0.5}])

@@ -28,35 +28,26 @@ def row(problem_id="a", reward=1.0, **more):
     return {"problem_id": problem_id, "reward": reward, **more}
 
 
-def test_rewards_are_collected_by_problem_in_the_order_of_the_file(write):
+def test_rewards_are_collected_by_problem_and_samples_by_their_index(write):
     rewards = read_rewards(write(row("b", 0), row("a", 1), row("b", 0.5), row(7, 1)))
     assert list(rewards.problems) == ["b", "a", "7"]
     assert rewards.problems["b"].rewards.tolist() == [0.0, 0.5]
     assert rewards.problems["b"].correct.tolist() == [False, False]
     assert rewards.samples.tolist() == [2, 1, 1]
     assert rewards.correct_matrix is None
-
-
-def test_an_outcome_decides_over_the_reward(write):
-    path = write(row(reward=0.8, outcome="CORRECT"), row(reward=1.0, outcome="WRONG"))
-    assert read_rewards(path).problems["a"].correct.tolist() == [True, False]
-
-
-def test_an_answer_whose_grading_crashed_is_not_a_wrong_one(write):
-    crashed = row("a", 0, outcome="CRASHED")
-    rewards = read_rewards(write(row("a"), crashed, row("b", 0, outcome="CRASHED"), row("c", 0)))
-    assert rewards.problems["a"].correct.tolist() == [True]
-    assert (list(rewards.problems), rewards.bad_gold) == (["a", "c"], ("b",))
-
-
-def test_samples_go_by_their_index_and_greedy_answers_do_not_count(write):
     path = write(
         row(reward=1, sample_index=1), row(reward=1, sample_index=-1), row(reward=0, sample_index=0)
     )
     assert read_rewards(path).problems["a"].rewards.tolist() == [0.0, 1.0]
 
 
-def test_a_problem_that_cannot_be_graded_is_left_out(write):
+def test_an_outcome_decides_over_the_reward_and_what_was_not_graded_is_not_wrong(write):
+    path = write(row(reward=0.8, outcome="CORRECT"), row(reward=1.0, outcome="WRONG"))
+    assert read_rewards(path).problems["a"].correct.tolist() == [True, False]
+    crashed = row("a", 0, outcome="CRASHED")
+    rewards = read_rewards(write(row("a"), crashed, row("b", 0, outcome="CRASHED"), row("c", 0)))
+    assert rewards.problems["a"].correct.tolist() == [True]
+    assert (list(rewards.problems), rewards.bad_gold) == (["a", "c"], ("b",))
     rewards = read_rewards(write(row("a", 0, outcome="BAD_GOLD"), row("b"), row("a", 1)))
     assert (list(rewards.problems), rewards.bad_gold) == (["b"], ("a",))
 
@@ -153,14 +144,11 @@ def test_the_difference_is_paired_and_has_the_sign_of_the_first_file():
     assert pass_at_2.difference.mean == 0.5
 
 
-def test_keep_and_explore_split_by_the_other_file():
+def test_keep_and_explore_split_by_the_other_file_unless_samples_are_uneven():
     summary = summarize_rewards(
         rewards(a="1111", b="1111", c="0000"), rewards(a="1010", b="0000", c="0000"), retention_k=2
     )
     assert (summary.retention.keep, summary.retention.explore) == (1.0, 0.5)
-
-
-def test_files_with_uneven_samples_say_nothing_of_keep():
     summary = summarize_rewards(rewards(a="11", b="1"), rewards(a="11", b="1"), retention_k=1)
     assert summary.retention.keep is None
 

@@ -16,7 +16,9 @@ from dph.runs.evaluate.scores import (
 ROWS = [[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
 
 
-def test_a_summary_is_the_arithmetic_of_its_samples(make_scores):
+def test_a_summary_is_the_arithmetic_of_its_samples_and_part_of_a_point_counts_in_the_mean(
+    make_scores,
+):
     scores = make_scores(ROWS, greedy=[1, 0, 1], shares={"cte": 0.5, "plain": 0.5})
     summary = set_summary(scores, ks=[2, 1], seed=0)
     assert summary["problems"] == 3
@@ -28,6 +30,9 @@ def test_a_summary_is_the_arithmetic_of_its_samples(make_scores):
     assert summary["effective_styles"] == pytest.approx(2.0)
     counts = np.array([pass_at_k(4, c, 2) for c in (2, 0, 4)])
     assert summary["ci95"]["pass_at_2"] == list(bootstrap_mean(counts, seed=0))
+    scores = make_scores([[0, 0], [1, 0]], rewards=np.array([[0.5, 0.5], [1.0, 0.0]]))
+    summary = set_summary(scores, ks=[1], seed=0)
+    assert (summary["mean"], summary["pass_at_k"]["1"]) == (0.5, 0.25)
 
 
 def test_what_is_not_known_is_none(make_scores):
@@ -37,12 +42,6 @@ def test_what_is_not_known_is_none(make_scores):
     assert {key for key, value in summary.items() if value is None} == unknown
     assert summary["ci95"]["greedy"] is None
     assert summary["styles"] == {}
-
-
-def test_the_mean_counts_part_of_the_points_and_pass_at_k_does_not(make_scores):
-    scores = make_scores([[0, 0], [1, 0]], rewards=np.array([[0.5, 0.5], [1.0, 0.0]]))
-    summary = set_summary(scores, ks=[1], seed=0)
-    assert (summary["mean"], summary["pass_at_k"]["1"]) == (0.5, 0.25)
 
 
 def test_metric_values_come_problem_by_problem(make_scores):
@@ -67,15 +66,9 @@ def test_other_problems_are_refused_with_an_example(make_scores):
 
 TOP = {"schema", "model", "samples", "sets"}
 SET = {
-    "problems",
-    "greedy",
-    "mean",
-    "pass_at_k",
-    "ci95",
-    "styles",
-    "effective_styles",
-    "cut_off",
-} | {"keep", "explore", "keep_null", "explore_null"}
+    *("problems", "greedy", "mean", "pass_at_k", "ci95", "styles", "effective_styles"),
+    *("cut_off", "keep", "explore", "keep_null", "explore_null"),
+}
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_rounding_is_a_function_of_seed_and_step_alone():
     assert not torch.equal(found[0], found[2])
 
 
-def test_a_run_that_goes_on_takes_the_same_steps_to_the_bit(tmp_path):
+def test_a_run_goes_on_with_the_same_steps_to_the_bit_and_not_with_another_models_state(tmp_path):
     whole, half = narrow_model(), narrow_model()
     steps(whole, make_optimizer(whole, SMALL, seed=0), 6)
     first = make_optimizer(half, SMALL, seed=0)
@@ -62,9 +62,6 @@ def test_a_run_that_goes_on_takes_the_same_steps_to_the_bit(tmp_path):
     steps(half, again, 3)
     assert torch.equal(whole.weight, half.weight)
     assert torch.equal(whole.bias, half.bias)
-
-
-def test_a_state_of_another_model_is_refused(tmp_path):
     model, other = narrow_model(), torch.nn.Linear(32, 256).bfloat16()
     optimizer = make_optimizer(model, SMALL, seed=0)
     steps(model, optimizer, 1)

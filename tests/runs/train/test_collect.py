@@ -26,23 +26,17 @@ def drawn_and_kept(answers, *, wanted, **objective):
     ]
 
 
-def test_a_group_with_an_ungradable_gold_is_drawn_and_left_out():
+def test_ungradable_golds_are_left_out_replaced_and_told_where_there_are_no_others():
     answers = {"a": (RIGHT, WRONG), "b": (RIGHT, BAD), "c": (WRONG, WRONG)}
     assert drawn_and_kept(answers, wanted=3) == ["abc", "ac"]
+    assert drawn_and_kept({"b": (BAD, BAD), "g": (RIGHT, WRONG)}, wanted=1)[1] == "g"
+    with pytest.raises(TrainingError, match=r"no gold answer of \d+ groups .*no such table: pet"):
+        drawn_and_kept({"a": (BAD, BAD), "b": (BAD, BAD)}, wanted=2)
 
 
 def test_dynamic_sampling_counts_no_signal_that_a_crash_or_a_bad_gold_pretends():
     answers = {"a": (RIGHT, WRONG), "b": (RIGHT, BAD), "c": (RIGHT, CRASHED)}
     assert drawn_and_kept(answers, wanted=3, dynamic_sampling=True, max_refills=2)[1] == "a"
-
-
-def test_where_every_gold_is_ungradable_more_problems_are_drawn():
-    assert drawn_and_kept({"b": (BAD, BAD), "g": (RIGHT, WRONG)}, wanted=1)[1] == "g"
-
-
-def test_a_step_in_which_no_gold_can_be_graded_says_why():
-    with pytest.raises(TrainingError, match=r"no gold answer of \d+ groups .*no such table: pet"):
-        drawn_and_kept({"a": (BAD, BAD), "b": (BAD, BAD)}, wanted=2)
 
 
 @pytest.mark.parametrize("outcome", Outcome)
@@ -53,11 +47,8 @@ def test_one_outcome_for_all_answers_is_named_with_what_to_look_at(outcome):
     assert len(said) > len(f"all 6 answers are {outcome.value}: ")
 
 
-def test_groups_that_differ_from_each_other_alone_are_counted():
+def test_groups_that_differ_alone_are_counted_and_what_differs_within_one_is_enough():
     right, wrong = group_of(RIGHT, RIGHT), group_of(WRONG, WRONG)
     assert "4 CORRECT, 2 WRONG" in uniform_outcomes([right, wrong, right])
-
-
-def test_two_outcomes_or_partial_rewards_within_a_group_are_enough_to_learn_from():
     assert uniform_outcomes([group_of(RIGHT, RIGHT), group_of(RIGHT, WRONG)]) is None
     assert uniform_outcomes([group_of(WRONG, HALF)]) is None

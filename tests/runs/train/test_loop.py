@@ -200,12 +200,9 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
     assert seen == [1, 10, 6, 10]
 
 
-def test_a_method_that_rehearses_needs_something_to_rehearse(start, tmp_path):
+def test_nothing_to_rehearse_and_too_few_problems_are_refused(start, tmp_path):
     with pytest.raises(PoolError, match="no rehearsal sample"):
         start(make_recipe("dph_f"), tmp_path, stored={"rehearsal": ()})
-
-
-def test_too_few_problems_are_refused(start, tmp_path):
     with pytest.raises(SettingsError, match="only 24 problems"):
         start(make_recipe("grpo", problems_per_step=25), tmp_path)
 
@@ -361,15 +358,11 @@ def test_a_verifier_that_breaks_in_the_first_step_leaves_no_checkpoint(start, tm
     assert latest_checkpoint(tmp_path / "checkpoints") is None
 
 
-def test_a_verifier_that_always_says_the_same_is_told_of_once(start, tmp_path, caplog):
+def test_a_verifier_that_always_says_the_same_and_no_other_is_told_of_once(start, tmp_path, caplog):
     late = ending(Outcome.TIMED_OUT, sampler=FinishedSampler())
     with caplog.at_level(logging.WARNING, logger="dph.runs.train.loop"):
-        start(make_recipe("grpo", steps=2), tmp_path, change=late)
+        start(make_recipe("grpo", steps=1), tmp_path / "both")
+        assert not [r for r in caplog.records if "answers are" in r.getMessage()]
+        start(make_recipe("grpo", steps=2), tmp_path / "one", change=late)
     (said,) = [r.getMessage() for r in caplog.records if r.name == "dph.runs.train.loop"]
     assert said.startswith("step 1: all 16 answers are TIMED_OUT")
-
-
-def test_a_step_with_both_outcomes_in_a_group_is_not_remarked_on(start, tmp_path, caplog):
-    with caplog.at_level(logging.WARNING, logger="dph.runs.train.loop"):
-        start(make_recipe("grpo", steps=1), tmp_path)
-    assert not [r for r in caplog.records if "answers are" in r.getMessage()]

@@ -51,23 +51,12 @@ def recipe():
 
 
 def own_right_answers(draw, problems):
-    rollout = draw(problems, samples=6, seed=9)
-    answers = [
-        (graded.completion, prompt)
-        for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
-        for graded in group
-        if graded.verdict.reward
-    ]
-    return [
-        stored_answer(
-            one.token_ids,
-            one.logprobs,
-            prompt=prompt,
-            problem=one.problem_id,
-            index=one.sample_index,
-        )
-        for one, prompt in answers
-    ]
+    rollout, found = draw(problems, samples=6, seed=9), []
+    for prompt, group in zip(rollout.prompts, rollout.groups, strict=True):
+        for one in (graded.completion for graded in group if graded.verdict.reward):
+            name = {"problem": one.problem_id, "index": one.sample_index}
+            found.append(stored_answer(one.token_ids, one.logprobs, prompt=prompt, **name))
+    return found
 
 
 def test_three_steps_end_with_the_weights_of_train(
@@ -101,15 +90,8 @@ def test_rehearsal_and_every_constant_count(
         return torch.cat([p.detach().flatten() for p in model.parameters()])
 
     usual = weights()
-    changes = {
-        "SEED": 4,
-        "STEPS": 2,
-        "REHEARSED": 4,
-        "LEARNING_RATE": 4e-2,
-        "EPS": 2e-2,
-        "ETA": 0.0,
-    }
-    for name, value in {**changes, "MINIBATCHES": 1}.items():
+    changes = {"SEED": 4, "STEPS": 2, "REHEARSED": 4, "LEARNING_RATE": 4e-2, "EPS": 2e-2}
+    for name, value in {**changes, "ETA": 0.0, "MINIBATCHES": 1}.items():
         with monkeypatch.context() as patch:
             patch.setattr(example, name, value)
             assert (weights() - usual).abs().max() > 1e-5, name

@@ -76,13 +76,11 @@ def test_whole_prompts_come_with_all_their_answers_until_there_are_enough():
     assert sorted(prompts_of_step(PROMPTS, 99, 1, seed=0), key=PROMPTS.index) == PROMPTS
 
 
-def stored(prompt, answer):
-    return stored_answer((answer,), prompt=(prompt,), problem=str(prompt), index=answer)
-
-
-PROMPTS = [stored(prompt, answer) for prompt in range(5) for answer in range(3)]
-
-
+PROMPTS = [
+    stored_answer((answer,), prompt=(prompt,), problem=str(prompt), index=answer)
+    for prompt in range(5)
+    for answer in range(3)
+]
 SCHEMAS = [tuple(range(1000 * k, 1000 * k + 40)) for k in range(4)]
 
 
@@ -95,7 +93,7 @@ def asked(schema, question):
 ASKED = [asked(schema, question) for schema in range(4) for question in range(6)]
 
 
-def test_answers_of_one_schema_come_together_and_every_answer_as_often():
+def test_answers_of_one_schema_come_together_as_often_and_small_ones_fill_a_step():
     drawing = Drawing(count=5, whole_schemas=True)
     times = Counter()
     for step in range(2000):
@@ -107,11 +105,8 @@ def test_answers_of_one_schema_come_together_and_every_answer_as_often():
     assert len(times) == 24
     assert all(abs(count - 2000 * 5 / 24) < 73 for count in times.values())
     assert chosen == stored_of_step(ASKED, drawing, 1999, seed=0)
-
-
-def test_small_schemas_fill_a_step_together():
     rows = [asked(schema, question) for schema in range(4) for question in range(3)]
-    chosen = stored_of_step(rows, Drawing(count=5, whole_schemas=True), 1, seed=0)
+    chosen = stored_of_step(rows, drawing, 1, seed=0)
     assert sorted(Counter(row.prompt_ids[0] for row in chosen).values()) == [2, 3]
 
 
@@ -145,25 +140,18 @@ def group_of(name, size=2):
 
 
 @given(st.integers(1, 12), st.integers(0, 12), st.integers(1, 6))
-def test_every_group_and_stored_sample_is_in_exactly_one_minibatch(groups, samples, parts):
+def test_every_group_and_sample_is_in_one_minibatch_and_shares_differ_by_at_most_one(
+    groups, samples, parts
+):
     all_groups = [group_of(i) for i in range(groups)]
     all_stored = [stored_answer(problem=str(i)) for i in range(samples)]
     batches = split_minibatches(all_groups, {"a": all_stored, "b": all_stored[:1]}, parts)
     assert len(batches) == min(parts, groups)
+    for sizes in ([len(b.groups) for b in batches], [len(b.stored["a"]) for b in batches]):
+        assert max(sizes) - min(sizes) <= 1
     assert sorted(g[0].prompt_ids for b in batches for g in b.groups) == [
         (i,) for i in range(groups)
     ]
     for name, share in (("a", all_stored), ("b", all_stored[:1])):
         dealt = [s.problem_id for b in batches for s in b.stored[name]]
         assert sorted(dealt) == sorted(s.problem_id for s in share)
-
-
-@given(st.integers(1, 12), st.integers(0, 12), st.integers(1, 6))
-def test_shares_differ_by_at_most_one(groups, samples, parts):
-    batches = split_minibatches(
-        [group_of(i) for i in range(groups)],
-        {"a": [stored_answer(problem=str(i)) for i in range(samples)]},
-        parts,
-    )
-    for sizes in ([len(b.groups) for b in batches], [len(b.stored["a"]) for b in batches]):
-        assert max(sizes) - min(sizes) <= 1

@@ -67,16 +67,14 @@ def test_recomputation_is_of_rows_that_move_the_loss_only_and_the_gap_is_theirs(
     assert rows.gap.largest == pytest.approx(max(differences), abs=1e-5)
 
 
-def test_the_reference_scores_all_rows_when_a_penalty_acts_on_all(forward, make_model):
+def test_the_reference_scores_all_rows_but_those_that_were_cut_off_and_are_masked(
+    forward, make_model
+):
     reference = make_model(seed=1)
     scorers = Scorers(old=None, reference=reference)
     rows = rows_of(GROUPS, forward, scorers, kl_coefficient=0.1)
     for row in (row for group in rows.groups for row in group):
         assert row.ref_logprobs == pytest.approx(scores(reference, row), abs=1e-5)
-
-
-def test_cut_off_completions_are_masked_on_request_and_not_scored(forward, make_model):
-    scorers = Scorers(old=None, reference=make_model(seed=1))
     rows = rows_of(GROUPS, forward, scorers, kl_coefficient=0.1, overlong_filter=True)
     flat = [row for group in rows.groups for row in group]
     assert [row.masked for row in flat] == [False, False, True, False]
@@ -106,7 +104,7 @@ def test_a_sample_that_could_not_be_graded_shapes_nothing_and_is_no_part_of_the_
     assert [row.masked for row in rows] == [False, False, True]
 
 
-def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward):
+def test_an_ungradable_gold_leaves_no_advantage_or_weight_and_a_crash_is_no_signal(forward):
     outcomes = [RIGHT, RIGHT, Outcome.BAD_GOLD, Outcome.CRASHED]
     group = group_of(*(graded(outcome, (5 + i, 1)) for i, outcome in enumerate(outcomes)))
     assert not group.gradable
@@ -114,15 +112,12 @@ def test_a_group_with_an_ungradable_gold_has_no_advantage_and_no_weight(forward)
     (rows,) = rows_of([group], forward).groups
     assert [row.advantage for row in rows] == [0.0] * 4
     assert all(row.masked for row in rows)
-
-
-def test_crashes_beside_equal_rewards_are_no_signal():
     group = group_of(graded(RIGHT, (5, 1)), graded(RIGHT, (6, 1)), graded(Outcome.CRASHED, (7, 1)))
     assert group.gradable
     assert not group.has_signal
 
 
-def test_an_advantage_may_read_the_log_probs_of_the_samples_that_were_graded(forward):
+def test_an_advantage_may_read_log_probs_and_be_named_by_its_import_path(forward):
     drawn = [(-1.0, -2.0), (-0.5, -0.5), (-4.0, -5.0), (-9.0, -9.0)]
     outcomes = [RIGHT, WRONG, RIGHT, Outcome.CRASHED]
     pairs = zip(outcomes, drawn, strict=True)
@@ -132,9 +127,6 @@ def test_an_advantage_may_read_the_log_probs_of_the_samples_that_were_graded(for
     # r - mean is 1/3 and -2/3; right: + 0.1 * 3 and + 0.1 * 9 nats, wrong: - 1 nat.
     expected = [1 / 3 + 0.3, -2 / 3 - 1.0, 1 / 3 + 0.9, 0.0]
     assert [row.advantage for row in rows] == pytest.approx(expected, abs=1e-6)
-
-
-def test_an_advantage_that_is_not_in_the_package_is_named_by_its_import_path(forward):
     # (r - mean) / mean: of 1, 0 and 0 the mean is 1/3; the fourth could not be graded.
     answers = [graded(o, (5, 1)) for o in (RIGHT, WRONG, WRONG, Outcome.CRASHED)]
     (rows,) = rows_of([group_of(*answers)], forward, advantage={"kind": RELATIVE}).groups
@@ -192,10 +184,14 @@ def plain_rows(groups):
 TWO = [answers_to("a", (-1.0, -0.5), (-2.0,)), answers_to("b", (-0.25,) * 4, (-3.0, -1.0, -1.0))]
 
 
-def test_log_probs_are_summed_over_an_answers_tokens():
+def test_log_probs_are_summed_over_an_answers_tokens_and_one_without_has_the_length_of_one():
     samples = group_samples(TWO, plain_rows(TWO), UniformCorrect())
     assert samples.logprobs.tolist() == [[-1.5, -2.0], [-1.0, -5.0]]
     assert samples.lengths.tolist() == [[2, 1], [4, 3]]
+    groups = [answers_to("a", (), (-1.0,))]
+    samples = group_samples(groups, plain_rows(groups), UniformCorrect())
+    assert samples.lengths.tolist() == [[1, 1]]
+    assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
 
 
 def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
@@ -209,19 +205,9 @@ def test_the_initial_policys_log_probs_are_summed_and_all_there_or_missing():
     assert group_samples(TWO, scored, UniformCorrect()).ref_logprobs is None
 
 
-def test_an_answer_without_tokens_has_the_length_of_one():
-    groups = [answers_to("a", (), (-1.0,))]
-    samples = group_samples(groups, plain_rows(groups), UniformCorrect())
-    assert samples.lengths.tolist() == [[1, 1]]
-    assert torch.equal(samples.logprobs, torch.tensor([[0.0, -1.0]]))
-
-
-def test_the_gap_is_the_mean_and_largest_difference_over_all_tokens():
+def test_the_gap_is_the_mean_and_largest_difference_and_without_tokens_there_is_none(caplog):
     gap = logprob_gap([(-1.0, -2.0), (-3.0,)], [(-1.0, -2.5), (-2.0,)])
     assert gap == LogprobGap(mean=0.5, largest=1.0)
-
-
-def test_without_tokens_there_is_no_gap_and_no_warning(caplog):
     assert logprob_gap([(), ()], [(), ()]) is None
     with caplog.at_level(logging.WARNING, logger="dph"):
         warn_of_gap(None, dtype="float32")

@@ -23,22 +23,12 @@ def recipe():
     )
 
 
-def test_each_step_is_one_json_line_and_what_is_not_finite_is_null(tmp_path):
+def test_each_step_is_one_json_line_to_which_is_added_what_becomes_known_later(tmp_path):
     log = MetricsLog(tmp_path / "metrics.jsonl", step=0)
     log.write({"step": 1, "reward": 0.5, "divergence": float("nan"), "effective_styles": None})
     assert read_metrics(tmp_path / "metrics.jsonl") == [
         {"step": 1, "reward": 0.5, "divergence": None, "effective_styles": None}
     ]
-
-
-def test_lines_after_the_checkpoint_are_cut_off_and_half_lines_too(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"ste')
-    MetricsLog(path, step=2)
-    assert [line["step"] for line in read_metrics(path)] == [1, 2]
-
-
-def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
     path = tmp_path / "metrics.jsonl"
     log = MetricsLog(path, step=0)
     for step in (1, 2):
@@ -50,6 +40,16 @@ def test_what_becomes_known_later_is_added_to_the_line_of_its_step(tmp_path):
         {"step": 1, "reward": 0.5, "eval/dev/mean": 0.75, "eval/dev/entropy": None},
         {"step": 2, "reward": 0.5},
     ]
+
+
+def test_half_lines_and_lines_after_the_checkpoint_are_cut_off(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"ste')
+    MetricsLog(path, step=2)
+    assert [line["step"] for line in read_metrics(path)] == [1, 2]
+    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
+    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
+    assert read_metrics(tmp_path / "none.jsonl") == []
 
 
 def test_without_trackers_nothing_is_written(tmp_path, recipe):
@@ -214,10 +214,3 @@ def test_peak_memory_counts_bytes_that_were_held_once():
     assert most >= 0.25
     # Linux counts pages in batches, so that a peak that is read later may be smaller by some.
     assert peak_memory()["peak_memory"] == pytest.approx(most, abs=2**-7)
-
-
-def test_lines_are_read_back_and_one_that_a_kill_cut_off_is_left_out(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
-    assert read_metrics(path) == [{"step": 1, "reward": 0.5}]
-    assert read_metrics(tmp_path / "none.jsonl") == []

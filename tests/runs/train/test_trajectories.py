@@ -1,7 +1,8 @@
 """The oracle of a trajectory: a row for each turn, with all that came before as its prompt."""
 
 from dataclasses import replace
-from itertools import compress, product
+from itertools import compress, groupby, product
+from operator import itemgetter
 
 import pytest
 import torch
@@ -142,28 +143,17 @@ _OF_TOKENS = {PolicyRow: ("old_logprobs", "ref_logprobs"), RehearsalSample: ("re
 
 def apart(row):
     """A trajectory as rows of one turn, each with all that came before as its prompt."""
-    ids, before, found = row.completion_ids, list(row.prompt_ids), []
-    names = _OF_TOKENS[type(row)]
-    done = start = 0
-    while start < len(ids):
-        end = start
-        while end < len(ids) and row.written[end] == row.written[start]:
-            end += 1
-        if row.written[start]:
-            count = end - start
-            parts = {name: getattr(row, name)[done : done + count] for name in names}
-            found.append(
-                replace(
-                    row,
-                    prompt_ids=tuple(before),
-                    completion_ids=ids[start:end],
-                    written=None,
-                    **parts,
-                )
-            )
-            done += count
-        before += ids[start:end]
-        start = end
+    before, found, done = row.prompt_ids, [], 0
+    tokens = zip(row.written, row.completion_ids, strict=True)
+    for own, turn in groupby(tokens, key=itemgetter(0)):
+        ids = tuple(token for _, token in turn)
+        if own:
+            end = done + len(ids)
+            parts = {name: getattr(row, name)[done:end] for name in _OF_TOKENS[type(row)]}
+            alone = {"prompt_ids": before, "completion_ids": ids, "written": None}
+            found.append(replace(row, **alone, **parts))
+            done = end
+        before += ids
     return found
 
 

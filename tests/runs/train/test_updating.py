@@ -168,7 +168,7 @@ def test_sharing_prompts_changes_nothing(minibatch, budget, shape):
     assert packed.anchors["rehearsal"] == pytest.approx(padded.anchors["rehearsal"], rel=1e-4)
 
 
-def test_masked_rows_are_as_if_they_were_not_there(minibatch):
+def test_masked_rows_are_as_if_they_were_not_there_and_have_no_penalty(minibatch, make_model):
     model, batch = minibatch
     signal, flat = batch.groups
     masked = tuple(replace(row, masked=True, advantage=9.0) for row in flat)
@@ -176,9 +176,6 @@ def test_masked_rows_are_as_if_they_were_not_there(minibatch):
     found, report = gradient(model, Minibatch(groups=(signal, masked), stored=batch.stored), DPH)
     assert torch.equal(found, without)
     assert (report.rows, report.skipped, report.masked) == (4, 2, 2)
-
-
-def test_masked_rows_have_no_penalty_either(make_model):
     model = make_model()
     row = replace(policy_row(model, (3, 4), (5, 1), 1.0, ref=(-1.0, -2.0)), masked=True)
     batch = Minibatch(groups=((row,),), stored={})

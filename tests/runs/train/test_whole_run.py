@@ -186,6 +186,13 @@ class PlainAdamW:
             p.data.copy_(p.data * (1 - rate * decay) - rate * mean / spread)
 
 
+def rows_of(group, model, initial, objective):
+    prompt = group.prompt_ids
+    for graded, a in zip(group.completions, advantages_of(group, objective), strict=True):
+        ids = graded.completion.token_ids
+        yield prompt, ids, a, logprobs(model, prompt, ids), next_tokens(initial, prompt, ids)
+
+
 def replay(recipe, initial, rollouts, pool):
     """The weights after the rollouts, by the formulas."""
     model, settings, objective = copy.deepcopy(initial), recipe.train, recipe.objective
@@ -195,22 +202,7 @@ def replay(recipe, initial, rollouts, pool):
         count = settings.rehearsal_per_step if objective.rehearses else 0
         stored = rehearsal_of_step(pool, count, step, seed=recipe.seed)
         with torch.no_grad():
-            groups = [
-                [
-                    (
-                        prompt,
-                        ids,
-                        a,
-                        logprobs(model, prompt, ids),
-                        next_tokens(initial, prompt, ids),
-                    )
-                    for graded, a in zip(
-                        group.completions, advantages_of(group, objective), strict=True
-                    )
-                    for prompt, ids in [(group.prompt_ids, graded.completion.token_ids)]
-                ]
-                for group in (rollout.groups[i] for i in order)
-            ]
+            groups = [list(rows_of(rollout.groups[i], model, initial, objective)) for i in order]
         parts = min(settings.minibatches, len(groups))
         for part in [*range(parts)] * settings.epochs:
             rows = [row for group in groups[part::parts] for row in group]

@@ -80,22 +80,16 @@ def test_it_is_the_posterior_mean_of_the_derivative_of_pass_at_k(n, k):
         assert boundary_gate(m, n, k) == pytest.approx(float(posterior_mean), rel=1e-12)
 
 
-def test_the_gate_of_a_group_counts_its_own_right_answers():
+def test_the_gate_of_a_group_counts_its_right_answers_is_closed_below_tau_and_grpo_at_k_1():
     rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]])
     found = BayesianBoundaryGateOfGroup(k=2, tau=0.0, scale="none")(rewards)
     plain = GroupAdvantage("none")(rewards)
     # u = 2 (4 - m + 1) / 6: 4/3 and 2/3.
     assert torch.allclose(found, plain * torch.tensor([[4 / 3], [2 / 3]]), rtol=1e-6)
-
-
-def test_a_gate_below_tau_times_n_plus_1_is_closed():
     rewards = torch.tensor([[1.0] * right + [0.0] * (8 - right) for right in (1, 4, 7)])
     # Gates 2 (8 - m + 1) / 10 = 8/5, 1 and 2/5 against 9 tau.
     for tau, opened in ((0.02, [1, 1, 1]), (0.1, [1, 1, 0]), (0.12, [1, 0, 0]), (0.25, [0, 0, 0])):
         found = BayesianBoundaryGateOfGroup(k=2, tau=tau)(rewards)
         assert found.any(-1).long().tolist() == opened
-
-
-def test_k_of_1_is_grpo():
     rewards = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
     assert torch.equal(BayesianBoundaryGateOfGroup(k=1)(rewards), GroupAdvantage()(rewards))

@@ -60,11 +60,16 @@ def test_an_advantage_that_reads_sees_the_graded_samples_of_a_group():
     assert second.lengths.tolist() == [[5, 6, 7, 8]]
 
 
-def test_an_ungraded_sample_is_no_part_of_its_groups_mean():
+def test_an_ungraded_sample_is_no_part_of_its_group_which_may_become_too_small():
     found = graded_advantages(group_advantages, REWARDS, GRADED)
     assert found[0].tolist() == [*group_advantages(REWARDS[:1, :3])[0].tolist(), 0]
     assert found[1].equal(group_advantages(REWARDS[1:2])[0])
     assert found[2].tolist() == [0.0] * 4
+    found = graded_advantages(PassAtK(3), REWARDS, GRADED)
+    assert found[0].tolist() == [0.0] * 4
+    assert torch.equal(found[1], PassAtK(3)(REWARDS[1:2])[0])
+    with pytest.raises(DataError, match=r"PassAtK\(k=4\) needs groups of at least 5.*got 4"):
+        graded_advantages(PassAtK(4), REWARDS, GRADED)
 
 
 def test_what_an_advantage_reads_has_to_be_there_and_others_are_not_shown_it():
@@ -74,14 +79,6 @@ def test_what_an_advantage_reads_has_to_be_there_and_others_are_not_shown_it():
             graded_advantages(Recording(), REWARDS, GRADED, given)
     plain = graded_advantages(GroupAdvantage("none"), REWARDS, GRADED)
     assert torch.equal(plain, graded_advantages(GroupAdvantage("none"), REWARDS, GRADED, samples))
-
-
-def test_a_group_of_which_too_few_samples_were_graded_has_no_advantage():
-    found = graded_advantages(PassAtK(3), REWARDS, GRADED)
-    assert found[0].tolist() == [0.0] * 4
-    assert torch.equal(found[1], PassAtK(3)(REWARDS[1:2])[0])
-    with pytest.raises(DataError, match=r"PassAtK\(k=4\) needs groups of at least 5.*got 4"):
-        graded_advantages(PassAtK(4), REWARDS, GRADED)
 
 
 @pytest.mark.parametrize("wrong", [lambda r: r[:, :1], lambda r: r / 0])

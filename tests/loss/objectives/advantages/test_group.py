@@ -28,16 +28,13 @@ from enumerated_policy import (
 RIGHT = torch.tensor([1.0, 0.0, 0.0, 1.0], dtype=torch.float64)
 
 
-def test_is_the_distance_to_the_mean_in_unbiased_standard_deviations():
+def test_is_the_distance_to_the_mean_in_unbiased_standard_deviations_or_without_scale():
     # 1, 0, 0, 0: mean 1/4, squared distances 9/16 + 3/16 = 3/4, divided by 3: std 1/2.
     rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     expected = torch.tensor([[0.75, -0.25, -0.25, -0.25]], dtype=torch.float64)
     for eps in (1e-6, 0.5):
         found = group_advantages(rewards, eps=eps)
         torch.testing.assert_close(found, expected / (0.5 + eps), rtol=1e-14, atol=0)
-
-
-def test_without_scale_only_the_mean_goes():
     rewards = torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 2.0, 4.0, 0.0]])
     advantages = group_advantages(rewards, scale="none")
     assert advantages.tolist() == [[0.75, -0.25, -0.25, -0.25], [0.0, 0.0, 2.0, -2.0]]
@@ -132,7 +129,7 @@ def test_ucpos_right_answers_share_grpos_credit_by_their_improbability(n, tau):
         assert found[group].tolist() == pytest.approx(by_hand, rel=1e-9, abs=1e-15)
 
 
-def test_ucpos_probabilities_of_one_to_three_by_hand():
+def test_ucpos_probabilities_of_one_to_three_by_hand_and_one_that_hardly_ever_comes():
     # Of two right answers q is 1/4 and 3/4, so v is 4 and 4/3, shares are 3/4 and 1/4; with
     # tau = 1/2 they become 5/8 and 3/8. A without deviation is 1/3, to be shared twice.
     rewards = torch.tensor([[1.0, 1.0, 0.0]], dtype=torch.float64)
@@ -140,9 +137,6 @@ def test_ucpos_probabilities_of_one_to_three_by_hand():
     samples = GroupSamples(logprobs=odds * 2, lengths=torch.tensor([[2, 2, 2]]))
     found = UniformCorrect(0.5, "none")(rewards, samples)
     assert found[0].tolist() == pytest.approx([2 / 3 * 5 / 8, 2 / 3 * 3 / 8, -2 / 3], rel=1e-12)
-
-
-def test_ucpos_answer_that_hardly_ever_comes_does_not_make_the_others_vanish():
     rewards = torch.tensor([[1.0, 1.0, 0.0]])
     logprobs, lengths = torch.tensor([[-1e4, 0.0, 0.0]]), torch.ones(1, 3).long()
     samples = GroupSamples(logprobs=logprobs, lengths=lengths)
@@ -171,7 +165,7 @@ def test_smoothings_expected_gradient_raises_the_entropy_of_right_answers_and_lo
     assert torch.allclose(expected_gradient(found, groups, weights), exact, rtol=1e-12, atol=1e-15)
 
 
-def test_smoothing_adds_the_sum_of_log_probs_or_the_mean_of_a_token():
+def test_smoothing_adds_the_sum_of_log_probs_or_the_mean_to_grpos_with_one_gamma_or_two():
     # By hand: -20 nats over 10 tokens are -2 a token, and -2 over 1 token are the same.
     rewards = torch.tensor([[1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
     logprobs = torch.tensor([[-2.0, -20.0], [-3.0, -4.0]], dtype=torch.float64)
@@ -180,9 +174,6 @@ def test_smoothing_adds_the_sum_of_log_probs_or_the_mean_of_a_token():
     assert by_mean.tolist() == [[1.0, 1.0], [-0.375, -0.0625]]
     by_sum = DifferentialSmoothing(0.5, 0.25)(rewards, samples)
     assert by_sum.tolist() == [[1.0, 10.0], [-0.75, -1.0]]
-
-
-def test_one_gamma_stands_for_both_and_is_added_to_grpos_advantage():
     rewards = all_binary_groups(4)
     samples = drawn(rewards)
     both = DifferentialSmoothing(0.2, 0.2)(rewards, samples)

@@ -39,14 +39,11 @@ def test_pass_at_k_is_the_mean_over_all_subsets_of_k(n, k):
         assert advantages == pytest.approx(standardised(values, k), rel=1e-9, abs=1e-12)
 
 
-def test_two_right_of_four_by_hand():
+def test_two_right_of_four_by_hand_and_where_every_subset_succeeds_or_fails_exactly_0():
     # Of six pairs one is all wrong: R = 5/6, s = sqrt(5)/6. Right: (1/6) / s. A wrong answer is
     # in three pairs, one of them all wrong: (1/6 - 1/3) / s.
     found = PassAtK(2)(torch.tensor([[1.0, 1.0, 0.0, 0.0]], dtype=torch.float64))
     assert found[0].tolist() == pytest.approx([1 / sqrt(5)] * 2 + [-1 / sqrt(5)] * 2, rel=1e-12)
-
-
-def test_groups_whose_every_subset_succeeds_or_fails_have_exactly_0():
     rewards = torch.tensor([[0.0] * 4, [1.0, 1.0, 1.0, 0.0], [1.0] * 4])
     assert PassAtK(2)(rewards).tolist() == [[0.0] * 4] * 3
 
@@ -101,14 +98,11 @@ def test_pkpos_expected_gradient_is_exactly_that_of_the_best_of_k(n, k, rewards,
     assert torch.allclose(found, expected, rtol=1e-10, atol=1e-13)
 
 
-def test_the_best_of_one_is_the_reward():
+def test_the_best_of_one_is_the_reward_and_what_makes_no_difference_has_exactly_0():
     rewards = torch.tensor([[3.0, 1.0, 2.0, 0.0]])
     assert PKPO(1, "none")(rewards).tolist() == rewards.tolist()
     # 4 / 3 of the means of the other three, which are 1, 5/3, 4/3 and 2.
     found = PKPO(1, "leave_one_out")(rewards)[0].tolist()
     assert found == pytest.approx([5 / 3, -11 / 9, 2 / 9, -8 / 3], rel=1e-6)
-
-
-def test_where_one_answer_more_or_less_makes_no_difference_it_has_exactly_0():
     rewards = torch.tensor([[0.1] * 8, [1.0] * 7 + [0.0], [0.0] * 8])
     assert PKPO(3)(rewards).tolist() == [[0.0] * 8] * 3

@@ -29,17 +29,17 @@ def write(tmp_path):
     return to_file
 
 
+def by_problem(path, value):
+    answers = read_answers(path).by_problem
+    return {problem: [value(one) for one in of] for (_, problem), of in answers.items()}
+
+
 def outcomes(path):
-    return {
-        key[1]: [answer.outcome is Outcome.CORRECT for answer in of]
-        for key, of in read_answers(path).by_problem.items()
-    }
+    return by_problem(path, lambda answer: answer.outcome is Outcome.CORRECT)
 
 
 def texts(path):
-    return {
-        key[1]: [answer.text for answer in of] for key, of in read_answers(path).by_problem.items()
-    }
+    return by_problem(path, lambda answer: answer.text)
 
 
 def write_rows(path):
@@ -111,28 +111,22 @@ def test_what_is_no_verdict_is_refused_with_its_place(write, row, message):
         read_answers(path)
 
 
-def test_a_missing_response_is_an_empty_answer(write):
+def test_a_missing_response_is_an_empty_answer_and_a_row_may_hold_all_answers(write):
     path = write(
         {"problem_id": "a", "response": None, "correct": False}, {"problem_id": "a", "correct": 1}
     )
     assert (texts(path), outcomes(path)) == ({"a": ["", ""]}, {"a": [False, True]})
-
-
-def test_a_row_may_hold_all_answers_to_a_problem(write):
     path = write({"id": 1, "output": ["a", "b", "c"], "score": [True, False, 1]})
     assert (texts(path), outcomes(path)) == ({"1": ["a", "b", "c"]}, {"1": [True, False, True]})
 
 
-def test_problems_without_an_id_go_by_their_text(write):
+def test_problems_without_an_id_go_by_their_text_and_an_id_has_one_prompt(write):
     chat = [{"role": "user", "content": "2+2?"}]
     path = write({"prompt": "1+1?", "response": "2", "correct": 1}, {"prompt": chat, "correct": 0})
     other = write({"prompt": chat, "correct": 1}, {"prompt": "1+1?", "correct": 0}, name="b.jsonl")
     assert set(outcomes(path)) == set(outcomes(other))
     prompts = [problem.prompt for problem in read_answers(other).problems.values()]
     assert prompts == [tuple(chat), "1+1?"]
-
-
-def test_an_id_with_two_prompts_is_refused(write):
     rows = [{"problem_id": 1, "prompt": prompt, "correct": 1} for prompt in ("a", "b")]
     with pytest.raises(DataError, match=r"line 2: problem '1' has another prompt than at .*line 1"):
         read_answers(write(*rows))
