@@ -9,7 +9,7 @@ import pytest
 from dph.errors import SettingsError
 from dph.records import UNGRADED
 from dph.results.read.run_results import RunResults
-from dph.runs.command import FILE, asked_for, recipe_of_command
+from dph.runs.command import FILE, _rate, asked_for, recipe_of_command
 from dph.runs.memory import Device
 from dph.tasks.problems import load_problems
 from hub_fixtures import *  # noqa: F403
@@ -226,10 +226,26 @@ def choices_on(example, out, monkeypatch, *, mib, verifier="exact"):
 def test_all_weights_are_trained_where_the_memory_holds_them(many, monkeypatch, tmp_path):
     chosen = choices_on(many, tmp_path / "run", monkeypatch, mib=4000)
     settings = {choice.key: choice.value for choice in chosen.choices}
-    assert settings["train.learning_rate"] == 1e-6
+    assert settings["train.learning_rate"] == 2e-4
     assert settings["evaluate.k"] == [1, 2]
     assert "model.adapter" not in settings
     assert "steps" not in settings
+
+
+@pytest.mark.parametrize(
+    ("parameters", "adapts", "rate"),
+    [
+        (340_000, False, 2e-4),
+        (135_000_000, False, 5e-6),
+        (1_700_000_000, False, 1e-6),
+        (None, False, 1e-6),
+        (135_000_000, True, 1e-5),
+    ],
+)
+def test_the_rate_is_one_that_moves_a_model_of_this_size(parameters, adapts, rate):
+    chosen = _rate(parameters, adapts=adapts)
+    assert chosen.value == rate
+    assert chosen.reason
 
 
 def test_a_device_that_holds_no_way_of_training_is_refused_with_the_sizes(

@@ -54,6 +54,18 @@ def test_a_verifier_gives_the_rewards_of_its_verdicts():
     assert reward.__name__ == "exact"
 
 
+def test_fields_of_one_type_are_columns_for_reward_functions_that_read_them():
+    answers = [
+        {"target": 5, "numbers": [1, 4], "odd": 1},
+        {"target": 7, "numbers": [3, 4], "odd": "x"},
+    ]
+    problems = [Problem(problem_id=str(i), prompt="?", answer=a) for i, a in enumerate(answers)]
+    rows = problems_dataset(problems)
+    assert rows["target"][:] == [5, 7]
+    assert rows["numbers"][:] == [[1, 4], [3, 4]]
+    assert "odd" not in rows.column_names
+
+
 def test_what_could_not_be_graded_gives_none_and_nothing_else_does():
     outcomes = [outcome.value for outcome in Outcome]
     given = reward_function(Echo())(

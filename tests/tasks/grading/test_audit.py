@@ -35,6 +35,10 @@ def chance(response, problem):
 
 calls = itertools.count()
 
+def lazy(response, problem):
+    time.sleep(0.12)
+    return float(response.strip() == problem.answer["answer"])
+
 def every_seventh(response, problem):
     return float(next(calls) % 7 != 3 and response.strip() == problem.answer["answer"])
 
@@ -127,6 +131,14 @@ def test_a_call_that_hangs_is_killed_and_named():
     assert "it took longer than 1 s" in kinds(audit)
     hung = next(f for f in audit.findings if f.kind == "it raised, or gave no number")
     assert all(len(probe.response) >= 100_000 for probe, _ in hung.examples)
+
+
+def test_a_slow_function_is_named_and_the_audit_ends(monkeypatch):
+    monkeypatch.setattr("dph.tasks.grading.audit._PATIENCE", 0.5)
+    audit = audit_function("audited:lazy", problems=NUMBERS)
+    left = len(NUMBERS) - 1
+    assert f"it takes 0.1 s an answer: {left} problems were left out after 0 s" in kinds(audit)
+    assert audit.calls < 300
 
 
 def test_a_finding_counts_and_shows_its_cases():
