@@ -99,13 +99,12 @@ test-trl: $(TRL_STAMP)
 		--cov-branch --cov-config=/dev/null --cov-report=term-missing --cov-fail-under=90
 
 # Rehearsal inside released verl, in an environment of its own, likewise. What runs in processes of
-# verl and Ray is not measured. Ray comes with verl, so runs of a study on Ray are tested here. The
-# extra brings a plug-in of pytest, whose warning of its own settings would be an error.
+# verl and Ray is not measured. The extra brings a plug-in of pytest, whose warning of its own
+# settings would be an error.
 test-verl: $(VERL_STAMP)
 	.venv-verl/bin/python -m pytest -p no:asyncio tests/engines/verl --durations=8 \
 		--cov=dph.engines.verl --cov-branch --cov-config=/dev/null \
 		--cov-report=term-missing --cov-fail-under=90
-	.venv-verl/bin/python -m pytest -p no:asyncio lab/tests/study/test_real.py::test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores
 
 # Logs of Inspect, read back by its own reader, likewise in an environment of its own: its
 # dependencies are many and would replace some of ours.

@@ -21,15 +21,15 @@ from lab.study.outputs import make_report, report_document, write_outputs
 from lab.study.plan import DEVELOPMENT, REPORT, Plan, wanted_runs
 from lab.study.planner import Planner
 from lab.study.report import Report
-from lab.study.rows import Places, RunRow, read_rows
+from lab.study.rows import RunRow, read_rows
 from lab.study.rule_lock import (
     current_lock,
     default_places,
     locked_choices,
     start_with_new_rule,
 )
-from lab.study.runner import Jobs, Runner, core_jobs, study_ray_jobs
-from lab.study.settings import StudySettings, load_study, with_settings
+from lab.study.runner import Runner, core_jobs
+from lab.study.settings import load_study, with_settings
 from lab.study.tables import all_tables, choices_table
 
 _THE_STUDYS = "the study's"
@@ -50,10 +50,6 @@ JobsOption = Annotated[
     typer.Option(
         "--jobs", min=1, metavar="N", help="Number of runs at a time.", show_default=_THE_STUDYS
     ),
-]
-EngineOption = Annotated[
-    Literal["cores", "ray"] | None,
-    typer.Option("--engine", help="Engine that computes the runs.", show_default=_THE_STUDYS),
 ]
 OnlyOption = Annotated[
     list[str] | None,
@@ -83,7 +79,6 @@ def study(
     file: StudyArgument,
     out: PlaceOption = None,
     jobs: JobsOption = None,
-    engine: EngineOption = None,
     only: OnlyOption = None,
     keep: KeepOption = None,
     new_rule: NewRuleOption = False,
@@ -93,7 +88,7 @@ def study(
     as_json: JsonOption = False,
 ) -> None:
     """Compare methods over strengths, seeds and worlds, or continue."""
-    loaded = with_settings(load_study(file), {"keep": keep, "engine": engine, "jobs": jobs})
+    loaded = with_settings(load_study(file), {"keep": keep, "jobs": jobs})
     places = default_places(loaded, out)
     planner = Planner(loaded, locked_choices(places))
     wanted = wanted_runs(only or (), loaded.file, planner.sites)
@@ -107,7 +102,8 @@ def study(
         progress = open_progress()
         progress.say(f"{loaded.file.study.name}: {before}; {lock.note}")
         if plan.missing(rows) and not no_run:
-            runner = Runner(planner, places, _jobs(loaded.file.study, places), wanted=wanted)
+            running = core_jobs(loaded.file.study.jobs or os.cpu_count() or 1, places)
+            runner = Runner(planner, places, running, wanted=wanted)
             rows = runner.run(progress)
     report = make_report(loaded, planner.plan(rows), rows, lock)
     if not status:
@@ -121,13 +117,6 @@ def study(
         typer.echo(said_tables(report, table))
     if not status:
         typer.echo(f"scores: {places.parquet}\ntables: {places.tables}")
-
-
-def _jobs(settings: StudySettings, places: Places) -> Jobs:
-    """Runner of the study's runs, as its settings say."""
-    if settings.engine == "ray":
-        return study_ray_jobs(settings.jobs)
-    return core_jobs(settings.jobs or os.cpu_count() or 1, places)
 
 
 def said_status(report: Report, asked: Plan, outlook: Outlook, rows: Mapping[str, RunRow]) -> str:

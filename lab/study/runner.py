@@ -1,15 +1,12 @@
 """Running a study: as many runs at a time as there is room for, until nothing is left to do."""
 
-import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
 from typing import Any
 
-from dph._base.import_path import search_path
 from dph._processes.jobs import CoreJobs, Job, JobEnd
-from dph.errors import DphError, SettingsError, TrainingError
+from dph.errors import TrainingError
 from dph.runs.progress import ProgressDisplay
 from lab.study.candidates import Candidate
 from lab.study.costs import outlook
@@ -43,7 +40,12 @@ class Runner:
     """Goes through a study's plan; the plan is made anew whenever a run has ended."""
 
     def __init__(
-        self, planner: Planner, places: Places, jobs: "Jobs", *, wanted: RunSelection | None = None
+        self,
+        planner: Planner,
+        places: Places,
+        jobs: CoreJobs,
+        *,
+        wanted: RunSelection | None = None,
     ) -> None:
         self._planner, self._places, self._jobs = planner, places, jobs
         self._wanted = wanted or RunSelection()
@@ -184,75 +186,6 @@ class Runner:
                 shutil.rmtree(directory)
 
 
-def connected_ray() -> Any:
-    """The module ``ray``, connected to the cluster of ``RAY_ADDRESS``, or to one made here.
-
-    The workers of one that is made here find what this process finds.
-    """
-    try:
-        ray = import_module("ray")
-    except ImportError as error:
-        raise SettingsError(
-            "--engine ray needs Ray, which is not installed: run `pip install ray`, or use "
-            "--engine cores"
-        ) from error
-    if not ray.is_initialized():
-        found = "RAY_ADDRESS" in os.environ
-        here = {} if found else {"env_vars": {"PYTHONPATH": search_path()}}
-        ray.init(log_to_driver=False, runtime_env=here)
-    return ray
-
-
-class RayJobs:
-    """A task of one CPU a job, which calls ``execute``, a function that the machines import."""
-
-    def __init__(
-        self, capacity: int | None, ray: Any, execute: Callable[[dict[str, Any]], None]
-    ) -> None:
-        self._ray = ray
-        self.capacity = capacity or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._task = ray.remote(num_cpus=1, max_retries=0, max_calls=1)(execute)
-        self._running: dict[Any, str] = {}
-
-    def start(self, job: Job) -> None:
-        """Hand a job to the cluster."""
-        self._running[self._task.remote(dict(job.payload))] = job.id
-
-    def wait(self) -> JobEnd:
-        """The next task that has ended; an error in a line, where Ray's has the whole traceback."""
-        done, _ = self._ray.wait(list(self._running), num_returns=1)
-        name = self._running.pop(done[0])
-        try:
-            self._ray.get(done[0])
-        except Exception as error:  # noqa: BLE001 - whatever a task raised is the run's failure
-            cause = getattr(error, "cause", None) or error
-            text = " ".join(str(cause).split())
-            known = isinstance(cause, DphError)
-            return JobEnd(name, text if known else f"{type(cause).__name__}: {text}")
-        return JobEnd(name, "")
-
-    def close(self) -> None:
-        """Cancel all tasks, by force: what they wrote is whole or not there."""
-        for reference in self._running:
-            self._ray.cancel(reference, force=True)
-        self._running.clear()
-
-
-Jobs = CoreJobs | RayJobs
-
-
 def core_jobs(capacity: int, places: Places) -> CoreJobs:
     """At most ``capacity`` runs at a time; what a failed one said is in the study's logs."""
     return CoreJobs(capacity, places.log, entry="lab.study.execute:execute")
-
-
-def study_ray_jobs(capacity: int | None) -> RayJobs:
-    """Runner of a study's jobs, ``capacity`` at a time."""
-    return RayJobs(capacity, connected_ray(), execute_run)
-
-
-def execute_run(payload: dict[str, Any]) -> None:
-    """Compute a run or a base model, on the cluster."""
-    from lab.study.execute import execute  # noqa: PLC0415 - loads torch, on the cluster alone
-
-    execute(payload)

@@ -114,7 +114,6 @@ class StudySettings(Section):
     seeds_development: Seeds = Field((), description="seeds for choosing strengths")
     seeds_report: Seeds = Field(min_length=1, description="seeds for the tables")
     jobs: Positive | None = Field(None, description="runs at a time; default: the number of cores")
-    engine: Literal["cores", "ray"] = Field("cores", description="engine that computes the runs")
     reference: Label | None = Field(
         None, description="label that tables show differences to; default: the first method's"
     )

@@ -1,43 +1,6 @@
 import pytest
 
 from dph._processes.jobs import CoreJobs, Job
-from dph.errors import SettingsError
-from fake_ray import FakeRay
-from lab.study import runner
-from lab.study.runner import RayJobs, connected_ray
-
-
-def test_a_task_takes_one_cpu_is_never_retried_and_is_cancelled_by_force():
-    seen, ray = [], FakeRay()
-    jobs = RayJobs(None, ray, seen.append)
-    assert jobs.capacity == 3
-    assert ray.options == {"num_cpus": 1, "max_retries": 0, "max_calls": 1}
-    jobs.start(Job("a", {"n": 1}))
-    ended = jobs.wait()
-    assert (ended.id, ended.error, seen) == ("a", "", [{"n": 1}])
-    ray = FakeRay()
-    jobs = RayJobs(2, ray, print)
-    jobs.start(Job("a", {}))
-    jobs.close()
-    assert ray.cancelled == [("ref-0", True)]
-
-
-def test_what_a_task_raises_is_the_reason_and_without_ray_one_message_says_what_to_do(monkeypatch):
-    def fail(_payload):
-        raise RuntimeError("no\ndisk")
-
-    jobs = RayJobs(5, FakeRay(), fail)
-    assert jobs.capacity == 5
-    jobs.start(Job("a", {}))
-    assert jobs.wait().error == "RuntimeError: no disk"
-
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(runner, "import_module", missing)
-    with pytest.raises(SettingsError, match="--engine ray needs Ray, which is not installed"):
-        connected_ray()
-
 
 IMPORTED = """
 from pathlib import Path

@@ -1,4 +1,3 @@
-import importlib.util
 import os
 import shutil
 import signal
@@ -10,16 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-import study_stub
-from dph._processes.jobs import Job
 from dph.errors import TrainingError
 from dph.runs.progress import Silent
-from fake_ray import FakeRay
-from lab.study import execute as execution
-from lab.study import runner
 from lab.study.outputs import make_report, write_outputs
 from lab.study.planner import Planner
-from lab.study.rows import read_row_files, read_rows
 from lab.study.rule_lock import current_lock, default_places
 from lab.study.runner import Runner, core_jobs
 from lab.study.settings import load_study
@@ -117,32 +110,3 @@ def _kill_soon(jobs, places):
         time.sleep(0.1)
     for child in children:
         os.kill(child.pid, signal.SIGKILL)
-
-
-def test_a_run_leaves_its_row(monkeypatch, tmp_path):
-    monkeypatch.setattr(execution, "execute", study_stub.execute)
-    monkeypatch.setattr(runner, "connected_ray", FakeRay)
-    jobs = runner.study_ray_jobs(None)
-    places = {name: str(tmp_path / name) for name in ("work", "rows", "costs")}
-    site = {"name": "sql"}
-    payload = {"kind": "run", "run": "a", "training": "a", "site": site, "seed": 0} | places
-    jobs.start(Job("a", payload))
-    ended = jobs.wait()
-    assert (ended.id, ended.error) == ("a", "")
-    assert set(read_row_files(tmp_path / "rows")) == {"a"}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None, reason="needs Ray: `make test-verl` runs this"
-)
-def test_two_workers_of_ray_end_a_study_with_the_bytes_of_two_cores(tmp_path, monkeypatch):
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    here = finish(*study_in(tmp_path / "here"))
-    planner, places = study_in(tmp_path / "there")
-    try:
-        there = finish(planner, places, runner.study_ray_jobs(2))
-    finally:
-        importlib.import_module("ray").shutdown()
-    assert len(read_rows(places)) == 7  # of 7: base, grpo, two strengths; of 8: one
-    assert there == here
