@@ -29,8 +29,8 @@ def families(prompts: Iterable[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
     Questions on one schema are a family; prompts that have a template in common need not be.
 
     >>> schema = (1,) * 16
-    >>> [len(family) for family in families([(*schema, 2), (*schema, 3), (4, 5)])]
-    [2, 1]
+    >>> [len(family) for family in families([(*schema, 2), (*schema, 3), (4, 5)])] == [2, 1]
+    True
     """
     found: list[list[tuple[int, ...]]] = []
     for before, prompt in pairwise([(), *sorted(set(prompts))]):
