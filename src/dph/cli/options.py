@@ -105,8 +105,8 @@ def option(usage: str, meaning: str, **how: Any) -> Any:
     return typer.Option(*flags, metavar=last, help=meaning, **how)
 
 
-def argument(name: str, meaning: str, **how: Any) -> Any:
-    """An argument by its name in the usage of the verb."""
+def argument(name: str | None, meaning: str, **how: Any) -> Any:
+    """An argument by its name in the usage of the verb; None: its choices."""
     return typer.Argument(metavar=name, help=meaning, **how)
 
 
