@@ -95,14 +95,14 @@ def show(
     if pool or step is not None:
         if other or choice.change or (pool and step is not None):
             raise typer.BadParameter("--pool and --step show one of both, of RUN alone")
-        runs, found = [run], drawn_problems(run, step, choice, limit=limit)
+        runs, (problems, of) = [run], drawn_problems(run, step, choice, limit=limit)
     else:
-        runs, found = _evaluated(run, other, choice, limit, both=not as_json)
+        runs, (problems, of) = _evaluated(run, other, choice, limit, both=not as_json)
     labels = run_labels(runs)
     shown = Shown(
         labels=tuple(labels[str(path)] for path in runs),
-        problems=found.problems,
-        of=found.of,
+        problems=problems,
+        of=of,
         chosen=choice.text,
         answers=answers or (None if as_json else 6),
         full=full,
@@ -125,6 +125,6 @@ def _evaluated(
     if choice.change and other is None and both:
         runs.append(RunResults(runs[0]).initial.required().path)
     found = chosen_problems(runs, choice, limit=limit)
-    if choice.change and not found.of:
+    if choice.change and not found[1]:
         typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
     return runs, found
