@@ -26,9 +26,9 @@ from dph.tasks.verifiers.table import TEXTS, VERIFIERS
 if TYPE_CHECKING:
     from dph.tasks.grading import GradeSummary
     from dph.tasks.grading.audit import Audit
-    from dph.tasks.grading.rows import PairRowGrader, VerifierRowGrader
+    from dph.tasks.grading.rows import CodeRowGrader, MathRowGrader, SQLRowGrader, VerifierRowGrader
 
-    ClosingGrader = PairRowGrader[Any] | VerifierRowGrader
+    ClosingGrader = CodeRowGrader | MathRowGrader | SQLRowGrader | VerifierRowGrader
 
 
 def default_workers() -> int:
@@ -304,6 +304,14 @@ _Verb = TypeVar("_Verb", bound=Callable[..., None])
 
 _HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
 """The verifiers whose rows ``dph grade`` takes without a command."""
+AuditOption = Annotated[
+    str | None,
+    option(
+        "--audit NAME",
+        "Instead of grading: try this reward function (module:function, with the signature of "
+        "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
+    ),
+]
 _KINDS = {TEXTS: (list[str], " TEXT"), int: (int, " N"), float: (float, " X"), bool: (bool, "")}
 """Type and placeholder of a setting's option, by the kind of its values; others are texts."""
 
@@ -344,14 +352,7 @@ def grade(
             "--verifier NAME", f"Your function (module:function), or one of {', '.join(_HERE)}."
         ),
     ] = None,
-    audit: Annotated[
-        str | None,
-        option(
-            "--audit NAME",
-            "Instead of grading: try this reward function (module:function, with the signature of "
-            "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
-        ),
-    ] = None,
+    audit: AuditOption = None,
     problems: Annotated[
         Path | None, option("--problems FILE", f"--audit: problems with golds: {ROW_FILES}.")
     ] = None,

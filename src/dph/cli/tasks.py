@@ -26,6 +26,16 @@ class Format(StrEnum):
     INSPECT = "inspect"
 
 
+GoldOption = Annotated[
+    str | None,
+    option(
+        "--ground-truth FIELD",
+        "The problems' field with the gold answer "
+        "[default: answer; --to verl: answer or gold_sql].",
+    ),
+]
+
+
 def convert(
     to: Annotated[
         Format,
@@ -48,14 +58,7 @@ def convert(
             "--to verl: key that selects the reward function [default: the row's own, or dph].",
         ),
     ] = None,
-    ground_truth: Annotated[
-        str | None,
-        option(
-            "--ground-truth FIELD",
-            "The problems' field with the gold answer "
-            "[default: answer; --to verl: answer or gold_sql].",
-        ),
-    ] = None,
+    ground_truth: GoldOption = None,
     number: Annotated[
         bool, option("--number-rows", "--to dph: ids by position, not by extra_info.index.")
     ] = False,

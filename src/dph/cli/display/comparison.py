@@ -99,11 +99,11 @@ def _cells(mine: ComparisonRow, other: ComparisonRow | None, summary: RewardsSum
 
 def _metric(mine: ComparisonRow, other: ComparisonRow | None) -> dict[str, Any]:
     found, *others = (
-        {
-            "value": row.value,
-            "ci95": [row.lo, row.hi],
-            "interval": "exact" if row.exact else "bootstrap",
-        }
+        dict[str, Any](
+            value=row.value,
+            ci95=[row.lo, row.hi],
+            interval="exact" if row.exact else "bootstrap",
+        )
         for row in (mine, other)
         if row is not None
     )
