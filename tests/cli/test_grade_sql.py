@@ -132,7 +132,7 @@ def _descendants(pid):
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on_and_leaves_no_process(tmp_path, databases, capsys):
+def test_a_killed_command_goes_on_and_leaves_no_process(document, tmp_path, databases, capsys):
     predictions = ["SELECT 1"] * 3000 + [SLOW] + ["SELECT 2"] * 1000
     source, target = write(tmp_path / "in.jsonl", predictions), tmp_path / "out.jsonl"
     words = arguments(source, databases, target, "--timeout", 4)

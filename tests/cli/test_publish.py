@@ -36,8 +36,7 @@ def test_a_card_without_a_base_shows_the_run_alone_and_says_so(dph, finished):
 def test_an_adapter_is_merged_and_the_model_evaluated_as_any_other(dph, example, tmp_path):
     run = tmp_path / "run"
     settings = ("method=grpo", "train.steps=1", "model.adapter={kind='lora', rank=2}")
-    words = [word for setting in settings for word in ("--set", setting)]
-    code, _, err = dph("train", example, *words, "--out", run)
+    code, _, err = dph("train", example, "--out", run, settings=settings)
     assert code == 0, err
     out = tmp_path / "models" / "merged"
     code, said, err = dph("export", run, "--out", out)

@@ -77,12 +77,12 @@ def test_math_from_a_file_has_ids_from_its_name(dph, tmp_path):
     assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
 
 
-def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
+def test_a_known_set_brings_its_numbers_of_samples(dph, document, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
     out = tmp_path / "p.jsonl"
     words = ("tasks", "math", "--data", tmp_path, "--name", "aime24", "--out", out)
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
-    content = json.loads(dph(*words, "--json")[1])
+    content = document(*words)
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
 
 
