@@ -46,10 +46,10 @@ def test_the_number_of_problems_listed_is_chosen(dph, runs):
     assert "\nlost: " not in dph(*words, "--problems", 0)[1]
 
 
-def test_how_little_of_a_style_is_none_is_chosen(dph, runs):
-    words = "diagnose", runs[0], "--against", runs[1], "--json"
+def test_how_little_of_a_style_is_none_is_chosen(document, runs):
+    words = "diagnose", runs[0], "--against", runs[1]
     for died, dead in (("0.1", 3), ("0.001", 0)):
-        styles = json.loads(dph(*words, "--died", died)[1])["sets"]["dev"]["styles"]
+        styles = document(*words, "--died", died)["sets"]["dev"]["styles"]
         assert sum(one["died"] for one in styles) == dead
 
 

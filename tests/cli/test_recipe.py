@@ -18,9 +18,8 @@ def test_the_recipes_of_the_repository_pass_the_check(dph, path):
     assert "valid, method dph_f" in out
 
 
-def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):
-    words = ("recipe", "check", example, "--set", "model.path=gone", "--json")
-    content = json.loads(dph(*words)[1])
+def test_the_check_says_what_would_run_and_what_is_not_there(document, example):
+    content = document("recipe", "check", example, settings=["model.path=gone"])
     assert content["valid"]
     assert [stage.split(":")[0] for stage in content["stages"]] == [
         "pre-sample",

@@ -27,14 +27,23 @@ def test_someones_own_task_runs_from_pool_to_evaluation_and_what_is_done_is_kept
     assert (code, "pass@4" in out, "training" in err) == (0, True, False)
 
 
-def test_an_interrupted_run_is_not_evaluated(dph, example, tmp_path, monkeypatch):
-    original = stage._note
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Send a signal to this process when a step of training is done."""
+    note = stage._note
 
-    def interrupt(metrics):
-        os.kill(os.getpid(), signal.SIGTERM)
-        return original(metrics)
+    def by(number):
+        def send(metrics):
+            os.kill(os.getpid(), number)
+            return note(metrics)
 
-    monkeypatch.setattr(stage, "_note", interrupt)
+        monkeypatch.setattr(stage, "_note", send)
+
+    return by
+
+
+def test_an_interrupted_run_is_not_evaluated(dph, example, tmp_path, interrupt):
+    interrupt(signal.SIGTERM)
     code, out, err = dph("run", example, "--set", "method=grpo", "--out", tmp_path / "run")
     assert code == 130
     assert "checkpoint after 1 steps" in out
@@ -54,14 +63,10 @@ def test_training_leaves_a_checkpoint_and_says_where(dph, example, tmp_path):
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 4
 
 
-def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_path, monkeypatch):
-    original = stage._note
-
-    def interrupt(metrics):
-        os.kill(os.getpid(), signal.SIGINT)
-        return original(metrics)
-
-    monkeypatch.setattr(stage, "_note", interrupt)
+def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(
+    dph, example, tmp_path, monkeypatch, interrupt
+):
+    interrupt(signal.SIGINT)
     words = ("train", example, "--out", tmp_path / "run", "--set", "method=grpo")
     code, out, err = dph(*words)
     assert code == 130
