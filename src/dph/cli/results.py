@@ -1,8 +1,9 @@
 """``dph report``, ``view``, ``figure``, ``table``, ``card`` and ``push``: what runs came to."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -177,7 +178,6 @@ def figure(
     There is one panel per set, with 95% intervals. Runs that differ only in their seed count as one
     method, with intervals over seeds.
     """
-    from dph.cli.display.output import json_text
     from dph.results.charts.picture import require_picture
 
     require_picture(out)
@@ -188,15 +188,23 @@ def figure(
     asked = FigureRequest(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = paper_figure(kind.value, asked)
     drawing.picture.save(out)
+    document = {"schema": 1, "kind": kind.value, "figure": str(out), "shown": [*drawing.shown]}
+    text = f"figure: {out}, of {', '.join(drawing.shown)}"
+    _print_with_notes(document, text, drawing.notes, as_json=as_json)
+
+
+def _print_with_notes(
+    document: dict[str, Any], text: str, notes: Sequence[str], *, as_json: bool
+) -> None:
+    """Print a result: notes are part of the document, and go to stderr next to the text."""
+    from dph.cli.display.output import json_text
+
     if as_json:
-        document = {"schema": 1, "kind": kind.value, "figure": str(out)}
-        typer.echo(
-            json_text(document | {"shown": list(drawing.shown), "notes": list(drawing.notes)})
-        )
+        typer.echo(json_text({**document, "notes": list(notes)}))
         return
-    for note in drawing.notes:
+    for note in notes:
         typer.echo(note, err=True)
-    typer.echo(f"figure: {out}, of {', '.join(drawing.shown)}")
+    typer.echo(text)
 
 
 def table(
@@ -285,7 +293,6 @@ def report(
     of the runs and of their initial policy side by side. It needs no network. Two files of answers
     are enough: `dph report base.jsonl trained.jsonl`.
     """
-    from dph.cli.display.output import json_text
     from dph.results.report.answers import Limits
     from dph.results.report.page import write_report
     from dph.results.report.report_data import read_report
@@ -295,16 +302,11 @@ def report(
     written = write_report(
         data, out, limits=Limits(longest=longest, most=most_answers), title=title
     )
-    if as_json:
-        document = {"schema": 1, "report": str(out), "bytes": written.size}
-        document |= {"code_bytes": written.code, "answers": written.answers}
-        document |= {"runs": {str(run.path): run.label for run in data.runs}}
-        typer.echo(json_text(document | {"notes": list(data.notes)}))
-        return
-    for note in data.notes:
-        typer.echo(note, err=True)
-    typer.echo(f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers")
+    document = {"schema": 1, "report": str(out), "bytes": written.size}
+    document |= {"code_bytes": written.code, "answers": written.answers}
+    document |= {"runs": {str(run.path): run.label for run in data.runs}}
+    text = f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers"
     if written.size > _LARGE:
-        typer.echo(
-            "browsers open a file of this size slowly; --most-answers and --longest make it smaller"
-        )
+        text += "\nbrowsers open a file of this size slowly; "
+        text += "--most-answers and --longest make it smaller"
+    _print_with_notes(document, text, data.notes, as_json=as_json)
