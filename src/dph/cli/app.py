@@ -11,7 +11,7 @@ import typer
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.options import JsonOption, add_verbs, argument, program, run_app
+from dph.cli.options import FAILED, JsonOption, add_verbs, argument, one_of, program, run_app
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
@@ -35,21 +35,17 @@ def doctor(
     """
     from dph.cli.display.machine import OWN, PARTS, machine, machine_line, parts
     from dph.cli.display.output import json_text
-    from dph.cli.options import FAILED, one_of
 
     wanted = [one_of(name, PARTS) for name in names or [OWN]]
     here = machine()
     found = {part.name: part for part in parts(cuda=here["cuda"])}
     shown = {name: found[name] for name in (wanted if names else found)}
     if as_json:
-        typer.echo(
-            json_text({**here, "parts": {name: part.as_json() for name, part in shown.items()}})
-        )
+        content = {name: part.as_json() for name, part in shown.items()}
+        typer.echo(json_text({**here, "parts": content}))
     else:
-        for name, value in here.items():
-            typer.echo(machine_line(name, value))
-        for part in shown.values():
-            typer.echo(part.line())
+        lines = [machine_line(name, value) for name, value in here.items()]
+        typer.echo("\n".join([*lines, *(part.line() for part in shown.values())]))
     if not all(found[name].ready for name in wanted):
         raise typer.Exit(FAILED)
 

@@ -176,8 +176,7 @@ def grade_code(
         option("--timeout S", "Time limit of one test, in seconds; ten times that for all tests."),
     ] = 5.0,
     memory: Annotated[
-        int,
-        option("--memory-mb MB", "Address space limit of a program, in units of 10^6 bytes."),
+        int, option("--memory-mb MB", "Address space limit of a program, in units of 10^6 bytes.")
     ] = 1000,
     columns: NamedColumnsOption = None,
 ) -> "ClosingGrader":

@@ -125,8 +125,7 @@ JsonOption = Annotated[bool, option("--json", "Print one JSON document; progress
 AcceptVerifierOption = Annotated[
     bool,
     option(
-        "--accept-verifier",
-        "Continue although the verifier's file changed since the run began.",
+        "--accept-verifier", "Continue although the verifier's file changed since the run began."
     ),
 ]
 WorkersOption = Annotated[

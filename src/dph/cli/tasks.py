@@ -38,8 +38,7 @@ GoldOption = Annotated[
 
 def convert(
     to: Annotated[
-        Format,
-        option("--to", "verl: a .parquet file; dph: a .jsonl file; inspect: logs of a run."),
+        Format, option("--to", "verl: a .parquet file; dph: a .jsonl file; inspect: logs of a run.")
     ],
     run: Annotated[
         Path | None, argument("RUN", "--to inspect: a run directory, evaluated.")
@@ -400,8 +399,7 @@ def reasoning_gym(
     count: Annotated[int, option("--count N", "Number of problems to make.", min=1)] = 500,
     seed: Annotated[int, option("--seed N", "Seed of the dataset.")] = 0,
     config: Annotated[
-        list[str] | None,
-        option("--config KEY=VALUE", "Setting of the task; may be repeated."),
+        list[str] | None, option("--config KEY=VALUE", "Setting of the task; may be repeated.")
     ] = None,
     names: Annotated[bool, option("--list", "Print the names of all tasks.")] = False,
     as_json: JsonOption = False,
@@ -435,8 +433,7 @@ def verifiers(
     package: Annotated[str, argument("PACKAGE", "Installed package or module here.")],
     out: Annotated[Path, option("--out FILE", "Problems, a .jsonl file.")],
     count: Annotated[
-        int | None,
-        option("--count N", "Maximum number of problems [default: all].", min=1),
+        int | None, option("--count N", "Maximum number of problems [default: all].", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
