@@ -104,15 +104,42 @@ def _leave_the_process_as_it_was(monkeypatch):
 
 @pytest.fixture
 def dph(capsys):
-    """Run the command line in this process: ``dph(*words) -> (code, stdout, stderr)``."""
+    """Run the command line here, with settings: ``dph(*words) -> (code, stdout, stderr)``."""
 
-    def run(*words):
+    def run(*words, settings=()):
         capsys.readouterr()
-        code = main([str(word) for word in words])
+        given = (word for setting in settings for word in ("--set", setting))
+        code = main([str(word) for word in (*words, *given)])
         out, err = capsys.readouterr()
         return code, out, err
 
     return run
+
+
+@pytest.fixture
+def document(dph):
+    """What a command prints for machines, without an error."""
+
+    def read(*words, **how):
+        code, out, err = dph(*words, "--json", **how)
+        assert code == 0, err
+        return json.loads(out)
+
+    return read
+
+
+@pytest.fixture
+def refusal(dph):
+    """The one line in which a command is refused as bad input; it prints nothing else."""
+
+    def line(*words, **how):
+        code, out, err = dph(*words, **how)
+        assert (code, out) == (2, ""), err
+        (error,) = (each for each in err.splitlines() if each.startswith("dph: error: "))
+        assert err.endswith(f"{error}\n")
+        return error
+
+    return line
 
 
 class Clock:

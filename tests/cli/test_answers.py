@@ -77,18 +77,16 @@ def test_a_diagnosis_names_what_only_the_baseline_solved(dph):
     assert "solved by the baseline alone: 10 of 12" in out
 
 
-def test_lost_problems_are_shown_with_the_answers_of_both(dph, files):
+def test_lost_problems_are_shown_with_the_answers_of_both(document, files):
     lost = [json.dumps(row | {"correct": False}) for row in rows(bool, seed=0)]
     (files / "trained.jsonl").write_text("\n".join(lost))
-    code, out, _ = dph("show", "trained.jsonl", "base.jsonl", "--lost", "--json")
-    content = json.loads(out)
-    assert code == 0
+    content = document("show", "trained.jsonl", "base.jsonl", "--lost")
     named = [problem["problem_id"] for problem in content["problems"]]
     assert {"q0", "q1", "q2", "q3"} <= set(named)
     assert content["problems"][0]["prompt"] == f"What is {named[0][1:]} + {named[0][1:]}?"
 
 
-def test_columns_are_named_for_every_verb(dph, files):
+def test_columns_are_named_for_every_verb(dph, refusal, files):
     for name in ("base", "trained"):
         of = [json.loads(line) for line in (files / f"{name}.jsonl").read_text().splitlines()]
         renamed = [
@@ -104,9 +102,7 @@ def test_columns_are_named_for_every_verb(dph, files):
         ["show", *two],
         ["passk", "--input", two[1], "--against", two[0]],
     ):
-        code, out, err = dph(*words)
-        assert (code, out) == (2, "")
-        assert "there is no 'problem_id' and no 'reward', only q, ok, answer" in err
+        assert "there is no 'problem_id' and no 'reward', only q, ok, answer" in refusal(*words)
         assert dph(*words, *named)[0] == 0
     assert "'q' is not of the form NAME=COLUMN" in dph("compare", *two, "--column", "q")[2]
 
@@ -125,13 +121,9 @@ def test_columns_are_named_for_every_verb(dph, files):
         ("x.jsonl", '{"problem_id": "q1", "gold": "3", "correct": 1}', "one id, two problems"),
     ],
 )
-def test_a_wrong_file_is_one_line_and_nothing_is_written(dph, files, name, content, message):
+def test_a_wrong_file_is_one_line_and_nothing_is_written(refusal, files, name, content, message):
     (files / name).write_text(content)
-    code, out, err = dph("report", "base.jsonl", name)
-    assert (code, out) == (2, "")
-    assert err.startswith("dph: error: ")
-    assert message in err
-    assert len(err.splitlines()) == 1
+    assert message in refusal("report", "base.jsonl", name)
     assert not (files / "report.html").exists()
 
 
@@ -144,7 +136,6 @@ def test_problems_that_one_file_lacks_are_counted(dph, files):
 
 
 @pytest.mark.usefixtures("files")
-def test_one_file_alone_says_what_to_name(dph):
-    code, _, err = dph("diagnose", "trained.jsonl")
-    assert (code, "name the base model's answers" in err) == (2, True)
+def test_one_file_alone_says_what_to_name(dph, refusal):
+    assert "name the base model's answers" in refusal("diagnose", "trained.jsonl")
     assert dph("report", "trained.jsonl")[0] == 0

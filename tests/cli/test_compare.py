@@ -3,52 +3,45 @@ import json
 import pytest
 
 from dph import DataError, compare
-from dph.records import Completion, GradedCompletion, Outcome, Verdict
+from dph.records import Outcome
 from dph.runs.evaluate.samples_file import samples_table, write_samples
+from loop_parts import graded
 from report_runs import make_runs
 
-PROBLEMS = 4
 
-
-def graded(problem_id, index, *, right, style=None):
-    return GradedCompletion(
-        completion=Completion(
-            problem_id=problem_id,
-            sample_index=index,
-            token_ids=(1,),
-            logprobs=(0.0,),
-            finished=True,
-            text="x",
-        ),
-        verdict=Verdict(
-            outcome=Outcome.CORRECT if right else Outcome.WRONG, reward=1.0 if right else 0.0
-        ),
-        style=style,
-    )
+def save_run(directory, solved, *, samples=4, style=lambda _: None, set_name="dev"):
+    """A run where problem i was solved ``solved[i]`` times of ``samples``."""
+    groups = [
+        [
+            graded(
+                Outcome.CORRECT if i < count else Outcome.WRONG,
+                problem=f"p{p}",
+                index=i,
+                style=style(i),
+            )
+            for i in range(samples)
+        ]
+        for p, count in enumerate(solved)
+    ]
+    directory.mkdir(parents=True)
+    write_samples(directory / "samples.parquet", samples_table(set_name, groups), digest="d")
+    return directory
 
 
 @pytest.fixture
 def make_run(tmp_path):
-    """A run where each problem was solved ``solved`` times of ``samples``."""
+    """A run where each problem was solved ``solved`` times."""
 
-    def make(name, *, solved, samples=4, problems=PROBLEMS, set_name="dev"):
-        groups = [
-            [graded(f"p{p}", i, right=i < solved) for i in range(samples)] for p in range(problems)
-        ]
-        directory = tmp_path / name
-        directory.mkdir()
-        write_samples(directory / "samples.parquet", samples_table(set_name, groups), digest="d")
-        return directory
+    def make(name, *, solved, problems=4, **how):
+        return save_run(tmp_path / name, [solved] * problems, **how)
 
     return make
 
 
-def test_the_first_run_is_the_baseline(dph, make_run):
+def test_the_first_run_is_the_baseline(document, make_run):
     base, better = make_run("base", solved=1), make_run("better", solved=3)
-    code, out, _ = dph("compare", base, better, "-k", 2, "--json")
-    content = json.loads(out)
+    content = document("compare", base, better, "-k", 2)
     rows = {(row["metric"], row["run"]): row for row in content["rows"]}
-    assert code == 0
     assert content["baseline"] == str(base)
     assert rows["mean", str(base)]["difference"] is None
     assert rows["mean", str(better)]["difference"]["mean"] == pytest.approx(0.5)
@@ -88,49 +81,37 @@ def test_the_usual_k_are_those_that_fit(dph, make_run):
         (["a", "broken"], "broken"),
     ],
 )
-def test_what_cannot_be_compared_is_bad_input(dph, make_run, tmp_path, monkeypatch, words, message):
+def test_what_cannot_be_compared_is_bad_input(
+    refusal, make_run, tmp_path, monkeypatch, words, message
+):
     monkeypatch.chdir(tmp_path)
     make_run("a", solved=1)
     make_run("fewer", solved=1, problems=2)
     make_run("other", solved=1, set_name="test")
     (make_run("broken", solved=1) / "samples.parquet").write_bytes(b"no")
-    code, out, err = dph("compare", *words)
-    assert (code, out) == (2, "")
-    assert err.startswith("dph: error: ")
-    assert message in err
+    assert message in refusal("compare", *words)
 
 
-def save_run(directory, solved, *, samples=4, style=None):
-    """A run where problem i was solved ``solved[i]`` times of ``samples``."""
-    groups = [
-        [graded(f"p{p}", i, right=i < count, style=style and style(i)) for i in range(samples)]
-        for p, count in enumerate(solved)
-    ]
-    directory.mkdir(parents=True)
-    write_samples(directory / "samples.parquet", samples_table("dev", groups), digest="d")
-    return directory
-
-
-def test_runs_are_called_by_what_tells_them_apart(dph, tmp_path):
+def test_runs_are_called_by_what_tells_them_apart(dph, document, tmp_path):
     runs = [save_run(tmp_path / name, [1, 2]) for name in ("a/run", "b/run", "c")]
     code, out, _ = dph("compare", *runs)
     assert code == 0
     assert str(tmp_path) not in out
     assert {"a/run", "b/run", "c"} <= set(out.split())
-    content = json.loads(dph("compare", *runs, "--json")[1])
+    content = document("compare", *runs)
     assert content["labels"] == {
         str(run): label for run, label in zip(runs, ("a/run", "b/run", "c"), strict=True)
     }
 
 
-def test_styles_keep_and_explore_stand_beside_the_differences(dph, tmp_path):
+def test_styles_keep_and_explore_stand_beside_the_differences(dph, document, tmp_path):
     base = save_run(tmp_path / "base", [0, 4], style=lambda i: f"s{i % 2}")
     after = save_run(tmp_path / "after", [4, 0], style=lambda _: "s0")
     words = ("compare", base, after, "--retention-k", 2)
     code, out, _ = dph(*words)
     assert code == 0
     assert "effective styles" in out
-    sets = {row["run"]: row for row in json.loads(dph(*words, "--json")[1])["sets"]}
+    sets = {row["run"]: row for row in document(*words)["sets"]}
     assert sets[str(base)]["effective_styles"] == pytest.approx(2.0)
     assert sets[str(base)]["styles"] == {"s0": 0.5, "s1": 0.5}
     assert sets[str(after)]["effective_styles"] == pytest.approx(1.0)
@@ -140,10 +121,10 @@ def test_styles_keep_and_explore_stand_beside_the_differences(dph, tmp_path):
     assert sets[str(base)]["first_loss"] is None
 
 
-def test_the_k_above_and_below_the_baseline_hold_together(dph, tmp_path):
+def test_the_k_above_and_below_the_baseline_hold_together(dph, document, tmp_path):
     # The base solves all problems now and then, the other model half of them always.
     base, after = save_run(tmp_path / "b", [1] * 40), save_run(tmp_path / "a", [4, 0] * 20)
-    content = json.loads(dph("compare", base, after, "--json")[1])
+    content = document("compare", base, after)
     assert [on_set["first_loss"] for on_set in content["sets"]] == [
         None,
         {"not_above": [2, 4], "below": [4], "confidence": 0.95},
@@ -152,9 +133,9 @@ def test_the_k_above_and_below_the_baseline_hold_together(dph, tmp_path):
     assert any(line.split()[-2:] == ["1", "4"] for line in lines)
 
 
-def test_the_problems_that_changed_most_are_listed_on_request(dph, tmp_path):
+def test_the_problems_that_changed_most_are_listed_on_request(dph, document, tmp_path):
     base, after = save_run(tmp_path / "x", [2, 2, 2, 2]), save_run(tmp_path / "y", [2, 3, 0, 1])
-    content = json.loads(dph("compare", base, after, "--problems", 2, "--json")[1])
+    content = document("compare", base, after, "--problems", 2)
     assert [(p["problem_id"], p["change"]) for p in content["problems"]] == [
         ("p2", -0.5),
         ("p1", 0.25),
@@ -169,9 +150,9 @@ def test_the_problems_that_changed_most_are_listed_on_request(dph, tmp_path):
     assert "p2" not in dph("compare", base, after)[1]
 
 
-def test_a_notebook_gets_the_rows_that_the_command_prints(dph, make_run):
+def test_a_notebook_gets_the_rows_that_the_command_prints(document, make_run):
     base, better = make_run("base", solved=1), make_run("better", solved=3)
-    printed = json.loads(dph("compare", base, better, "--json")[1])["rows"]
+    printed = document("compare", base, better)["rows"]
     rows = compare(str(base), better)
     assert [(row.metric, row.run, row.value) for row in rows] == [
         (row["metric"], row["run"], row["value"]) for row in printed

@@ -48,9 +48,9 @@ def test_problems_go_to_verl_and_come_back(dph, problems, tmp_path):
         (("--to", "verl", "--input", "none.txt"), "must end in one of .parquet, .jsonl"),
     ],
 )
-def test_what_cannot_be_converted_is_bad_input(dph, problems, tmp_path, words, message):
+def test_what_cannot_be_converted_is_bad_input(refusal, problems, tmp_path, words, message):
     suffix = "parquet" if "verl" in words else "jsonl"
-    code, _, err = dph("convert", "--input", problems, "--out", tmp_path / f"q.{suffix}", *words)
-    assert code == 2
-    assert message in err
+    assert message in refusal(
+        "convert", "--input", problems, "--out", tmp_path / f"q.{suffix}", *words
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["p.jsonl"]

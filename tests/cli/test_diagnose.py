@@ -32,11 +32,9 @@ def test_what_was_lost_is_said_in_sentences_and_tables(dph, runs):
     assert "with a chance of at most 0.05" in out
 
 
-def test_json_has_every_problem(dph, runs):
+def test_json_has_every_problem(document, runs):
     run, base = runs
-    code, out, _ = dph("diagnose", run, "--against", base, "--json", "-k", 4, "--fdr", "0.2")
-    document = json.loads(out)
-    assert code == 0
+    document = document("diagnose", run, "--against", base, "-k", 4, "--fdr", "0.2")
     assert (document["run"], document["baseline"], document["fdr"]) == (str(run), str(base), 0.2)
     assert len(document["sets"]["dev"]["problems"]) == 60
     assert list(document["sets"]["dev"]["pass_at_k"]) == ["4"]
@@ -48,19 +46,17 @@ def test_the_number_of_problems_listed_is_chosen(dph, runs):
     assert "\nlost: " not in dph(*words, "--problems", 0)[1]
 
 
-def test_how_little_of_a_style_is_none_is_chosen(dph, runs):
-    words = "diagnose", runs[0], "--against", runs[1], "--json"
+def test_how_little_of_a_style_is_none_is_chosen(document, runs):
+    words = "diagnose", runs[0], "--against", runs[1]
     for died, dead in (("0.1", 3), ("0.001", 0)):
-        styles = json.loads(dph(*words, "--died", died)[1])["sets"]["dev"]["styles"]
+        styles = document(*words, "--died", died)["sets"]["dev"]["styles"]
         assert sum(one["died"] for one in styles) == dead
 
 
-def test_a_set_is_chosen(dph, runs):
+def test_a_set_is_chosen(dph, refusal, runs):
     words = "diagnose", runs[0], "--against", runs[1]
     assert "DEV" in dph(*words, "--set-name", "dev")[1]
-    code, out, err = dph(*words, "--set-name", "test")
-    assert (code, out) == (2, "")
-    assert "was evaluated on dev, not on 'test'" in err
+    assert "was evaluated on dev, not on 'test'" in refusal(*words, "--set-name", "test")
 
 
 def test_the_baseline_is_found_in_the_run(dph, runs, tmp_path):
@@ -100,7 +96,7 @@ def test_names_that_others_chose_are_neither_markup_nor_commands(dph, tmp_path):
     assert "d d" in out
 
 
-def test_every_run_of_a_directory_is_diagnosed(dph, tmp_path):
+def test_every_run_of_a_directory_is_diagnosed(dph, document, refusal, tmp_path):
     runs = make_runs(tmp_path / "quickstart", sets={"in_domain": 4})
     (runs / "dph_f" / "samples.parquet").unlink()
     code, out, err = dph("diagnose", runs, "--json")
@@ -113,6 +109,4 @@ def test_every_run_of_a_directory_is_diagnosed(dph, tmp_path):
     ]
     assert f"{runs / 'grpo'} against {runs / 'base'}" in dph("diagnose", runs)[1]
     (runs / "grpo" / "samples.parquet").unlink()
-    code, out, err = dph("diagnose", runs)
-    assert (code, out) == (2, "")
-    assert "grpo was not evaluated" in err
+    assert "grpo was not evaluated" in refusal("diagnose", runs)

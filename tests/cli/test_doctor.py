@@ -25,7 +25,7 @@ def without(monkeypatch):
     return leave_out
 
 
-def test_versions_devices_and_what_is_missing_are_printed(dph):
+def test_versions_devices_and_what_is_missing_are_printed(dph, document):
     code, out, err = dph("doctor")
     assert (code, err) == (0, "")
     assert out.startswith(f"dph: {__version__}\n")
@@ -35,7 +35,7 @@ def test_versions_devices_and_what_is_missing_are_printed(dph):
     assert "; torch " in own
     told = [line for line in out.splitlines() if "ready: " in line]
     assert len(told) == len(installed.PARTS)
-    content = json.loads(dph("doctor", "--json")[1])
+    content = document("doctor")
     assert list(content["parts"]) == [*installed.PARTS]
     assert content["parts"]["own"]["ready"]
     assert content["memory"] > 2**28
@@ -54,10 +54,8 @@ def test_what_is_missing_is_a_failure_of_all_or_of_the_parts_that_are_named(dph,
     assert dph("doctor", "math")[0] == 0
 
 
-def test_a_name_that_is_no_part_is_refused_with_those_that_are(dph):
-    code, out, err = dph("doctor", "trll")
-    assert (code, out) == (2, "")
-    assert "'trll' is not one of own, trl, verl, vllm," in err
+def test_a_name_that_is_no_part_is_refused_with_those_that_are(refusal):
+    assert "'trll' is not one of own, trl, verl, vllm," in refusal("doctor", "trll")
 
 
 def test_a_package_that_is_found_but_not_installed_is_told(dph, monkeypatch):
@@ -95,9 +93,9 @@ def gpu(monkeypatch):
     return choose
 
 
-def test_each_fast_path_of_a_gpu_is_there_or_says_why_not(dph, gpu):
+def test_each_fast_path_of_a_gpu_is_there_or_says_why_not(dph, document, gpu):
     gpu(9, 0)
-    assert json.loads(dph("doctor", "--json")[1])["fast_paths"] == {
+    assert document("doctor")["fast_paths"] == {
         "bfloat16": "yes",
         "attention of packed rows in one call": "yes",
         "one CUDA graph a token": "yes",
@@ -113,9 +111,9 @@ def test_each_fast_path_of_a_gpu_is_there_or_says_why_not(dph, gpu):
     )
 
 
-def test_a_gpu_before_ampere_lacks_what_takes_16_bits(dph, gpu):
+def test_a_gpu_before_ampere_lacks_what_takes_16_bits(document, gpu):
     gpu(7, 5)
-    found = json.loads(dph("doctor", "--json")[1])["fast_paths"]
+    found = document("doctor")["fast_paths"]
     lacks = [name for name, state in found.items() if "compute capability 7.5" in state]
     assert lacks == [
         "bfloat16",

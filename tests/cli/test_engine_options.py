@@ -20,10 +20,10 @@ def test_an_option_is_the_setting_that_it_stands_for():
     assert engine_overrides(None, nodes=None) == []
 
 
-def test_an_option_of_an_engine_that_does_not_run_is_refused(dph, example, tmp_path):
-    code, _, err = dph("run", example, "--nodes", 2, "--out", tmp_path / "run")
-    assert code == 2
-    assert "--nodes 2 belongs to the engine verl; train.engine is 'own'" in err
+def test_an_option_of_an_engine_that_does_not_run_is_refused(refusal, example, tmp_path):
+    assert "--nodes 2 belongs to the engine verl; train.engine is 'own'" in refusal(
+        "run", example, "--nodes", 2, "--out", tmp_path / "run"
+    )
     assert not (tmp_path / "run").exists()
     require_engine_of_options("verl", nodes=2, gpus=None)
 
@@ -37,14 +37,16 @@ def test_an_option_of_an_engine_that_does_not_run_is_refused(dph, example, tmp_p
         (("--engine", "verl", "--nodes", "2"), "verl.nodes = 2 needs a Ray cluster"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_written(dph, example, tmp_path, options, said):
-    code, _, err = dph("run", example, "--out", tmp_path / "run", *options)
-    assert code == 2
-    assert said in err
+def test_what_cannot_be_is_said_before_anything_is_written(
+    refusal, example, tmp_path, options, said
+):
+    assert said in refusal("run", example, "--out", tmp_path / "run", *options)
     assert not (tmp_path / "run").exists()
 
 
-def test_commands_for_a_cluster_are_printed_without_the_engine(dph, example, tmp_path, monkeypatch):
+def test_commands_for_a_cluster_are_printed_without_the_engine(
+    dph, refusal, example, tmp_path, monkeypatch
+):
     monkeypatch.setattr("dph.engines.stages.verl_stage.find_spec", lambda _: None)
     run = tmp_path / "run"
     words = ("run", example, "--out", run, "--engine", "verl")
@@ -59,9 +61,7 @@ def test_commands_for_a_cluster_are_printed_without_the_engine(dph, example, tmp
     assert {Path(path).name for path in read} == {"problems.jsonl", "recipe.toml"}
     assert all(f"as {path}" in first for path in read)
     assert not run.exists()
-    code, _, err = dph(*words)
-    assert code == 2
-    assert 'pip install "dph-rl[verl]"' in err
+    assert 'pip install "dph-rl[verl]"' in refusal(*words)
     assert not run.exists()
 
 
@@ -94,9 +94,8 @@ def eight(dph, tmp_path):
     def check(*more):
         data = [f"data.train={tmp_path}/train.jsonl", f"data.databases={tmp_path}"]
         settings = [f"model.path={tmp_path}", *data, "data.sets={}", *more]
-        words = [word for setting in settings for word in ("--set", setting)]
-        gib = ("--device-memory", 80)
-        return dph("recipe", "check", EIGHT, "--engine", "verl", *words, *gib)
+        words = ("recipe", "check", EIGHT, "--engine", "verl", "--device-memory", 80)
+        return dph(*words, settings=settings)
 
     return check
 

@@ -129,9 +129,8 @@ def checked(dph, request, model_of, data_of):
     def check(name, memory, *more):
         table = tomllib.loads((PLACE / f"{name}.toml").read_text())
         settings = [f"model.path={model_of(table['model']['path'])}", *data_of(name.split("-")[0])]
-        words = [word for setting in (*settings, *more) for word in ("--set", setting)]
-        gib = ("--device-memory", memory / 2**30)
-        code, out, _ = dph("recipe", "check", PLACE / f"{name}.toml", *words, *gib, "--json")
+        words = ("recipe", "check", PLACE / f"{name}.toml", "--device-memory", memory / 2**30)
+        code, out, _ = dph(*words, "--json", settings=(*settings, *more))
         return code, json.loads(out)
 
     return check

@@ -44,13 +44,6 @@ def grade(*words, source="in.jsonl"):
         return code, [json.loads(line) for line in file]
 
 
-def refused(capsys, *words):
-    """The one line in which a command is refused that writes nothing."""
-    assert main([*map(str, words)]) == 2
-    (line,) = [each for each in capsys.readouterr().err.splitlines() if "error" in each]
-    return line
-
-
 def outcomes(rows):
     return [row["outcome"] for row in rows]
 
@@ -103,7 +96,7 @@ def test_a_missing_gold_is_the_golds_fault(place):
         ("code --input asked.jsonl --out o.jsonl --problems p.jsonl", "'tests' or 'cases'"),
     ],
 )
-def test_bad_input_is_one_line_and_writes_nothing(place, capsys, words, message):
+def test_bad_input_is_one_line_and_writes_nothing(place, refusal, words, message):
     for name, row in {
         "in": {"response": "b", "word": "b", "weight": 0.5},
         "gold": {"program": RIGHT, "response": "5"},
@@ -113,7 +106,7 @@ def test_bad_input_is_one_line_and_writes_nothing(place, capsys, words, message)
         "p": {"problem_id": "a", "prompt": "add", "answer": "5"},
     }.items():
         write(place / f"{name}.jsonl", [row])
-    assert message in refused(capsys, "grade", *words.split())
+    assert message in refusal("grade", *words.split())
     assert not (place / "o.jsonl").exists()
 
 
@@ -128,13 +121,13 @@ def test_bad_input_is_one_line_and_writes_nothing(place, capsys, words, message)
         ("--verifier sql", "grade them with `dph grade sql`"),
     ],
 )
-def test_a_choice_of_mathematics_that_cannot_be_met_is_refused(place, capsys, words, message):
+def test_a_choice_of_mathematics_that_cannot_be_met_is_refused(place, refusal, words, message):
     golds(place, "5")
     given = ("grade", "math", "--input", "in.jsonl", "--out", "o.jsonl")
-    assert message in refused(capsys, *given, *words.split())
-    assert "a final-answer phrase must be text, got ' '" in refused(capsys, *given, "--phrase", " ")
+    assert message in refusal(*given, *words.split())
+    assert "a final-answer phrase must be text, got ' '" in refusal(*given, "--phrase", " ")
     write(place / "in.jsonl", [{"answer": "5"}])
-    assert "has no column 'gold', 'response'" in refused(capsys, *given)
+    assert "has no column 'gold', 'response'" in refusal(*given)
 
 
 @needs_math
@@ -243,7 +236,7 @@ def test_a_function_that_crashes_on_every_answer_ends_with_1_and_its_reason(plac
     assert "crashed on every answer; the first: it returned 'yes' (str)" in capsys.readouterr().err
 
 
-def test_columns_of_other_names_are_told(place, capsys):
+def test_columns_of_other_names_are_told(place, refusal):
     rows = [{"target": "5", "text": "5"}, {"target": "5", "text": "6"}]
     write(place / "in.jsonl", rows)
     named = ("--column", "response=text", "--column", "answer=target")
@@ -252,7 +245,7 @@ def test_columns_of_other_names_are_told(place, capsys):
     assert outcomes(found) == ["CORRECT", "WRONG"]
     assert [{key: row[key] for key in rows[0]} for row in found] == rows
     assert set(found[0]) == {"target", "text", "reward", "outcome", "reason", "seconds"}
-    said = refused(capsys, "grade", "--input", "in.jsonl", "--out", "no.jsonl",
+    said = refusal("grade", "--input", "in.jsonl", "--out", "no.jsonl",
                    "--verifier", "exact", "--column", "response=texts")  # fmt: skip
     assert "has no column 'answer', 'texts'; it has target, text" in said
 

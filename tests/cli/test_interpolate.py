@@ -9,8 +9,7 @@ def trained(dph, example, tmp_path):
     run = tmp_path / "run"
     learns = ("method=grpo", "train.learning_rate=0.03")
     few = ("evaluate.samples=4", "evaluate.k=[1, 4]", "evaluate.retention_k=2")
-    words = [word for setting in (*learns, *few) for word in ("--set", setting)]
-    assert dph("train", example, "--out", run, *words)[0] == 0
+    assert dph("train", example, "--out", run, settings=(*learns, *few))[0] == 0
     return run
 
 
@@ -50,11 +49,9 @@ def test_every_model_is_made_measured_and_set_beside_base_and_run(dph, trained):
     assert list(content["comparison"]["labels"].values()) == ["base", "0.3", "run"]
 
 
-def test_settings_can_be_overridden_and_an_unfinished_run_is_told(dph, trained, caplog):
+def test_settings_can_be_overridden_and_an_unfinished_run_is_told(document, trained, caplog):
     settings = ("evaluate.samples=2", "evaluate.k=[1]", "evaluate.retention_k=1", "train.steps=9")
-    words = [word for setting in settings for word in ("--set", setting)]
-    code, out, _ = dph("interpolate", trained, "--weights", "0.5", *words, "--json")
-    assert code == 0
-    assert json.loads(out)["interpolated"][0]["evaluation"]["samples"] == 2
+    found = document("interpolate", trained, "--weights", "0.5", settings=settings)
+    assert found["interpolated"][0]["evaluation"]["samples"] == 2
     (message,) = caplog.messages
     assert f"{trained} is unfinished, after 4 of 9 steps" in message

@@ -58,12 +58,12 @@ def test_problems_without_a_gold_answer_are_counted(dph, tmp_path):
     assert "1 problem(s) left out" in dph("passk", "--input", path)[1]
 
 
-def test_it_says_where_the_model_begins_to_lose(dph, write):
+def test_it_says_where_the_model_begins_to_lose(dph, document, write):
     # Half of the problems become certain, the others are lost: at k = 1, 2, 4 from 1/4, 1/2, 1 to
     # 1/2, 1/2, 1/2.
     base = write("base.jsonl", **{f"p{i}": "1000" for i in range(40)})
     new = write("new.jsonl", **{f"p{i}": "1111" if i % 2 else "0000" for i in range(40)})
-    content = json.loads(dph("passk", "--input", new, "--against", base, "--json")[1])
+    content = document("passk", "--input", new, "--against", base)
     band = {row["k"]: row for row in content["band"]}
     assert list(band) == [1, 2, 4]
     assert band[4]["difference"] == content["metrics"]["pass_at_4"]["difference"]["mean"] == -0.5
@@ -90,12 +90,8 @@ def test_it_says_where_the_model_begins_to_lose(dph, write):
         ([], "--input"),
     ],
 )
-def test_bad_input_is_one_line(dph, write, tmp_path, monkeypatch, words, message):
+def test_bad_input_is_one_line(refusal, write, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     write("a.jsonl", a="10")
     write("b.jsonl", c="10")
-    code, out, err = dph("passk", *words)
-    assert (code, out) == (2, "")
-    assert err.startswith("dph: error: ")
-    assert message in err
-    assert len(err.splitlines()) == 1
+    assert message in refusal("passk", *words)

@@ -34,11 +34,11 @@ def test_another_threshold_draws_nothing_and_says_so(dph, example, tmp_path):
     assert manifest["rule"]["threshold"] == 7
 
 
-def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, example, tmp_path):
+def test_the_share_of_cut_off_answers_stands_in_the_summary(dph, document, example, tmp_path):
     words = ("presample", example, "--out", tmp_path / "run", "--set", "sampling.max_tokens=1")
     code, out, _ = dph(*words)
     assert code == 0
-    content = json.loads(dph(*words, "--json")[1])
+    content = document(*words)
     cut_off = content["outcomes"]["CUT_OFF"]
     share = f"{100 * cut_off / 108:.1f}%"
     assert cut_off > 90  # some answers are an end of sequence and nothing else
@@ -94,21 +94,19 @@ def test_problems_that_are_solved_sometimes_are_written_with_their_rate(dph, exa
         (("--right", "1-6"), "--right goes with --write or --write-hf"),
     ],
 )
-def test_a_target_that_cannot_be_written_is_refused_first(dph, example, tmp_path, words, said):
-    code, _, err = dph("presample", example, "--out", tmp_path / "run", *words)
-    assert (code, said in err) == (2, True)
+def test_a_target_that_cannot_be_written_is_refused_first(refusal, example, tmp_path, words, said):
+    assert said in refusal("presample", example, "--out", tmp_path / "run", *words)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_data_set_directory_is_written(dph, example, tmp_path):
+def test_a_data_set_directory_is_written(dph, refusal, example, tmp_path):
     datasets = pytest.importorskip("datasets")
     target = tmp_path / "explore"
     words = ("presample", example, "--out", tmp_path / "run", "--write-hf", target)
     assert dph(*words, "--right", "0-8")[0] == 0
     assert len(datasets.load_from_disk(str(target))) == 12
     (tmp_path / "mine").mkdir()
-    code, _, err = dph(*words[:-1], tmp_path / "mine")
-    assert (code, "already exists and is not a data set" in err) == (2, True)
+    assert "already exists and is not a data set" in refusal(*words[:-1], tmp_path / "mine")
 
 
 def test_the_longest_bar_has_the_full_width_and_no_count_disappears():

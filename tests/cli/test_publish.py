@@ -33,11 +33,12 @@ def test_a_card_without_a_base_shows_the_run_alone_and_says_so(dph, finished):
     assert "Base model" not in card
 
 
-def test_an_adapter_is_merged_and_the_model_evaluated_as_any_other(dph, example, tmp_path):
+def test_an_adapter_is_merged_and_the_model_evaluated_as_any_other(
+    dph, document, example, tmp_path
+):
     run = tmp_path / "run"
     settings = ("method=grpo", "train.steps=1", "model.adapter={kind='lora', rank=2}")
-    words = [word for setting in settings for word in ("--set", setting)]
-    code, _, err = dph("train", example, *words, "--out", run)
+    code, _, err = dph("train", example, "--out", run, settings=settings)
     assert code == 0, err
     out = tmp_path / "models" / "merged"
     code, said, err = dph("export", run, "--out", out)
@@ -45,8 +46,7 @@ def test_an_adapter_is_merged_and_the_model_evaluated_as_any_other(dph, example,
     names = {path.name for path in out.iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
     assert not names & {"adapter_config.json", "optimizer.safetensors", "trainer.json"}
-    found = dph("recipe", "check", example, "--set", f"model.path={out}", "--json")[1]
-    assert json.loads(found)["errors"] == []
+    assert document("recipe", "check", example, settings=[f"model.path={out}"])["errors"] == []
     half = ("--out", tmp_path / "half", "--weights", "bfloat16", "--json")
     code, said, _ = dph("export", run, *half)
     assert (code, json.loads(said)["weights"]) == (0, "bfloat16")

@@ -18,9 +18,8 @@ def test_the_recipes_of_the_repository_pass_the_check(dph, path):
     assert "valid, method dph_f" in out
 
 
-def test_the_check_says_what_would_run_and_what_is_not_there(dph, example):
-    words = ("recipe", "check", example, "--set", "model.path=gone", "--json")
-    content = json.loads(dph(*words)[1])
+def test_the_check_says_what_would_run_and_what_is_not_there(document, example):
+    content = document("recipe", "check", example, settings=["model.path=gone"])
     assert content["valid"]
     assert [stage.split(":")[0] for stage in content["stages"]] == [
         "pre-sample",
@@ -37,8 +36,8 @@ def test_a_method_without_rehearsal_is_not_presampled(dph, example):
     assert "evaluate: nothing, because [data.sets] names no set" in out
 
 
-def test_without_a_recipe_every_key_is_shown(dph):
-    out = json.loads(dph("recipe", "show", "--json")[1])
+def test_without_a_recipe_every_key_is_shown(document):
+    out = document("recipe", "show")
     assert list(out) == [key for key, _ in known_keys()]
     assert out["model.path"] == {
         "meaning": "directory of a saved transformers model and its tokenizer, or a model of "
@@ -58,35 +57,31 @@ def test_show_marks_what_differs_from_the_default(dph, example):
     assert any(line.startswith("* data.sets.train.path = ") for line in lines)
 
 
-def test_an_override_needs_a_recipe(dph):
-    code, _, err = dph("recipe", "show", "--set", "train.steps=9")
-    assert code == 2
-    assert "--set needs a recipe" in err
+def test_an_override_needs_a_recipe(refusal):
+    assert "--set needs a recipe" in refusal("recipe", "show", "--set", "train.steps=9")
 
 
-def test_the_recipes_of_the_package_are_listed_and_copied(dph, tmp_path):
+def test_the_recipes_of_the_package_are_listed_and_copied(dph, document, refusal, tmp_path):
     code, out, _ = dph("recipe", "list")
     assert code == 0
     assert "example-own-task/recipe: Your own task: " in out
-    assert json.loads(dph("recipe", "list", "--json")[1])["paper-qwen2.5-math-7b"]
+    assert document("recipe", "list")["paper-qwen2.5-math-7b"]
     copy = tmp_path / "task"
     code, out, _ = dph("recipe", "copy", "example-own-task", "--out", copy)
     assert (code, out) == (0, f"recipe: {copy / 'recipe.toml'}\n")
     assert dph("recipe", "check", copy / "recipe.toml")[0] == 0
-    code, out, err = dph("recipe", "copy", "example-own-task", "--out", copy)
-    assert (code, out) == (2, "")
-    assert "already exists" in err
+    assert "already exists" in refusal("recipe", "copy", "example-own-task", "--out", copy)
     again = dph("recipe", "copy", "paper-qwen2.5-math-7b", "--out", tmp_path / "a.toml", "--json")[
         1
     ]
     assert json.loads(again) == {"recipes": [str(tmp_path / "a.toml")]}
 
 
-def test_the_settings_of_another_kind_of_recipe_are_not_taken_for_those_of_a_run(dph, tmp_path):
+def test_the_settings_of_another_kind_of_recipe_are_not_taken_for_those_of_a_run(refusal, tmp_path):
     (tmp_path / "base.toml").write_text('kind = "base"\n')
-    code, out, err = dph("recipe", "show", tmp_path / "base.toml")
-    assert (code, out) == (2, "")
-    assert 'base.toml has kind = "base": it is a recipe of dph-corpus' in err
+    assert 'base.toml has kind = "base": it is a recipe of dph-corpus' in refusal(
+        "recipe", "show", tmp_path / "base.toml"
+    )
 
 
 MINIMAL = {"model": {"path": "m"}, "data": {"train": "t.jsonl"}}

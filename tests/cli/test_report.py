@@ -23,7 +23,7 @@ def _without_charts(monkeypatch):
     monkeypatch.setattr(report_file, "vega_script", lambda: "")  # takes seconds to put together
 
 
-def test_the_report_is_one_file_and_says_what_it_holds(dph, runs, tmp_path):
+def test_the_report_is_one_file_and_says_what_it_holds(dph, document, runs, tmp_path):
     out = tmp_path / "page.html"
     code, text, err = dph("report", runs, "--out", out)
     assert (code, err) == (0, "")
@@ -31,7 +31,7 @@ def test_the_report_is_one_file_and_says_what_it_holds(dph, runs, tmp_path):
     assert text.startswith(f"report: {out}, {size} MB, 81 answers")
     assert "Content-Security-Policy" in out.read_text()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    document = json.loads(dph("report", runs / "grpo", "--out", out, "--json")[1])
+    document = document("report", runs / "grpo", "--out", out)
     assert document["bytes"] == out.stat().st_size
     assert document["code_bytes"] < out.stat().st_size
     assert list(document["runs"].values()) == ["Base model", "GRPO"]
@@ -48,19 +48,15 @@ def test_the_report_is_one_file_and_says_what_it_holds(dph, runs, tmp_path):
         ("view runs --host 203.0.113.9 --port 0", "cannot listen on 203.0.113.9"),
     ],
 )
-def test_bad_input_gets_one_clear_line(dph, runs, monkeypatch, words, message):
+def test_bad_input_gets_one_clear_line(refusal, runs, monkeypatch, words, message):
     monkeypatch.chdir(runs.parent)
-    code, out, err = dph(*words.split())
-    assert (code, out) == (2, "")
-    assert message in err
+    assert message in refusal(*words.split())
 
 
-def test_without_the_extra_it_says_what_to_install(dph, runs, monkeypatch):
+def test_without_the_extra_it_says_what_to_install(refusal, runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "dph.results.view.app", raising=False)
-    code, _, err = dph("view", runs)
-    assert code == 2
-    assert "uvicorn is missing: pip install 'dph-rl[view]'" in err
+    assert "uvicorn is missing: pip install 'dph-rl[view]'" in refusal("view", runs)
 
 
 def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(runs):

@@ -27,14 +27,23 @@ def test_someones_own_task_runs_from_pool_to_evaluation_and_what_is_done_is_kept
     assert (code, "pass@4" in out, "training" in err) == (0, True, False)
 
 
-def test_an_interrupted_run_is_not_evaluated(dph, example, tmp_path, monkeypatch):
-    original = stage._note
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Send a signal to this process when a step of training is done."""
+    note = stage._note
 
-    def interrupt(metrics):
-        os.kill(os.getpid(), signal.SIGTERM)
-        return original(metrics)
+    def by(number):
+        def send(metrics):
+            os.kill(os.getpid(), number)
+            return note(metrics)
 
-    monkeypatch.setattr(stage, "_note", interrupt)
+        monkeypatch.setattr(stage, "_note", send)
+
+    return by
+
+
+def test_an_interrupted_run_is_not_evaluated(dph, example, tmp_path, interrupt):
+    interrupt(signal.SIGTERM)
     code, out, err = dph("run", example, "--set", "method=grpo", "--out", tmp_path / "run")
     assert code == 130
     assert "checkpoint after 1 steps" in out
@@ -54,14 +63,10 @@ def test_training_leaves_a_checkpoint_and_says_where(dph, example, tmp_path):
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 4
 
 
-def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_path, monkeypatch):
-    original = stage._note
-
-    def interrupt(metrics):
-        os.kill(os.getpid(), signal.SIGINT)
-        return original(metrics)
-
-    monkeypatch.setattr(stage, "_note", interrupt)
+def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(
+    dph, example, tmp_path, monkeypatch, interrupt
+):
+    interrupt(signal.SIGINT)
     words = ("train", example, "--out", tmp_path / "run", "--set", "method=grpo")
     code, out, err = dph(*words)
     assert code == 130
@@ -76,17 +81,18 @@ def test_ctrl_c_ends_at_a_checkpoint_and_says_how_to_go_on(dph, example, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_changed_verifier_file_is_named_and_can_be_accepted(dph, example, tmp_path, monkeypatch):
+def test_a_changed_verifier_file_is_named_and_can_be_accepted(
+    dph, refusal, example, tmp_path, monkeypatch
+):
     monkeypatch.syspath_prepend(example.parent)  # before those that other tests left on the path
     own_verifier = example.parent / "verifier.py"
     words = ("train", example, "--out", tmp_path / "run", "--set", "method=grpo")
     assert dph(*words, "--set", "train.steps=2")[0] == 0
     own_verifier.write_text(own_verifier.read_text() + "\n# mended\n")
-    code, _, err = dph(*words)
-    assert code == 2
-    assert "verifier.py" in err
-    assert "changed" in err
-    assert "--accept-verifier" in err
+    said = refusal(*words)
+    assert "verifier.py" in said
+    assert "changed" in said
+    assert "--accept-verifier" in said
     code, out, err = dph(*words, "--accept-verifier")
     assert code == 0, err
     assert "checkpoint after 4 steps" in out
@@ -109,13 +115,12 @@ def test_a_run_that_only_an_older_version_reads_is_refused_by_one_message(
 
 def test_rows_are_cut_at_their_lengths_so_the_pad_token_changes_no_weights(dph, example, tmp_path):
     settings = ("method=grpo", "train.steps=2", "train.shared_prompts=never")
-    words = [word for setting in settings for word in ("--set", setting)]
     weights = []
     for pad in ("<pad>", None):
         path = example.parent / "model" / "tokenizer_config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": pad}))
         run = tmp_path / str(pad)
-        code, _, err = dph("train", example, *words, "--out", run)
+        code, _, err = dph("train", example, "--out", run, settings=settings)
         assert code == 0, err
         weights.append((run / "checkpoints" / "step_000002" / "model.safetensors").read_bytes())
     assert weights[0] == weights[1]
@@ -127,7 +132,7 @@ ALWAYS_WRONG = "def grade(response, problem):\n    return False\n"
 
 
 def test_a_recipe_and_the_one_that_its_run_saves_find_their_modules_from_anywhere(
-    dph, example, tmp_path, monkeypatch
+    dph, refusal, example, tmp_path, monkeypatch
 ):
     """The working directory has other modules of the same names."""
     (example.parent / "verifier.py").write_text("def grade(response, problem):\n    return True\n")
@@ -152,6 +157,4 @@ def test_a_recipe_and_the_one_that_its_run_saves_find_their_modules_from_anywher
     assert dph("train", run / "recipe.toml", "--out", run)[0] == 0
     # Without its verifier it takes no other.
     (example.parent / "verifier.py").unlink()
-    code, out, err = dph("evaluate", run / "recipe.toml", "--out", run)
-    assert (code, out) == (2, "")
-    assert "cannot import 'verifier'" in err
+    assert "cannot import 'verifier'" in refusal("evaluate", run / "recipe.toml", "--out", run)

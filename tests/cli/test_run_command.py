@@ -63,7 +63,7 @@ def test_a_command_trains_and_compares_and_leaves_its_recipe(dph, many, tmp_path
 
 
 def test_problems_of_the_hub_with_other_columns_are_held_out_and_the_run_keeps_its_commit(
-    dph, many, tmp_path, hub
+    dph, refusal, many, tmp_path, hub
 ):
     rows = [json.loads(line) for line in (many.parent / "problems.jsonl").read_text().splitlines()]
     names = {"prompt": "question", "answer": "gold"}
@@ -87,8 +87,7 @@ def test_problems_of_the_hub_with_other_columns_are_held_out_and_the_run_keeps_i
     hub.push("org/words", {"data/train.jsonl": b"{}\n"}, kind="datasets")
     assert dph(*words)[:2] == (0, said)
     words[words.index("--train") + 1] = "hf://datasets/org/words@main/data/train.jsonl"
-    code, _, err = dph(*words)
-    assert (code, "there is no column 'question'" in err) == (2, True), err
+    assert "there is no column 'question'" in refusal(*words)
 
 
 def test_a_command_with_its_own_test_problems_continues_too(dph, example, tmp_path):
@@ -98,18 +97,18 @@ def test_a_command_with_its_own_test_problems_continues_too(dph, example, tmp_pa
     assert dph(*words)[:2] == (0, said)
 
 
-def test_another_command_and_other_problems_are_refused_in_the_same_directory(dph, many, tmp_path):
+def test_another_command_and_other_problems_are_refused_in_the_same_directory(
+    dph, refusal, many, tmp_path
+):
     out = tmp_path / "run"
     shutil.copy(many.parent / "problems.jsonl", tmp_path / "others.jsonl")
     assert dph(*command(many, out))[0] == 0
     words = command(many, out)
     words[words.index("grpo")] = "dapo"
-    code, _, err = dph(*words)
-    assert (code, "method is 'grpo' there and 'dapo' now" in err) == (2, True)
+    assert "method is 'grpo' there and 'dapo' now" in refusal(*words)
     file = many.parent / "problems.jsonl"
     file.write_text(file.read_text().replace("again-", "once-more-"))
-    code, _, err = dph(*command(many, out))
-    assert (code, "problems.jsonl changed since" in err) == (2, True)
+    assert "problems.jsonl changed since" in refusal(*command(many, out))
 
 
 @pytest.mark.parametrize(
@@ -125,23 +124,21 @@ def test_another_command_and_other_problems_are_refused_in_the_same_directory(dp
         (("--train", "x.jsonl", "--verifier", "exact"), "x.jsonl"),
     ],
 )
-def test_a_command_that_lacks_something_writes_nothing(dph, example, tmp_path, words, said):
+def test_a_command_that_lacks_something_writes_nothing(refusal, example, tmp_path, words, said):
     out = tmp_path / "run"
-    code, _, err = dph("run", "--model", example.parent / "model", "--out", out, *words)
-    assert (code, said in err) == (2, True), err
+    assert said in refusal("run", "--model", example.parent / "model", "--out", out, *words)
     assert not out.exists()
 
 
-def test_a_recipe_and_a_model_are_one_too_many_and_none_is_one_too_few(dph, example):
-    code, _, err = dph("run", example, "--model", "m", "--method", "grpo")
-    assert (code, "--model, --method and a recipe: give one or the other" in err) == (2, True)
-    code, _, err = dph("run")
-    assert (code, "give a recipe, or --model with --train and --verifier" in err) == (2, True)
+def test_a_recipe_and_a_model_are_one_too_many_and_none_is_one_too_few(refusal, example):
+    assert "--model, --method and a recipe: give one or the other" in refusal(
+        "run", example, "--model", "m", "--method", "grpo"
+    )
+    assert "give a recipe, or --model with --train and --verifier" in refusal("run")
 
 
-def test_too_few_problems_to_hold_some_out_are_refused(dph, example, tmp_path):
-    code, _, err = dph(*command(example, tmp_path / "run"))
-    assert (code, "has 12 problems, too few to hold 8 out" in err) == (2, True)
+def test_too_few_problems_to_hold_some_out_are_refused(refusal, example, tmp_path):
+    assert "has 12 problems, too few to hold 8 out" in refusal(*command(example, tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
@@ -162,7 +159,7 @@ def sql_command(example, task, data, out):
     ]
 
 
-def test_spider_is_trained_on_from_its_published_directory(dph, long_prompts, tmp_path):
+def test_spider_is_trained_on_from_its_published_directory(dph, refusal, long_prompts, tmp_path):
     data = write_spider(tmp_path / "spider")
     rows = json.loads((data / "train_spider.json").read_text())
     (data / "train_spider.json").write_text(json.dumps(rows * 3))
@@ -183,16 +180,14 @@ def test_spider_is_trained_on_from_its_published_directory(dph, long_prompts, tm
     (data / "train_spider.json").unlink()  # what the run began with lies in it
     assert dph(*words)[:2] == (0, said)
     words[words.index(data)] = tmp_path
-    code, _, err = dph(*words)
-    assert (code, "data.databases is" in err) == (2, True), err
+    assert "data.databases is" in refusal(*words)
 
 
-def test_bird_needs_the_databases_of_both_of_its_parts(dph, long_prompts, tmp_path):
+def test_bird_needs_the_databases_of_both_of_its_parts(refusal, long_prompts, tmp_path):
     data = write_bird(tmp_path / "bird")
     (data / "train.json").write_text((data / "dev.json").read_text())
     words = sql_command(long_prompts, "bird", data, tmp_path / "run")
-    code, _, err = dph(*words)
-    assert (code, "has no databases of train" in err) == (2, True), err
+    assert "has no databases of train" in refusal(*words)
     assert not (tmp_path / "run").exists()
 
 

@@ -3,28 +3,14 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
+from dph.records import Outcome, Problem
 from dph.results.diagnosis.changes import Change
 from dph.results.diagnosis.run_diagnosis import diagnose
 from dph.runs.evaluate.samples_file import samples_table, write_samples
 from dph.runs.evaluate.scores import keep_problems
+from loop_parts import graded
 
 HOSTILE = "<script>\x1b[2Jboom\u202e\n[red]not markup[/red]"
-
-
-def graded(problem_id, index, text, outcome, reason=""):
-    return GradedCompletion(
-        completion=Completion(
-            problem_id=problem_id,
-            sample_index=index,
-            token_ids=(1,),
-            logprobs=(0.0,),
-            finished=True,
-            text=text,
-        ),
-        verdict=Verdict(outcome=outcome, reward=float(outcome is Outcome.CORRECT), reason=reason),
-        style="plain",
-    )
 
 
 PROBLEMS = [
@@ -37,8 +23,12 @@ SAID = {
 }
 
 
-def answers(problem_id, letters):
-    return [graded(problem_id, i, *SAID[letter]) for i, letter in enumerate(letters)]
+def answers(problem, letters):
+    said = [SAID[letter] for letter in letters]
+    return [
+        graded(outcome, problem=problem, index=i, text=text, reason=reason, style="plain")
+        for i, (text, outcome, reason) in enumerate(said)
+    ]
 
 
 @pytest.fixture
@@ -60,8 +50,8 @@ def make_pair(make_run):
     def make(name, **letters):
         made = make_run(name, *(answers(q, after) for q, (after, _) in letters.items()))
         make_run(f"{name}/base", *(answers(q, before) for q, (_, before) in letters.items()))
-        document = '{"model": "base", "samples": 4, "sets": {}}'
-        (made / "base" / "evaluation.json").write_text(document)
+        evaluation = '{"model": "base", "samples": 4, "sets": {}}'
+        (made / "base" / "evaluation.json").write_text(evaluation)
         return made
 
     return make
@@ -75,17 +65,13 @@ def run(make_pair):
     )
 
 
-def shown(dph, *arguments):
-    code, out, err = dph("show", *arguments, "--json")
-    assert code == 0, err
-    return json.loads(out)
-
-
 def ids(content):
     return [problem["problem_id"] for problem in content["problems"]]
 
 
-def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(dph, make_pair):
+def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(
+    dph, document, make_pair
+):
     """q1 lost all, q2 gained all, q3 lost the only one, q0 changed nothing."""
     never, always = "W" * 12, "C" * 12
     long_run = make_pair(
@@ -96,21 +82,21 @@ def test_lost_and_gained_are_the_verdict_of_diagnose_and_no_filter_changes_them(
         q3=(never, "C" + never[1:]),
     )
     found = diagnose(long_run, long_run / "base", resamples=1).sets["dev"]
-    lost = shown(dph, long_run, "--lost")
+    lost = document("show", long_run, "--lost")
     assert ids(lost) == [one.problem_id for one in found.of(Change.LOST)] == ["q1"]
-    assert ids(shown(dph, long_run, "--lost", "--set-name", "dev")) == ["q1"]
+    assert ids(document("show", long_run, "--lost", "--set-name", "dev")) == ["q1"]
     assert lost["problems"][0]["base"] == {"correct": 12, "samples": 12}
     text = dph("show", long_run, "--lost", "--no-pager")[1]
     assert "12/12" in text  # a person sees the answers of both models
     assert lost["problems"][0]["scores"] == {str(long_run): {"correct": 0, "samples": 12}}
-    assert ids(shown(dph, long_run, "--gained")) == ["q2"]
+    assert ids(document("show", long_run, "--gained")) == ["q2"]
     _, out, err = dph("show", make_pair("same", q0=(always, always)), "--lost")
     assert "0 of 0 problems" in out
     assert "dph diagnose names the problems" in err
 
 
-def test_equal_answers_are_one_group_with_the_counts_of_both_runs(dph, run):
-    content = shown(dph, run, run / "base", "--problem", "q1")
+def test_equal_answers_are_one_group_with_the_counts_of_both_runs(document, run):
+    content = document("show", run, run / "base", "--problem", "q1")
     (problem,) = content["problems"]
     assert (problem["prompt"], problem["gold"]) == ("what is 1?", {"answer": "1"})
     counts = {a["text"]: tuple(a["counts"].values()) for a in problem["answers"]}
@@ -119,15 +105,15 @@ def test_equal_answers_are_one_group_with_the_counts_of_both_runs(dph, run):
     assert problem["answers"][-1]["reason"] == "was CRASHED"
 
 
-def test_an_outcome_shows_its_problems_and_only_its_answers(dph, run):
-    content = shown(dph, run, "--outcome", "crashed")
+def test_an_outcome_shows_its_problems_and_only_its_answers(document, run):
+    content = document("show", run, "--outcome", "crashed")
     assert ids(content) == ["q1"]
     assert [a["outcome"] for a in content["problems"][0]["answers"]] == ["CRASHED"]
     assert content["problems"][0]["scores"][str(run)]["samples"] == 3
 
 
-def test_a_limit_says_how_many_of_how_many(dph, run):
-    content = shown(dph, run, "--limit", 3)
+def test_a_limit_says_how_many_of_how_many(dph, document, run):
+    content = document("show", run, "--limit", 3)
     assert (content["problems_shown"], content["problems_chosen"]) == (3, 4)
     _, out, _ = dph("show", run, "--limit", 1)
     assert "1 of 4 problems shown" in out
@@ -147,8 +133,7 @@ def test_people_see_prompt_gold_counts_and_no_control_characters(dph, run):
 
 
 def test_long_texts_are_cut_with_what_is_left_in_numbers_unless_all_is_asked_for(dph, make_run):
-    long = [graded("q0", 0, "z" * 5000, Outcome.WRONG, "")]
-    directory = make_run("long", long)
+    directory = make_run("long", [graded(problem="q0", text="z" * 5000)])
     _, out, _ = dph("show", directory)
     assert "(4400 more characters)" in out
     assert out.count("z") == 600
@@ -166,35 +151,31 @@ def test_long_texts_are_cut_with_what_is_left_in_numbers_unless_all_is_asked_for
         (["--limit", "0"], "--limit"),
     ],
 )
-def test_bad_input_is_named(dph, run, arguments, message):
-    code, _, err = dph("show", run, *arguments)
-    assert code == 2
-    assert message in err
+def test_bad_input_is_named(refusal, run, arguments, message):
+    assert message in refusal("show", run, *arguments)
 
 
-def test_runs_that_were_not_evaluated_say_what_to_do(dph, tmp_path, make_run):
-    code, _, err = dph("show", tmp_path / "nothing")
-    assert code == 2
-    assert "there is no run directory" in err
+def test_runs_that_were_not_evaluated_say_what_to_do(refusal, tmp_path, make_run):
+    assert "there is no run directory" in refusal("show", tmp_path / "nothing")
     alone = make_run("alone", answers("q0", "C"))
-    code, _, err = dph("show", alone, "--lost")
-    assert code == 2
-    assert f"no evaluation of the initial policy in {alone / 'base'} or {tmp_path / 'base'}" in err
+    assert (
+        f"no evaluation of the initial policy in {alone / 'base'} or {tmp_path / 'base'}"
+        in refusal("show", alone, "--lost")
+    )
     (tmp_path / "trained").mkdir()
     (tmp_path / "trained" / "metrics.jsonl").write_text("")
-    code, _, err = dph("show", tmp_path / "trained")
-    assert code == 2
-    assert "run `dph evaluate`" in err
+    assert "run `dph evaluate`" in refusal("show", tmp_path / "trained")
 
 
-def test_the_answers_of_a_pool_and_of_a_step_are_shown_with_their_verdicts(dph, example, tmp_path):
+def test_the_answers_of_a_pool_and_of_a_step_are_shown_with_their_verdicts(
+    dph, document, refusal, example, tmp_path
+):
     out = tmp_path / "run"
     small = ("train.steps=1", "train.keep_samples=all", "evaluate.samples=2", "evaluate.k=[1, 2]")
-    words = [word for setting in small for word in ("--set", setting)]
-    assert dph("presample", example, "--out", out, *words)[0] == 0
-    explored = shown(dph, out, "--pool", "--limit", 12)
-    assert dph("run", example, "--out", out, *words)[0] == 0
-    pool = shown(dph, out, "--pool", "--limit", 12)
+    assert dph("presample", example, "--out", out, settings=small)[0] == 0
+    explored = document("show", out, "--pool", "--limit", 12)
+    assert dph("run", example, "--out", out, settings=small)[0] == 0
+    pool = document("show", out, "--pool", "--limit", 12)
     manifest = json.loads((out / "pool" / "manifest.json").read_text())
     drawn = pq.read_table(out / "pool" / "samples.parquet")["outcome"].to_pylist()
     scores = [problem["scores"][str(out)] for problem in pool["problems"]]
@@ -203,10 +184,10 @@ def test_the_answers_of_a_pool_and_of_a_step_are_shown_with_their_verdicts(dph, 
     assert all(problem["gold"] for problem in pool["problems"])
     known = sum(problem["prompt"] is not None for problem in explored["problems"])
     assert known == manifest["counts"]["exploration"]  # without a recipe in the run
-    assert shown(dph, out / "pool", "--pool")["problems_chosen"] == len(scores)
-    (name,) = {problem["set"] for problem in shown(dph, out, "--step", 1)["problems"]}
+    assert document("show", out / "pool", "--pool")["problems_chosen"] == len(scores)
+    (name,) = {problem["set"] for problem in document("show", out, "--step", 1)["problems"]}
     assert name == "step 1"
-    wrong = shown(dph, out, "--step", 1, "--outcome", "wrong")
+    wrong = document("show", out, "--step", 1, "--outcome", "wrong")
     assert {a["outcome"] for p in wrong["problems"] for a in p["answers"]} == {"WRONG"}
     text = dph("show", out, "--step", 1, "--limit", 1)[1]
     assert "step 1 / " in text
@@ -215,5 +196,4 @@ def test_the_answers_of_a_pool_and_of_a_step_are_shown_with_their_verdicts(dph, 
         (("--step", 1, "--pool"), "show one of both"),
         (("--pool", "--lost"), "of RUN alone"),
     ):
-        code, _, err = dph("show", out, *more)
-        assert (code, said in err) == (2, True), err
+        assert said in refusal("show", out, *more)

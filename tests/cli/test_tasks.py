@@ -34,12 +34,10 @@ def test_spider_becomes_problems_and_says_what_was_dropped(dph, tmp_path):
     assert "How many lions?" in problem.prompt
 
 
-def test_bird_as_json_names_every_dropped_question(dph, tmp_path):
+def test_bird_as_json_names_every_dropped_question(document, tmp_path):
     write_bird(tmp_path)
-    words = ("tasks", "bird", "--data", tmp_path, "--out", tmp_path / "new" / "p.jsonl", "--json")
-    code, out, _ = dph(*words)
-    content = json.loads(out)
-    assert code == 0
+    out = tmp_path / "new" / "p.jsonl"
+    content = document("tasks", "bird", "--data", tmp_path, "--out", out)
     assert (content["questions"], content["problems"], content["checked"]) == (4, 1, True)
     assert [each["why"] for each in content["dropped_problems"]] == [
         "no rows",
@@ -77,12 +75,12 @@ def test_math_from_a_file_has_ids_from_its_name(dph, tmp_path):
     assert load_problems(tmp_path / "p.jsonl")[0].problem_id == "own-0"
 
 
-def test_a_known_set_brings_its_numbers_of_samples(dph, tmp_path):
+def test_a_known_set_brings_its_numbers_of_samples(dph, document, tmp_path):
     pq.write_table(pa.table({"problem": ["p"], "answer": ["1"]}), tmp_path / "aime24.parquet")
     out = tmp_path / "p.jsonl"
     words = ("tasks", "math", "--data", tmp_path, "--name", "aime24", "--out", out)
     assert "evaluate.samples = 64, evaluate.k = [64]" in dph(*words)[1]
-    content = json.loads(dph(*words, "--json")[1])
+    content = document(*words)
     assert (content["problems"], content["samples"], content["k"]) == (1, 64, [64])
 
 
@@ -123,7 +121,7 @@ def test_bad_input_is_one_line(dph, tmp_path, monkeypatch, words, message):
     assert "solution" in (tmp_path / "own.jsonl").read_text()
 
 
-def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
+def test_programs_become_problems_that_their_own_solutions_solve(dph, document, tmp_path):
     right = PROGRAM
     wrong = right | {"task_id": "Own/1", "canonical_solution": "    return x\n"}
     data = tmp_path / "h.jsonl"
@@ -135,10 +133,8 @@ def test_programs_become_problems_that_their_own_solutions_solve(dph, tmp_path):
     assert "dropped Own/1: its own solution is WRONG: test 1 of 1" in out
     (problem,) = load_problems(tmp_path / "p.jsonl")
     assert problem.answer["entry_point"] == "double"
-    code, out, _ = dph(*words, "--keep-all", "--json")
-    assert code == 0
-    assert json.loads(out)["problems"] == 2
-    assert json.loads(out)["checked"] is False
+    kept = document(*words, "--keep-all")
+    assert (kept["problems"], kept["checked"]) == (2, False)
 
 
 needs_gym = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="needs reasoning-gym")

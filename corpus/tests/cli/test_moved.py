@@ -1,5 +1,7 @@
 import sys
 
+import dph_corpus.cli
+from dph import __version__
 from dph.cli import main
 
 
@@ -20,3 +22,8 @@ def test_modules_of_the_former_name_are_the_modules_themselves():
     assert open_corpus is dph_corpus.shards.open_corpus
     assert clean.__module__ == "dph_corpus.transform.cleaning"
     assert dph_corpus.shards.__spec__.name == "dph_corpus.shards"
+
+
+def test_its_version_is_that_of_the_package(capsys):
+    assert dph_corpus.cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dph-corpus {__version__}\n"

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from dph import __version__
 from dph.cli.compare import compare, diagnose, passk
 from dph.cli.evaluate import evaluate, export, interpolate
 from dph.cli.grade import grade_app
-from dph.cli.options import JsonOption, add_verbs, group, run_app
+from dph.cli.options import FAILED, JsonOption, add_verbs, argument, one_of, program, run_app
 from dph.cli.quickstart import quickstart
 from dph.cli.recipe import recipe_app
 from dph.cli.results import card, figure, push, report, table, view
@@ -25,9 +24,7 @@ from dph.errors import SettingsError
 def doctor(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="PART", help="Parts that must be ready: own, or the name of an extra."
-        ),
+        argument("PART", "Parts that must be ready: own, or the name of an extra."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,26 +35,26 @@ def doctor(
     """
     from dph.cli.display.machine import OWN, PARTS, machine, machine_line, parts
     from dph.cli.display.output import json_text
-    from dph.cli.options import FAILED, one_of
 
     wanted = [one_of(name, PARTS) for name in names or [OWN]]
     here = machine()
     found = {part.name: part for part in parts(cuda=here["cuda"])}
     shown = {name: found[name] for name in (wanted if names else found)}
     if as_json:
-        typer.echo(
-            json_text({**here, "parts": {name: part.as_json() for name, part in shown.items()}})
-        )
+        content = {name: part.as_json() for name, part in shown.items()}
+        typer.echo(json_text({**here, "parts": content}))
     else:
-        for name, value in here.items():
-            typer.echo(machine_line(name, value))
-        for part in shown.values():
-            typer.echo(part.line())
+        lines = [machine_line(name, value) for name, value in here.items()]
+        typer.echo("\n".join([*lines, *(part.line() for part in shown.values())]))
     if not all(found[name].ready for name in wanted):
         raise typer.Exit(FAILED)
 
 
-app = group("dph", context_settings={"help_option_names": ["-h", "--help"]})
+app = program(
+    "dph",
+    "Keep language models diverse while reinforcement learning makes them right.\n\n"
+    "Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.",
+)
 SECTIONS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Start": (quickstart, doctor, recipe_app, tasks_app),
     "Train": (run, presample, train),
@@ -88,27 +85,6 @@ def moved(context: typer.Context) -> None:
 _ANY = {"allow_extra_args": True, "ignore_unknown_options": True}
 for name in ("corpus", "base", "sft"):
     app.command(name, hidden=True, add_help_option=False, context_settings=_ANY)(moved)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dph {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """Keep language models diverse while reinforcement learning makes them right.
-
-    Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
-    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,53 +1,49 @@
-"""``dph compare``: evaluated runs side by side, each against the first."""
+"""``dph passk``, ``dph compare`` and ``dph diagnose``: how often answers are right, and changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import ROW_FILES, ColumnOption, JsonOption, SetNamesOption
+from dph.cli.options import (
+    ROW_FILES,
+    BootstrapSeed,
+    ColumnOption,
+    IntervalsSeed,
+    JsonOption,
+    SetNamesOption,
+    argument,
+    option,
+)
 
 if TYPE_CHECKING:
     from dph.results.diagnosis.run_diagnosis import Diagnosis
 
-
-# ``dph passk``: Pass@k of any file of graded samples.
+RetentionOption = Annotated[
+    int, option("--retention-k K", "Samples of a draw for keep and explore.", min=1)
+]
 
 
 def passk(
     source: Annotated[
         Path,
-        typer.Option(
-            "--input",
-            metavar="FILE",
-            help=f"problem_id and correct or reward in each row ({ROW_FILES}), or answers of "
+        option(
+            "--input FILE",
+            f"problem_id and correct or reward in each row ({ROW_FILES}), or answers of "
             "another tool.",
         ),
     ],
     against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against", metavar="FILE", help="Base model's file, for paired differences."
-        ),
+        Path | None, option("--against FILE", "Base model's file, for paired differences.")
     ] = None,
     ks: Annotated[
         list[int] | None,
-        typer.Option(
-            "-k",
-            "--k",
-            min=1,
-            metavar="K",
-            help="k of Pass@k; may be repeated [default: 1, 2, 4 ...].",
-        ),
+        option("-k --k K", "k of Pass@k; may be repeated [default: 1, 2, 4 ...].", min=1),
     ] = None,
-    retention_k: Annotated[
-        int, typer.Option(min=1, metavar="K", help="Samples of a draw for keep and explore.")
-    ] = 8,
-    set_name: Annotated[
-        str | None, typer.Option("--set-name", metavar="NAME", help="Use only rows of this set.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
+    retention_k: RetentionOption = 8,
+    set_name: Annotated[str | None, option("--set-name NAME", "Use only rows of this set.")] = None,
+    seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,48 +65,32 @@ def passk(
         typer.echo(table_text(passk_table(summary, source, against, retention_k)))
 
 
-# ``dph diagnose``: what a run lost against its initial policy, and where it went.
-
 RunArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="RUN",
-        help="Evaluated run directory, a directory of runs, or answers of another tool.",
-    ),
+    argument("RUN", "Evaluated run directory, a directory of runs, or answers of another tool."),
 ]
 AgainstOption = Annotated[
     Path | None,
-    typer.Option(
-        "--against",
-        metavar="RUN_OR_EVALUATION",
-        help="Compare with this run or evaluation [default: the run's initial policy].",
+    option(
+        "--against RUN_OR_EVALUATION",
+        "Compare with this run or evaluation [default: the run's initial policy].",
     ),
 ]
 KOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        "-k", min=1, metavar="K", help="k of Pass@k; may be repeated [default: 8, 16, 32]."
-    ),
+    list[int] | None, option("-k K", "k of Pass@k; may be repeated [default: 8, 16, 32].", min=1)
 ]
 FdrOption = Annotated[
     float,
-    typer.Option(
-        "--fdr",
-        metavar="RATE",
-        help="Chance of reporting any difference between two draws of one model.",
-    ),
+    option("--fdr RATE", "Chance of reporting any difference between two draws of one model."),
 ]
 DiedOption = Annotated[
     float,
-    typer.Option(
-        "--died",
-        metavar="PART",
-        help="A style counts as dead when at most this fraction of its share is left.",
+    option(
+        "--died PART", "A style counts as dead when at most this fraction of its share is left."
     ),
 ]
 ListedOption = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="List at most N lost and N gained problems per set."),
+    int, option("--problems N", "List at most N lost and N gained problems per set.", min=0)
 ]
 
 
@@ -122,7 +102,7 @@ def diagnose(
     fdr: FdrOption = 0.05,
     died: DiedOption = 0.1,
     problems: ListedOption = 10,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -133,8 +113,9 @@ def diagnose(
     the tests. --json has every problem and every number.
     """
     from dph.cli.display.diagnosis import diagnosis_text
-    from dph.cli.display.output import terminal_width
+    from dph.cli.display.output import json_text, terminal_width
     from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
+    from dph.results.diagnosis.run_diagnosis import diagnosis_document
     from dph.results.read.found_runs import holds_runs
 
     sets = set_names or ()
@@ -147,7 +128,9 @@ def diagnose(
     for note in notes:
         typer.echo(note, err=True)
     if as_json:
-        typer.echo(_json(found, notes, several=several))
+        documents = [diagnosis_document(one) for one in found]
+        all_of_them = {"schema": 1, "diagnoses": documents, "notes": notes}
+        typer.echo(json_text(all_of_them if several else documents[0]))
     else:
         width = terminal_width()
         pages = (diagnosis_text(one, most=problems, width=width) for one in found)
@@ -172,52 +155,25 @@ def _of_each(
     return found, notes
 
 
-def _json(found: Sequence["Diagnosis"], notes: Sequence[str], *, several: bool) -> str:
-    """The document of one run, or those of a directory."""
-    from dph.cli.display.output import json_text
-    from dph.results.diagnosis.run_diagnosis import diagnosis_document
-
-    documents = [diagnosis_document(one) for one in found]
-    if not several:
-        return json_text(documents[0])
-    return json_text({"schema": 1, "diagnoses": documents, "notes": notes})
-
-
-RunsArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RUN",
-        help="Run directories or answers of other tools; the first is the baseline. One run, or a "
-        "directory of runs, is compared with its initial policy.",
-    ),
-]
-SetNameOption = Annotated[
-    list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Use only this set; may be repeated."),
-]
-
-
-ProblemsOption = Annotated[
-    int,
-    typer.Option(
-        "--problems",
-        min=0,
-        metavar="N",
-        help="List the N most changed problems of each set, for every run.",
-    ),
-]
-RetentionOption = Annotated[
-    int, typer.Option(min=1, metavar="K", help="Samples of a draw for keep and explore.")
-]
-
-
 def compare(
-    runs: RunsArgument,
-    set_names: SetNameOption = None,
+    runs: Annotated[
+        list[Path],
+        argument(
+            "RUN",
+            "Run directories or answers of other tools; the first is the baseline. One run, or a "
+            "directory of runs, is compared with its initial policy.",
+        ),
+    ],
+    set_names: SetNamesOption = None,
     ks: KOption = None,
     retention_k: RetentionOption = 8,
-    problems: ProblemsOption = 0,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
+    problems: Annotated[
+        int,
+        option(
+            "--problems N", "List the N most changed problems of each set, for every run.", min=0
+        ),
+    ] = 0,
+    seed: BootstrapSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -19,12 +19,16 @@ from dph.cli.options import (
     column_pairs,
     group,
     one_of,
+    option,
 )
-from dph.tasks.verifiers.table import TEXTS, VERIFIERS, VerifierSetting
+from dph.tasks.verifiers.table import TEXTS, VERIFIERS
 
 if TYPE_CHECKING:
-    from dph.tasks.grading import GradeSummary, RowGrader
-    from dph.tasks.grading.rows import MathRowGrader, VerifierRowGrader
+    from dph.tasks.grading import GradeSummary
+    from dph.tasks.grading.audit import Audit
+    from dph.tasks.grading.rows import CodeRowGrader, MathRowGrader, SQLRowGrader, VerifierRowGrader
+
+    ClosingGrader = CodeRowGrader | MathRowGrader | SQLRowGrader | VerifierRowGrader
 
 
 def default_workers() -> int:
@@ -32,29 +36,53 @@ def default_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+AnswersOption = Annotated[Path, option("--input FILE", f"Answers: {ROW_FILES}.")]
+VerdictsOption = Annotated[
+    Path,
+    option(
+        "--out FILE",
+        f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
+    ),
+]
+AnswerTimeoutOption = Annotated[
+    float, option("--timeout S", "Time limit of one answer, in seconds.")
+]
+ResumeOption = Annotated[
+    bool, option("--resume", "Continue where a killed run of the same command stopped.")
+]
+ReplaceOption = Annotated[
+    bool, option("--replace", "Discard verdicts that the input has from an earlier grading.")
+]
+NamedColumnsOption = Annotated[
+    list[str] | None,
+    option(
+        "--column NAME=COLUMN",
+        "Name of a column in the input, such as gold=answer; may be repeated.",
+    ),
+]
+
+
 def run_grading(
-    source: Path,
-    target: Path,
+    source: AnswersOption,
+    target: VerdictsOption,
     *,
-    grader: "RowGrader",
-    columns: list[str] | None,
-    resume: bool,
-    replace: bool,
-    as_json: bool,
+    grader: "ClosingGrader",
+    resume: ResumeOption = False,
+    replace: ReplaceOption = False,
+    columns: NamedColumnsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Grade ``source`` into ``target`` and print what came out."""
+    """Grade ``source`` into ``target``, print what came out, and close the grader."""
     from dph._base.files.rows import count_rows, read_rows
     from dph.records import Outcome
     from dph.tasks.grading import grade_file
     from dph.tasks.grading.stream import NamedColumns
 
-    if columns:
-        grader = NamedColumns(grader, column_pairs(columns))
-    with open_progress().task("grade", count_rows(source), "rows") as advance:
+    with grader, open_progress().task("grade", count_rows(source), "rows") as advance:
         summary = grade_file(
             source,
             target,
-            grader=grader,
+            grader=NamedColumns(grader, column_pairs(columns)) if columns else grader,
             resume=resume,
             replace=replace,
             on_progress=lambda rows: advance(rows, ""),
@@ -110,76 +138,48 @@ def summary_text(summary: "GradeSummary", target: Path) -> str:
     return "\n".join(lines)
 
 
-AnswersOption = Annotated[
-    Path, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
-]
-VerdictsOption = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help=f"File for the rows with reward, outcome, reason and seconds added: {ROW_FILES}.",
-    ),
-]
-AnswerTimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Time limit of one answer, in seconds.")
-]
-ReplaceOption = Annotated[
-    bool,
-    typer.Option("--replace", help="Discard verdicts that the input has from an earlier grading."),
-]
-NamedColumnsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="NAME=COLUMN",
-        help="Name of a column in the input, such as gold=answer; may be repeated.",
-    ),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue where a killed run of the same command stopped.")
-]
+def _command(make: "Callable[..., ClosingGrader]") -> Callable[..., None]:
+    """The command that grades with what ``make`` returns: the options of both functions."""
+    own = inspect.signature(make).parameters
+    usual = {**inspect.signature(run_grading).parameters}
+    del usual["grader"]
+
+    def command(**given: Any) -> None:
+        grader = make(**{name: given[name] for name in own})
+        run_grading(grader=grader, **{name: given[name] for name in usual})
+
+    order = ["source", *(name for name in own if name not in usual), *usual]
+    options = [{**own, **usual}[name] for name in dict.fromkeys(order)]
+    options.sort(key=lambda each: each.default is not inspect.Parameter.empty)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    command.__doc__ = make.__doc__
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=keyword) for each in options]
+    )
+    return command
 
 
-ProblemsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--problems",
-        metavar="FILE",
-        help=f"Problems with tests, looked up by problem_id: {ROW_FILES} "
-        "[default: tests are in the rows].",
-    ),
-]
-TimeoutOption = Annotated[
-    float,
-    typer.Option(
-        "--timeout",
-        metavar="S",
-        help="Time limit of one test, in seconds; ten times that for all tests.",
-    ),
-]
-MemoryOption = Annotated[
-    int,
-    typer.Option(
-        "--memory-mb",
-        metavar="MB",
-        help="Address space limit of a program, in units of 10^6 bytes.",
-    ),
-]
-
-
+@_command
 def grade_code(
     source: AnswersOption,
-    target: VerdictsOption,
-    problems: ProblemsOption = None,
+    problems: Annotated[
+        Path | None,
+        option(
+            "--problems FILE",
+            f"Problems with tests, looked up by problem_id: {ROW_FILES} "
+            "[default: tests are in the rows].",
+        ),
+    ] = None,
     workers: WorkersOption = None,
-    timeout: TimeoutOption = 5.0,
-    memory: MemoryOption = 1000,
-    resume: ResumeOption = False,
-    replace: ReplaceOption = False,
+    timeout: Annotated[
+        float,
+        option("--timeout S", "Time limit of one test, in seconds; ten times that for all tests."),
+    ] = 5.0,
+    memory: Annotated[
+        int, option("--memory-mb MB", "Address space limit of a program, in units of 10^6 bytes.")
+    ] = 1000,
     columns: NamedColumnsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> "ClosingGrader":
     """Grade Python programs against tests.
 
     Rows have a program (run unchanged) or a response (the program is extracted). The tests are in
@@ -196,95 +196,57 @@ def grade_code(
         timeout=timeout,
         memory_mb=memory,
     )
-    with grader:
-        if grader.missing:
-            typer.echo(f"dph: not confined by {', '.join(grader.missing)}", err=True)
-        run_grading(
-            source,
-            target,
-            grader=grader,
-            columns=columns,
-            resume=resume,
-            replace=replace,
-            as_json=as_json,
-        )
+    if grader.missing:
+        typer.echo(f"dph: not confined by {', '.join(grader.missing)}", err=True)
+    return grader
 
 
-MathRuleOption = Annotated[
-    str,
-    typer.Option(
-        "--verifier",
-        metavar="NAME",
-        help="math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or your "
-        "function (module:function), which gets the gold as the problem's answer.",
-    ),
-]
-PhraseOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--phrase",
-        metavar="TEXT",
-        help="math: phrase that announces an answer without a box; may be repeated "
-        "[default: answer is, answer: ...].",
-    ),
-]
-ExpressionOption = Annotated[
-    bool,
-    typer.Option(
-        "--any-expression/--no-any-expression",
-        help="math: use the last expression if there is no box or phrase.",
-    ),
-]
-
-
+@_command
 def grade_math(
-    source: AnswersOption,
-    target: VerdictsOption,
-    verifier: MathRuleOption = "math",
-    phrases: PhraseOption = None,
-    any_expression: ExpressionOption = True,
+    verifier: Annotated[
+        str,
+        option(
+            "--verifier NAME",
+            "math is strict; math_qwen agrees with Qwen2.5-Math's tool; number, exact, or your "
+            "function (module:function), which gets the gold as the problem's answer.",
+        ),
+    ] = "math",
+    phrases: Annotated[
+        list[str] | None,
+        option(
+            "--phrase TEXT",
+            "math: phrase that announces an answer without a box; may be repeated "
+            "[default: answer is, answer: ...].",
+        ),
+    ] = None,
+    any_expression: Annotated[
+        bool,
+        option(
+            "--any-expression/--no-any-expression",
+            "math: use the last expression if there is no box or phrase.",
+        ),
+    ] = True,
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
-    resume: ResumeOption = False,
-    replace: ReplaceOption = False,
-    columns: NamedColumnsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> "ClosingGrader":
     """Grade mathematical answers. Needs dph-rl[math].
 
     Rows have a gold and a response from which the answer is extracted. Every answer is read in a
     worker process, which is killed if it hangs.
     """
-    grader = _grader(
-        verifier, phrases or None, any_expression, workers or default_workers(), timeout
-    )
-    with grader:
-        run_grading(
-            source,
-            target,
-            grader=grader,
-            columns=columns,
-            resume=resume,
-            replace=replace,
-            as_json=as_json,
-        )
-
-
-def _grader(
-    verifier: str, phrases: list[str] | None, any_expression: bool, workers: int, timeout: float
-) -> "MathRowGrader | VerifierRowGrader":
     from dph.errors import SettingsError
     from dph.tasks.grading.rows import MATH_VERIFIERS, MathRowGrader, VerifierRowGrader
 
+    workers = workers or default_workers()
     if verifier in MATH_VERIFIERS:
         return MathRowGrader(
             verifier=verifier,
-            phrases=phrases,
+            phrases=phrases or None,
             any_expression=any_expression,
             workers=workers,
             timeout=timeout,
         )
-    if phrases is not None or not any_expression:
+    if phrases or not any_expression:
         raise SettingsError(
             f"--phrase and --no-any-expression are settings of math, not {verifier}"
         )
@@ -298,34 +260,22 @@ def _rule(name: str) -> str:
     return one_of(name, RULES)
 
 
-DatabasesOption = Annotated[
-    Path,
-    typer.Option("--databases", metavar="DIR", help="Directory with <db_id>/<db_id>.sqlite."),
-]
-RuleOption = Annotated[
-    str,
-    typer.Option(
-        "--rule",
-        metavar="RULE",
-        parser=_rule,
-        help="Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
-        "(see docs/guides/grading.md).",
-    ),
-]
-
-
+@_command
 def grade_sql(
     source: AnswersOption,
-    databases: DatabasesOption,
-    target: VerdictsOption,
-    rule: RuleOption = "bird",
+    databases: Annotated[Path, option("--databases DIR", "Directory with <db_id>/<db_id>.sqlite.")],
+    rule: Annotated[
+        str,
+        option(
+            "--rule RULE",
+            "Rule for equal results: spider, bird, bird_soft_f1, strict or cartesian "
+            "(see docs/guides/grading.md).",
+            parser=_rule,
+        ),
+    ] = "bird",
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
-    resume: ResumeOption = False,
-    replace: ReplaceOption = False,
-    columns: NamedColumnsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> "ClosingGrader":
     """Grade SQL queries by their results.
 
     Rows have db_id, gold_sql and either pred_sql (run unchanged) or response (the query is
@@ -335,94 +285,54 @@ def grade_sql(
     from dph._base.files.rows import column_names
     from dph.tasks.grading.rows import SQLRowGrader, answer_column
 
-    grader = SQLRowGrader(
+    return SQLRowGrader(
         databases=databases,
         rule=rule,
         answers=answer_column(column_names(source)),
         workers=workers or default_workers(),
         timeout=timeout,
     )
-    with grader:
-        run_grading(
-            source,
-            target,
-            grader=grader,
-            columns=columns,
-            resume=resume,
-            replace=replace,
-            as_json=as_json,
-        )
 
 
 grade_app = group("grade", invoke_without_command=True)
 add_verbs(grade_app, {"sql": grade_sql, "math": grade_math, "code": grade_code})
 
-_Given = TypeVar("_Given")
+_LONGEST = 100
+"""Characters of a response or a reason that people are shown of an audit."""
 _Verb = TypeVar("_Verb", bound=Callable[..., None])
 
-SourceOption = Annotated[
-    Path | None, typer.Option("--input", metavar="FILE", help=f"Answers: {ROW_FILES}.")
-]
-TargetOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="File for the rows with their verdicts."),
-]
 _HERE = {name: row for name, row in VERIFIERS.items() if not row.elsewhere}
 """The verifiers whose rows ``dph grade`` takes without a command."""
-VerifierOption = Annotated[
-    str | None,
-    typer.Option(
-        "--verifier",
-        metavar="NAME",
-        help=f"Your function (module:function), or one of {', '.join(_HERE)}.",
-    ),
-]
-
-
 AuditOption = Annotated[
     str | None,
-    typer.Option(
-        "--audit",
-        metavar="NAME",
-        help="Instead of grading: try this reward function (module:function, with the signature of "
+    option(
+        "--audit NAME",
+        "Instead of grading: try this reward function (module:function, with the signature of "
         "dph, TRL, verl or verifiers) or verifier on right, wrong and hostile answers.",
     ),
 ]
-AuditProblemsOption = Annotated[
-    Path | None,
-    typer.Option("--problems", metavar="FILE", help=f"--audit: problems with golds: {ROW_FILES}."),
-]
-
-_KINDS = {TEXTS: (list[str], "TEXT"), int: (int, "N"), float: (float, "X"), bool: (bool, None)}
+_KINDS = {TEXTS: (list[str], " TEXT"), int: (int, " N"), float: (float, " X"), bool: (bool, "")}
 """Type and placeholder of a setting's option, by the kind of its values; others are texts."""
-
-
-def _setting_option(key: str, setting: VerifierSetting) -> inspect.Parameter:
-    """A verifier's setting as an option; None is "not given"."""
-    kind, metavar = _KINDS.get(setting.kind, (str, "NAME"))
-    flag = key.replace("_", "-")
-    option = typer.Option(
-        f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
-        metavar=metavar,
-        help=f"{setting.meaning[0].upper()}{setting.meaning[1:]}.",
-    )
-    return inspect.Parameter(
-        key,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[kind | None, option],
-    )
 
 
 def _with_settings(verb: _Verb) -> _Verb:
     """The verb, whose ``**settings`` are an option for each setting of those verifiers."""
     signature = inspect.signature(verb)
-    *usual, _ = signature.parameters.values()
-    options = [
-        _setting_option(key, setting)
-        for row in _HERE.values()
-        for key, setting in row.settings.items()
-    ]
+    *usual, settings = signature.parameters.values()
+    options = []
+    for key, setting in ((k, s) for row in _HERE.values() for k, s in row.settings.items()):
+        kind, placeholder = _KINDS.get(setting.kind, (str, " NAME"))
+        name = key.replace("_", "-")
+        usage = f"--{name}/--no-{name}" if kind is bool else f"--{name}{placeholder}"
+        told = option(usage, f"{setting.meaning[0].upper()}{setting.meaning[1:]}.")
+        options.append(
+            settings.replace(
+                name=key,
+                kind=inspect.Parameter.KEYWORD_ONLY,
+                default=None,  # not given
+                annotation=Annotated[kind | None, told],
+            )
+        )
     verb.__signature__ = signature.replace(parameters=[*usual, *options])  # type: ignore[attr-defined]
     return verb
 
@@ -431,11 +341,20 @@ def _with_settings(verb: _Verb) -> _Verb:
 @_with_settings
 def grade(
     context: typer.Context,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    verifier: VerifierOption = None,
+    source: Annotated[Path | None, option("--input FILE", f"Answers: {ROW_FILES}.")] = None,
+    target: Annotated[
+        Path | None, option("--out FILE", "File for the rows with their verdicts.")
+    ] = None,
+    verifier: Annotated[
+        str | None,
+        option(
+            "--verifier NAME", f"Your function (module:function), or one of {', '.join(_HERE)}."
+        ),
+    ] = None,
     audit: AuditOption = None,
-    problems: AuditProblemsOption = None,
+    problems: Annotated[
+        Path | None, option("--problems FILE", f"--audit: problems with golds: {ROW_FILES}.")
+    ] = None,
     workers: WorkersOption = None,
     timeout: AnswerTimeoutOption = 5.0,
     resume: ResumeOption = False,
@@ -457,29 +376,30 @@ def grade(
     if audit is not None:
         _audit(audit, problems, timeout, as_json=as_json)
         return
+    from dph.errors import SettingsError
     from dph.tasks.grading.rows import VerifierRowGrader
 
-    source, target = _given(source, "--input"), _given(target, "--out")
-    name = _given(verifier, "--verifier")
+    if source is None or target is None or verifier is None:
+        needed = {"--input": source, "--out": target, "--verifier": verifier}
+        flag = next(flag for flag, value in needed.items() if value is None)
+        raise SettingsError(f"dph grade needs {flag}, or one of the commands sql, math and code")
     own = {key: value for key, value in settings.items() if value is not None}
-    with VerifierRowGrader(
-        name, workers=workers or default_workers(), timeout=timeout, **own
-    ) as grader:
-        run_grading(
-            source,
-            target,
-            grader=grader,
-            columns=columns,
-            resume=resume,
-            replace=replace,
-            as_json=as_json,
-        )
+    run_grading(
+        source,
+        target,
+        grader=VerifierRowGrader(
+            verifier, workers=workers or default_workers(), timeout=timeout, **own
+        ),
+        columns=columns,
+        resume=resume,
+        replace=replace,
+        as_json=as_json,
+    )
 
 
 def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -> None:
     """Audit a function or a verifier; exit code 1 if there are findings."""
     from dph._base.import_path import is_import_path
-    from dph.cli.display.audit import audit_json, audit_text
     from dph.tasks.grading.audit import audit_function, audit_verifier
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
@@ -491,9 +411,68 @@ def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -
         made = make_verifier(one_of(name, _HERE), workers=1, timeout=timeout)
         with closing(made):
             audit = audit_verifier(made, problems=own)
-    typer.echo(audit_json(audit) if as_json else audit_text(audit))
+    found = _audit_document(audit)
+    typer.echo(json_text(found) if as_json else _audit_text(found))
     if audit.findings:
         raise typer.Exit(FAILED)
+
+
+def _audit_document(audit: "Audit") -> dict[str, Any]:
+    """The forms that a reward function reads, and its findings; long responses are cut."""
+    findings = []
+    for fault in audit.findings:
+        examples = [
+            {
+                "problem_id": probe.problem.problem_id,
+                "gold": probe.gold,
+                "form": probe.form,
+                "response": probe.response[:1000],
+                "characters": len(probe.response),
+                "reward": reward.value,
+                "reason": reward.reason,
+                "seconds": reward.seconds,
+            }
+            for probe, reward in fault.examples
+        ]
+        findings.append(
+            {"kind": fault.kind, "count": fault.count, "of": fault.of, "examples": examples}
+        )
+    return {
+        "schema": 1,
+        "function": audit.function,
+        "signature": audit.signature,
+        "calls": audit.calls,
+        "median_seconds": audit.seconds,
+        "reads": list(audit.reads),
+        "not_read": list(audit.not_read),
+        "golds_not_read": list(audit.golds_not_read),
+        "findings": findings,
+    }
+
+
+def _audit_text(audit: dict[str, Any]) -> str:
+    from dph.tasks.grading.probes import FORMS
+
+    reads, not_read = audit["reads"], audit["not_read"]
+    lines = [
+        f"{audit['function']} (signature of {audit['signature']}): {audit['calls']} calls, "
+        f"{audit['median_seconds']:.2g} s each",
+        f"reads {len(reads)} of {len(FORMS)} forms: {', '.join(reads) or 'none'}",
+    ]
+    if reads and not_read:
+        lines.append(f"does not read: {', '.join(not_read)}")
+    if audit["golds_not_read"]:
+        lines.append(f"cannot tell right from wrong for {', '.join(audit['golds_not_read'])}")
+    for finding in audit["findings"]:
+        lines.append(f"{finding['count']} of {finding['of']}: {finding['kind']}")
+        for one in finding["examples"]:
+            response, characters = f"{one['response'][:_LONGEST]!r}", one["characters"]
+            if characters > _LONGEST:
+                response += f"... ({characters} characters)"
+            reason = next(iter(one["reason"].splitlines()), "no reason")[:_LONGEST]
+            told = reason if one["reward"] is None else f"{one['reward']:g}"
+            lines.append(f"    gold {one['gold']!r:.40}, response {response}: {told}")
+    return "\n".join([*lines, f"findings: {len(audit['findings'])}"])
 
 
 def _refuse_options(context: typer.Context) -> None:
@@ -509,12 +488,3 @@ def _refuse_options(context: typer.Context) -> None:
     if given:
         command = context.invoked_subcommand
         raise SettingsError(f"{', '.join(given)} belong after the command: dph grade {command} ...")
-
-
-def _given(value: _Given | None, flag: str) -> _Given:
-    """The value of an option that is needed where there is no command."""
-    from dph.errors import SettingsError
-
-    if value is None:
-        raise SettingsError(f"dph grade needs {flag}, or one of the commands sql, math and code")
-    return value

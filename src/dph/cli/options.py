@@ -1,4 +1,4 @@
-"""The options that several verbs share."""
+"""A command line: its exit codes, the options that several verbs share, and groups of verbs."""
 
 import errno
 import logging
@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from dph import __version__
 from dph.errors import DphError, is_bad_input
 
 # From an error to one line on stderr and an exit code.
@@ -95,35 +96,40 @@ def _say(message: str, name: str) -> None:
 ROW_FILES = ".parquet, .jsonl or .csv, the last two also as .gz"
 """Kinds of files of rows, for people; dph._base.files.rows has the names."""
 
-RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe, a TOML file.")]
+
+def option(usage: str, meaning: str, **how: Any) -> Any:
+    """An option, from its flags and the placeholder of its value, such as ``-k --top K``."""
+    *flags, last = usage.split(" ")
+    if last.startswith("-"):
+        return typer.Option(*flags, last, help=meaning, **how)
+    return typer.Option(*flags, metavar=last, help=meaning, **how)
+
+
+def argument(name: str | None, meaning: str, **how: Any) -> Any:
+    """An argument by its name in the usage of the verb; None: its choices."""
+    return typer.Argument(metavar=name, help=meaning, **how)
+
+
+RecipeArgument = Annotated[Path, argument("RECIPE", "Recipe, a TOML file.")]
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated."),
+    list[str] | None, option("--set KEY=VALUE", "Override a setting; may be repeated.")
 ]
 SetNamesOption = Annotated[
-    list[str] | None,
-    typer.Option("--set-name", metavar="NAME", help="Use only this set; may be repeated."),
+    list[str] | None, option("--set-name NAME", "Use only this set; may be repeated.")
 ]
-SeedOption = Annotated[
-    int | None, typer.Option("--seed", min=0, metavar="N", help="Override the recipe's seed.")
-]
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Run directory [default: runs/<name>]."),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document; progress goes to stderr.")
-]
+SeedOption = Annotated[int | None, option("--seed N", "Override the recipe's seed.", min=0)]
+BootstrapSeed = Annotated[int, option("--seed N", "Seed of the bootstrap.", min=0)]
+IntervalsSeed = Annotated[int, option("--seed N", "Seed of the intervals.", min=0)]
+OutOption = Annotated[Path | None, option("--out DIR", "Run directory [default: runs/<name>].")]
+JsonOption = Annotated[bool, option("--json", "Print one JSON document; progress goes to stderr.")]
 AcceptVerifierOption = Annotated[
     bool,
-    typer.Option(
-        "--accept-verifier",
-        help="Continue although the verifier's file changed since the run began.",
+    option(
+        "--accept-verifier", "Continue although the verifier's file changed since the run began."
     ),
 ]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, metavar="N", help="Worker processes [default: one per core]."),
+    int | None, option("--workers N", "Worker processes [default: one per core].", min=1)
 ]
 
 
@@ -169,13 +175,11 @@ def column_pairs(given: Sequence[str] | None) -> dict[str, str]:
 
 ColumnOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="NAME=COLUMN",
+    option(
+        "--column NAME=COLUMN",
+        "Name of a column in files of answers, such as response=answer or correct=exact_match: "
+        "problem_id, prompt, response, gold, correct or set; may be repeated.",
         callback=_name_columns,
-        help="Name of a column in files of answers, such as response=answer or "
-        "correct=exact_match: problem_id, prompt, response, gold, correct or set; may be "
-        "repeated.",
     ),
 ]
 
@@ -198,7 +202,12 @@ class Verb(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         """The options' placeholder, then every argument."""
-        return ["[OPTIONS]", *(_argument(one) for one in self.params if _is_argument(one))]
+        names = ["[OPTIONS]"]
+        for one in filter(_is_argument, self.params):
+            name = one.metavar or str(one.name).upper()
+            repeated = f"{name}..." if one.nargs != 1 else name
+            names.append(repeated if one.required else f"[{repeated}]")
+        return names
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, with placeholders and no types of Python."""
@@ -209,8 +218,9 @@ class Verb(TyperCommand):
                 continue
             if _is_argument(one):
                 sections["Arguments"].append((one.metavar or one.name.upper(), record[1]))
-            else:
-                sections["Options"].append((re.sub("[<>]", "", record[0]), _plain(record[1])))
+            else:  # a default that is described stands without parentheses of its own
+                told = re.sub(r"\[default: \((.*?)\)(?=[;\]])", r"[default: \1", record[1])
+                sections["Options"].append((re.sub("[<>]", "", record[0]), told))
         for section, rows in sections.items():
             if rows:
                 with formatter.section(section):
@@ -254,6 +264,26 @@ def group(name: str, summary: str | None = None, **how: Any) -> typer.Typer:
     )
 
 
+def program(name: str, summary: str) -> typer.Typer:
+    """The group of a program's verbs, with the options that it takes before a verb."""
+    app = group(name, summary, context_settings={"help_option_names": ["-h", "--help"]})
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def root(
+        version: Annotated[
+            bool, option("--version", "Print the version.", callback=print_version, is_eager=True)
+        ] = False,
+    ) -> None:
+        pass
+
+    return app
+
+
 def add_verbs(
     to: typer.Typer, verbs: Mapping[str, Callable[..., None]], *, section: str = COMMANDS
 ) -> None:
@@ -262,16 +292,5 @@ def add_verbs(
         to.command(name, cls=Verb, rich_help_panel=section)(verb)
 
 
-def _plain(text: str) -> str:
-    """A help text whose described default stands without parentheses of its own."""
-    return re.sub(r"\[default: \((.*?)\)(?=[;\]])", r"[default: \1", text)
-
-
 def _is_argument(parameter: Any) -> bool:
     return bool(parameter.param_type_name == "argument")
-
-
-def _argument(argument: Any) -> str:
-    name = argument.metavar or argument.name.upper()
-    repeated = f"{name}..." if argument.nargs != 1 else name
-    return repeated if argument.required else f"[{repeated}]"

@@ -6,36 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
-from dph.cli.options import JsonOption
+from dph.cli.options import JsonOption, option
 
 
 def quickstart(
     methods: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Recipes to compare, by their names in OUT/recipes, separated by commas.",
+        option(
+            "--methods A,B,...",
+            "Recipes to compare, by their names in OUT/recipes, separated by commas.",
             show_default="grpo,dph_f,rkl",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of training.")] = 0,
-    task: Annotated[
-        str, typer.Option(metavar="NAME", help="Task to learn: countdown or sql.")
-    ] = "countdown",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Output directory.")] = Path(
-        "quickstart"
-    ),
+    seed: Annotated[int, option("--seed N", "Seed of training.", min=0)] = 0,
+    task: Annotated[str, option("--task NAME", "Task to learn: countdown or sql.")] = "countdown",
+    out: Annotated[Path, option("--out DIR", "Output directory.")] = Path("quickstart"),
     jobs: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Number of methods at a time.", show_default="the cores"
-        ),
+        option("--jobs N", "Number of methods at a time.", min=1, show_default="the cores"),
     ] = None,
     tiny: Annotated[
-        bool,
-        typer.Option(
-            "--tiny", help="Only check that everything runs; the numbers are meaningless."
-        ),
+        bool, option("--tiny", "Only check that everything runs; the numbers are meaningless.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,27 +1,32 @@
-"""``dph report``: runs as one HTML file to read, to keep and to send."""
+"""``dph report``, ``view``, ``figure``, ``table``, ``card`` and ``push``: what runs came to."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dph.cli.options import ColumnOption, JsonOption, SetNamesOption
+from dph.cli.options import (
+    BootstrapSeed,
+    ColumnOption,
+    IntervalsSeed,
+    JsonOption,
+    SetNamesOption,
+    argument,
+    option,
+)
 
 if TYPE_CHECKING:
     from dph.results.publish import FinishedRun
 
-
-# ``dph card`` and ``dph push``: a run's model card, and its checkpoint on the Hub.
-
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a trained run.")]
+RunArgument = Annotated[Path, argument("RUN", "Directory of a trained run.")]
 
 
 def card(
     run: RunArgument,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="File of the card [default: RUN/README.md]."),
+        Path | None, option("--out FILE", "File of the card [default: RUN/README.md].")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -43,12 +48,8 @@ def card(
 
 def push(
     run: RunArgument,
-    name: Annotated[
-        str, typer.Argument(metavar="OWNER/NAME", help="Name of the model on the Hub.")
-    ],
-    private: Annotated[
-        bool, typer.Option("--private", help="Create the repository as private.")
-    ] = False,
+    name: Annotated[str, argument("OWNER/NAME", "Name of the model on the Hub.")],
+    private: Annotated[bool, option("--private", "Create the repository as private.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Upload a run's result to the Hub, in one commit.
@@ -80,38 +81,30 @@ def _finished(place: Path) -> "FinishedRun":
 
 PlacesArgument = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="RUN",
-        help="Run directories, a directory of runs, or answers of other tools, the base model's "
-        "first.",
+    argument(
+        "RUN",
+        "Run directories, a directory of runs, or answers of other tools, the base model's first.",
     ),
 ]
-
-# ``dph view``: the report's page served from run directories, as they grow.
 
 
 def view(
     runs: PlacesArgument,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 picks a free one.")
-    ] = 8391,
+    port: Annotated[int, option("--port N", "Port; 0 picks a free one.", min=0, max=65535)] = 8391,
     host: Annotated[
         str,
-        typer.Option(
-            metavar="HOST",
-            help="Address to listen on; an address that other machines can reach requires a "
+        option(
+            "--host HOST",
+            "Address to listen on; an address that other machines can reach requires a "
             "token, which is printed.",
         ),
     ] = "127.0.0.1",
     name: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Additional host name to answer to."),
+        list[str] | None, option("--name NAME", "Additional host name to answer to.")
     ] = None,
-    token: Annotated[
-        bool, typer.Option("--token", help="Require a token on 127.0.0.1 too.")
-    ] = False,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph view"),
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    token: Annotated[bool, option("--token", "Require a token on 127.0.0.1 too.")] = False,
+    title: Annotated[str, option("--title TEXT", "Title of the page.")] = "dph view",
+    seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
 ) -> None:
     """Serve the report of large or running runs to a browser.
@@ -134,9 +127,6 @@ def view(
     serve(served, access, port=port, on_ready=lambda address: typer.echo(f"view: {address}"))
 
 
-# The file that ``--out`` names, before anything is computed for it.
-
-
 def require_out_file(out: Path, flag: str = "--out") -> None:
     """Refuse a file, of an option ``flag``, that could not be written."""
     from dph.cli.request import require_writable
@@ -149,75 +139,38 @@ def require_out_file(out: Path, flag: str = "--out") -> None:
     require_writable(out.absolute().parent)
 
 
-# ``dph figure`` and ``dph table``: what the paper shows, of run directories.
-
-
-class FigureKind(StrEnum):
-    """The paper's figures."""
-
-    STYLES = "styles"
-    PASS_AT_K = "pass-at-k"
-    RETENTION = "retention"
-    ETA = "eta"
-    PROGRESS = "progress"
-
-
-class PaperTable(StrEnum):
-    """The paper's tables."""
-
-    SCORES = "scores"
-    ELSEWHERE = "elsewhere"
-    RETENTION = "retention"
-    ETA = "eta"
-
-
-class TableFormat(StrEnum):
-    """Format of a table."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-
-
-RunsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="RUN", help="Run directories, or a directory of runs."),
-]
-BootstrapOption = Annotated[
-    int, typer.Option("--seed", min=0, metavar="N", help="Seed of the bootstrap.")
-]
+FigureKind = StrEnum("FigureKind", ["styles", "pass-at-k", "retention", "eta", "progress"])
+PaperTable = StrEnum("PaperTable", ["scores", "elsewhere", "retention", "eta"])
+TableFormat = StrEnum("TableFormat", ["md", "latex", "csv"])
+RunsArgument = Annotated[list[Path], argument("RUN", "Run directories, or a directory of runs.")]
 ApartOption = Annotated[
-    bool,
-    typer.Option("--apart", help="Do not combine runs that differ only in their seed."),
+    bool, option("--apart", "Do not combine runs that differ only in their seed.")
 ]
 
 
 def figure(
     kind: Annotated[
         FigureKind,
-        typer.Argument(
-            help="styles (Figure 2), pass-at-k (3), retention (4), progress (5: Pass@8 over the "
-            "steps of training), eta (scores over a method's strength)."
+        argument(
+            None,
+            "styles (Figure 2), pass-at-k (3), retention (4), progress (5: Pass@8 over the "
+            "steps of training), eta (scores over a method's strength).",
         ),
     ],
     runs: RunsArgument,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="File to write: .pdf, .png or .svg.")
-    ],
+    out: Annotated[Path, option("--out FILE", "File to write: .pdf, .png or .svg.")],
     set_names: SetNamesOption = None,
     k: Annotated[
         int | None,
-        typer.Option(
-            "-k",
+        option(
+            "-k K",
+            "pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of Pass@k.",
             min=1,
-            metavar="K",
-            help="pass-at-k: the largest k; retention: samples of a draw; eta, progress: k of "
-            "Pass@k.",
             show_default="the usual",
         ),
     ] = None,
     apart: ApartOption = False,
-    seed: BootstrapOption = 0,
+    seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a figure of the paper from run directories.
@@ -225,7 +178,6 @@ def figure(
     There is one panel per set, with 95% intervals. Runs that differ only in their seed count as one
     method, with intervals over seeds.
     """
-    from dph.cli.display.output import json_text
     from dph.results.charts.picture import require_picture
 
     require_picture(out)
@@ -236,45 +188,50 @@ def figure(
     asked = FigureRequest(places=runs, sets=set_names or (), k=k, seed=seed, apart=apart)
     drawing = paper_figure(kind.value, asked)
     drawing.picture.save(out)
+    document = {"schema": 1, "kind": kind.value, "figure": str(out), "shown": [*drawing.shown]}
+    text = f"figure: {out}, of {', '.join(drawing.shown)}"
+    _print_with_notes(document, text, drawing.notes, as_json=as_json)
+
+
+def _print_with_notes(
+    document: dict[str, Any], text: str, notes: Sequence[str], *, as_json: bool
+) -> None:
+    """Print a result: notes are part of the document, and go to stderr next to the text."""
+    from dph.cli.display.output import json_text
+
     if as_json:
-        document = {"schema": 1, "kind": kind.value, "figure": str(out)}
-        typer.echo(
-            json_text(document | {"shown": list(drawing.shown), "notes": list(drawing.notes)})
-        )
+        typer.echo(json_text({**document, "notes": list(notes)}))
         return
-    for note in drawing.notes:
+    for note in notes:
         typer.echo(note, err=True)
-    typer.echo(f"figure: {out}, of {', '.join(drawing.shown)}")
+    typer.echo(text)
 
 
 def table(
     kind: Annotated[
         PaperTable,
-        typer.Argument(
-            help="scores (Tables 1, 3, 4), elsewhere (2: tasks that were not trained), retention "
-            "(problems kept and gained), eta (8: scores over a method's strength)."
+        argument(
+            None,
+            "scores (Tables 1, 3, 4), elsewhere (2: tasks that were not trained), retention "
+            "(problems kept and gained), eta (8: scores over a method's strength).",
         ),
     ],
     runs: RunsArgument,
-    form: Annotated[TableFormat, typer.Option("--format", help="Output format.")] = TableFormat.MD,
+    form: Annotated[TableFormat, option("--format", "Output format.")] = TableFormat["md"],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="File to write [default: print to the terminal]."
-        ),
+        Path | None, option("--out FILE", "File to write [default: print to the terminal].")
     ] = None,
     set_names: SetNamesOption = None,
     ks: Annotated[
         list[int] | None,
-        typer.Option(
-            "-k",
+        option(
+            "-k K",
+            "k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
             min=1,
-            metavar="K",
-            help="k of Pass@k; may be repeated [default: 8, 16]. retention: samples of a draw.",
         ),
     ] = None,
     apart: ApartOption = False,
-    seed: BootstrapOption = 0,
+    seed: BootstrapSeed = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make a table of the paper from run directories.
@@ -312,25 +269,21 @@ _LARGE = 50_000_000
 
 def report(
     runs: PlacesArgument,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path("report.html"),
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Title of the page.")] = ("dph report"),
+    out: Annotated[Path, option("--out FILE", "File to write.")] = Path("report.html"),
+    title: Annotated[str, option("--title TEXT", "Title of the page.")] = "dph report",
     most_answers: Annotated[
         int | None,
-        typer.Option(
-            "--most-answers",
+        option(
+            "--most-answers N",
+            "Keep a run's N most frequent answers to each problem.",
             min=1,
-            metavar="N",
-            help="Keep a run's N most frequent answers to each problem.",
             show_default="all",
         ),
     ] = None,
     longest: Annotated[
-        int,
-        typer.Option(
-            "--longest", min=1, metavar="N", help="Keep the first N characters of a text."
-        ),
+        int, option("--longest N", "Keep the first N characters of a text.", min=1)
     ] = 50_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the intervals.")] = 0,
+    seed: IntervalsSeed = 0,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -340,7 +293,6 @@ def report(
     of the runs and of their initial policy side by side. It needs no network. Two files of answers
     are enough: `dph report base.jsonl trained.jsonl`.
     """
-    from dph.cli.display.output import json_text
     from dph.results.report.answers import Limits
     from dph.results.report.page import write_report
     from dph.results.report.report_data import read_report
@@ -350,16 +302,11 @@ def report(
     written = write_report(
         data, out, limits=Limits(longest=longest, most=most_answers), title=title
     )
-    if as_json:
-        document = {"schema": 1, "report": str(out), "bytes": written.size}
-        document |= {"code_bytes": written.code, "answers": written.answers}
-        document |= {"runs": {str(run.path): run.label for run in data.runs}}
-        typer.echo(json_text(document | {"notes": list(data.notes)}))
-        return
-    for note in data.notes:
-        typer.echo(note, err=True)
-    typer.echo(f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers")
+    document = {"schema": 1, "report": str(out), "bytes": written.size}
+    document |= {"code_bytes": written.code, "answers": written.answers}
+    document |= {"runs": {str(run.path): run.label for run in data.runs}}
+    text = f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers"
     if written.size > _LARGE:
-        typer.echo(
-            "browsers open a file of this size slowly; --most-answers and --longest make it smaller"
-        )
+        text += "\nbrowsers open a file of this size slowly; "
+        text += "--most-answers and --longest make it smaller"
+    _print_with_notes(document, text, data.notes, as_json=as_json)

@@ -5,61 +5,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dph.cli.options import ColumnOption, JsonOption
+from dph.cli.options import ColumnOption, JsonOption, argument, option
 from dph.records import Outcome
 
 if TYPE_CHECKING:
     from dph.cli.display.shown_problems import Found, ProblemChoice
 
 RunArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN", help="Run directory, a directory with one run, or answers of another tool."
-    ),
+    Path, argument("RUN", "Run directory, a directory with one run, or answers of another tool.")
 ]
-OtherArgument = Annotated[
-    Path | None, typer.Argument(metavar="OTHER", help="Second run to compare with the first.")
-]
+OtherArgument = Annotated[Path | None, argument("OTHER", "Second run to compare with the first.")]
 ProblemOption = Annotated[
-    list[str] | None,
-    typer.Option("--problem", metavar="ID", help="Problem to show; may be repeated."),
+    list[str] | None, option("--problem ID", "Problem to show; may be repeated.")
 ]
 OutcomeOption = Annotated[
     Outcome | None,
-    typer.Option(
-        "--outcome",
+    option(
+        "--outcome OUTCOME",
+        f"Show only problems with such answers: {', '.join(Outcome)}.",
         case_sensitive=False,
-        metavar="OUTCOME",
-        help=f"Show only problems with such answers: {', '.join(Outcome)}.",
     ),
 ]
 PoolOption = Annotated[
-    bool, typer.Option("--pool", help="Show the answers in RUN's pool, or in the pool RUN.")
+    bool, option("--pool", "Show the answers in RUN's pool, or in the pool RUN.")
 ]
 StepOption = Annotated[
-    int | None,
-    typer.Option("--step", min=0, metavar="N", help="Show answers that step N of training drew."),
+    int | None, option("--step N", "Show answers that step N of training drew.", min=0)
 ]
-SetNameOption = Annotated[
-    str | None, typer.Option("--set-name", metavar="NAME", help="Use only this set.")
-]
-LimitOption = Annotated[
-    int, typer.Option("--limit", min=1, metavar="N", help="Show at most N problems.")
-]
+SetNameOption = Annotated[str | None, option("--set-name NAME", "Use only this set.")]
+LimitOption = Annotated[int, option("--limit N", "Show at most N problems.", min=1)]
 AnswersOption = Annotated[
     int | None,
-    typer.Option(
-        "--answers",
+    option(
+        "--answers N",
+        "Show at most N different answers per problem [default: 6; all with --json].",
         min=1,
-        metavar="N",
-        help="Show at most N different answers per problem [default: 6; all with --json].",
     ),
 ]
 NoPagerOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--no-pager",
-        help="Print everything at once. Otherwise $PAGER [default: less] shows output that is "
+        "Print everything at once. Otherwise $PAGER [default: less] shows output that is "
         "longer than the terminal.",
     ),
 ]
@@ -69,10 +56,10 @@ def show(
     run: RunArgument,
     other: OtherArgument = None,
     lost: Annotated[
-        bool, typer.Option("--lost", help="Show problems that RUN lost, by dph diagnose.")
+        bool, option("--lost", "Show problems that RUN lost, by dph diagnose.")
     ] = False,
     gained: Annotated[
-        bool, typer.Option("--gained", help="Show problems that RUN gained, by dph diagnose.")
+        bool, option("--gained", "Show problems that RUN gained, by dph diagnose.")
     ] = False,
     pool: PoolOption = False,
     step: StepOption = None,
@@ -81,7 +68,7 @@ def show(
     set_name: SetNameOption = None,
     limit: LimitOption = 10,
     answers: AnswersOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Show texts in full length.")] = False,
+    full: Annotated[bool, option("--full", "Show texts in full length.")] = False,
     no_pager: NoPagerOption = False,
     _columns: ColumnOption = None,
     as_json: JsonOption = False,
@@ -108,14 +95,14 @@ def show(
     if pool or step is not None:
         if other or choice.change or (pool and step is not None):
             raise typer.BadParameter("--pool and --step show one of both, of RUN alone")
-        runs, found = [run], drawn_problems(run, step, choice, limit=limit)
+        runs, (problems, of) = [run], drawn_problems(run, step, choice, limit=limit)
     else:
-        runs, found = _evaluated(run, other, choice, limit, both=not as_json)
+        runs, (problems, of) = _evaluated(run, other, choice, limit, both=not as_json)
     labels = run_labels(runs)
     shown = Shown(
         labels=tuple(labels[str(path)] for path in runs),
-        problems=found.problems,
-        of=found.of,
+        problems=problems,
+        of=of,
         chosen=choice.text,
         answers=answers or (None if as_json else 6),
         full=full,
@@ -138,6 +125,6 @@ def _evaluated(
     if choice.change and other is None and both:
         runs.append(RunResults(runs[0]).initial.required().path)
     found = chosen_problems(runs, choice, limit=limit)
-    if choice.change and not found.of:
+    if choice.change and not found[1]:
         typer.echo("dph diagnose names the problems that one of both models alone solved", err=True)
     return runs, found

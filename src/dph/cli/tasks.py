@@ -1,14 +1,20 @@
-"""``dph tasks``: public data sets as problems."""
+"""``dph tasks`` and ``dph convert``: public data sets and others' files as problems, and back."""
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dph.cli.options import ROW_FILES, JsonOption, Verb, group
+from dph.cli.display.output import json_text, open_progress
+from dph.cli.options import ROW_FILES, JsonOption, Verb, argument, group, option
 
 if TYPE_CHECKING:
+    from dph.records import Problem
+    from dph.tasks.code import CodeProblems
+    from dph.tasks.math import MathProblems
     from dph.tasks.sql.data_sets import SQLSplit
 
 
@@ -20,55 +26,40 @@ class Format(StrEnum):
     INSPECT = "inspect"
 
 
-RunArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="RUN", help="--to inspect: a run directory, evaluated."),
-]
-InputOption = Annotated[
-    Path | None,
-    typer.Option("--input", metavar="FILE", help=f"--to verl, dph: rows, {ROW_FILES}."),
-]
-ConvertedOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="File to write; --to inspect: a directory [default: RUN/inspect].",
+GoldOption = Annotated[
+    str | None,
+    option(
+        "--ground-truth FIELD",
+        "The problems' field with the gold answer "
+        "[default: answer; --to verl: answer or gold_sql].",
     ),
 ]
 
 
 def convert(
     to: Annotated[
-        Format,
-        typer.Option(
-            "--to", help="verl: a .parquet file; dph: a .jsonl file; inspect: logs of a run."
-        ),
+        Format, option("--to", "verl: a .parquet file; dph: a .jsonl file; inspect: logs of a run.")
     ],
-    run: RunArgument = None,
-    source: InputOption = None,
-    out: ConvertedOption = None,
+    run: Annotated[
+        Path | None, argument("RUN", "--to inspect: a run directory, evaluated.")
+    ] = None,
+    source: Annotated[
+        Path | None, option("--input FILE", f"--to verl, dph: rows, {ROW_FILES}.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("--out FILE", "File to write; --to inspect: a directory [default: RUN/inspect]."),
+    ] = None,
     data_source: Annotated[
         str | None,
-        typer.Option(
-            "--data-source",
-            metavar="NAME",
-            help="--to verl: key that selects the reward function [default: the row's own, or "
-            "dph].",
+        option(
+            "--data-source NAME",
+            "--to verl: key that selects the reward function [default: the row's own, or dph].",
         ),
     ] = None,
-    ground_truth: Annotated[
-        str | None,
-        typer.Option(
-            "--ground-truth",
-            metavar="FIELD",
-            help="The problems' field with the gold answer "
-            "[default: answer; --to verl: answer or gold_sql].",
-        ),
-    ] = None,
+    ground_truth: GoldOption = None,
     number: Annotated[
-        bool,
-        typer.Option("--number-rows", help="--to dph: ids by position, not by extra_info.index."),
+        bool, option("--number-rows", "--to dph: ids by position, not by extra_info.index.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,7 +70,8 @@ def convert(
     the problems' field verl_row. For Inspect, each set has one log and its greedy answers another;
     open them with `inspect view --log-dir`.
     """
-    from dph.cli.display.output import json_text
+    from dph._base.files.rows import count_rows
+    from dph.tasks.verl import problems_to_verl, verl_to_problems
 
     _require_options(to, data_source=data_source, number=number, ground_truth=ground_truth)
     if to is Format.INSPECT:
@@ -88,52 +80,20 @@ def convert(
     if run is not None:
         raise typer.BadParameter(f"--to {to.value} takes --input FILE, not a run, got {run}")
     source, out = _required(source, "--input", to), _required(out, "--out", to)
-    done = _converted(
-        to, source, out, data_source=data_source, ground_truth=ground_truth, number=number
-    )
+    with open_progress().task("convert", count_rows(source), "rows") as advance:
+        how: dict[str, Any] = {"on_progress": lambda rows: advance(rows, "")}
+        if to is Format.VERL:
+            how |= {"data_source": data_source, "ground_truth": ground_truth}
+            done = problems_to_verl(source, out, **how)
+        else:
+            how |= {"ground_truth": ground_truth or "answer", "number": number}
+            done = verl_to_problems(source, out, **how)
     document = {"schema": 1, "to": to.value, "input": str(source), "out": str(out), "rows": done}
     typer.echo(json_text(document) if as_json else f"{done} rows -> {out}")
 
 
-def _converted(
-    to: Format,
-    source: Path,
-    out: Path,
-    *,
-    data_source: str | None,
-    ground_truth: str | None,
-    number: bool,
-) -> int:
-    """Write the file and count its rows."""
-    from dph._base.files.rows import count_rows
-    from dph.cli.display.output import open_progress
-    from dph.tasks.verl import problems_to_verl, verl_to_problems
-
-    with open_progress().task("convert", count_rows(source), "rows") as advance:
-
-        def progress(rows: int) -> None:
-            advance(rows, "")
-
-        if to is Format.VERL:
-            return problems_to_verl(
-                source,
-                out,
-                data_source=data_source,
-                ground_truth=ground_truth,
-                on_progress=progress,
-            )
-        return verl_to_problems(
-            source,
-            out,
-            ground_truth=ground_truth or "answer",
-            number=number,
-            on_progress=progress,
-        )
-
-
 def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bool) -> None:
     """Write the logs of a run and say where they are."""
-    from dph.cli.display.output import json_text, open_progress
     from dph.cli.request import require_writable
     from dph.results.inspect import write_inspect_logs
     from dph.results.read.run_results import RunResults
@@ -149,12 +109,9 @@ def _to_inspect(run: Path, source: Path | None, out: Path | None, *, as_json: bo
         typer.echo(note, err=True)
     document = {"schema": 1, "to": "inspect", "run": str(run), "out": str(directory)}
     found = [{"set": log.set_name, "log": str(log.path), "answers": log.answers} for log in logs]
-    if as_json:
-        typer.echo(json_text(document | {"logs": found, "notes": notes}))
-        return
-    for log in logs:
-        typer.echo(f"{log.answers} answers -> {log.path}")
-    typer.echo(f"inspect view --log-dir {directory}")
+    lines = [f"{log.answers} answers -> {log.path}" for log in logs]
+    text = "\n".join([*lines, f"inspect view --log-dir {directory}"])
+    typer.echo(json_text(document | {"logs": found, "notes": notes}) if as_json else text)
 
 
 def _required(path: Path | None, name: str, to: Format) -> Path:
@@ -177,52 +134,82 @@ def _require_options(
 
 
 tasks_app = group("tasks", "Turn published data sets into problems.")
+OutOption = Annotated[Path, option("--out FILE", "Problems, a .jsonl file.")]
+_EXAMPLES = 3
 
-DataOption = Annotated[
-    Path, typer.Option("--data", metavar="DIR", help="The data set's directory, as published.")
-]
-OutOption = Annotated[
-    Path, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.", show_default=False)
-]
-DatabasesOption = Annotated[
-    Path | None,
-    typer.Option("--databases", metavar="DIR", help="Databases [default: those in --data]."),
-]
-TablesOption = Annotated[
-    Path | None,
-    typer.Option("--tables", metavar="FILE", help="tables.json [default: the one in --data]."),
-]
-KeepOption = Annotated[
-    bool, typer.Option("--keep-all", help="Skip the gold queries and keep every question.")
-]
-WorkersOption = Annotated[
-    int,
-    typer.Option(
-        "--workers", min=1, metavar="N", help="Number of processes that run gold queries."
-    ),
-]
-TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Time limit of one gold query, in seconds.")
-]
+
+def _write(
+    problems: Sequence["Problem"],
+    out: Path,
+    document: dict[str, Any],
+    title: str,
+    lines: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    """Write the problems, and print the report on them as a document or as lines below a title."""
+    from dph.tasks.problems import save_problems
+
+    save_problems(out, problems)
+    text = "\n  ".join([f"{out}: {title}", *lines])
+    typer.echo(json_text({"schema": 1, "out": str(out), **document}) if as_json else text)
+
+
+def _require_place(out: Path, source: Path | None = None) -> None:
+    from dph._base.files import make_directory, require_other_file
+    from dph.errors import DataError
+
+    if out.suffix != ".jsonl":
+        raise DataError(f"problems are written to .jsonl, got {out}")
+    if source is not None:
+        require_other_file(out, source)
+    make_directory(out.parent)
+
+
+def _require_some(loaded: "CodeProblems | MathProblems", data: Path) -> None:
+    """Refuse a file that gives no problem, before anything is written."""
+    from dph.errors import DataError
+
+    if not loaded.problems:
+        why = f": {loaded.dropped[0][1]}" if loaded.dropped else ""
+        raise DataError(f"{data} gives no problems{why}")
 
 
 def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> None:
     """Add ``dph tasks <name>``: text-to-SQL data sets differ in a loader and a default."""
 
     def command(
-        data: DataOption,
+        data: Annotated[Path, option("--data DIR", "The data set's directory, as published.")],
         out: OutOption,
-        split: Annotated[str, typer.Option("--split", metavar="NAME", help=f"{splits}.")] = "dev",
-        databases: DatabasesOption = None,
-        tables: TablesOption = None,
-        keep_all: KeepOption = False,
-        workers: WorkersOption = 2,
-        timeout: TimeoutOption = seconds,
+        split: Annotated[str, option("--split NAME", f"{splits}.")] = "dev",
+        databases: Annotated[
+            Path | None, option("--databases DIR", "Databases [default: those in --data].")
+        ] = None,
+        tables: Annotated[
+            Path | None, option("--tables FILE", "tables.json [default: the one in --data].")
+        ] = None,
+        keep_all: Annotated[
+            bool, option("--keep-all", "Skip the gold queries and keep every question.")
+        ] = False,
+        workers: Annotated[
+            int, option("--workers N", "Number of processes that run gold queries.", min=1)
+        ] = 2,
+        timeout: Annotated[
+            float, option("--timeout S", "Time limit of one gold query, in seconds.")
+        ] = seconds,
         as_json: JsonOption = False,
     ) -> None:
+        from dataclasses import replace
+
+        from dph.errors import DataError
         from dph.tasks.sql.data_sets import SQL_SETS
 
-        source = _at(SQL_SETS[name](data, split), databases, tables)
+        found = SQL_SETS[name](data, split)
+        if databases is not None and not databases.is_dir():
+            raise DataError(f"there is no directory of databases {databases}")
+        source = replace(
+            found, databases=databases or found.databases, tables=tables or found.tables
+        )
         _write_sql(source, out, keep_all, workers, timeout, as_json)
 
     tasks_app.command(
@@ -234,34 +221,64 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
     )(command)
 
 
+def _write_sql(
+    source: "SQLSplit", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
+) -> None:
+    from dph.tasks.sql.problems import problems_of_split
+
+    _require_place(out)
+    made = problems_of_split(
+        source, timeout=timeout, workers=workers, keep_all=keep_all, task=open_progress().task
+    )
+    place = None if source.databases is None else str(source.databases)
+    document = {
+        "databases": place,
+        "questions": len(source.questions),
+        "problems": len(made.problems),
+        "checked": place is not None and not keep_all,
+        "dropped": made.counts(),
+        "dropped_problems": [
+            {
+                "problem_id": each.problem_id,
+                "db_id": each.db_id,
+                "why": each.state.value,
+                "reason": each.reason,
+            }
+            for each in made.dropped
+        ],
+    }
+    lines = []
+    if place is None:
+        lines.append("databases are missing: no gold query was run, and nothing can be graded yet")
+    elif keep_all:
+        lines.append("no gold query was run (--keep-all)")
+    for why, count in made.counts().items():
+        examples = [d.problem_id for d in made.dropped if d.state.value == why][:_EXAMPLES]
+        more = ", ..." if count > len(examples) else ""
+        lines.append(f"dropped {count}: gold {why} ({', '.join(examples)}{more})")
+    if place is not None:
+        lines.append(f'in a recipe: data.verifier = "sql", data.databases = "{place}"')
+    title = f"{len(made.problems)} problems of {len(source.questions)} questions"
+    _write(made.problems, out, document, title, lines, as_json=as_json)
+
+
 _add_sql_command("spider", title="Spider", splits="train or dev", seconds=5.0)
 _add_sql_command("bird", title="BIRD", splits="train, dev or mini-dev", seconds=30.0)
 
 
 @tasks_app.command("math", cls=Verb)
 def math(
-    data: Annotated[
-        Path,
-        typer.Option("--data", metavar="PATH", help="Directory of the sets, or your own file."),
-    ],
+    data: Annotated[Path, option("--data PATH", "Directory of the sets, or your own file.")],
     out: OutOption,
     name: Annotated[
         str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="A known set, or a name for the file [default: its stem].",
-        ),
+        option("--name NAME", "A known set, or a name for the file [default: its stem]."),
     ] = None,
     integers: Annotated[
-        bool, typer.Option("--integers", help="Keep only problems whose answer is a whole number.")
+        bool, option("--integers", "Keep only problems whose answer is a whole number.")
     ] = False,
-    question: Annotated[
-        str | None, typer.Option("--question", metavar="NAME", help="Column of the problems.")
-    ] = None,
-    answer: Annotated[
-        str | None, typer.Option("--answer", metavar="NAME", help="Column of the answers.")
-    ] = None,
+    question: Annotated[str | None, option("--question NAME", "Column of the problems.")] = None,
+    answer: Annotated[str | None, option("--answer NAME", "Column of the answers.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write math problems, with the paper's prompt.
@@ -270,10 +287,8 @@ def math(
     minerva, college_math, gsm8k and train. Any file of rows (.parquet, .jsonl, .csv, the last two
     also as .gz) will do: the columns of published data sets are found, others are named.
     """
-    from dph.cli.display.tasks import require_some, say_math
     from dph.errors import SettingsError
     from dph.tasks.math import MATH_SETS, load_math, load_math_set
-    from dph.tasks.problems import save_problems
 
     if data.is_dir() and name is None:
         raise SettingsError(f"choose a set of {data}: --name {', '.join(MATH_SETS)}")
@@ -281,31 +296,37 @@ def math(
     load = load_math_set if data.is_dir() else load_math
     stem = Path(data.name.removesuffix(".gz")).stem
     loaded = load(data, name=name or stem, integers=integers, question=question, answer=answer)
-    require_some(loaded, data)
-    save_problems(out, loaded.problems)
-    typer.echo(say_math(loaded, MATH_SETS.get(name or ""), out, as_json=as_json))
+    _require_some(loaded, data)
+    dropped = Counter(reason for _, reason in loaded.dropped)
+    known = MATH_SETS.get(name or "")
+    samples, ks = (known.samples, list(known.ks)) if known else (None, [])
+    examples = {reason: place for place, reason in reversed(loaded.dropped)}
+    lines = [
+        f"dropped {count}: {reason} (for example {examples[reason]})"
+        for reason, count in dropped.items()
+    ]
+    if samples is not None:
+        lines.append(f"in a recipe: evaluate.samples = {samples}, evaluate.k = {ks}")
+    count = len(loaded.problems)
+    document = {"problems": count, "dropped": dict(dropped), "samples": samples, "k": ks}
+    title = f"{count} problems of {count + len(loaded.dropped)} rows"
+    _write(loaded.problems, out, document, title, lines, as_json=as_json)
 
 
 def _add_code_command(name: str, *, title: str, fields: str) -> None:
     """Add ``dph tasks <name>``: data sets of programs differ in the shape of their rows."""
 
     def command(
-        data: Annotated[
-            Path, typer.Option("--data", metavar="FILE", help="The file, as published.")
-        ],
+        data: Annotated[Path, option("--data FILE", "The file, as published.")],
         out: OutOption,
         keep_all: Annotated[
-            bool, typer.Option("--keep-all", help="Skip the solutions and keep every problem.")
+            bool, option("--keep-all", "Skip the solutions and keep every problem.")
         ] = False,
         workers: Annotated[
-            int,
-            typer.Option(
-                "--workers", min=1, metavar="N", help="Number of processes that run them."
-            ),
+            int, option("--workers N", "Number of processes that run them.", min=1)
         ] = 2,
         timeout: Annotated[
-            float,
-            typer.Option("--timeout", metavar="S", help="Time limit of one test, in seconds."),
+            float, option("--timeout S", "Time limit of one test, in seconds.")
         ] = 10.0,
         as_json: JsonOption = False,
     ) -> None:
@@ -331,18 +352,9 @@ _add_code_command(
 
 
 def _write_code(
-    name: str,
-    data: Path,
-    out: Path,
-    keep_all: bool,
-    workers: int,
-    timeout: float,
-    as_json: bool,
+    name: str, data: Path, out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
 ) -> None:
-    from dph.cli.display.output import open_progress
-    from dph.cli.display.tasks import require_some, say_code
     from dph.tasks.code import CodeProblems, load_code, solvable
-    from dph.tasks.problems import save_problems
     from dph.tasks.verifiers.code.verifier import CodeVerifier
 
     _require_place(out, data)
@@ -357,28 +369,39 @@ def _write_code(
             loaded = solvable(made, verifier, on_done=lambda n: advance(n, ""))
     else:
         loaded = CodeProblems(problems=[each.problem for each in made], dropped=[])
-    require_some(loaded, data)
-    save_problems(out, loaded.problems)
-    typer.echo(say_code(loaded, out, solutions=solutions, checked=checked, as_json=as_json))
+    _require_some(loaded, data)
+    lines = []
+    if not solutions:
+        lines.append("they have no solutions: no test was run")
+    elif not checked:
+        lines.append("no solution was run (--keep-all)")
+    lines += [f"dropped {problem_id}: {why}" for problem_id, why in loaded.dropped[:_EXAMPLES]]
+    if (more := len(loaded.dropped) - _EXAMPLES) > 0:
+        lines.append(f"dropped {more} more (--json names them)")
+    lines.append('in a recipe: data.verifier = "code"')
+    count = len(loaded.problems)
+    document = {"problems": count, "solutions": solutions, "checked": checked}
+    dropped = [{"problem_id": problem_id, "reason": why} for problem_id, why in loaded.dropped]
+    _write(
+        loaded.problems,
+        out,
+        document | {"dropped_problems": dropped},
+        f"{count} problems of {count + len(loaded.dropped)} rows",
+        lines,
+        as_json=as_json,
+    )
 
 
 @tasks_app.command("reasoning-gym", cls=Verb)
 def reasoning_gym(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Task of reasoning-gym.", show_default=False)
-    ] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.")
-    ] = None,
-    count: Annotated[
-        int, typer.Option("--count", min=1, metavar="N", help="Number of problems to make.")
-    ] = 500,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the dataset.")] = 0,
+    name: Annotated[str, argument("NAME", "Task of reasoning-gym.", show_default=False)] = "",
+    out: Annotated[Path | None, option("--out FILE", "Problems, a .jsonl file.")] = None,
+    count: Annotated[int, option("--count N", "Number of problems to make.", min=1)] = 500,
+    seed: Annotated[int, option("--seed N", "Seed of the dataset.")] = 0,
     config: Annotated[
-        list[str] | None,
-        typer.Option("--config", metavar="KEY=VALUE", help="Setting of the task; may be repeated."),
+        list[str] | None, option("--config KEY=VALUE", "Setting of the task; may be repeated.")
     ] = None,
-    names: Annotated[bool, typer.Option("--list", help="Print the names of all tasks.")] = False,
+    names: Annotated[bool, option("--list", "Print the names of all tasks.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a task of reasoning-gym as problems.
@@ -386,11 +409,8 @@ def reasoning_gym(
     They are for the reasoning_gym verifier. The same seed, settings and version of the package give
     the same problems. Give another seed to each set, such as one to train on and one to test on.
     """
-    from dph.cli.display.output import json_text
-    from dph.cli.display.tasks import say_gym
     from dph.errors import SettingsError
     from dph.tasks.gym import GymMaker, gym_tasks, parse_config
-    from dph.tasks.problems import save_problems
 
     if names:
         typer.echo(json_text(list(gym_tasks())) if as_json else "\n".join(gym_tasks()))
@@ -401,22 +421,19 @@ def reasoning_gym(
     settings = parse_config(config or ())
     with GymMaker() as maker:
         problems = maker.problems(name, count=count, seed=seed, config=settings)
-    save_problems(out, problems)
-    typer.echo(say_gym(problems, name, out, count=count, as_json=as_json))
+    lines = ['in a recipe: data.verifier = "reasoning_gym"']
+    if len(problems) < count:
+        lines.insert(0, f"{count - len(problems)} fewer than requested: its questions repeat")
+    document = {"task": name, "problems": len(problems)}
+    _write(problems, out, document, f"{len(problems)} problems of {name}", lines, as_json=as_json)
 
 
 @tasks_app.command("verifiers", cls=Verb)
 def verifiers(
-    package: Annotated[
-        str,
-        typer.Argument(metavar="PACKAGE", help="Installed package or module here."),
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Problems, a .jsonl file.")],
+    package: Annotated[str, argument("PACKAGE", "Installed package or module here.")],
+    out: Annotated[Path, option("--out FILE", "Problems, a .jsonl file.")],
     count: Annotated[
-        int | None,
-        typer.Option(
-            "--count", min=1, metavar="N", help="Maximum number of problems [default: all]."
-        ),
+        int | None, option("--count N", "Maximum number of problems [default: all].", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -424,52 +441,10 @@ def verifiers(
 
     They are for environment.path = "verifiers:PACKAGE", which runs its tools and its rewards.
     """
-    from dph.cli.display.output import json_text
     from dph.tasks.environments.tasksets import PREFIX, taskset_problems
-    from dph.tasks.problems import save_problems
 
     _require_place(out)
     problems = taskset_problems(package, count=count, directories=[Path.cwd()])
-    save_problems(out, problems)
-    document = {"schema": 1, "out": str(out), "taskset": package, "problems": len(problems)}
-    told = f'{out}: {len(problems)} problems\n  in a recipe: environment.path = "{PREFIX}{package}"'
-    typer.echo(json_text(document) if as_json else told)
-
-
-def _at(source: "SQLSplit", databases: Path | None, tables: Path | None) -> "SQLSplit":
-    """The source with databases and schemas from where the user says."""
-    from dataclasses import replace
-
-    from dph.errors import DataError
-
-    if databases is not None and not databases.is_dir():
-        raise DataError(f"there is no directory of databases {databases}")
-    return replace(source, databases=databases or source.databases, tables=tables or source.tables)
-
-
-def _write_sql(
-    source: "SQLSplit", out: Path, keep_all: bool, workers: int, timeout: float, as_json: bool
-) -> None:
-    from dph.cli.display.output import open_progress
-    from dph.cli.display.tasks import say_sql
-    from dph.tasks.problems import save_problems
-    from dph.tasks.sql.problems import problems_of_split
-
-    _require_place(out)
-    made = problems_of_split(
-        source, timeout=timeout, workers=workers, keep_all=keep_all, task=open_progress().task
-    )
-    save_problems(out, made.problems)
-    checked = source.databases is not None and not keep_all
-    typer.echo(say_sql(made, source, out, checked=checked, as_json=as_json))
-
-
-def _require_place(out: Path, source: Path | None = None) -> None:
-    from dph._base.files import make_directory, require_other_file
-    from dph.errors import DataError
-
-    if out.suffix != ".jsonl":
-        raise DataError(f"problems are written to .jsonl, got {out}")
-    if source is not None:
-        require_other_file(out, source)
-    make_directory(out.parent)
+    document = {"taskset": package, "problems": len(problems)}
+    lines = [f'in a recipe: environment.path = "{PREFIX}{package}"']
+    _write(problems, out, document, f"{len(problems)} problems", lines, as_json=as_json)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from dph.cli.options import add_verbs, exit_code, group, run_app
+from dph.cli.options import add_verbs, exit_code, program, run_app
 from dph.errors import SettingsError
 from dph_corpus.cli.dedup import decontaminate, dedup, mix, tokenize
 from dph_corpus.cli.filter import explain, filter_documents, rules, show
@@ -15,10 +15,9 @@ from dph_corpus.cli.synth import instruct, synth
 from dph_corpus.cli.tune import tune
 from dph_corpus.settings import refuse_removed
 
-app = group(
+app = program(
     "dph-corpus",
     "Turn raw files into a training corpus, and a corpus into a model. Exit codes as of dph.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 _STAGES = (
     ingest,

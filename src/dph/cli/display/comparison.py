@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dph.cli.display.output import table_text
+from dph.cli.display.output import table_of, table_text
 from dph.results.charts.tables import differences_table
 from dph.results.charts.text_table import count, percent, points
 from dph.results.vocabulary import set_label
-from dph.runs.evaluate.comparison import ChangedProblem, ComparisonRow
+from dph.runs.evaluate.comparison import ComparisonRow
 from dph.runs.evaluate.evaluated_runs import RunOnSet
 from dph.runs.evaluate.first_loss import PEER
 from dph.runs.evaluate.rewards_file import BASE, MODEL, RewardsSummary
@@ -44,15 +44,16 @@ def passk_table(
 ) -> "Table":
     """For people: in per cent."""
     others = () if against is None else (against.name, "difference", "all k together", PEER)
-    table = _table(_caption(summary, retention_k), "", source.name, *others)
+    rows = [
+        [mine.metric.replace("pass_at_", "pass@"), *_cells(mine, other, summary)]
+        for mine, other in _pairs(summary)
+    ]
+    if (kept := summary.retention) is not None:
+        rows.append(["keep", percent(kept.keep), percent(kept.keep_null)])
+        rows.append(["explore", percent(kept.explore), percent(kept.explore_null)])
+    table = table_of(_caption(summary, retention_k), ["", source.name, *others], rows)
     for column in table.columns[1:]:
         column.justify = "right"
-    for mine, other in _pairs(summary):
-        table.add_row(mine.metric.replace("pass_at_", "pass@"), *_cells(mine, other, summary))
-    if summary.retention is not None:
-        kept = summary.retention
-        table.add_row("keep", percent(kept.keep), percent(kept.keep_null), "")
-        table.add_row("explore", percent(kept.explore), percent(kept.explore_null), "")
     return table
 
 
@@ -97,16 +98,19 @@ def _cells(mine: ComparisonRow, other: ComparisonRow | None, summary: RewardsSum
 
 
 def _metric(mine: ComparisonRow, other: ComparisonRow | None) -> dict[str, Any]:
-    found = _estimate_json(mine)
-    if other is not None and (apart := mine.difference) is not None:
+    found, *others = (
+        dict[str, Any](
+            value=row.value,
+            ci95=[row.lo, row.hi],
+            interval="exact" if row.exact else "bootstrap",
+        )
+        for row in (mine, other)
+        if row is not None
+    )
+    if others and (apart := mine.difference) is not None:
         difference = {"mean": apart.mean, "ci95": [apart.lo, apart.hi]}
-        found |= {"against": _estimate_json(other), "difference": difference}
+        found |= {"against": others[0], "difference": difference}
     return found
-
-
-def _estimate_json(row: ComparisonRow) -> dict[str, Any]:
-    interval = "exact" if row.exact else "bootstrap"
-    return {"value": row.value, "ci95": [row.lo, row.hi], "interval": interval}
 
 
 def _first_loss_json(summary: RewardsSummary) -> dict[str, Any]:
@@ -127,13 +131,31 @@ def comparison_json(
     labels: Mapping[str, str], rows: Sequence[ComparisonRow], on_sets: Sequence[RunOnSet]
 ) -> dict[str, Any]:
     """For machines: one object a row; fractions in [0, 1]. Runs are named by their paths."""
+    metrics = [
+        {
+            "set": row.set_name,
+            "metric": row.metric,
+            "run": row.run,
+            "value": row.value,
+            "ci95": [row.lo, row.hi],
+            "difference": (d := row.difference) and {"mean": d.mean, "ci95": [d.lo, d.hi]},
+        }
+        for row in rows
+    ]
+    sets, problems = [], []
+    for on_set in on_sets:
+        place = {"set": on_set.set_name, "run": on_set.run}
+        kept, band = on_set.retention, on_set.band
+        styles = {"styles": dict(on_set.shares), "effective_styles": on_set.effective_styles}
+        sets.append({**place, **styles, **asdict(kept), "first_loss": band and band.document()})
+        problems += [{**place, **asdict(one), "change": one.change} for one in on_set.changed]
     return {
         "schema": 1,
         "baseline": next(iter(labels)),
         "labels": dict(labels),
-        "rows": [_row_json(row) for row in rows],
-        "sets": [_set_json(on_set) for on_set in on_sets],
-        "problems": [_problem_json(on_set, one) for on_set in on_sets for one in on_set.changed],
+        "rows": metrics,
+        "sets": sets,
+        "problems": problems,
     }
 
 
@@ -143,91 +165,43 @@ def comparison_text(
     """For people: metrics with differences, then styles, keep and explore, then problems."""
     named = [replace(row, run=labels[row.run]) for row in rows]
     tables = [differences_table(named), _sets_table(labels, on_sets)]
-    if any(on_set.changed for on_set in on_sets):
-        tables.append(_problems_table(labels, on_sets))
+    changed = [
+        [
+            set_label(on_set.set_name),
+            labels[on_set.run],
+            one.problem_id,
+            f"{one.correct}/{one.samples}",
+            f"{one.baseline_correct}/{one.baseline_samples}",
+        ]
+        for on_set in on_sets
+        for one in on_set.changed
+    ]
+    if changed:
+        titles = ["set", "run", "problem", "correct", "before"]
+        tables.append(table_of("the problems that changed most", titles, changed))
     return "\n\n".join(map(table_text, tables))
 
 
 def _sets_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
-    caption = (
-        "keep, explore: of the baseline's problems; in brackets, its score against itself\n"
-        "above, below: those of k = 1, 2, 4 ... at which Pass@k is above or below the baseline's "
-        "(95%, all k together)"
-    )
-    table = _table(caption, "set", "run", "effective styles", "keep", "explore", "above", "below")
-    last = ""
+    rows, last = [], ""
     for on_set in on_sets:
-        kept = on_set.retention
-        table.add_row(
-            set_label(on_set.set_name) if on_set.set_name != last else "",
-            labels[on_set.run],
-            count(on_set.effective_styles),
-            _with_null(kept.keep, kept.keep_null),
-            _with_null(kept.explore, kept.explore_null),
-            *(("", "") if (band := on_set.band) is None else (_ks(band.above), _ks(band.below))),
+        kept, band = on_set.retention, on_set.band
+        shares = ((kept.keep, kept.keep_null), (kept.explore, kept.explore_null))
+        ks = () if band is None else (band.above, band.below)
+        rows.append(
+            [
+                set_label(on_set.set_name) if on_set.set_name != last else "",
+                labels[on_set.run],
+                count(on_set.effective_styles),
+                *(percent(x) if n is None else f"{percent(x)} ({percent(n)})" for x, n in shares),
+                *(", ".join(map(str, found)) or "none" for found in ks),
+            ]
         )
         last = on_set.set_name
-    return table
-
-
-def _problems_table(labels: Mapping[str, str], on_sets: Sequence[RunOnSet]) -> "Table":
-    table = _table("the problems that changed most", "set", "run", "problem", "correct", "before")
-    for on_set in on_sets:
-        for one in on_set.changed:
-            table.add_row(
-                set_label(on_set.set_name),
-                labels[on_set.run],
-                one.problem_id,
-                f"{one.correct}/{one.samples}",
-                f"{one.baseline_correct}/{one.baseline_samples}",
-            )
-    return table
-
-
-def _table(caption: str, *titles: str) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption)
-    for title in titles:
-        table.add_column(title, no_wrap=True)
-    return table
-
-
-def _with_null(value: float | None, null: float | None) -> str:
-    return percent(value) if null is None else f"{percent(value)} ({percent(null)})"
-
-
-def _ks(found: Sequence[int]) -> str:
-    return ", ".join(map(str, found)) or "none"
-
-
-def _set_json(on_set: RunOnSet) -> dict[str, Any]:
-    kept = on_set.retention
-    return {
-        "set": on_set.set_name,
-        "run": on_set.run,
-        "styles": dict(on_set.shares),
-        "effective_styles": on_set.effective_styles,
-        "keep": kept.keep,
-        "explore": kept.explore,
-        "keep_null": kept.keep_null,
-        "explore_null": kept.explore_null,
-        "first_loss": on_set.band and on_set.band.document(),
-    }
-
-
-def _problem_json(on_set: RunOnSet, one: ChangedProblem) -> dict[str, Any]:
-    return {"set": on_set.set_name, "run": on_set.run, **asdict(one), "change": one.change}
-
-
-def _row_json(row: ComparisonRow) -> dict[str, Any]:
-    d = row.difference
-    return {
-        "set": row.set_name,
-        "metric": row.metric,
-        "run": row.run,
-        "value": row.value,
-        "ci95": [row.lo, row.hi],
-        "difference": None if d is None else {"mean": d.mean, "ci95": [d.lo, d.hi]},
-    }
+    return table_of(
+        "keep, explore: of the baseline's problems; in brackets, its score against itself\n"
+        "above, below: those of k = 1, 2, 4 ... at which Pass@k is above or below the baseline's "
+        "(95%, all k together)",
+        ["set", "run", "effective styles", "keep", "explore", "above", "below"],
+        rows,
+    )

@@ -1,15 +1,14 @@
 """Output of ``dph diagnose`` for people; ``dph.results.diagnosis.sentences`` is for machines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dph.cli.display.output import table_text, wrapped
+from dph.cli.display.output import table_of, table_text, wrapped
 from dph.results.charts.text_table import one_line, percent, points
 from dph.results.diagnosis.changes import Change, ProblemChange
 from dph.results.diagnosis.run_diagnosis import Diagnosis
 from dph.results.diagnosis.sentences import set_sentences
 from dph.results.diagnosis.set_diagnosis import PARTS, SetDiagnosis
-from dph.results.diagnosis.totals import Total
 from dph.results.vocabulary import set_label
 
 if TYPE_CHECKING:
@@ -61,55 +60,49 @@ def _set_blocks(name: str, found: SetDiagnosis, most: int, width: int | None) ->
 
 
 def _counts_table(found: SetDiagnosis) -> "Table":
-    table = _table(
-        "in brackets: 95% range of two draws of one model",
-        "problems",
-        *(change.value for change in Change),
-        "right answers",
-        "solved by the baseline alone",
-        "by the run alone",
-    )
-    _add_row(
-        table,
+    totals = found.totals
+    ranges = (totals.correct_answers, totals.solved_before_alone, totals.solved_after_alone)
+    cells = [
         str(len(found.problems)),
         *(str(len(found.of(change))) for change in Change),
-        _with_null(found.totals.correct_answers),
-        _with_null(found.totals.solved_before_alone),
-        _with_null(found.totals.solved_after_alone),
+        *(f"{one.observed} ({one.lo} to {one.hi})" for one in ranges),
+    ]
+    titles = ["problems", *(change.value for change in Change), "right answers"]
+    return _table(
+        "in brackets: 95% range of two draws of one model",
+        [*titles, "solved by the baseline alone", "by the run alone"],
+        [cells],
     )
-    return table
 
 
 def _styles_table(found: SetDiagnosis) -> "Table":
-    table = _table(
+    return _table(
         "in per cent; right: of the answers in that style",
-        *("style", "baseline", "run", "right, baseline", "right, run", ""),
+        ["style", "baseline", "run", "right, baseline", "right, run", ""],
+        (
+            [
+                "no style" if one.style is None else one.style,
+                *map(percent, (one.baseline_share, one.share, one.baseline_correct, one.correct)),
+                "died" if one.died else "",
+            ]
+            for one in found.styles
+        ),
     )
-    for one in found.styles:
-        _add_row(
-            table,
-            "no style" if one.style is None else one.style,
-            percent(one.baseline_share),
-            percent(one.share),
-            percent(one.baseline_correct),
-            percent(one.correct),
-            "died" if one.died else "",
-        )
-    return table
 
 
 def _pass_at_k_table(found: SetDiagnosis) -> "Table":
-    table = _table(
-        "changes in points with 95% intervals; the parts add up to the change",
-        *("", "baseline", "run", *(_PART_TITLES[part] for part in PARTS)),
-    )
+    rows = []
     for k, one in found.pass_at_k.items():
         cells = (points(d.mean, [d.lo, d.hi]) for d in (one.parts[part] for part in PARTS))
-        _add_row(table, f"pass@{k}", percent(one.baseline), percent(one.run), *cells)
+        rows.append([f"pass@{k}", percent(one.baseline), percent(one.run), *cells])
         if one.of_lost is not None:
             of_lost = (f"{100 * one.of_lost[part]:+.1f}" for part in PARTS)
-            _add_row(table, "  the lost problems alone", "", "", *of_lost)
-    return table
+            rows.append(["  the lost problems alone", "", "", *of_lost])
+    return _table(
+        "changes in points with 95% intervals; the parts add up to the change",
+        ["", "baseline", "run", *(_PART_TITLES[part] for part in PARTS)],
+        rows,
+    )
 
 
 def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
@@ -118,49 +111,37 @@ def _problem_tables(found: SetDiagnosis, most: int) -> Iterator["Table"]:
         if named and most:
             yield _problems_table(change, named, most)
     if found.solved_before_alone and most:
-        yield _alone_table(found.solved_before_alone, most)
+        shown = found.solved_before_alone[:most]
+        yield _table(
+            f"solved by the baseline alone: {len(shown)} of {len(found.solved_before_alone)}",
+            ["problem", "baseline", "run", ""],
+            ([*_counts(one), one.change.value] for one in shown),
+        )
 
 
 def _problems_table(change: Change, named: Sequence[ProblemChange], most: int) -> "Table":
-    shown = named[:most]
-    caption = f"{change.value}: {len(shown)} of {len(named)}"
-    table = _table(caption, "problem", "baseline", "run", "difference", "p", "adjusted")
-    for one in shown:
+    rows = []
+    for one in named[:most]:
         lost = change is Change.LOST
-        _add_row(
-            table,
-            one.problem_id,
-            f"{one.baseline_correct}/{one.baseline_samples}",
-            f"{one.correct}/{one.samples}",
-            points(one.difference.mean, [one.difference.lo, one.difference.hi]),
-            f"{one.p_lost if lost else one.p_gained:.1g}",
-            f"{one.q_lost if lost else one.q_gained:.1g}",
-        )
-    return table
+        levels = (one.p_lost, one.q_lost) if lost else (one.p_gained, one.q_gained)
+        apart = one.difference
+        difference = points(apart.mean, [apart.lo, apart.hi])
+        rows.append([*_counts(one), difference, *(f"{level:.1g}" for level in levels)])
+    return _table(
+        f"{change.value}: {len(rows)} of {len(named)}",
+        ["problem", "baseline", "run", "difference", "p", "adjusted"],
+        rows,
+    )
 
 
-def _alone_table(alone: Sequence[ProblemChange], most: int) -> "Table":
-    shown = alone[:most]
-    caption = f"solved by the baseline alone: {len(shown)} of {len(alone)}"
-    table = _table(caption, "problem", "baseline", "run", "")
-    for one in shown:
-        before = f"{one.baseline_correct}/{one.baseline_samples}"
-        _add_row(table, one.problem_id, before, f"{one.correct}/{one.samples}", one.change.value)
-    return table
+def _counts(one: ProblemChange) -> tuple[str, str, str]:
+    before = f"{one.baseline_correct}/{one.baseline_samples}"
+    return one.problem_id, before, f"{one.correct}/{one.samples}"
 
 
 def _features_table(found: SetDiagnosis) -> "Table":
-    shown = [row for i, row in enumerate(found.features) if row.named or i < _FEATURES]
-    caption = (
-        f"features of the lost, among the {found.candidates} problems that could be lost: "
-        f"{len(shown)} of {len(found.features)}"
-    )
-    table = _table(
-        caption, "feature", "lost with", "lost without", "difference", "p", "adjusted", ""
-    )
-    for row in shown:
-        _add_row(
-            table,
+    rows = [
+        [
             row.feature.name,
             f"{row.lost_with}/{row.having}",
             f"{row.lost_without}/{row.lacking}",
@@ -168,30 +149,21 @@ def _features_table(found: SetDiagnosis) -> "Table":
             f"{row.p_value:.1g}",
             f"{row.adjusted:.1g}",
             "named" if row.named else "",
-        )
-    return table
+        ]
+        for i, row in enumerate(found.features)
+        if row.named or i < _FEATURES
+    ]
+    return _table(
+        f"features of the lost, among the {found.candidates} problems that could be lost: "
+        f"{len(rows)} of {len(found.features)}",
+        ["feature", "lost with", "lost without", "difference", "p", "adjusted", ""],
+        rows,
+    )
 
 
-def _table(caption: str, *titles: str) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption)
-    for title in titles:
-        table.add_column(Text(title), no_wrap=True)
-    return table
-
-
-def _add_row(table: "Table", *cells: str) -> None:
-    """Names of problems, styles and features are others' text: neither markup nor commands."""
-    from rich.text import Text
-
-    table.add_row(*(Text(one_line(cell)) for cell in cells))
-
-
-def _with_null(one: Total) -> str:
-    return f"{one.observed} ({one.lo} to {one.hi})"
+def _table(caption: str, titles: Sequence[str], rows: Iterable[Iterable[str]]) -> "Table":
+    """A table; names of problems, styles and features are others' text: no commands."""
+    return table_of(caption, titles, (map(one_line, row) for row in rows))
 
 
 def _level_notes(found: Diagnosis) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import os
 import platform
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from types import MappingProxyType
@@ -29,24 +29,21 @@ def memory_lines(found: MemoryEstimate, device: Device | None) -> Iterator[str]:
         )
         yield f"{each}: sampling {_size(found.sampling)} = {state}, vLLM {_size(found.vllm)}"
     else:
-        yield from _own_lines(found)
+        one = "memory, estimated"
+        yield (
+            f"{one}: training {_size(found.training)} = weights {_size(found.weights)}, optimizer "
+            f"{_size(found.optimizer)}, and the more of gradients {_size(found.gradients)} with "
+            f"the optimizer's step {_size(found.step)} and activations {_size(found.activations)} "
+            f"(without sharing prompts {_size(found.activations_apart)})"
+        )
+        yield (
+            f"{one}: sampling {_size(found.sampling)} = weights, optimizer, cache "
+            f"{_size(found.cache)}, logits and prefill {_size(found.logits)}"
+        )
+        if found.vllm:
+            yield f"{one}: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
     if device is not None:
         yield f"memory available: {_size(device.memory)} ({device.name})"
-
-
-def _own_lines(found: MemoryEstimate) -> Iterator[str]:
-    yield (
-        f"memory, estimated: training {_size(found.training)} = weights {_size(found.weights)}, "
-        f"optimizer {_size(found.optimizer)}, and the more of gradients "
-        f"{_size(found.gradients)} with the optimizer's step {_size(found.step)} and activations "
-        f"{_size(found.activations)} (without sharing prompts {_size(found.activations_apart)})"
-    )
-    yield (
-        f"memory, estimated: sampling {_size(found.sampling)} = weights, optimizer, cache "
-        f"{_size(found.cache)}, logits and prefill {_size(found.logits)}"
-    )
-    if found.vllm:
-        yield f"memory, estimated: vLLM {_size(found.vllm)} while pre-sampling and evaluating"
 
 
 def memory_json(found: MemoryEstimate, device: Device | None) -> dict[str, Any]:
@@ -164,16 +161,13 @@ def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]
         extras = metadata(package).get_all("Provides-Extra") or []
     except PackageNotFoundError:
         asked, extras = [Requirement(package)], []
-    return [
-        InstalledPart(name=name, needs=tuple(_needs(asked, name)), lacks=_lacks(name, extras, cuda))
-        for name in PARTS
-    ]
-
-
-def _lacks(name: str, extras: Collection[str], cuda: bool) -> str:
-    if name not in (OWN, *extras):
-        return f"{_PACKAGE} as installed has no extra {name!r}: reinstall it"
-    return "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
+    found = []
+    for name in PARTS:
+        lacks = "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
+        if name not in (OWN, *extras):
+            lacks = f"{_PACKAGE} as installed has no extra {name!r}: reinstall it"
+        found.append(InstalledPart(name=name, needs=tuple(_needs(asked, name)), lacks=lacks))
+    return found
 
 
 def _needs(asked: list[Requirement], part: str) -> Iterator[Installed]:
@@ -197,14 +191,17 @@ def machine() -> dict[str, Any]:
 
     Torch is loaded where it is installed, and a confined process is started and ended.
     """
+    from dph.runs.memory import device_at_hand
+
     devices, cuda = _devices()
+    memory = device_at_hand("cpu")  # all of the machine, or what of it this process may take
     return {
         "dph": __version__,
         "python": f"{platform.python_version()} on {platform.platform()}",
         "devices": devices,
         "cuda": cuda,
         "fast_paths": _fast_paths() if cuda else "not looked at: there is no CUDA device",
-        "memory": _memory(),
+        "memory": memory and round(memory.memory),
         "hub": _hub(),
         "sqlite": sqlite3.sqlite_version,
         "programs": _confinement(),
@@ -260,14 +257,6 @@ def _fast_paths() -> dict[str, str]:
         "products of bfloat16 summed in float32": old or sums,
         **{name: _version(name) or f"no: {name} is missing" for name in packages},
     }
-
-
-def _memory() -> int | None:
-    """Bytes of memory of the machine, or what of it this process may take."""
-    from dph.runs.memory import device_at_hand
-
-    device = device_at_hand("cpu")
-    return None if device is None else round(device.memory)
 
 
 def _hub() -> str:

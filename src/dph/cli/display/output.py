@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
@@ -81,6 +81,19 @@ def table_text(table: "Table", *, width: int | None = None) -> str:
     if width is not None and longest > width:
         text = _narrowed(table, longest - width) or _as_lists(table, width)
     return f"{text}\n\n{wrapped(str(caption), width)}" if caption else text
+
+
+def table_of(caption: str, titles: Iterable[str], rows: Iterable[Iterable[str]]) -> "Table":
+    """A table without borders, none of whose columns is wrapped."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption)
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _narrowed(table: "Table", by: int) -> str | None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from dph.recipe import Recipe
 from dph.recipe.keys import NAMED_TABLES, term_parameters
-from dph.recipe.objective import PenaltySettings, TermSettings
+from dph.recipe.objective import TermSettings
 from dph.recipe.section import section_in
 from dph.runs.directory import RunDirectory
 
@@ -110,50 +110,41 @@ def _plain(value: Any) -> str:
 
 def stages(recipe: Recipe) -> list[str]:
     """One line for each stage that ``dph run`` would go through."""
-    return [
-        *([_presampling(recipe)] if recipe.needs_pool else []),
-        _training(recipe),
-        _evaluation(recipe),
-    ]
-
-
-def _presampling(recipe: Recipe) -> str:
-    settings = recipe.presample
-    return (
-        f"pre-sample: {settings.samples} samples a problem and a final one, near-perfect from "
-        f"{settings.threshold} correct; pool in {RunDirectory.of(recipe, None).pool(recipe)}"
-    )
+    presample, found = recipe.presample, [_training(recipe), _evaluation(recipe)]
+    if recipe.needs_pool:
+        pool = RunDirectory.of(recipe, None).pool(recipe)
+        found.insert(
+            0,
+            f"pre-sample: {presample.samples} samples a problem and a final one, near-perfect "
+            f"from {presample.threshold} correct; pool in {pool}",
+        )
+    return found
 
 
 def _training(recipe: Recipe) -> str:
-    train, objective = recipe.train, recipe.objective
+    train, objective, unlabelled = recipe.train, recipe.objective, recipe.self_consistency
+    rewarded = (
+        f" ({unlabelled.problems_per_step} unlabelled, rewarded by majority)"
+        if unlabelled.active
+        else ""
+    )
     rehearsal = "".join(
         f" + {anchor.per_step or train.rehearsal_per_step} rehearsal samples "
         f"({anchor.divergence}, eta {anchor.weight:g})"
         for anchor in objective.active_anchors.values()
     )
     penalty = "".join(
-        f", {_name(term)} penalty {term.weight:g}{_parameters(term)}"
+        f", {'KL' if term.kind == 'kl' else term.kind} penalty {term.weight:g}{_parameters(term)}"
         for term in objective.active_penalties.values()
     )
     kind = objective.advantage.kind
     advantage = "" if kind == "group" else f", advantage {kind}{_parameters(objective.advantage)}"
     return (
         f"train: {train.steps} steps of {train.problems_per_step} problems x "
-        f"{train.samples_per_problem} samples{_unlabelled(recipe)}{advantage}{rehearsal}{penalty}, "
+        f"{train.samples_per_problem} samples{rewarded}{advantage}{rehearsal}{penalty}, "
         f"{train.minibatches} mini-batches x {train.epochs} epochs, "
         f"learning rate {train.learning_rate:g}"
     )
-
-
-def _unlabelled(recipe: Recipe) -> str:
-    settings = recipe.self_consistency
-    share = f" ({settings.problems_per_step} unlabelled, rewarded by majority)"
-    return share if settings.active else ""
-
-
-def _name(term: PenaltySettings) -> str:
-    return "KL" if term.kind == "kl" else term.kind
 
 
 def _parameters(term: TermSettings) -> str:
@@ -162,20 +153,15 @@ def _parameters(term: TermSettings) -> str:
 
 
 def _evaluation(recipe: Recipe) -> str:
-    if not recipe.data.sets:
+    settings, sets = recipe.evaluate, recipe.data.sets
+    if not sets:
         return "evaluate: nothing, because [data.sets] names no set"
-    ks = ", ".join(str(k) for k in recipe.evaluate.k)
-    names = ", ".join(recipe.data.sets)
-    said = f"evaluate: {recipe.evaluate.samples} samples a problem, pass@{ks} on {names}"
-    return f"{said}{_during(recipe)}"
-
-
-def _during(recipe: Recipe) -> str:
-    settings = recipe.evaluate
-    if not settings.every:
-        return ""
-    during, names = settings.during, ", ".join(settings.during_sets(recipe.data.sets))
-    return (
-        f"; every {settings.every} steps of training {during.samples} samples to at most "
-        f"{during.problems} problems of each of {names}"
-    )
+    ks, names = ", ".join(map(str, settings.k)), ", ".join(sets)
+    said = f"evaluate: {settings.samples} samples a problem, pass@{ks} on {names}"
+    if settings.every:
+        during = settings.during
+        said += (
+            f"; every {settings.every} steps of training {during.samples} samples to at most "
+            f"{during.problems} problems of each of {', '.join(settings.during_sets(sets))}"
+        )
+    return said

@@ -8,14 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from dph.errors import DataError, SettingsError
-from dph.records import Outcome, Problem
+from dph.records import Outcome
 from dph.results.charts.text_table import shortened, visible
 from dph.results.diagnosis.changes import Change, problem_verdicts
 from dph.results.read.run_results import RunResults
@@ -34,9 +34,6 @@ from dph.tasks.problems import prompt_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-
-# A long text on a terminal: a screen at a time where somebody can type, else printed.
-
 _LESS = "-FRX"
 """Of less: end at once if it fits the screen, colours as they are, leave the text on the screen."""
 
@@ -47,7 +44,9 @@ def show_text(text: str, *, height: int, pager: bool = True) -> None:
     There is no pager unless stdin and stdout are terminals that can move their cursor: nobody
     could leave it.
     """
-    command = pager_command() if pager and _can_type() else None
+    terminals = sys.stdin.isatty() and sys.stdout.isatty()
+    can_type = terminals and os.environ.get("TERM", "dumb") != "dumb"
+    command = pager_command() if pager and can_type else None
     longer = text.count("\n") >= height
     if not longer or command is None or not _paged(text, command):
         sys.stdout.write(text)
@@ -66,11 +65,6 @@ def pager_command() -> list[str] | None:
     if not words or words == ["cat"]:
         return None
     return [*words, _LESS] if Path(words[0]).name == "less" else words
-
-
-def _can_type() -> bool:
-    terminals = sys.stdin.isatty() and sys.stdout.isatty()
-    return terminals and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _paged(text: str, command: list[str]) -> bool:
@@ -109,26 +103,52 @@ class Shown:
     """Groups of answers a problem; None: all."""
     full: bool = False
 
+    def answers_of(self, problem: ShownProblem) -> Sequence[AnswerGroup]:
+        """The groups of answers that are shown, the most frequent."""
+        return problem.answers if self.answers is None else problem.answers[: self.answers]
+
 
 def shown_json(shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
     """For machines: nothing is cut but the number of problems and of groups of answers."""
+    problems = []
+    for one in shown.problems:
+        answers = [
+            {
+                "text": group.text,
+                "outcome": group.outcome.value,
+                "reward": group.reward,
+                "reason": group.reason,
+                "style": group.style,
+                "counts": dict(zip(paths, group.counts, strict=True)),
+                "greedy": [p for p, first in zip(paths, group.greedy, strict=True) if first],
+            }
+            for group in shown.answers_of(one)
+        ]
+        known, scores = one.problem, zip(paths, map(asdict, one.scores), strict=True)
+        problems.append(
+            {
+                "set": one.set_name,
+                "problem_id": one.problem_id,
+                "prompt": known and known.prompt,
+                "gold": known and dict(known.answer),
+                "scores": dict(scores),
+                "base": one.base and asdict(one.base),
+                "different_answers": len(one.answers),
+                "answers": answers,
+            }
+        )
     return {
         "schema": 1,
         "runs": list(paths),
         "chosen": shown.chosen,
         "problems_chosen": shown.of,
         "problems_shown": len(shown.problems),
-        "problems": [_problem_json(problem, shown, paths) for problem in shown.problems],
+        "problems": problems,
     }
 
 
 def print_shown(*shown: Shown, pager: bool = True) -> None:
-    """Print for people, one after the other; through a pager where a terminal is too short.
-
-    Args:
-        shown: what is printed.
-        pager: whether there may be one (``dph.cli.display.shown_problems`` says when there is).
-    """
+    """Print for people, one after the other; ``pager``: through one if a terminal is too short."""
     from rich.console import Console
 
     parts = [part for each in shown for part in _parts(each)]
@@ -163,22 +183,18 @@ def _parts(shown: Shown) -> "list[RenderableType]":
             *_problem_texts(problem, shown),
             *_answers(problem, shown),
         ]
-        if left := len(problem.answers) - len(_some(problem, shown)):
+        if left := len(problem.answers) - len(shown.answers_of(problem)):
             parts.append(Text(f"and {left} more different answers (--answers)", style="dim"))
     return parts
 
 
 def _scores(problem: ShownProblem, shown: Shown) -> str:
-    said = [("base", problem.base)] if problem.base is not None else []
-    said += list(zip(shown.labels, problem.scores, strict=True))
-    return "correct: " + ", ".join(f"{label} {_count(score)}" for label, score in said)
-
-
-def _count(score: CorrectCount) -> str:
-    if not score.samples:
-        return "not evaluated"
-    right = "?" if score.correct is None else score.correct
-    return f"{right}/{score.samples}"
+    scores = [("base", problem.base)] if problem.base is not None else []
+    said = []
+    for label, score in (*scores, *zip(shown.labels, problem.scores, strict=True)):
+        right = "?" if score.correct is None else score.correct
+        said.append(f"{label} {f'{right}/{score.samples}' if score.samples else 'not evaluated'}")
+    return f"correct: {', '.join(said)}"
 
 
 def _problem_texts(problem: ShownProblem, shown: Shown) -> "list[RenderableType]":
@@ -204,7 +220,7 @@ def _answers(problem: ShownProblem, shown: Shown) -> "Iterator[RenderableType]":
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for label in shown.labels:
         table.add_column(label, justify="right", overflow="fold")
-    groups = _some(problem, shown)
+    groups = shown.answers_of(problem)
     styled = any(group.style for group in groups)
     for title in ("outcome", *(["style"] if styled else []), "answer"):
         table.add_column(title, no_wrap=title == "outcome", overflow="fold")  # rich cuts words off
@@ -223,44 +239,8 @@ def _answers(problem: ShownProblem, shown: Shown) -> "Iterator[RenderableType]":
         yield Text("* the greedy answer, which is not counted", style="dim")
 
 
-def _some(problem: ShownProblem, shown: Shown) -> Sequence[AnswerGroup]:
-    return problem.answers if shown.answers is None else problem.answers[: shown.answers]
-
-
 def _cut(text: str, characters: int | None) -> str:
     return visible(text if characters is None else shortened(text, characters=characters))
-
-
-def _problem_json(problem: ShownProblem, shown: Shown, paths: Sequence[str]) -> dict[str, Any]:
-    known = problem.problem
-    return {
-        "set": problem.set_name,
-        "problem_id": problem.problem_id,
-        "prompt": None if known is None else known.prompt,
-        "gold": None if known is None else dict(known.answer),
-        "scores": {path: _score_json(s) for path, s in zip(paths, problem.scores, strict=True)},
-        "base": None if problem.base is None else _score_json(problem.base),
-        "different_answers": len(problem.answers),
-        "answers": [
-            {
-                "text": group.text,
-                "outcome": group.outcome.value,
-                "reward": group.reward,
-                "reason": group.reason,
-                "style": group.style,
-                "counts": dict(zip(paths, group.counts, strict=True)),
-                "greedy": [p for p, first in zip(paths, group.greedy, strict=True) if first],
-            }
-            for group in _some(problem, shown)
-        ],
-    }
-
-
-def _score_json(score: CorrectCount) -> Mapping[str, int | None]:
-    return {"correct": score.correct, "samples": score.samples}
-
-
-# The problems of evaluated runs that ``dph show`` shows.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,12 +274,8 @@ class ProblemChoice:
         return f"{said}{outcome}{place}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The first problems of the ``of`` that fit a choice."""
-
-    problems: Sequence[ShownProblem]
-    of: int
+Found = tuple[Sequence[ShownProblem], int]
+"""The first problems that fit a choice, and the number of all that do."""
 
 
 def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) -> Found:
@@ -313,18 +289,18 @@ def chosen_problems(runs: Sequence[Path], choice: ProblemChoice, *, limit: int) 
     results = RunResults(runs[0])
     if results.is_foreign and len(runs) > 1:
         results = replace(results, beside=runs[1])
-    base = _base(results, required=choice.change is not None)
-    policy = results.initial.results
-    if policy is not None and policy.path.resolve() in [run.resolve() for run in runs[1:]]:
-        base = {}  # it stands there already
     if choice.change is not None:
-        keys = _changed(results, choice.change, keys)
+        verdicts = problem_verdicts(results.path, results.initial.required().path)
+        keys = [key for key in keys if key in verdicts and verdicts[key].change is choice.change]
+        keys.sort(key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
     some = keys[:limit]
-    problems = _problems(runs, some)
-    return Found(
-        problems=shown_problems(some, tables, problems, base=base, outcome=choice.outcome),
-        of=len(keys),
-    )
+    kept = (RunResults(run).kept_problems() for run in runs)
+    problems = next((found for found in kept if all(key in found for key in some)), {})
+    base: Mapping[Key, CorrectCount] = {}
+    policy = results.initial.results
+    if policy is not None and policy.path.resolve() not in [run.resolve() for run in runs[1:]]:
+        base = counted(policy.answers())
+    return shown_problems(some, tables, problems, base=base, outcome=choice.outcome), len(keys)
 
 
 def drawn_problems(run: Path, step: int | None, choice: ProblemChoice, *, limit: int) -> Found:
@@ -333,42 +309,19 @@ def drawn_problems(run: Path, step: int | None, choice: ProblemChoice, *, limit:
     drawn = results.pool_answers() if step is None else results.step_answers(step)
     tables, keys = [drawn.table], _fitting([drawn.table], choice)
     shown = shown_problems(keys[:limit], tables, drawn.problems, base={}, outcome=choice.outcome)
-    return Found(problems=shown, of=len(keys))
+    return shown, len(keys)
 
 
 def _fitting(tables: Sequence[pa.Table], choice: ProblemChoice) -> list[Key]:
     """The problems of the first table that fit all of ``choice`` but the change."""
-    keys = _of_set(list(counted(tables[0])), choice.set_name)
+    known = list(counted(tables[0]))
+    keys = [key for key in known if choice.set_name in (None, key[0])]
+    if not keys:
+        sets = ", ".join(dict.fromkeys(key[0] for key in known))
+        raise DataError(f"there is no set {choice.set_name!r}; the evaluated sets are {sets}")
     if choice.problems:
         keys = [key for name in choice.problems for key in require_problem(name, keys)]
     if choice.outcome is not None:
         having = with_outcome(tables, choice.outcome)
         keys = [key for key in keys if key in having]
     return keys
-
-
-def _changed(run: RunResults, change: Change, keys: Sequence[Key]) -> list[Key]:
-    verdicts = problem_verdicts(run.path, run.initial.required().path)
-    found = [key for key in keys if key in verdicts and verdicts[key].change is change]
-    return sorted(found, key=lambda key: min(verdicts[key].p_lost, verdicts[key].p_gained))
-
-
-def _base(run: RunResults, *, required: bool) -> Mapping[Key, CorrectCount]:
-    base = run.initial
-    if base.results is None and not required:
-        return {}
-    return counted(base.required().answers())
-
-
-def _of_set(keys: Sequence[Key], name: str | None) -> list[Key]:
-    found = [key for key in keys if name in (None, key[0])]
-    if not found:
-        sets = ", ".join(dict.fromkeys(key[0] for key in keys))
-        raise DataError(f"there is no set {name!r}; the evaluated sets are {sets}")
-    return found
-
-
-def _problems(runs: Sequence[Path], keys: Sequence[Key]) -> Mapping[Key, Problem]:
-    """From beside the samples of the first run that has all; none where no run does."""
-    kept = (RunResults(run).kept_problems() for run in runs)
-    return next((found for found in kept if all(key in found for key in keys)), {})
