@@ -138,6 +138,11 @@ def test_an_unknown_verifier_and_the_nearest_one(errors, example):
             "    if response != 'I do not know.':\n        return 1\n",  # and no last return
             "'verifier:grade' cannot grade the answer 'I do not know.' to problem",
         ),
+        (
+            "seen = []\n"
+            "def grade(response, problem):\n    seen.append(1)\n    return len(seen) > 2\n",
+            "identical answers different verdicts",
+        ),
     ],
 )
 def test_a_verifier_that_gives_no_verdict(errors, example, body, message):

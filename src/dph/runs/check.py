@@ -29,6 +29,7 @@ from dph.runs.presample.manifest import read_manifest
 from dph.runs.prompts import recipe_shots, require_no_shown_test
 from dph.runs.unlabelled_prompts import Known, file_prompts, require_unlabelled
 from dph.tasks.agreement import GOLDS
+from dph.tasks.contradictions import contradictions
 from dph.tasks.environments import Environment, EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
 from dph.tasks.styles import make_style
@@ -254,7 +255,8 @@ def _ending(environment: Environment, problem: Problem) -> Verdict | None:
 def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:
     bad: list[str] = []
     for problem in problems[:_ROWS]:
-        grade = partial(verifier.grade, [problem] * 2, [_some_response(problem), _WRONG])
+        responses = [_some_response(problem), _WRONG] * _TRIES
+        grade = partial(verifier.grade, [problem] * len(responses), responses)
         if (verdicts := findings.value(key, grade)) is None:
             return
         broken = [v for v in verdicts if v.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)]
@@ -263,6 +265,10 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
         if broken:
             right = "" if verdict is verdicts[0] else f"the answer {_WRONG!r} to "
             findings.errors.append(f"{key}: {verifier.name!r} cannot grade {right}{what}")
+            return
+        graded = zip(responses, verdicts, strict=True)
+        if said := contradictions((problem.problem_id, r, v.outcome) for r, v in graded):
+            findings.errors.append(f"{key}: {verifier.name!r} gave {said}")
             return
         if verdict.outcome is not Outcome.BAD_GOLD:
             break
@@ -276,6 +282,7 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
         findings.notes.append(f"{len(bad)} of {len(bad) + 1} rows cannot be graded: {bad[0]}")
 
 
+_TRIES = 3
 _WRONG = "I do not know."
 """A verifier has to grade this too: one without its last return grades right answers only."""
 
