@@ -307,6 +307,8 @@ def report(
     document |= {"runs": {str(run.path): run.label for run in data.runs}}
     text = f"report: {out}, {written.size / 1e6:.1f} MB, {written.answers:,} answers"
     if written.size > _LARGE:
-        text += "\nbrowsers open a file of this size slowly; "
-        text += "--most-answers and --longest make it smaller"
+        text += (
+            "\nbrowsers open a file of this size slowly; "
+            "--most-answers and --longest make it smaller"
+        )
     _print_with_notes(document, text, data.notes, as_json=as_json)

@@ -262,13 +262,12 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
         broken = [v for v in verdicts if v.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)]
         verdict = broken[0] if broken else verdicts[0]
         what = f"problem {problem.problem_id!r}: {_line(verdict)}"
-        if broken:
-            right = "" if verdict is verdicts[0] else f"the answer {_WRONG!r} to "
-            findings.errors.append(f"{key}: {verifier.name!r} cannot grade {right}{what}")
-            return
+        right = "" if verdict is verdicts[0] else f"the answer {_WRONG!r} to "
         graded = zip(responses, verdicts, strict=True)
-        if said := contradictions((problem.problem_id, r, v.outcome) for r, v in graded):
-            findings.errors.append(f"{key}: {verifier.name!r} gave {said}")
+        said = contradictions((problem.problem_id, r, v.outcome) for r, v in graded)
+        if broken or said:
+            fault = f"cannot grade {right}{what}" if broken else f"gave {said}"
+            findings.errors.append(f"{key}: {verifier.name!r} {fault}")
             return
         if verdict.outcome is not Outcome.BAD_GOLD:
             break

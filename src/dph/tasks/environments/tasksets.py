@@ -117,9 +117,9 @@ def _opening(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def taskset_class(package: str) -> type:
     """A class of TRL's contract for the taskset of ``package``."""
+    taskset = _taskset(package)  # which says so if verifiers is missing
     from verifiers.v1.utils.decorators import discover_decorated  # noqa: PLC0415
 
-    taskset = _taskset(package)
     tools: dict[str, Callable[..., Any]] = {}
     for place, server in enumerate(_servers(taskset)):
         for function in discover_decorated(server, "tool"):
