@@ -58,14 +58,15 @@ test-newest:
 	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e ".[dev]"
 	.venv-newest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(PARTS)
 
-# On the lower bounds of what the package requires, without `dev`, whose packages need later ones.
+# On the lower bounds of what the package requires, without `dev`, whose packages need later ones, and
+# without checks of shapes, which that jaxtyping refuses once a conftest has loaded the loss.
 OLDEST_PARTS ?= tests/loss tests/model tests/recipe tests/runs/train tests/results/read
 test-oldest:
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	$(PYTHON) .ci/lower-bounds > .venv-oldest/lower-bounds.txt
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-oldest/lower-bounds.txt -e . \
 		"pytest>=8.3" "pytest-cov>=7" "beartype>=0.20" "hypothesis>=6.100" "peft>=0.18,<1"
-	.venv-oldest/bin/python -m pytest -m "not slow" $(OLDEST_PARTS)
+	.venv-oldest/bin/python -m pytest -o addopts="--import-mode=importlib --strict-markers" -m "not slow" $(OLDEST_PARTS)
 
 # The same with branch coverage, of child processes too: up to twice the time.
 coverage: $(STAMP)
