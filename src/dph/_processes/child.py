@@ -70,7 +70,7 @@ def end_with_parent() -> None:
     """End this process once the one that the environment names is gone; else do nothing.
 
     For commands that launchers start: the other started it but need not be its parent, and the
-    standard input is not theirs alone.
+    others read their standard input too.
     """
     said = os.environ.get(PARENT, "")
     if said.isdecimal():

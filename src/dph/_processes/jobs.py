@@ -36,7 +36,7 @@ Child = subprocess.Popen[bytes] | ForkedChild
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """``payload`` is JSON: all that whoever does the job needs, with absolute paths."""
+    """``payload`` is JSON: all that the job needs, with absolute paths."""
 
     id: str
     payload: Mapping[str, Any]

@@ -102,7 +102,7 @@ class _StreamForks(ForkServer):
 
 
 def serve_forks(load: Callable[[], object], main: Callable[[], int | None]) -> None:
-    """Be a zygote: ``load`` what children need, then fork them until nobody asks any more.
+    """Be a zygote: ``load`` what children need, then fork them until no request is left.
 
     ``main`` is what a child does. What ``load`` raises, a child says that tries it again.
     """

@@ -206,7 +206,7 @@ def _add_sql_command(name: str, *, title: str, splits: str, seconds: float) -> N
 
         found = SQL_SETS[name](data, split)
         if databases is not None and not databases.is_dir():
-            raise DataError(f"there is no directory of databases {databases}")
+            raise DataError(f"the directory of databases {databases} does not exist")
         source = replace(
             found, databases=databases or found.databases, tables=tables or found.tables
         )

@@ -47,7 +47,7 @@ class HubFile:
 
 
 def names_hub(path: str | Path) -> bool:
-    """Whether a path begins as the name of a file on the Hub does."""
+    """True if a path begins like the name of a file on the Hub."""
     return str(path).startswith("hf:")
 
 

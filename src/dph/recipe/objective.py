@@ -196,7 +196,7 @@ class ObjectiveSettings(Section):
 
     @property
     def needs_reference_model(self) -> bool:
-        """Whether log-probs of the initial policy are needed on new samples."""
+        """True if new samples need log-probs of the initial policy."""
         return self.reads_reference()
 
     def reads_reference(self, directories: Sequence[Path] = ()) -> bool:

@@ -27,7 +27,7 @@ def pass_at_k(
         sets: only these sets; default: all.
         k: the largest k; default: the number of samples.
         seed: of the bootstrap.
-        apart: keep runs apart that differ in their seed alone.
+        apart: keep runs apart that differ only in their seed.
 
     Raises:
         DataError: there is no run, it was not evaluated, or a file is damaged.

@@ -74,7 +74,7 @@ class CheckedModel:
 def check_model(recipe: Recipe, findings: Findings) -> CheckedModel | None:
     """The model without its weights; None if it is missing or cannot be read.
 
-    A model of the Hub is looked for in the cache alone.
+    A model of the Hub is looked for only in the cache.
     """
     findings.errors.extend(_missing_packages(recipe))
     directory = _directory(recipe.model, findings)

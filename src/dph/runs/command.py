@@ -336,7 +336,7 @@ def _rate(parameters: int | None, *, adapts: bool) -> Choice:
     """The learning rate, by what is trained."""
     if adapts:
         return Choice("train.learning_rate", 1e-5, "usual for an adapter")
-    for most, rate in _SMALL_RATES if parameters else ():
+    for most, rate in _SMALL_RATES:
         if parameters is not None and parameters < most:
             said = f"for fewer than {most / 1e6:g} million weights; 1e-6 would hardly move them"
             return Choice("train.learning_rate", rate, said)

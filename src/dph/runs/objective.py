@@ -19,7 +19,7 @@ def make_objective(settings: ObjectiveSettings, directories: Sequence[Path] = ()
     ``directories`` are searched first for terms of one's own (``data.modules`` of a recipe).
 
     Raises:
-        SettingsError: a term of one's own cannot be imported or does not take its parameters.
+        SettingsError: a user-defined term cannot be imported or does not take its parameters.
     """
     return Objective(
         advantage=_term(settings.advantage, directories),

@@ -34,14 +34,15 @@ def problems_dataset(
     prompts = [_prompt(problem, chat, system_prompt) for problem in problems]
     if len({isinstance(prompt, str) for prompt in prompts}) > 1:
         raise DataError("some prompts are text and some are messages: set chat=True")
-    rows = {
+    rows: dict[str, list[Any]] = {
         "prompt": prompts,
         "problem_id": [problem.problem_id for problem in problems],
         "answer": [_json(problem) for problem in problems],
     }
-    for name in dict.fromkeys(name for problem in problems for name in problem.answer):
+    fields = dict.fromkeys(name for problem in problems for name in problem.answer)
+    for name in [name for name in fields if name not in rows]:
         with suppress(pa.ArrowException, TypeError):  # of several types, or not of Arrow's
-            rows.setdefault(name, pa.array([p.answer.get(name) for p in problems]).to_pylist())
+            rows[name] = pa.array([problem.answer.get(name) for problem in problems]).to_pylist()
     return Dataset.from_dict(rows)
 
 

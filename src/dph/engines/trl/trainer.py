@@ -52,7 +52,7 @@ class DPHTrainer(GRPOTrainer):  # type: ignore[misc]
     over a micro-batch (``bnpo``, ``entropy_coef``, ``top_entropy_quantile``) is of those.
 
     Raises:
-        SettingsError: ``args`` is not a ``DPHConfig``, a term of one's own cannot be imported, or
+        SettingsError: ``args`` is not a ``DPHConfig``, a user-defined term cannot be imported, or
             prompts cannot be shared with this model or these settings.
         PoolError: a pool is damaged, or was made with another model, tokenizer, temperature or
             precision; when training starts, that its log-probs are not the policy's.

@@ -25,7 +25,7 @@ without complementarity is named in 5% of draws at level 0.05
 (tests/results/diagnosis/test_complementarity.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 from typing import Any
@@ -35,6 +35,7 @@ from jaxtyping import Float, Int
 
 from dph.errors import SettingsError
 from dph.results.diagnosis.style_counts import StyleCounts
+from dph.runs.evaluate.first_loss import powers_of_two
 from dph.runs.evaluate.intervals import LEVEL, RESAMPLES, bootstrap_mean
 from dph.runs.evaluate.metrics import pass_at_k
 
@@ -94,7 +95,7 @@ def complementarity(
     """
     if k is not None and k < 2:
         raise SettingsError(f"complementarity needs k >= 2, got k={k}")
-    powers = [2**i for i in range(1, counts.samples.bit_length())]
+    powers = powers_of_two(counts.samples)[1:]
     fitting = [k] if k is not None else takewhile(lambda k: len(_asked(counts, k)) > 1, powers)
     k = max(fitting, default=2)
     if len(asked := _asked(counts, k)) < 2:
@@ -145,17 +146,15 @@ def _estimates(samples: int, k: int) -> Float[np.ndarray, "answers correct"]:
 
 def _exchanges(
     counts: StyleCounts, draws: int, rng: np.random.Generator
-) -> Sequence[Int[np.ndarray, "problems styles"]]:
+) -> Iterator[Int[np.ndarray, "problems styles"]]:
     """Right answers by problem and style, the styles of each problem's answers exchanged."""
     places = np.arange(counts.samples)
     right = places < counts.correct.sum(axis=1, keepdims=True)
     ends = counts.answers.cumsum(axis=1)
-    exchanged = []
     for _ in range(draws):
         seen = rng.permuted(right, axis=1).cumsum(axis=1)
         upto = np.where(ends > 0, np.take_along_axis(seen, np.maximum(ends - 1, 0), axis=1), 0)
-        exchanged.append(np.diff(upto, axis=1, prepend=0))
-    return exchanged
+        yield np.diff(upto, axis=1, prepend=0)
 
 
 def _single_styles(

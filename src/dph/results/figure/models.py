@@ -155,7 +155,7 @@ class FigureRequest:
     """Request for a figure or table of run directories, or directories of runs.
 
     ``sets`` empty: all; ``k`` None: the usual one; ``seed`` is that of the bootstrap. ``apart``
-    keeps runs apart that differ in their seed alone.
+    keeps runs apart that differ only in their seed.
     """
 
     places: Sequence[Path]

@@ -128,7 +128,7 @@ def _common_base(bases: Sequence[RunResults]) -> Path | None:
     return next(iter(different.values()), None)
 
 
-# Runs that differ in their seed alone, as one method.
+# Runs that differ only in their seed, as one method.
 #
 # A seed may bring a world of its own (that of a quickstart does), so places count by the last part
 # of their path: ``a/base_model`` and ``b/base_model`` are one model to this. Two runs of one seed

@@ -161,7 +161,7 @@ class RunResults:
         return read_kept_problems(self.place.problems)
 
     def pool_answers(self) -> "SetAnswers":
-        """The answers of its pool, or of the pool that lies here, as those of a set ``pool``.
+        """The answers of its pool, or of the pool in this directory, as those of a set ``pool``.
 
         The problems are those to explore and, where the recipe's file is here, all of them.
         """
@@ -173,7 +173,7 @@ class RunResults:
         rows = pq.read_table(place / "exploration.parquet").to_pylist()
         problems = list(map(problem_of_columns, rows))
         if recipe is not None:
-            with suppress(DataError):  # the file is not where it was, and this is to look at
+            with suppress(DataError):  # its file has moved: answers are shown without it
                 problems = load_problems(
                     problems_file(recipe.data.train), columns=recipe.data.columns
                 )

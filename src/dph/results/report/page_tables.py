@@ -15,7 +15,7 @@ from dph.tasks.environments import ToolResult, read_turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """A verdict on a run, or on the ``runs`` that differ in their seed alone."""
+    """A verdict on a run, or on the ``runs`` that differ only in their seed."""
 
     key: str
     label: str

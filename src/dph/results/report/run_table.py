@@ -25,7 +25,7 @@ _NOT_SHOWN = frozenset({"name", "method", "seed", "notes"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of the table: a run, or the ``runs`` that differ in their seed alone."""
+    """A line of the table: a run, or the ``runs`` that differ only in their seed."""
 
     key: str
     label: str

@@ -36,7 +36,7 @@ class RepeatedCache:
 
 class _WaveByWave:
     joins = False
-    """Whether waves are decoded in one forward, so that one may start while others continue."""
+    """True if waves are decoded in one forward: one may start while others continue."""
 
     @contextmanager
     def active(self) -> Iterator[None]:

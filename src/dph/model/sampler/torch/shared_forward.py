@@ -43,7 +43,7 @@ class SharedForward:
     """
 
     joins = True
-    """Whether waves are decoded in one forward, so that one may start while others continue."""
+    """True if waves are decoded in one forward: one may start while others continue."""
 
     def __init__(
         self,
