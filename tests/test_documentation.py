@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -80,6 +81,19 @@ def test_every_link_of_the_readme_leads_somewhere_and_pages_for_contributors_are
         assert (ROOT / link.partition("#")[0]).exists(), link
     assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split()) <= 1800
     assert len((ROOT / "AGENTS.md").read_text(encoding="utf-8").splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_import_of_a_page_is_of_something_that_exists(page):
+    code = "\n".join(found.group() for found in FENCED.finditer(page.read_text(encoding="utf-8")))
+    for module, names in re.findall(
+        r"^(?:>>> |[+ ])? *from (dph[\w.]*) import ([\w, ]+)", code, re.M
+    ):
+        found = importlib.import_module(module)
+        for name in names.split(", "):
+            assert hasattr(found, name) or find_spec(f"{module}.{name}"), f"{module}: {name}"
 
 
 def test_the_navigation_has_every_page_once():

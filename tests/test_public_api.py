@@ -19,7 +19,7 @@ Alpha CheckpointError Completion DataError DphError ForwardKL GradedCompletion J
 ModelError Outcome PoolError Problem ReverseKL SettingsError StageError TrainingError Verdict
 VerifierError
 compare diagnose evaluate grade_code grade_math grade_sql load_pool load_problems load_recipe
-load_run make_divergence make_verifier pass_at_k plot presample report run
+load_run make_divergence make_verifier pass_at_k plot presample report run run_verifier
 """
 LAZY_NAMES = "runs runs.evaluate runs.presample runs.train"
 LAZY = ["dph", *(f"dph.{n}" for n in LAZY_NAMES.split())]

@@ -3,7 +3,7 @@
 From a notebook:
 
 * grade answers: ``grade_sql``, ``grade_math``, ``grade_code``, ``make_verifier``
-* train: ``load_recipe``, ``run`` (all stages), ``presample``, ``evaluate``
+* train: ``load_recipe``, ``run_verifier``, ``run`` (all stages), ``presample``, ``evaluate``
 * look at runs: ``load_run`` (tables, a verdict), ``compare``, ``diagnose``, ``report``, ``plot``
 * measure: ``pass_at_k``; read: ``load_pool``, ``load_problems``
 * divergences: ``ForwardKL``, ``JensenShannon``, ``Alpha``, ``ReverseKL``, ``make_divergence``
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dph.results import plot
     from dph.results.diagnosis.run_diagnosis import diagnose
     from dph.results.notebook import load_run, report
+    from dph.runs.answers import run_verifier
     from dph.runs.evaluate.evaluated_runs import compare
     from dph.runs.evaluate.metrics import pass_at_k
     from dph.runs.presample.pool import load_pool
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
         "presample",
         "report",
         "run",
+        "run_verifier",
     ]
 
 __version__ = "0.1.0"
@@ -119,5 +121,6 @@ __getattr__, __dir__ = lazy_names(
         "presample": "dph.runs.run",
         "report": "dph.results.notebook",
         "run": "dph.runs.run",
+        "run_verifier": "dph.runs.answers",
     },
 )
