@@ -1,10 +1,21 @@
+import json
 import subprocess
+from importlib.metadata import distribution
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dph._base.provenance import CHANGED, UNKNOWN, code_commit, commit_of, versions
+from dph._base.provenance import (
+    CHANGED,
+    UNKNOWN,
+    code_commit,
+    commit_of,
+    install_command,
+    versions,
+)
 from dph._base.randomness import generator, uniforms
 
 
@@ -24,6 +35,36 @@ def test_a_checkout_is_at_its_commit_and_says_when_it_was_changed(tmp_path):
     assert commit_of(package) == commit
     (package / "module.py").write_text("x = 2\n")
     assert commit_of(package) == commit + CHANGED
+
+
+@pytest.mark.parametrize(
+    ("recorded", "command"),
+    [
+        (
+            {"url": "file:///my%20code/dph", "dir_info": {"editable": True}},
+            "-e '/my code/dph[math]'",
+        ),
+        ({"url": "file:///code/dph", "dir_info": {}}, "'/code/dph[math]'"),
+        ({"url": "file:///d/dph_rl-1.whl", "archive_info": {}}, "'/d/dph_rl-1.whl[math]'"),
+        ({"url": "https://a.org/dph_rl-1.whl", "archive_info": {}}, "'dph-rl[math]'"),
+        (None, "'dph-rl[math]'"),
+    ],
+)
+def test_an_extra_comes_from_where_the_package_came_from(tmp_path, monkeypatch, recorded, command):
+    folder = tmp_path / "dph_rl-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: dph-rl\nVersion: 1.0\n")
+    if recorded is not None:
+        (folder / "direct_url.json").write_text(json.dumps(recorded))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert distribution("dph-rl").version == "1.0"
+    assert install_command("math") == f"pip install {command}"
+
+
+def test_a_package_that_is_only_found_comes_from_its_checkout(monkeypatch):
+    monkeypatch.setattr("sys.path", [])
+    assert install_command() == f"pip install -e '{Path(__file__).parents[2]}'"
+    assert install_command("web", "dph-corpus") == "pip install 'dph-corpus[web]'"
 
 
 def test_outside_a_checkout_it_is_not_known(tmp_path):

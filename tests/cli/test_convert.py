@@ -41,7 +41,10 @@ def test_problems_go_to_verl_and_come_back(dph, problems, tmp_path):
     [
         (("--to", "dph", "--data-source", "x"), "--data-source applies only to --to verl"),
         (("--to", "verl", "--number-rows"), "--number-rows applies only to --to dph"),
-        (("--to", "verl", "--ground-truth", "gold"), "its fields are answer, solution"),
+        (
+            ("--to", "verl", "--ground-truth", "gold"),
+            "its fields are answer, solution (dph convert: ",
+        ),
         (("--to", "dph"), "there is no reward_model.ground_truth"),
         (("--to", "trl"), "'trl'"),
         (("--to", "verl", "--input", "none.jsonl"), "none.jsonl"),

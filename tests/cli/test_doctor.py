@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from dph import __version__
+from dph._base.provenance import install_command
 from dph.cli.display import machine as installed
 
 
@@ -45,7 +46,7 @@ def test_what_is_missing_is_a_failure_of_all_or_of_the_parts_that_are_named(dph,
     without("torch", "trl")
     code, out, _ = dph("doctor")
     assert code == 1
-    assert "own engine (own): not ready: torch is missing (pip install 'dph-rl')" in out
+    assert f"own engine (own): not ready: torch is missing ({install_command()})" in out
     code, out, _ = dph("doctor", "trl", "--json")
     assert code == 1
     [(name, trl)] = json.loads(out)["parts"].items()
@@ -66,7 +67,7 @@ def test_a_package_that_is_found_but_not_installed_is_told(dph, monkeypatch):
     monkeypatch.setattr(installed, "version", nowhere)
     code, out, _ = dph("doctor", "own")
     assert code == 1
-    assert "own engine (own): not ready: dph-rl is missing (pip install 'dph-rl')" in out
+    assert f"own engine (own): not ready: dph-rl is missing ({install_command()})" in out
 
 
 def test_without_a_gpu_its_fast_paths_are_not_looked_at(dph, monkeypatch):

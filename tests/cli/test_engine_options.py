@@ -11,6 +11,7 @@ import pytest
 from transformers import Qwen2Config
 
 from cli.test_gpu_recipes import save_header, save_tokenizer, weight_shapes
+from dph._base.provenance import install_command
 from dph.cli.run import engine_overrides, require_engine_of_options
 
 
@@ -61,7 +62,7 @@ def test_commands_for_a_cluster_are_printed_without_the_engine(
     assert {Path(path).name for path in read} == {"problems.jsonl", "recipe.toml"}
     assert all(f"as {path}" in first for path in read)
     assert not run.exists()
-    assert 'pip install "dph-rl[verl]"' in refusal(*words)
+    assert install_command("verl") in refusal(*words)
     assert not run.exists()
 
 

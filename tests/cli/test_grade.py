@@ -244,10 +244,35 @@ def test_columns_of_other_names_are_told(place, refusal):
     assert code == 0
     assert outcomes(found) == ["CORRECT", "WRONG"]
     assert [{key: row[key] for key in rows[0]} for row in found] == rows
-    assert set(found[0]) == {"target", "text", "reward", "outcome", "reason", "seconds"}
+    names = ["target", "text", "response", "answer", "reward", "outcome", "reason", "seconds"]
+    assert list(found[0]) == names
+    assert [row["response"] for row in found] == ["5", "6"]
     said = refusal("grade", "--input", "in.jsonl", "--out", "no.jsonl",
                    "--verifier", "exact", "--column", "response=texts")  # fmt: skip
     assert "has no column 'answer', 'texts'; it has target, text" in said
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "csv"])
+def test_verbs_after_it_find_the_columns_that_were_named(place, dph, document, form):
+    rows = [{"number": n // 2, "target": "5", "text": str(4 + n % 2)} for n in range(4)]
+    write(place / "in.jsonl", rows)
+    named = [f"--column={name}" for name in ("problem_id=number", "response=text", "gold=target")]
+    code, *_ = dph("grade", "math", "--verifier", "exact", "--input", place / "in.jsonl",
+                   "--out", place / f"out.{form}", *named)  # fmt: skip
+    assert code == 0
+    found = document("passk", "--input", place / f"out.{form}")
+    assert (found["problems"], found["metrics"]["mean"]["value"]) == (2, 0.5)
+    found = document("show", place / f"out.{form}")
+    assert found["problems"][0]["gold"] == {"answer": "5"}
+    assert [one["text"] for one in found["problems"][0]["answers"]] == ["4", "5"]
+
+
+def test_a_column_of_the_name_that_is_read_stays_and_is_told(place, capsys):
+    write(place / "in.jsonl", [{"answer": "5", "response": "long", "text": "5"}])
+    code, found = grade("--verifier", "exact", "--column", "response=text")
+    assert (code, outcomes(found), found[0]["response"]) == (0, ["CORRECT"], "long")
+    said = capsys.readouterr().err
+    assert "another column 'response', which stays: give the next verb --column" in said
 
 
 def test_a_grader_that_changes_its_mind_is_told(place, caplog):

@@ -7,6 +7,8 @@ from contextlib import closing
 
 import pytest
 
+from dph._base.provenance import install_command
+
 CONTEXT = 32
 
 
@@ -295,7 +297,7 @@ def test_weights_that_need_a_package_are_refused_where_it_is_missing(
     [message] = errors(example, *weights)
     assert message == (
         'model: model.weights = "bfloat16" without [model.adapter] needs torchao, which is not '
-        "installed: pip install 'dph-rl[low-memory]'"
+        f"installed: {install_command('low-memory')}"
     )
     [message] = errors(example, *weights, "model.adapter.kind=lora")
     assert message.startswith("model: [model.adapter] needs PEFT, which is not installed")

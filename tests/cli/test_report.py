@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 
+from dph._base.provenance import install_command
 from dph.results.report import page as report_file
 from report_runs import make_runs
 
@@ -56,7 +57,7 @@ def test_bad_input_gets_one_clear_line(refusal, runs, monkeypatch, words, messag
 def test_without_the_extra_it_says_what_to_install(refusal, runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "dph.results.view.app", raising=False)
-    assert "uvicorn is missing: pip install 'dph-rl[view]'" in refusal("view", runs)
+    assert f"uvicorn is missing: {install_command('view')}" in refusal("view", runs)
 
 
 def test_it_prints_the_address_answers_there_and_ends_when_it_is_interrupted(runs):

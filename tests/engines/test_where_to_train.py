@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+from dph._base.provenance import install_command
 from dph.recipe.tables import AdapterSettings
 
 PAGE = Path(__file__).parents[2] / "docs/guides/cluster.md"
@@ -21,4 +22,4 @@ def test_without_trl_the_error_says_what_to_install():
     code = "import sys; sys.modules['trl'] = None; import dph.engines.trl"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert 'pip install "dph-rl[trl]" (trl>=1.12,<2)' in done.stderr
+    assert f"{install_command('trl')} (trl>=1.12,<2)" in done.stderr

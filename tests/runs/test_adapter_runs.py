@@ -1,9 +1,11 @@
+import re
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 
+from dph._base.provenance import install_command
 from dph.errors import SettingsError
 from dph.model.forward.logprobs import score_completions
 from dph.model.loading import load_model
@@ -147,6 +149,6 @@ def test_the_model_half_way_is_made_of_merged_weights(make_recipe, tmp_path):
 
 def test_without_peft_the_run_says_how_to_install_it(make_recipe, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
-    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[peft\]'"):
+    with pytest.raises(SettingsError, match=re.escape(install_command("peft"))):
         train(make_recipe("grpo", model=ADAPTER), tmp_path / "run")
     assert not (tmp_path / "run" / "checkpoints").exists()

@@ -1,3 +1,4 @@
+import re
 import shutil
 
 import pyarrow.parquet as pq
@@ -5,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from dph._base.provenance import install_command
 from dph.errors import SettingsError
 from dph.model.loading import load_model
 from dph.model.policies import load_policy
@@ -126,5 +128,5 @@ def test_models_that_four_bits_would_round_away_are_refused(make_recipe, tmp_pat
 def test_a_base_in_four_bits_without_its_package_is_refused(make_recipe, tmp_path, monkeypatch):
     make_recipe()
     monkeypatch.setattr("dph.recipe.extras.find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[nf4\]'"):
+    with pytest.raises(SettingsError, match=re.escape(install_command("nf4"))):
         load_model(tmp_path / "model", device="cpu", weights="nf4")

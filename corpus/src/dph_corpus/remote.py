@@ -23,6 +23,7 @@ from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 from dph._base.files import make_directory
+from dph._base.provenance import install_command
 from dph.errors import DataError, SettingsError
 
 SCRATCH = "DPH_SCRATCH"
@@ -224,7 +225,8 @@ def _opened(scheme: str, example: str) -> Any:
         core = import_module("fsspec.core")  # takes half a second: only where there is a URL
         return core.url_to_fs(example, use_listings_cache=False, **options)[0]
     except ImportError as error:
-        package = "s3fs (pip install 'dph-corpus[s3]')" if scheme in ("s3", "s3a") else str(error)
+        s3fs = f"s3fs ({install_command('s3', 'dph-corpus')})"
+        package = s3fs if scheme in ("s3", "s3a") else str(error)
         raise SettingsError(f"{scheme}:// needs {package}") from error
     except ValueError as error:
         raise SettingsError(

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from dph._base.provenance import install_command
 from dph.errors import SettingsError
 from dph_corpus.documents import Document
 
@@ -24,9 +25,8 @@ def require(packages: Mapping[str, str], verb: str, *, extra: str) -> None:
     """Make sure that ``packages``, by module, of the extra of that name are installed."""
     missing = [name for module, name in packages.items() if find_spec(module) is None]
     if missing:
-        raise SettingsError(
-            f"dph-corpus {verb} needs {', '.join(missing)}: pip install 'dph-corpus[{extra}]'"
-        )
+        command = install_command(extra, "dph-corpus")
+        raise SettingsError(f"dph-corpus {verb} needs {', '.join(missing)}: {command}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,18 @@ def test_done_again_it_reads_nothing_and_a_changed_input_is_read(tmp_path):
     assert not (tmp_path / "out" / ".spills").exists()
 
 
+def test_a_corpus_of_other_inputs_is_replaced_with_a_word(tmp_path, caplog):
+    for text in ("one", "two"):
+        rows_file(tmp_path / f"{text}.jsonl", [{"id": "a", "text": text}])
+    first, second, out = tmp_path / "one.jsonl", tmp_path / "two.jsonl", tmp_path / "out"
+    for _ in range(2):
+        ingest(plan([str(first)]), out)
+    assert caplog.text == ""
+    corpus = ingest(plan([str(second)]), out)
+    assert f"{out} was made from other inputs or in other shards: replaced" in caplog.text
+    assert [document.text for document in corpus.documents()] == ["two"]
+
+
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_stage_that_was_killed_is_no_input(tmp_path, board):
     corpus = open_input(rows_file(tmp_path / "a.jsonl", made(3)), tmp_path / "out")

@@ -1,20 +1,24 @@
-"""Provenance of a result: the commit, and the versions of the packages that decide its numbers.
+"""Provenance of a result and of this package: commit, versions, and the way to install more.
 
 A wheel holds its commit (``hatch_build.py`` writes it). A checkout is asked by git.
 """
 
+import json
 import platform
 import subprocess
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 UNKNOWN = "unknown"
 CHANGED = "+changes"
 """Follows the commit of a checkout whose package has changes that are not committed."""
+PACKAGE = "dph-rl"
 _HERE = Path(__file__).parents[1]
 _IN_WHEEL = _HERE / "commit.txt"
-_DECIDING = ("dph-rl", "torch", "transformers", "tokenizers", "numpy")
+_DECIDING = (PACKAGE, "torch", "transformers", "tokenizers", "numpy")
 
 
 @cache
@@ -47,6 +51,24 @@ def versions(kernels: str) -> str:
     found = [f"python {platform.python_version()}"]
     found += [f"{name} {version(name)}" for name in _DECIDING]
     return ", ".join([*found, f"{platform.machine()} {kernels}"])
+
+
+def install_command(extra: str = "", package: str = PACKAGE) -> str:
+    """The command that adds an extra to ``package``, from the checkout or wheel that it came from.
+
+    The packages are on no index. pip records where it found a package (PEP 610).
+    """
+    try:
+        recorded = json.loads(distribution(package).read_text("direct_url.json") or "{}")
+        url = urlsplit(recorded.get("url", ""))
+        editable = recorded.get("dir_info", {}).get("editable", False)
+        place = url2pathname(url.path) if url.scheme == "file" else package
+    except PackageNotFoundError:  # a checkout on the search path
+        checkout, editable = _HERE.parents[1], True
+        found = package == PACKAGE and (checkout / "pyproject.toml").exists()
+        place = str(checkout) if found else package
+    wanted = f"[{extra}]" if extra else ""
+    return f"pip install {'-e ' if editable and place != package else ''}'{place}{wanted}'"
 
 
 def _git(directory: Path, *words: str) -> str | None:

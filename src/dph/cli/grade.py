@@ -73,19 +73,26 @@ def run_grading(
     as_json: JsonOption = False,
 ) -> None:
     """Grade ``source`` into ``target``, print what came out, and close the grader."""
-    from dph._base.files.rows import count_rows, read_rows
+    from dph._base.files.rows import column_names, count_rows, read_rows
     from dph.records import Outcome
     from dph.tasks.grading import grade_file
-    from dph.tasks.grading.stream import NamedColumns
 
+    named = column_pairs(columns)
     with grader, open_progress().task("grade", count_rows(source), "rows") as advance:
         summary = grade_file(
             source,
             target,
-            grader=NamedColumns(grader, column_pairs(columns)) if columns else grader,
+            grader=grader,
+            columns=named,
             resume=resume,
             replace=replace,
             on_progress=lambda rows: advance(rows, ""),
+        )
+    for name in (name for name in named if name in column_names(source)):
+        typer.echo(
+            f"dph: {source} has another column {name!r}, which stays: give the next verb "
+            f"--column {name}={named[name]} again",
+            err=True,
         )
     if as_json:
         typer.echo(json_text(summary_json(summary, source, target)))
@@ -401,16 +408,20 @@ def _audit(name: str, problems: Path | None, timeout: float, *, as_json: bool) -
     """Audit a function or a verifier; exit code 1 if there are findings."""
     from dph._base.import_path import is_import_path
     from dph.tasks.grading.audit import audit_function, audit_verifier
+    from dph.tasks.grading.probes import BUILT_IN
     from dph.tasks.problems import load_problems
     from dph.tasks.verifiers import make_verifier
 
-    own = load_problems(problems) if problems else ()
-    if is_import_path(name):
-        audit = audit_function(name, problems=own, timeout=timeout)
-    else:
-        made = make_verifier(one_of(name, _HERE), workers=1, timeout=timeout)
-        with closing(made):
-            audit = audit_verifier(made, problems=own)
+    own = load_problems(problems) if problems else BUILT_IN
+    with open_progress().task("audit", len(own), "problems") as advance:
+        if is_import_path(name):
+            audit = audit_function(
+                name, problems=own if problems else (), timeout=timeout, on_progress=advance
+            )
+        else:
+            made = make_verifier(one_of(name, _HERE), workers=1, timeout=timeout)
+            with closing(made):
+                audit = audit_verifier(made, problems=own, on_progress=advance)
     found = _audit_document(audit)
     typer.echo(json_text(found) if as_json else _audit_text(found))
     if audit.findings:

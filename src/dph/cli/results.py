@@ -112,12 +112,13 @@ def view(
     The page follows metrics.jsonl and progress.parquet as they grow. The server reads only the run
     directories; Ctrl-C ends it.
     """
+    from dph._base.provenance import install_command
     from dph.errors import SettingsError
 
     try:
         from dph.results.view.app import access_for, serve
     except ModuleNotFoundError as error:
-        raise SettingsError(f"{error.name} is missing: pip install 'dph-rl[view]'") from error
+        raise SettingsError(f"{error.name} is missing: {install_command('view')}") from error
     from dph.results.view.served_runs import ServedRuns
 
     access = access_for(host, name or (), ask=token)

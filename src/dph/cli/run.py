@@ -152,6 +152,7 @@ def _right_answers(right: str | None, samples: int) -> tuple[int, int]:
 
 def _require_targets(write: Path | None, write_hf: Path | None, right: str | None) -> None:
     """Refuse targets before anything is sampled for them."""
+    from dph._base.provenance import install_command
     from dph.errors import SettingsError
 
     if right is not None and not (write or write_hf):
@@ -159,7 +160,7 @@ def _require_targets(write: Path | None, write_hf: Path | None, right: str | Non
     if write and write.suffix not in (".jsonl", ".parquet"):
         raise SettingsError(f"--write takes a .jsonl or .parquet file, got {write}")
     if write_hf and find_spec("datasets") is None:
-        raise SettingsError("--write-hf needs datasets: pip install 'dph-rl[trl]'")
+        raise SettingsError(f"--write-hf needs datasets: {install_command('trl')}")
     if write_hf and write_hf.exists() and not (write_hf / "state.json").exists():
         raise SettingsError(f"--write-hf: {write_hf} already exists and is not a data set")
 

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from dph._base.provenance import install_command
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
     """A package that comes with an extra of this one.
 
-    >>> print(PEFT.missing)
-    [model.adapter] needs PEFT, which is not installed: pip install 'dph-rl[peft]'
+    >>> print(PEFT.missing)  # doctest: +ELLIPSIS
+    [model.adapter] needs PEFT, which is not installed: pip install ...[peft]'
     """
 
     needed_by: str
@@ -25,10 +27,8 @@ class Extra:
     @property
     def missing(self) -> str:
         """The feature that needs it, and the way to install it."""
-        return (
-            f"{self.needed_by} needs {self.title}, which is not installed: "
-            f"pip install 'dph-rl[{self.name}]'"
-        )
+        command = install_command(self.name)
+        return f"{self.needed_by} needs {self.title}, which is not installed: {command}"
 
 
 PEFT = Extra(needed_by="[model.adapter]", package="peft", title="PEFT", name="peft")

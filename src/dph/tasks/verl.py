@@ -50,7 +50,8 @@ def verl_row(
     if field not in problem.answer:
         raise DataError(
             f"problem {problem.problem_id!r} has no field {field!r} for verl's ground truth; "
-            f"its fields are {', '.join(problem.answer) or 'none'}"
+            f"its fields are {', '.join(problem.answer) or 'none'} (dph convert: "
+            "--ground-truth FIELD names one)"
         )
     gold, kept = problem.answer[field], _kept(problem)
     asked: Any = problem.prompt

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from dph._base.provenance import install_command
 from dph.cli.display import machine as module
 from dph.cli.display.machine import (
     PARTS,
@@ -132,7 +133,7 @@ def test_a_part_says_what_is_missing_alone_and_how_it_comes():
     part = InstalledPart(
         name="trl", needs=(requirement("torch>=2", "2.9"), requirement("trl>=1.16,<2", None))
     )
-    assert part.line() == "TRL (trl): not ready: trl is missing (pip install 'dph-rl[trl]')"
+    assert part.line() == f"TRL (trl): not ready: trl is missing ({install_command('trl')})"
     assert part.as_json()["missing"] == ["trl is missing"]
     whole = InstalledPart(name="own", needs=(requirement("torch>=2", "2.9"),))
     assert whole.line() == "own engine (own): ready: torch 2.9"

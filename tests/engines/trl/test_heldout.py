@@ -15,6 +15,7 @@ from dph.engines.trl import PassAtKCallback
 from dph.engines.trl.heldout import TrainerSampler, _can_sample_here
 from dph.errors import CheckpointError, ModelError, SettingsError
 from dph.model.sampler.base import SampleRequest, SamplingParameters
+from dph.results.figure.models import FigureRequest, read_progress
 from dph.results.notebook import report
 from dph.results.read.found_runs import compared_runs
 from dph.runs.evaluate.samples_file import read_samples
@@ -109,6 +110,14 @@ def test_every_measurement_goes_to_the_trackers_once(followed):
     assert list(logged(trainer, "eval_heldout/seconds")) == [0, 10, 20, 30]
     assert list(logged(trainer, "reward")) == list(range(1, 31))
     assert 0 < logged(trainer, "eval_heldout/share_of_time")[30] < 1
+
+
+def test_every_measurement_is_in_the_figure_of_progress(followed):
+    trainer, directory = followed
+    found = read_progress(FigureRequest(places=[directory / "run"]))
+    (steps,) = found.runs.values()
+    drawn = {step: sets["heldout"]["pass_at_k"]["8"] for step, sets in steps.items()}
+    assert drawn == logged(trainer, "eval_heldout/pass_at_8")
 
 
 def test_training_is_the_same_as_without_it_to_the_bit(tmp_path):

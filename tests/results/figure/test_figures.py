@@ -146,6 +146,22 @@ def test_progress_is_pass_at_8_over_the_measured_steps(runs):
     assert list(line.values()) == pytest.approx(wanted)
 
 
+def test_progress_without_a_file_of_it_is_what_the_log_says(runs, tmp_path):
+    run = Path(shutil.copytree(runs / "dph_f", tmp_path / "trl"))
+    (run / "recipe.toml").unlink()
+    rows = [
+        {"step": step}
+        | {f"eval/dev/pass_at_{k}{end}": share / k for k in (1, 8) for end in ("", "_lo", "_hi")}
+        for step, share in ((0, 0.25), (10, 0.5))
+    ]
+    (run / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = paper_figure("progress", FigureRequest(places=[run]))
+    (panel,) = found.picture.spec["concat"]
+    assert line_of(panel, "trl") == [(0, 0.25 / 8), (10, 0.5 / 8)]
+    with pytest.raises(DataError, match=r"there is no Pass@2, only of k = 1, 8"):
+        read_progress(FigureRequest(places=[run], k=2))
+
+
 def test_what_was_not_measured_is_said(small_runs, capsys, tmp_path):
     out = str(tmp_path / "f.png")
     assert main(["figure", "progress", str(small_runs), "--out", out]) == 2

@@ -1,6 +1,7 @@
 """An audit names what a reward function does wrong, and finds nothing in one that does right."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -181,4 +182,6 @@ def test_the_command_ends_with_1_and_prints_the_findings(capsys):
     assert document["function"] == "audited:doubled"
     assert document["findings"][0]["examples"][0]["reward"] == 2.0
     assert main(words) == 1
-    assert "a reward outside [0, 1]" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "a reward outside [0, 1]" in out
+    assert re.fullmatch(r"audit: 2/2 problems in .* calls, now again in another order\)\n", err)

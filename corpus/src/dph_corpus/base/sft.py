@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase, set_seed
 
 from dph._base.files import only_writer, sha256
 from dph._base.files.rows import read_rows
+from dph._base.provenance import install_command
 from dph._base.randomness import generator
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.loading import load_model, load_tokenizer
@@ -202,9 +203,8 @@ def require_trl() -> None:
     try:
         import trl  # noqa: F401, PLC0415  # slow to load, and an extra
     except ImportError as error:
-        raise SettingsError(
-            "supervised fine-tuning needs TRL: pip install 'dph-corpus[sft]'"
-        ) from error
+        command = install_command("sft", "dph-corpus")
+        raise SettingsError(f"supervised fine-tuning needs TRL: {command}") from error
 
 
 def _train_stage(

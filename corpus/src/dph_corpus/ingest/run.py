@@ -1,5 +1,6 @@
 """Ingestion: every input read once, then cut into shards; both continue after a kill."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from dph_corpus.shards import (
 from dph_corpus.stage_run import OnProgress, finish_stage, sole_writer, whole
 from dph_corpus.steps import GIVEN_UP, Step
 from dph_corpus.tables import read_table
+
+logger = logging.getLogger(__name__)
 
 VERSION = 2
 """Counts up when the same inputs give other documents."""
@@ -118,8 +121,10 @@ def _finished(out: Path, key: str, shards: int | None) -> Corpus | None:
         known, corpus = read_json(remote.fetched(out / _INGESTED)), open_corpus(out)
     except DataError:  # unfinished, or a shard is missing
         return None
-    same = known == {"key": key} and shards in (None, len(corpus.shards))
-    return corpus if same and whole(corpus) else None
+    if known == {"key": key} and shards in (None, len(corpus.shards)):
+        return corpus if whole(corpus) else None
+    logger.warning("%s was made from other inputs or in other shards: replaced", remote.shown(out))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from dph import __version__
+from dph._base.provenance import PACKAGE, install_command
 from dph.errors import DphError
 from dph.runs.memory import Device, MemoryEstimate
 
@@ -60,7 +61,6 @@ def _size(count: float) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
-_PACKAGE = "dph-rl"
 PARTS: Mapping[str, str] = MappingProxyType(
     {
         "own": "own engine",
@@ -136,9 +136,9 @@ class InstalledPart:
         """State of the part, or its missing package and the way to get it."""
         state = "ready" if self.ready else "not ready"
         told = "; ".join(self.missing or map(str, self.needs))
-        extra = "" if self.name == OWN else f"[{self.name}]"
         comes = any(not one.fits for one in self.needs)
-        install = f" (pip install '{_PACKAGE}{extra}')" if comes else ""
+        extra = "" if self.name == OWN else self.name
+        install = f" ({install_command(extra)})" if comes else ""
         return f"{PARTS[self.name]} ({self.name}): {state}: {told}{install}"
 
     def as_json(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class InstalledPart:
         }
 
 
-def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]:
+def parts(package: str = PACKAGE, *, cuda: bool = False) -> list[InstalledPart]:
     """Requirements of every run, then the extras, as the installed package lists them.
 
     ``cuda`` says whether there is a CUDA device. A package that is not installed itself, but only
@@ -165,7 +165,7 @@ def parts(package: str = _PACKAGE, *, cuda: bool = False) -> list[InstalledPart]
     for name in PARTS:
         lacks = "there is no CUDA device" if name in _ON_CUDA and not cuda else ""
         if name not in (OWN, *extras):
-            lacks = f"{_PACKAGE} as installed has no extra {name!r}: reinstall it"
+            lacks = f"{PACKAGE} as installed has no extra {name!r}: reinstall it"
         found.append(InstalledPart(name=name, needs=tuple(_needs(asked, name)), lacks=lacks))
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dph._base.files import make_directory, only_writer
+from dph._base.provenance import install_command
 from dph.engines.stages.engine_log import StepLog, step_of_verl
 from dph.engines.stages.stage import (
     adopt,
@@ -264,7 +265,7 @@ def check(plan: RunJob) -> None:
     require_possible(plan)
     if not is_installed():
         raise SettingsError(
-            'train.engine = "verl" needs verl in this environment: pip install "dph-rl[verl]"'
+            f'train.engine = "verl" needs verl in this environment: {install_command("verl")}'
         )
 
 

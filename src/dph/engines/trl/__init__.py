@@ -6,11 +6,13 @@ TRL itself has no replay; ``DPHTrainer`` rehearses stored answers of the initial
 Needs the extra ``dph-rl[trl]``. docs/guides/cluster.md has a script and what was tested.
 """
 
+from dph._base.provenance import install_command
+
 try:
     import trl as _trl  # noqa: F401
 except ModuleNotFoundError as error:
     raise ImportError(
-        'dph.engines.trl needs TRL: pip install "dph-rl[trl]" (trl>=1.12,<2)'
+        f"dph.engines.trl needs TRL: {install_command('trl')} (trl>=1.12,<2)"
     ) from error
 
 from dph.engines.trl.config import DPHConfig

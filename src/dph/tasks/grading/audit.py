@@ -49,6 +49,7 @@ class Reward:
 
 
 Asked = Callable[[Sequence[Probe]], list[Reward]]
+OnProgress = Callable[[int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,12 @@ def make_handler(
 
 
 def audit_function(
-    path: str, *, problems: Sequence[Problem] = (), timeout: float = 5.0, seed: int = 0
+    path: str,
+    *,
+    problems: Sequence[Problem] = (),
+    timeout: float = 5.0,
+    seed: int = 0,
+    on_progress: OnProgress = lambda _amount, _note: None,
 ) -> Audit:
     """Audit the reward function ``module:function`` of any signature, in a killable process.
 
@@ -106,6 +112,7 @@ def audit_function(
         problems: problems whose ``answer`` or the like is the gold; default: built-in ones.
         timeout: seconds for one call.
         seed: seed of the order of the second calls.
+        on_progress: called with the number of problems that are done since, and a few words.
     """
     function = load_callable(path)
     signature = signature_of(function)
@@ -123,7 +130,7 @@ def audit_function(
     with pool:
         if reason := pool.start():
             raise SettingsError(f"the function {path!r} cannot be used: {reason}")
-        audit = _Auditing(partial(_ask, pool), problems or BUILT_IN, names, seed)
+        audit = _Auditing(partial(_ask, pool), problems or BUILT_IN, names, seed, on_progress)
         if signature is Signature.TRL:
             audit.ask_in_groups(partial(_ask, pool, beside=_BESIDE))
     return audit.result(path, str(signature), ask_alone)
@@ -145,24 +152,35 @@ def _ask(pool: WorkerPool, probes: Sequence[Probe], beside: Sequence[str] = ()) 
     ]
 
 
-def audit_verifier(verifier: Verifier, *, problems: Sequence[Problem] = (), seed: int = 0) -> Audit:
+def audit_verifier(
+    verifier: Verifier,
+    *,
+    problems: Sequence[Problem] = (),
+    seed: int = 0,
+    on_progress: OnProgress = lambda _amount, _note: None,
+) -> Audit:
     """Audit a verifier in the same way."""
 
     def ask(probes: Sequence[Probe]) -> list[Reward]:
         verdicts = verifier.grade([p.problem for p in probes], [p.response for p in probes])
         return [Reward(float(verdict.reward)) for verdict in verdicts]
 
-    return _Auditing(ask, problems or BUILT_IN, [], seed).result(verifier.name, "dph")
+    audit = _Auditing(ask, problems or BUILT_IN, [], seed, on_progress)
+    return audit.result(verifier.name, "dph")
 
 
 class _Auditing:
     """Asks, and gathers what was answered."""
 
     def __init__(
-        self, ask: Asked, problems: Sequence[Problem], names: Sequence[str], seed: int
+        self,
+        ask: Asked,
+        problems: Sequence[Problem],
+        names: Sequence[str],
+        seed: int,
+        on_progress: OnProgress,
     ) -> None:
-        self._ask = ask
-        self._names = names
+        self._ask, self._names, self._tell = ask, names, on_progress
         self._answers: list[tuple[Probe, Reward]] = []
         self._levels: dict[tuple[str, str], float] = {}
         self._unread: list[str] = []
@@ -175,6 +193,8 @@ class _Auditing:
                 break
             self._ask_about(problem, golds)
             self._left_out -= 1
+            self._tell(1, f"{len(self._answers)} calls")
+        self._tell(0, f"{len(self._answers)} calls, now again in another order")
         self._ask_again(random.Random(seed))
 
     def _ask_about(self, problem: Problem, golds: Mapping[str, str]) -> None:
@@ -189,6 +209,7 @@ class _Auditing:
             rewards = self._ask(first)
             if forms := _levels(first, rewards):
                 break
+        self._tell(0, f"{len(self._answers) + len(first)} calls")
         self._answers += zip(first, rewards, strict=True)
         if not forms:
             self._unread.append(gold)

@@ -14,7 +14,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -26,8 +28,8 @@ from dph._base.files.rows import Chunk, RowFormat, column_names, read_chunks, re
 from dph.errors import DataError
 from dph.records import UNGRADED, Outcome, TimedVerdict
 
-Columns = Mapping[str, tuple[pa.DataType, Sequence[Any]]]
-"""New columns by name: their type and one value for each row."""
+Columns = Mapping[str, tuple[pa.DataType | None, Sequence[Any]]]
+"""New columns by name: their type (None: that of the values) and one value for each row."""
 
 
 def parts_directory(target: Path) -> Path:
@@ -182,23 +184,6 @@ class RowGrader(Protocol):
         ...
 
 
-class NamedColumns:
-    """A grader of rows in which ``columns`` hold what it reads by the names that are their keys."""
-
-    def __init__(self, grader: RowGrader, columns: Mapping[str, str]) -> None:
-        self._grader, self._columns = grader, columns
-        read = (columns.get(name, name) for name in grader.required)
-        self.required = tuple(dict.fromkeys([*read, *columns.values()]))
-        self.settings: Mapping[str, Any] = {**grader.settings, "columns": dict(columns)}
-
-    def grade_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[TimedVerdict]:
-        """One verdict for each row, in order."""
-        named = self._columns.items()
-        return self._grader.grade_rows(
-            [{**row, **{name: row.get(column) for name, column in named}} for row in rows]
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeSummary:
     """Summary of a grading; ``seconds`` and ``graded`` leave out the work of an earlier run.
@@ -239,6 +224,7 @@ def grade_file(
     grader: RowGrader,
     resume: bool = False,
     replace: bool = False,
+    columns: Mapping[str, str] = MappingProxyType({}),
     on_progress: Callable[[int], None] = lambda _: None,
     chunk_rows: int = CHUNK_ROWS,
 ) -> GradeSummary:
@@ -250,6 +236,8 @@ def grade_file(
         grader: what grades the rows.
         resume: go on where a killed run of the same job stopped.
         replace: leave out the verdicts that ``source`` holds already.
+        columns: columns of ``source`` by the names that the grader reads. They are written under
+            these names too, so that every other verb finds them; a column of such a name stays.
         on_progress: called with the number of rows that were finished, in order.
         chunk_rows: rows that are graded and kept together.
 
@@ -258,9 +246,10 @@ def grade_file(
             of the added ones, there is another job to resume, or another process is writing
             the same target.
     """
-    _check(source, target, grader, replace=replace)
+    _check(source, target, grader, columns, replace=replace)
     started = time.monotonic()
     job = {"source": sha256(source), "grader": dict(grader.settings), "chunk_rows": chunk_rows}
+    job |= {"columns": dict(columns)} if columns else {}
     with only_writer(parts_directory(target)):
         earlier = Earlier.REQUIRED_SAME if resume else Earlier.REMOVED
         # The verdicts of a text file are counted from JSON lines.
@@ -268,13 +257,16 @@ def grade_file(
         parts = Parts(parts_directory(target), job=job, suffix=suffix, earlier=earlier)
         tally = _Tally()
         chunks = _unjudged(source, read_chunks(source, chunk_rows), replace=replace)
-        for index, (rows, graded) in enumerate(_chunks(chunks, parts, grader)):
+        for index, (rows, graded) in enumerate(
+            _chunks(chunks, parts, partial(_grade_chunk, grader, columns))
+        ):
             tally.add(parts.path(index), rows, graded)
             on_progress(rows)
         with atomic_file(target) as temporary:
             done = [parts.path(index) for index in range(tally.parts)]
-            columns = [name for name in column_names(source) if name not in ADDED]
-            join_parts(done, temporary, name=target.name, columns=[*columns, *ADDED])
+            names = [name for name in column_names(source) if name not in ADDED]
+            names += [name for name in columns if name not in names]
+            join_parts(done, temporary, name=target.name, columns=[*names, *ADDED])
         parts.remove()
     return tally.summary(time.monotonic() - started)
 
@@ -318,7 +310,9 @@ def _unjudged(source: Path, chunks: Iterable[Chunk], *, replace: bool) -> Iterat
         yield chunk.without(ADDED) if found else chunk
 
 
-def _chunks(chunks: Iterable[Chunk], parts: Parts, grader: RowGrader) -> Iterator[tuple[int, bool]]:
+def _chunks(
+    chunks: Iterable[Chunk], parts: Parts, grade: Callable[[Chunk, Parts, int], None]
+) -> Iterator[tuple[int, bool]]:
     """Grade what is not finished; for each chunk in order its rows and whether it was graded."""
     running: deque[tuple[int, Future[None] | None]] = deque()
     threads = ThreadPoolExecutor(_CHUNKS_IN_FLIGHT, thread_name_prefix="dph-grade")
@@ -326,7 +320,7 @@ def _chunks(chunks: Iterable[Chunk], parts: Parts, grader: RowGrader) -> Iterato
         for index, chunk in enumerate(chunks):
             task = None
             if not parts.path(index).exists():
-                task = threads.submit(_grade_chunk, grader, chunk, parts, index)
+                task = threads.submit(grade, chunk, parts, index)
             running.append((len(chunk.rows), task))
             if len(running) > _CHUNKS_IN_FLIGHT:
                 yield _finish(*running.popleft())
@@ -345,10 +339,22 @@ def _finish(rows: int, task: Future[None] | None) -> tuple[int, bool]:
     return rows, task is not None
 
 
-def _grade_chunk(grader: RowGrader, chunk: Chunk, parts: Parts, index: int) -> None:
-    graded = grader.grade_rows(chunk.rows) if chunk.rows else []
+def _grade_chunk(
+    grader: RowGrader, columns: Mapping[str, str], chunk: Chunk, parts: Parts, index: int
+) -> None:
+    of = columns.items()
+    rows = [{**row, **{name: row.get(column) for name, column in of}} for row in chunk.rows]
+    graded = grader.grade_rows(rows) if rows else []
+    named = {
+        name: (
+            None if chunk.table is None else chunk.table.schema.field(column).type,
+            [row[name] for row in rows],
+        )
+        for name, column in of
+        if not any(name in row for row in chunk.rows)
+    }
     with parts.writing(index) as path:
-        write_part(path, chunk, _columns(graded))
+        write_part(path, chunk, {**named, **_columns(graded)})
 
 
 def _columns(graded: Sequence[TimedVerdict]) -> Columns:
@@ -362,7 +368,9 @@ def _columns(graded: Sequence[TimedVerdict]) -> Columns:
     }
 
 
-def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> None:
+def _check(
+    source: Path, target: Path, grader: RowGrader, columns: Mapping[str, str], *, replace: bool
+) -> None:
     row_format(target)  # which refuses other names
     if target.is_dir():
         raise DataError(f"the output {target} is a directory")
@@ -371,7 +379,8 @@ def _check(source: Path, target: Path, grader: RowGrader, *, replace: bool) -> N
         raise DataError(f"the output must be a different file from the input {source}")
     if not names:  # an empty file has no fields to check
         return
-    if missing := [name for name in grader.required if name not in names]:
+    read = dict.fromkeys([*(columns.get(n, n) for n in grader.required), *columns.values()])
+    if missing := [name for name in read if name not in names]:
         raise DataError(
             f"{source} has no column {', '.join(map(repr, missing))}; it has {', '.join(names)}"
             " (--column NAME=COLUMN names another)"

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import fake_vllm
+from dph._base.provenance import install_command
 from dph._base.randomness import derived_seed
 from dph.errors import DataError, ModelError, SettingsError
 from dph.model.forward.logprobs import score_completions
@@ -232,7 +234,7 @@ def test_a_missing_vllm_gpu_or_directory_is_named(monkeypatch, directory, model,
     with pytest.raises(SettingsError, match="needs a CUDA device, and there is none"):
         VLLMSampler(directory, build_tokenizer())
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"pip install 'dph-rl\[vllm\]'"):
+    with pytest.raises(SettingsError, match=re.escape(install_command("vllm"))):
         VLLMSampler(directory, build_tokenizer())
 
 

@@ -1,6 +1,7 @@
 import hashlib
 import os
 import random
+import re
 from contextlib import closing
 from fractions import Fraction
 from math import factorial
@@ -8,6 +9,7 @@ from math import factorial
 import pyarrow.parquet as pq
 import pytest
 
+from dph._base.provenance import install_command
 from dph._processes.workers.handler import memory_bytes
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem
@@ -96,7 +98,7 @@ def test_problems_are_graded_by_their_answer_and_one_without_is_an_error_that_na
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setattr(pooled, "find_spec", lambda name: None if "verify" in name else name)
-    with pytest.raises(SettingsError, match=r"math_verify: pip install 'dph-rl\[math\]'"):
+    with pytest.raises(SettingsError, match=re.escape(f"math_verify: {install_command('math')}")):
         MathVerifier()
 
 

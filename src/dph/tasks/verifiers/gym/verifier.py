@@ -8,6 +8,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
+from dph._base.provenance import install_command
 from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome, Problem, Verdict
@@ -148,7 +149,7 @@ class GymVerifier(PooledVerifier[_Pair]):
 def require_gym(who: str) -> None:
     """Refuse to continue without the package."""
     if find_spec("reasoning_gym") is None:
-        raise SettingsError(f"{who} needs the package reasoning-gym: pip install 'dph-rl[gym]'")
+        raise SettingsError(f"{who} needs the package reasoning-gym: {install_command('gym')}")
 
 
 def _request(problem: Problem, answer: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from dph._base.provenance import install_command
 from dph._processes.workers.pool import GOLD_STAGE, Reply, WorkerPool
 from dph.errors import DataError, SettingsError
 from dph.records import Problem
@@ -40,7 +41,7 @@ class PooledMathVerifier(PooledVerifier[MathPair]):
         if missing := [package for package in ("sympy", "math_verify") if not find_spec(package)]:
             raise SettingsError(
                 f"the {self.name} verifier needs the package {missing[0]}: "
-                "pip install 'dph-rl[math]'"
+                + install_command("math")
             )
         self.settings: Mapping[str, Any] = {**options, "timeout": float(timeout)}
         self._pool = WorkerPool(
