@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from counting_device import CountingDevice, Counts
 from counting_device.counts import PASSED_OVER
 from dph.model.forward import sharing
-from dph.model.forward.selected_logprobs import plain_head
+from dph.model.forward.over_vocabulary import plain_head
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.model.sampler.torch.sampler import TorchSampler

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 
-from dph.model.forward.prefix_tree import prefix_forest, tokens_of
+from dph.model.forward.packing import prefix_forest
 from dph.recipe import ObjectiveSettings
 from lab.benchmarks.speed.ours import Ours
 from lab.benchmarks.speed.rows import make_row
@@ -77,4 +77,4 @@ def _stored_tokens(ours: Ours, *, apart: bool) -> int:
 
 
 def _tokens(rows: Sequence[tuple[int, ...]], *, apart: bool) -> int:
-    return sum(map(len, rows)) if apart else tokens_of(prefix_forest(rows))
+    return sum(map(len, rows)) if apart else sum(root.tokens for root in prefix_forest(rows))

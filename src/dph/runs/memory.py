@@ -259,7 +259,7 @@ def _first(config: Mapping[str, Any], *names: str, default: Any = ...) -> Any:
 _TABLE = 2**24
 """Logits above which they are computed in blocks (`dph.model.forward.logprobs`)."""
 _BLOCK, _BLOCK_ON_CPU = (2**27, 4096), (2**20, 2048)
-"""Logits and tokens of a block (`dph.model.forward.selected_logprobs`)."""
+"""Logits and tokens of a block (`dph.model.forward.over_vocabulary`)."""
 _STATISTIC, _STATISTIC_ON_CPU, _TABLES = 2**26, 2**24, 10
 """Numbers in a table of a term over the vocabulary (`dph.model.forward.over_vocabulary`), and how
 many tables there are, half of them the term's own."""

@@ -7,9 +7,13 @@ import torch
 
 from counting_device import CountingDevice
 from dph.model.forward import logprobs, sharing
-from dph.model.forward.layout import layout_of
-from dph.model.forward.logprobs import RowStatistic, completion_scores, score_completions
-from dph.model.forward.selected_logprobs import plain_head
+from dph.model.forward.logprobs import (
+    RowStatistic,
+    completion_scores,
+    layout_of,
+    score_completions,
+)
+from dph.model.forward.over_vocabulary import plain_head
 
 SETTINGS = {"temperature": 0.7, "pad_id": 0, "sharing": "always"}
 
@@ -87,7 +91,7 @@ def test_a_layout_is_one_copy(make_model, sharing):
     prompts, completions = rows(3)
     with CountingDevice() as device:
         model = device.move(make_model("llama_gqa"))
-        options = {"pad_id": 0, "sharing": sharing, "forest": None}
+        options = {"pad_id": 0, "sharing": sharing}
         with device.counting("layout") as counts:
             layout = layout_of(model, prompts, completions, written=written(completions), **options)
         assert counts.by_operation() == {"copy from host": 1}

@@ -233,7 +233,7 @@ def test_statistics_are_those_of_each_row_alone(
     options = {"temperature": temperature, "pad_id": 0, "sharing": sharing}
     plain = completion_scores(model, prompts, completions, **options)
     monkeypatch.setattr(logprobs, "_LOGITS_AT_ONCE", at_once)
-    monkeypatch.setattr(over_vocabulary, "BLOCK", 150)
+    monkeypatch.setattr(over_vocabulary, "TABLE", 150)
     found = completion_scores(model, prompts, completions, statistics=wanted, **options)
     ours = torch.cat([v.flatten() for v in (*found.statistics, found.logprobs)])
     by_hand = (torch.cat(entropies), torch.cat(others), plain.logprobs)

@@ -39,7 +39,7 @@ NAMES = ["entropy", "reverse KL", "forward KL", "some tokens"]
 
 @pytest.fixture(params=[1, 11, 35, 2**24])
 def block(request, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", request.param)
+    monkeypatch.setattr(module, "TABLE", request.param)
 
 
 @pytest.mark.usefixtures("block")
@@ -75,7 +75,7 @@ def test_under_autocast_products_are_rounded_and_nothing_else():
 
 
 def test_blocks_hold_every_position_once_and_no_more_numbers_than_allowed(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 100)
+    monkeypatch.setattr(module, "TABLE", 100)
     found = list(blocks(10, 30))
     assert [i for rows in found for i in range(rows.start, rows.stop)] == list(range(10))
     assert max(rows.stop - rows.start for rows in found) == 3
@@ -83,7 +83,7 @@ def test_blocks_hold_every_position_once_and_no_more_numbers_than_allowed(monkey
     assert list(blocks(0, 30)) == []
     hidden, head = problem()
     assert over_vocabulary(statistics()["some tokens"], hidden[:0], head, 1.0).shape == (0, 3)
-    monkeypatch.setattr(module, "CUDA_BLOCK", 1000)
+    monkeypatch.setattr(module, "CUDA_TABLE", 1000)
     assert len(list(blocks(10, 30, cuda=True))) == 1
 
 
@@ -101,7 +101,7 @@ def peak(work):
 
 def test_memory_is_bounded_by_blocks_however_many_positions_there_are(monkeypatch):
     positions, words, size, block = 512, 2**13, 4, 2**16
-    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(module, "TABLE", block)
     hidden, head = problem(positions, size, words, dtype=torch.float32)
 
     def work():
@@ -122,9 +122,9 @@ def test_memory_is_bounded_by_blocks_however_many_positions_there_are(monkeypatc
 
 def test_a_gpu_gets_a_few_tables_and_the_host_never_waits(monkeypatch):
     words, positions = 151_936, 2048
-    assert -(-positions // (module.CUDA_BLOCK // words)) == 5
+    assert -(-positions // (module.CUDA_TABLE // words)) == 5
     # The same in small: a 32nd of the positions and of the words.
-    monkeypatch.setattr(module, "CUDA_BLOCK", module.CUDA_BLOCK // 32**2)
+    monkeypatch.setattr(module, "CUDA_TABLE", module.CUDA_TABLE // 32**2)
     hidden, head = problem(positions // 32, 4, words // 32, bias=False, dtype=torch.float32)
     with CountingDevice() as device:
         states, moved = device.send(hidden).requires_grad_(), device.move(head)

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from dph.model.forward.logprobs import score_completions
-from dph.model.forward.over_vocabulary import next_tokens
-from dph.model.forward.scorer import AnswerScorer
+from dph.model.forward.scorer import AnswerScorer, next_tokens
 from tiny_models import build_model
 
 PROMPTS, COMPLETIONS = [(3, 4, 5), (3, 4, 6), (7, 8)], [(9, 10), (11,), (12, 13, 14)]

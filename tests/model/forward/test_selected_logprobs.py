@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from counting_device import CountingDevice
-from dph.model.forward import selected_logprobs as module
-from dph.model.forward.selected_logprobs import (
+from dph.model.forward import over_vocabulary as module
+from dph.model.forward.over_vocabulary import (
     cut_logprobs,
     plain_head,
     selected_logprobs,

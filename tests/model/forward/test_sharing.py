@@ -6,8 +6,7 @@ import pytest
 
 from counting_device import CountingDevice
 from dph.errors import ModelError
-from dph.model.forward import packing, prefix_tree, sharing
-from dph.model.forward import prefix_tree as microbatches
+from dph.model.forward import packing, sharing
 from dph.model.forward.logprobs import completion_scores
 from dph.model.forward.sharing import forest_to_pack, packing_support, plan_microbatches
 
@@ -103,13 +102,13 @@ def test_a_planned_forward_builds_one_tree_for_the_plan_and_one_for_each_micro_b
     prompts, completions = rows([8, 8, 8, 8], 30, 6)
     packing_support(model)  # probes the model once with rows of its own
     built = []
-    build = prefix_tree.prefix_forest
+    build = packing.prefix_forest
 
     def counted(rows, **options):
         built.append(len(rows))
         return build(rows, **options)
 
-    for module in (sharing, microbatches, packing):
+    for module in (sharing, packing):
         monkeypatch.setattr(module, "prefix_forest", counted)
     plan = plan_microbatches(model, prompts, completions, token_budget=100, sharing="auto")
     assert len(plan) == 2

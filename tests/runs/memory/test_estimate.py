@@ -4,7 +4,7 @@ from math import prod
 
 import pytest
 
-from dph.model.forward import logprobs, over_vocabulary, selected_logprobs
+from dph.model.forward import logprobs, over_vocabulary
 from dph.model.loading import load_model
 from dph.model.policies import add_adapter
 from dph.model.sampler.torch import graph_decoding, rows_in_place, shared_forward
@@ -99,13 +99,10 @@ def test_a_step_makes_something_on_a_cpu_alone_of_an_adapter_or_of_eight_bits(tm
 
 
 def test_sizes_of_blocks_are_those_that_are_computed():
-    head = selected_logprobs
+    head = over_vocabulary
     assert memory._BLOCK == (head.CUDA_BLOCK, head.CUDA_TOKENS)
     assert memory._BLOCK_ON_CPU == (head.BLOCK, head.TOKENS)
-    assert (memory._STATISTIC, memory._STATISTIC_ON_CPU) == (
-        over_vocabulary.CUDA_BLOCK,
-        over_vocabulary.BLOCK,
-    )
+    assert (memory._STATISTIC, memory._STATISTIC_ON_CPU) == (head.CUDA_TABLE, head.TABLE)
     assert memory._TABLES == 2 * over_vocabulary.TABLES
     assert memory._TABLE == logprobs._LOGITS_AT_ONCE
     assert memory._OF_A_LOGIT == graph_decoding._OF_A_LOGIT

@@ -128,7 +128,7 @@ def test_cutting_into_microbatches_and_blocks_changes_nothing(models, monkeypatc
     whole, report = gradient(model, minibatch, objective, reference=reference)
     if blocks:
         monkeypatch.setattr(forward_logprobs, "_LOGITS_AT_ONCE", 0)
-        monkeypatch.setattr(over_vocabulary, "BLOCK", 20)
+        monkeypatch.setattr(over_vocabulary, "TABLE", 20)
     cut, cut_report = gradient(model, minibatch, objective, reference=reference, budget=budget)
     assert torch.allclose(whole, cut, atol=1e-6, rtol=1e-4)
     for name in ("wide", "near"):

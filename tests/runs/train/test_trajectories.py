@@ -11,8 +11,7 @@ from dph.errors import DataError, PoolError
 from dph.loss.divergences import ForwardKL
 from dph.loss.objectives import Anchor, Objective, mixed_loss
 from dph.model.forward.logprobs import completion_scores, score_completions
-from dph.model.forward.over_vocabulary import next_tokens
-from dph.model.forward.scorer import AnswerScorer
+from dph.model.forward.scorer import AnswerScorer, next_tokens
 from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
 from dph.runs.objective import make_objective

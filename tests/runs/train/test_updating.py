@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dph.model.forward import packing, prefix_tree, sharing
+from dph.model.forward import packing, sharing
 from dph.runs.train.rows import Minibatch, PolicyRow
 from dph.runs.train.updating import NonFiniteLossError, update, weigh
 from loop_parts import Frozen, score, stored_answer, training_forward
@@ -143,13 +143,13 @@ def test_the_tree_of_an_update_is_built_once_and_once_for_each_micro_batch(minib
     model, _ = minibatch
     batch = on_one_schema(model)
     gradient(model, batch, DPH, sharing="always")  # probes the model once
-    built, build = [], prefix_tree.prefix_forest
+    built, build = [], packing.prefix_forest
 
     def counted(rows, **options):
         built.append(len(rows))
         return build(rows, **options)
 
-    for module in (sharing, prefix_tree, packing):
+    for module in (sharing, packing):
         monkeypatch.setattr(module, "prefix_forest", counted)
     gradient(model, batch, DPH, sharing="always")
     assert built == [7, 7]

@@ -1,5 +1,5 @@
 """The training forward: log-probs of completions, with shared beginnings computed once.
 
-The log-probs of a large vocabulary without its logits are a module of the same name:
-``from dph.model.forward.selected_logprobs import selected_logprobs``.
+``from dph.model.forward.logprobs import completion_scores``. The log-probs of a large vocabulary
+without its logits are in `dph.model.forward.over_vocabulary`.
 """

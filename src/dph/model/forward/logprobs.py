@@ -1,7 +1,11 @@
 """The training forward: log-probs of completions under a model, differentiable."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,22 +14,154 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from dph.model.forward.layout import (
-    Layout,
-    Written,
-    completion_hidden,
-    completion_logits,
-    layout_of,
+from dph.errors import ModelError
+from dph.model.attention.releases import attending
+from dph.model.forward.over_vocabulary import (
+    Statistic,
+    over_vocabulary,
+    plain_head,
+    selected_logprobs,
 )
-from dph.model.forward.over_vocabulary import Statistic, over_vocabulary
-from dph.model.forward.prefix_tree import Node
-from dph.model.forward.selected_logprobs import plain_head, selected_logprobs
-from dph.model.forward.sharing import Sharing, plan_microbatches
-from dph.model.forward.transfer import to_device
+from dph.model.forward.packed_attention import PackedAttention
+from dph.model.forward.packing import Node, Scored, Span, check_rows, pack, scored_tables, to_device
+from dph.model.forward.sharing import Sharing, forest_to_pack, plan_microbatches
 from dph.model.loading import autocast, evaluating
 
 _LOGITS_AT_ONCE = 2**24
 """Logits above which they are computed in blocks: 64 MiB, of which the plain form holds three."""
+
+Written = Sequence[Sequence[bool] | None] | None
+"""For each row which tokens of its completion the model wrote; None stands for all of them.
+
+Tokens of others (results of tools) are read by the model and not scored: what is computed
+from a completion then has one column for each token that the model wrote, in their order, and none
+for the others, so that no loss, mean, length, divergence or entropy can see them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Scored):
+    """Inputs of the model, and the positions of the scores; sources are flat ones in ``ids``."""
+
+    ids: Int[Tensor, "rows length"]
+    options: dict[str, Tensor]
+    attention: AbstractContextManager[None]
+
+
+def layout_of(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    sharing: Sharing,
+    forest: Sequence[Node] | None = None,
+    written: Written = None,
+) -> Layout:
+    """Packed or padded, as ``sharing`` decides; scored tokens stand in the order of the mask."""
+    check_rows(prompts, completions)
+    forest = forest_to_pack(model, prompts, completions, sharing, known=forest)
+    if forest is None:
+        return _padded(model, prompts, completions, pad_id=pad_id, written=written)
+    rows = pack(prompts, completions, device=model.device, forest=forest, written=written)
+    return Layout(
+        rows.sources,
+        rows.targets,
+        rows.mask,
+        rows.lengths,
+        ids=rows.ids[None],
+        options={"position_ids": rows.positions[None]},
+        attention=attending(model, PackedAttention(rows)),
+    )
+
+
+def _padded(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    written: Written,
+) -> Layout:
+    lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
+    table = np.full((len(lengths), max(lengths)), pad_id)
+    table[np.arange(max(lengths)) < np.array(lengths)[:, None]] = np.fromiter(
+        chain.from_iterable(chain(*zip(prompts, completions, strict=True))), np.int64, sum(lengths)
+    )
+    predicting = [
+        Span(row * max(lengths) + length - len(completion) - 1, len(completion))
+        for row, (length, completion) in enumerate(zip(lengths, completions, strict=True))
+    ]
+    scored, kept = scored_tables(predicting, completions, written)
+    sources, targets, mask, ids = to_device([*scored, table], model.device)
+    return Layout(sources, targets, mask, kept, ids, options={}, attention=nullcontext())
+
+
+def completion_hidden(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored size"]:
+    """Input of the head at the scored positions."""
+    with layout.attention:
+        hidden: Tensor = model.base_model(
+            input_ids=layout.ids,
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+            **layout.options,
+        ).last_hidden_state
+    return hidden.flatten(0, 1).index_select(0, layout.sources)
+
+
+def completion_logits(model: PreTrainedModel, layout: Layout) -> Float[Tensor, "scored vocabulary"]:
+    """float32 logits of the scored positions, through the model's own forward.
+
+    The head sees only the selected hidden states; what the model does to its logits afterwards
+    (softcapping, scaling) is done to them as well. A model that bypasses its head module
+    gives full logits, from which the positions are taken.
+    """
+    head = model.get_output_embeddings()
+    with _only_at(head, layout.sources, layout.ids.shape) as cut, layout.attention:
+        logits: Tensor = model(
+            input_ids=layout.ids,
+            # Every token counts, padding too, which the causal mask already hides.
+            attention_mask=torch.ones_like(layout.ids),
+            use_cache=False,
+            **layout.options,
+        ).logits
+    if cut and logits.shape[:2] == (1, len(layout.sources)):
+        selected = logits[0]
+    elif logits.shape[:2] == layout.ids.shape:
+        selected = logits.flatten(0, 1).index_select(0, layout.sources)
+    else:
+        raise ModelError(
+            f"{type(model).__name__} gave logits of shape {tuple(logits.shape)} "
+            f"for tokens of shape {tuple(layout.ids.shape)}"
+        )
+    return selected.float()
+
+
+@contextmanager
+def _only_at(
+    head: nn.Module | None, sources: Int[Tensor, "scored"], shape: torch.Size
+) -> Iterator[list[nn.Module]]:
+    """Let ``head`` see the hidden states at ``sources`` only; gives a list of the heads that did.
+
+    Shapes cannot tell: there may be as many sources as tokens.
+    """
+    cut: list[nn.Module] = []
+
+    def select(module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        hidden = arguments[0]
+        if hidden.shape[:2] != shape:
+            return None
+        cut.append(module)
+        return (hidden.flatten(0, 1).index_select(0, sources)[None], *arguments[1:])
+
+    if head is None:
+        yield cut
+        return
+    handle = head.register_forward_pre_hook(select)
+    try:
+        yield cut
+    finally:
+        handle.remove()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +225,8 @@ def completion_scores(
     )
     if statistics and int(torch.stack([s.rows for s in statistics]).sum(0).max()) > 1:
         raise ValueError("a row appears in two statistics: combine them into one")
-    head = _head_for_blocks(model, len(layout.targets))
+    logits_in_all = len(layout.targets) * model.config.get_text_config().vocab_size
+    head = plain_head(model) if logits_in_all > _LOGITS_AT_ONCE else None
     if head is not None:
         hidden = completion_hidden(model, layout)
         chosen, found = _in_blocks(hidden, head, layout, temperature, statistics)
@@ -118,15 +255,11 @@ def spread(
     return values.new_zeros(mask.numel()).index_copy(0, places, values).view(mask.shape)
 
 
-_Scored = tuple[Float[Tensor, "scored"], tuple[Tensor, ...]]
-"""Log-probs of the chosen tokens, and the statistics."""
-
-
 def _of_table(
     table: Float[Tensor, "scored vocabulary"],
     layout: Layout,
     statistics: Sequence[RowStatistic],
-) -> _Scored:
+) -> tuple[Float[Tensor, "scored"], tuple[Tensor, ...]]:
     chosen = table.gather(1, layout.targets[:, None])[:, 0]
     found = []
     places = to_device([_positions(s, layout.lengths) for s in statistics], table.device)
@@ -142,7 +275,7 @@ def _in_blocks(
     layout: Layout,
     temperature: float,
     statistics: Sequence[RowStatistic],
-) -> _Scored:
+) -> tuple[Float[Tensor, "scored"], tuple[Tensor, ...]]:
     """Tokens with a statistic give their log-prob in the same pass over the vocabulary."""
     if not statistics:
         return selected_logprobs(hidden, head, layout.targets, temperature), ()
@@ -154,31 +287,20 @@ def _in_blocks(
     selected = [selected_logprobs(plain, head, layout.targets[left], temperature)]
     found = []
     for statistic, at in zip(statistics, places, strict=True):
-        both = _with_logprob(statistic.of, layout.targets[at])
+        both = partial(_with_logprob, of=statistic.of, targets=layout.targets[at])
         values = over_vocabulary(both, hidden.index_select(0, at), head, temperature)
         selected.append(values[:, 0])
         found.append(values[:, 1:])
     return torch.cat(selected).index_select(0, in_order), tuple(found)
 
 
-def _with_logprob(of: Statistic, targets: Int[Tensor, "positions"]) -> Statistic:
-    def both(table: Tensor, rows: slice) -> Tensor:
-        chosen = table.gather(1, targets[rows, None])
-        return torch.cat([chosen, of(table, rows)], dim=1)
-
-    return both
+def _with_logprob(table: Tensor, rows: slice, of: Statistic, targets: Tensor) -> Tensor:
+    return torch.cat([table.gather(1, targets[rows, None]), of(table, rows)], dim=1)
 
 
 def _positions(statistic: RowStatistic, lengths: Sequence[int]) -> NDArray[np.int64]:
     """Positions of its rows among the scored tokens."""
     return np.flatnonzero(np.repeat(statistic.rows.numpy(), lengths))
-
-
-def _head_for_blocks(model: PreTrainedModel, scored: int) -> nn.Linear | None:
-    """The head, where its logits would be large and nothing is done to them afterwards."""
-    if scored * model.config.get_text_config().vocab_size <= _LOGITS_AT_ONCE:
-        return None
-    return plain_head(model)
 
 
 def score_completions(

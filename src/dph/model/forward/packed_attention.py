@@ -35,8 +35,7 @@ from dph.model.attention.kernels import (
     merge,
     takes_flash,
 )
-from dph.model.forward.packing import Branches, PackedRows, Span, tokens_of_spans
-from dph.model.forward.transfer import to_device
+from dph.model.forward.packing import Branches, PackedRows, Span, to_device, tokens_of_spans
 
 
 class PackedAttention:

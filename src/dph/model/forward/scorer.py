@@ -1,4 +1,4 @@
-"""Scores of given answers in a run, and two models compared on them."""
+"""Scores of given answers under a model, and two models compared on them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,77 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from dph.loss.divergences.base import categorical_kl
-from dph.model.forward.layout import Written
-from dph.model.forward.logprobs import score_completions
-from dph.model.forward.over_vocabulary import NextTokens, blocks, next_tokens
+from dph.model.forward.logprobs import (
+    Written,
+    completion_hidden,
+    completion_logits,
+    layout_of,
+    score_completions,
+)
+from dph.model.forward.over_vocabulary import (
+    HeadWeights,
+    blocks,
+    log_table,
+    plain_head,
+    product_dtype,
+)
 from dph.model.forward.sharing import Sharing, plan_microbatches
-from dph.model.loading import autocast
+from dph.model.loading import autocast, evaluating
+
+
+@dataclass(frozen=True, slots=True)
+class NextTokens:
+    """Statistics of a model at each completion token, row after row, without gradient.
+
+    With a head ``states`` are hidden states and blocks are computed when they are asked for;
+    without one they are the log-probs themselves.
+    """
+
+    states: Float[Tensor, "positions size"]
+    head: HeadWeights | None
+
+    @torch.no_grad()
+    def logprobs(
+        self, positions: slice | Int[Tensor, "positions"]
+    ) -> Float[Tensor, "positions vocabulary"]:
+        """Log-probs (nats) of the whole vocabulary at some positions."""
+        states = self.states[positions]
+        return states if self.head is None else log_table(states, self.head)
+
+
+@torch.no_grad()
+def next_tokens(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    pad_id: int,
+    sharing: Sharing = "auto",
+    written: Written = None,
+) -> NextTokens:
+    """The distributions that ``model`` has at ``temperature`` at every completion token.
+
+    Computed as: hidden states are kept, not tables, where the logits are the head's products and
+    nothing more. Models that do something to their logits afterwards give whole tables. Of rows
+    that ``written`` describes, only the tokens that the model wrote.
+    """
+    with evaluating(model):
+        layout = layout_of(
+            model,
+            prompts,
+            completions,
+            pad_id=pad_id,
+            sharing=sharing,
+            written=written,
+        )
+        head = plain_head(model)
+        if head is None:
+            logits = completion_logits(model, layout)
+            return NextTokens(torch.log_softmax(logits / temperature, dim=-1), None)
+        hidden = completion_hidden(model, layout)
+        weights = HeadWeights(head.weight, head.bias, temperature, product_dtype(hidden))
+        return NextTokens(hidden, weights)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,13 @@ from dph.model.attention.probing import (
 )
 from dph.model.attention.releases import attending, attention_window
 from dph.model.forward.packed_attention import PackedAttention
-from dph.model.forward.packing import PackedRows, pack
-from dph.model.forward.prefix_tree import (
+from dph.model.forward.packing import (
+    Ids,
+    Microbatch,
     Node,
     fed,
     microbatches,
+    pack,
     packed_microbatches,
     prefix_forest,
 )
@@ -40,7 +42,7 @@ _PROMPTS = ((3, 1, 4, 1, 5), (3, 1, 4, 1, 5), (3, 1, 4, 7), (9, 2))
 _COMPLETIONS = ((2, 6, 5), (3, 5), (6, 4), (8, 9, 7))
 """Of which tokens of a probe."""
 _LEAST_DRAWS = 2
-"""Roundings after which gradients may agree; where they do not, there are more, up to `DRAWS`."""
+"""Roundings after which gradients may agree; if they do not, there are more, up to `DRAWS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Support:
     """Whether a model runs packed rows, and how long they may be."""
 
     refusal: str | None
-    """Why it does not; None where it does."""
+    """The reason why it does not; None if it does."""
     window: float
     """Tokens that every layer attends to at least."""
 
@@ -62,7 +64,14 @@ class _Probe(NamedTuple):
     def packed(self, model: PreTrainedModel) -> list[Tensor]:
         """Each row's logits for its completion, of one packed pass."""
         rows = pack(self.prompts, self.completions, device=model.device, least_saved=0)
-        logits: Tensor = run_packed(model, rows).logits[0].index_select(0, rows.sources)
+        with attending(model, PackedAttention(rows)):
+            output = model(
+                input_ids=rows.ids[None],
+                position_ids=rows.positions[None],
+                attention_mask=torch.ones_like(rows.ids)[None],
+                use_cache=False,
+            )
+        logits: Tensor = output.logits[0].index_select(0, rows.sources)
         return list(torch.split(logits, [len(completion) for completion in self.completions]))
 
     def rows(self) -> list[Row]:
@@ -76,16 +85,16 @@ class _Probe(NamedTuple):
 _known: WeakKeyDictionary[PreTrainedModel, dict[Any, Support]] = WeakKeyDictionary()
 
 
-def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = ()) -> Support:
+def packing_support(model: PreTrainedModel, prompts: Sequence[Ids] = ()) -> Support:
     """Whether packed rows give this model's own values and gradients.
 
     Computed as: static checks, then four short rows of tokens of ``prompts``, once packed and once
-    padded; what rounding does to the model (`OwnLogits`) is no difference. That finds ALiBi,
-    attention sinks, attention outside transformers' registry, and other special cases. Gradients
-    are compared only where something may go wrong with them: under gradient checkpointing, and on
-    devices other than a CPU; never for a frozen model. On such devices, and within autocast,
-    everything is checked in bfloat16 as well. The result is remembered for each mode of the model,
-    and a refusal is logged once.
+    padded, which may differ by rounding (`OwnLogits`). That finds ALiBi, attention sinks, attention
+    outside transformers' registry, and other special cases. Gradients are compared only if
+    something may go wrong with them: under gradient checkpointing, and on devices other than a CPU;
+    never for a frozen model. On such devices, and within autocast, everything is checked in
+    bfloat16 as well. The result is remembered for each mode of the model, and a refusal is logged
+    once.
     """
     device = model.device.type
     checkpointing = model.training and any(
@@ -110,17 +119,6 @@ def packing_support(model: PreTrainedModel, prompts: Sequence[Sequence[int]] = (
             )
         known[mode] = support
     return known[mode]
-
-
-def run_packed(model: PreTrainedModel, rows: PackedRows) -> Any:
-    """The model's output on packed rows."""
-    with attending(model, PackedAttention(rows)):
-        return model(
-            input_ids=rows.ids[None],
-            position_ids=rows.positions[None],
-            attention_mask=torch.ones_like(rows.ids)[None],
-            use_cache=False,
-        )
 
 
 def _support(model: PreTrainedModel, probe: _Probe, *, rounds: bool, gradients: bool) -> Support:
@@ -166,14 +164,14 @@ def _refusal_of_values(model: PreTrainedModel, probe: _Probe) -> str | None:
 
 
 def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
-    """Fault of the gradients: a layer may be recomputed with its own attention."""
+    """A layer may be recomputed with its own attention."""
     with torch.enable_grad():
         try:
             ours = _gradients(model, probe.packed(model), probe)
         except (ModelError, RuntimeError) as error:
             return f"in its backward pass, {error}"
         own = _gradients(model, last_logits(model, probe.rows()), probe)
-        lost = torch.stack(torch._foreach_norm(own)).isnan()  # whoever meets such weights says so
+        lost = torch.stack(torch._foreach_norm(own)).isnan()  # refused where they are used
         apart = _distances(ours, own)
         moved = torch.zeros_like(apart)
         del ours
@@ -188,7 +186,7 @@ def _refusal_of_gradients(model: PreTrainedModel, probe: _Probe) -> str | None:
 
 
 def _gradients(model: PreTrainedModel, logits: Sequence[Tensor], probe: _Probe) -> list[Tensor]:
-    """Of the probe's log-probs, by every parameter that is trained."""
+    """Gradients of the sum of the probe's log-probs, by every parameter that is trained."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     table = torch.cat([row.flatten(end_dim=-2) for row in logits]).float()
     targets = torch.tensor([[t] for c in probe.completions for t in c]).to(table.device)
@@ -215,59 +213,39 @@ _LEVEL = 1e9
 at 1e14 operations a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Microbatch:
-    """Rows of one forward pass."""
-
-    rows: list[int]
-    forest: Sequence[Node] | None
-    """The trees of the rows, numbered in their order; None where they run padded."""
-
-    @property
-    def packed(self) -> bool:
-        """Whether the rows run as one packed sequence."""
-        return self.forest is not None
-
-    @property
-    def sharing(self) -> Sharing:
-        """The setting that makes ``completion_scores`` do as planned."""
-        return "always" if self.packed else "never"
-
-
 def plan_microbatches(
     model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
+    prompts: Sequence[Ids],
+    completions: Sequence[Ids],
     *,
     token_budget: int,
     sharing: Sharing,
 ) -> list[Microbatch]:
     """Micro-batches of at most ``token_budget`` computed tokens that hold every row once.
 
-    A single row that is longer gets a micro-batch of its own.
+    A longer row gets its own micro-batch.
     """
     lengths = [len(p) + len(c) for p, c in zip(prompts, completions, strict=True)]
     padded = microbatches(lengths, token_budget=token_budget)
     forest = forest_to_pack(model, prompts, completions, sharing, padded=padded)
     if forest is None:
         return [Microbatch(rows, forest=None) for rows in padded]
-    packed = packed_microbatches(prompts, completions, token_budget=token_budget, forest=forest)
-    return [Microbatch(batch.rows, forest=batch.forest) for batch in packed]
+    return packed_microbatches(prompts, completions, token_budget=token_budget, forest=forest)
 
 
 def forest_to_pack(
     model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
+    prompts: Sequence[Ids],
+    completions: Sequence[Ids],
     sharing: Sharing,
     *,
-    padded: Sequence[Sequence[int]] | None = None,
+    padded: Sequence[Ids] | None = None,
     known: Sequence[Node] | None = None,
 ) -> Sequence[Node] | None:
     """The trees of the rows if they run packed, or None.
 
     ``padded`` are the micro-batches if they do not [default: one of all rows], ``known`` the trees
-    where a plan has built them already.
+    if a plan has built them already.
     """
     if sharing == "never" or not prompts:
         return None
@@ -283,12 +261,12 @@ def forest_to_pack(
 
 def _packs(
     model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
+    prompts: Sequence[Ids],
+    completions: Sequence[Ids],
     *,
     required: bool,
 ) -> bool:
-    """Whether the model can run these rows packed; an error where it cannot and is ``required``."""
+    """Whether the model can run these rows packed; an error if it cannot but is ``required`` to."""
     support = packing_support(model, prompts)
     longest = max(len(p) + len(c) for p, c in zip(prompts, completions, strict=True))
     refusal = support.refusal
@@ -307,9 +285,9 @@ def _packs(
 
 def _packed_is_cheaper(
     model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    completions: Sequence[Sequence[int]],
-    padded: Sequence[Sequence[int]],
+    prompts: Sequence[Ids],
+    completions: Sequence[Ids],
+    padded: Sequence[Ids],
     forest: Sequence[Node],
 ) -> bool:
     """Compare modelled times, in operations of matrix products of a forward pass.
@@ -334,7 +312,7 @@ def _packed_is_cheaper(
 
 
 def _levels(nodes: Sequence[Node]) -> int:
-    """Stems above the token that has most of them."""
+    """Stems above the token that has the most of them."""
     return max((1 + _levels(node.children) for node in nodes if node.children), default=0)
 
 

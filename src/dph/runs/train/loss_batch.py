@@ -14,10 +14,9 @@ from transformers import PreTrainedModel
 from dph.errors import DataError
 from dph.loss.objectives import POLICY, LossBatch, Objective
 from dph.model.forward.logprobs import RowStatistic, completion_scores, spread
-from dph.model.forward.over_vocabulary import next_tokens
-from dph.model.forward.scorer import AnswerScorer
-from dph.model.forward.sharing import Microbatch, Sharing
-from dph.model.forward.transfer import to_device
+from dph.model.forward.packing import Microbatch, to_device
+from dph.model.forward.scorer import AnswerScorer, next_tokens
+from dph.model.forward.sharing import Sharing
 from dph.model.loading import autocast
 from dph.runs.train.rows import PolicyRow, WeightedRow, length_of, written_of
 

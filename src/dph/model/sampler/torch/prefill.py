@@ -20,15 +20,17 @@ from torch import Tensor, nn
 
 from dph.errors import ModelError
 from dph.model.forward.packed_attention import PackedAttention
-from dph.model.forward.packing import Branches, PackedRows, Span, pack
-from dph.model.forward.prefix_tree import (
+from dph.model.forward.packing import (
     LEAST_SAVED,
+    Branches,
     Node,
+    PackedRows,
+    Span,
+    pack,
     packed_microbatches,
     prefix_forest,
-    tokens_of,
+    to_device,
 )
-from dph.model.forward.transfer import to_device
 from dph.model.sampler.base import common_length
 
 PREFILL_TOKENS = 8192
@@ -137,7 +139,7 @@ def prefill_parts(
     """
     forest = prefix_forest(prompts, least_saved=least_saved)
     batches = [(list(range(len(prompts))), forest)]
-    if tokens_of(forest) > most_tokens:
+    if sum(root.tokens for root in forest) > most_tokens:
         nothing = [(0,)] * len(prompts)  # no token after a prompt is run
         batches = [*packed_microbatches(prompts, nothing, token_budget=most_tokens)]
     there = (Loan(lender, at, 0) for lender in living for at in range(len(lender.prompts)))

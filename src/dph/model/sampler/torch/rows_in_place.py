@@ -21,9 +21,7 @@ from transformers import PreTrainedModel
 from dph.errors import ModelError
 from dph.model.attention.kernels import Segments, flash, takes_flash
 from dph.model.attention.releases import attending
-from dph.model.forward.packing import Span, tokens_of_spans
-from dph.model.forward.prefix_tree import LEAST_SAVED
-from dph.model.forward.transfer import to_device
+from dph.model.forward.packing import LEAST_SAVED, Span, to_device, tokens_of_spans
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.torch.decoding import choose
 from dph.model.sampler.torch.prefill import (

@@ -16,8 +16,7 @@ from transformers import PreTrainedModel
 from dph.errors import ModelError
 from dph.model.attention.probing import OwnLogits, own_logits, probe_tokens
 from dph.model.attention.releases import Attend, attending, attention_window
-from dph.model.forward.prefix_tree import LEAST_SAVED
-from dph.model.forward.transfer import to_device
+from dph.model.forward.packing import LEAST_SAVED, to_device
 from dph.model.sampler.torch.prefill import (
     PREFILL_TOKENS,
     PrefillAttention,
