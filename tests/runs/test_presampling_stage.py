@@ -3,7 +3,7 @@ import pytest
 from dph.errors import CheckpointError, DataError, PoolError
 from dph.model.sampler.graded import GradedSampler
 from dph.runs.prepare import prepare
-from dph.runs.presample.making import only_maker
+from dph.runs.presample.pool import only_maker
 from dph.runs.presampling_stage import presample_stage
 from dph.runs.progress import Silent
 from run_stages import presampled, ran, trained

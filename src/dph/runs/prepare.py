@@ -23,8 +23,8 @@ from dph.runs.answers import comparer_of, kind_of, run_verifier, verifier_maker
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.job import Policies, PreparedSet, Resumed, RunJob, Style
-from dph.runs.presample.making import require_free
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
+from dph.runs.presample.pool import require_free
 from dph.runs.prompts import RunPrompts, recipe_shots, require_no_shown_test
 from dph.runs.train.checkpoints import (
     current_verifier,

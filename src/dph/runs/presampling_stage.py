@@ -15,7 +15,6 @@ from dph.runs.answers import drawing, graded_sampler, parameters_of, scorer_of
 from dph.runs.directory import RunDirectory, is_made
 from dph.runs.job import RunJob
 from dph.runs.prepare import accepted_grading
-from dph.runs.presample.making import only_maker
 from dph.runs.presample.manifest import (
     Manifest,
     Rule,
@@ -25,6 +24,7 @@ from dph.runs.presample.manifest import (
     require_source,
     require_whole,
 )
+from dph.runs.presample.pool import only_maker
 from dph.runs.presample.presample import Reference, StoredForm, presample, split_again
 from dph.runs.progress import ProgressDisplay
 from dph.runs.stage_costs import timed

@@ -19,8 +19,7 @@ from dph.runs.evaluate.evaluate import EvaluationSet, style_name
 from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.job import RunJob
 from dph.runs.prepare import accepted_grading, note_accepted_verifier
-from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Source, require_fit, require_policy_of
+from dph.runs.presample.manifest import Source, require_fit, require_policy_of, require_usable
 from dph.runs.presample.pool import Pool, load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source

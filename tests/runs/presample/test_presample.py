@@ -1,12 +1,11 @@
 import pyarrow.parquet as pq
 import pytest
 
-from dph.errors import PoolError
 from dph.model.forward.logprobs import score_completions
-from dph.runs.presample.manifest import require_fit
+from dph.records import Outcome
 from dph.runs.presample.pool import load_pool
-from dph.runs.presample.presample import histogram, partition
-from letter_task import GRADING
+from dph.runs.presample.presample import partition, read_grades, ungradable_outcome
+from dph.runs.presample.tables import Ungradable, graded_table
 from loop_parts import FORWARD, Killed
 
 
@@ -92,53 +91,6 @@ def test_an_interrupted_run_ends_with_the_identical_pool(pool_of, tmp_path, fini
     assert [p.name for p in (tmp_path / "killed").iterdir()] == ["pool"]
 
 
-def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path):
-    pool_of(tmp_path / "pool")
-    for name in ("exploration.parquet", "rehearsal.parquet", "samples.parquet"):
-        file = tmp_path / "pool" / name
-        intact = file.read_bytes()
-        file.write_bytes(intact + b"x")
-        with pytest.raises(PoolError, match=f"{name} is not the file that was written"):
-            load_pool(tmp_path / "pool")
-        file.unlink()
-        with pytest.raises(PoolError, match=f"{name} is missing"):
-            load_pool(tmp_path / "pool")
-        file.write_bytes(intact)
-
-
-def test_a_damaged_manifest_is_refused(tmp_path):
-    for content, message in [
-        ("{", "is not a pool"),
-        ("{}", "pool format None is unknown"),
-        ('{"format": 4}', "pool format 4 is unknown, this version reads 3"),
-        ('{"format": 3}', "is damaged: kind"),
-    ]:
-        (tmp_path / "manifest.json").write_text(content)
-        with pytest.raises(PoolError, match=message):
-            load_pool(tmp_path)
-
-
-def test_a_pool_of_something_else_is_refused(pool_of, tmp_path, make_model, make_source, rule):
-    manifest, model = pool_of(tmp_path / "pool"), make_model()
-
-    def fits(grading=(), **source):
-        graded = GRADING.model_copy(update=dict(grading))
-        require_fit(tmp_path / "pool", manifest, make_source(model, **source), graded, rule)
-
-    fits(path="elsewhere")  # a moved model directory
-    for changes, named in [
-        ({"model_fingerprint": "x"}, "model fingerprint was"),
-        ({"tokenizer_fingerprint": "x"}, "tokenizer fingerprint was"),
-        ({"prompts_fingerprint": "x"}, "prompts fingerprint was"),
-        ({"temperature": 0.7}, r"temperature was 1.0, this run has 0.7"),
-        ({"grading": {"graded_by": "x"}}, "verifier was 'letter', this run has 'x'"),
-        ({"grading": {"graded_version": "2"}}, "verifier version was '1', this run has '2'"),
-        ({"grading": {"graded_settings": {"timeout": 2.0}}}, "timeout was None, this run has 2.0"),
-    ]:
-        with pytest.raises(PoolError, match=named):
-            fits(**changes)
-
-
 def test_the_threshold_is_near_perfect_and_a_wrong_final_sample_is_discarded_or_explored():
     correct = {"a": 7, "b": 8, "c": 6}
     final = {"a": True, "b": False, "c": True}
@@ -146,15 +98,66 @@ def test_the_threshold_is_near_perfect_and_a_wrong_final_sample_is_discarded_or_
     assert (split.rehearsal, split.discarded, split.exploration) == (("a",), ("b",), ("c",))
     split = partition(correct, final, threshold=7, wrong_final="explore")
     assert (split.rehearsal, split.discarded, split.exploration) == (("a",), (), ("b", "c"))
+    split = partition(correct, final, threshold=7, wrong_final="explore", ungradable={"a", "b"})
+    assert (split.ungradable, split.exploration, split.rehearsal) == (("a", "b"), ("c",), ())
 
 
-def test_histogram_counts_every_problem_once():
-    assert histogram([0, 3, 3, 1], samples=3) == (1, 1, 0, 2)
+BAD, CRASHED = Outcome.BAD_GOLD, Outcome.CRASHED
 
 
-def test_a_pool_is_not_written_over_anything_else(pool_of, tmp_path):
-    (tmp_path / "pool").mkdir()
-    (tmp_path / "pool" / "thesis.tex").write_text("years of work")
-    with pytest.raises(PoolError, match="holds files but no pool"):
-        pool_of(tmp_path / "pool")
-    assert (tmp_path / "pool" / "thesis.tex").read_text() == "years of work"
+@pytest.fixture
+def pool_with(pool_of, tmp_path):
+    """Pre-sample the letter task with other outcomes for some problems."""
+
+    def run(outcomes):
+        pool_of(tmp_path / "pool", outcomes=outcomes)
+        return load_pool(tmp_path / "pool")
+
+    return run
+
+
+def test_problems_that_cannot_be_graded_are_listed_and_neither_explored_nor_rehearsed(
+    pool_with, caplog
+):
+    pool = pool_with({"3": BAD, "5": CRASHED})
+    counts = pool.manifest.counts
+    assert counts.ungradable == 2
+    assert counts.exploration + counts.rehearsal + counts.discarded == 22
+    assert sum(counts.histogram) == 22
+    assert sum(counts.outcomes.values()) == 24 * 5
+    assert 1 <= counts.outcomes["BAD_GOLD"] <= 5
+    left = {p.problem_id for p in pool.exploration} | {s.problem_id for s in pool.rehearsal}
+    assert not left & {"3", "5"}
+    assert pool.ungradable == (
+        Ungradable(problem_id="3", outcome=BAD, reason="no such table"),
+        Ungradable(problem_id="5", outcome=CRASHED, reason="no such table"),
+    )
+    assert "problem(s) left out: the gold answer cannot be graded, for example '3'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "why"),
+    [
+        ({"BAD_GOLD": 9}, BAD),
+        ({"CORRECT": 8, "BAD_GOLD": 1}, BAD),  # about the problem, whichever answer found out
+        ({"CRASHED": 9}, CRASHED),
+        ({"CRASHED": 2, "CUT_OFF": 7}, CRASHED),  # none of those that were graded has a verdict
+        ({"CRASHED": 8, "WRONG": 1}, None),
+        ({"CRASHED": 8, "NO_ANSWER": 1}, None),
+        ({"TIMED_OUT": 9}, None),  # the answer's fault, which the verifier says by this outcome
+        ({"CUT_OFF": 9}, None),
+    ],
+)
+def test_one_bad_gold_is_enough_but_a_crash_has_to_be_every_graded_answers(outcomes, why):
+    assert ungradable_outcome(outcomes) is why
+
+
+def test_grades_count_the_deciding_samples_apart_from_the_final_one(
+    make_model, make_draw, problems
+):
+    rollout = make_draw(make_model())(problems, samples=5, seed=0)
+    grades = read_grades(problems, [graded_table(rollout.groups)], 4)
+    for problem, group in zip(problems, rollout.groups, strict=True):
+        right = [graded.verdict.outcome == Outcome.CORRECT for graded in group]
+        assert grades.correct[problem.problem_id] == sum(right[:4])
+        assert grades.final_correct[problem.problem_id] == right[4]

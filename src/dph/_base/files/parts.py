@@ -2,12 +2,12 @@
 
 import logging
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum, auto
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ from dph.errors import DataError
 logger = logging.getLogger(__name__)
 
 _JOB = "job.json"
+T = TypeVar("T")
 
 
 class Earlier(Enum):
@@ -112,3 +113,25 @@ class TableParts(Parts):
         """Keep the piece ``index``; with the first one the directory appears."""
         with self.writing(index) as path:
             pq.write_table(table, path, compression="zstd")
+
+    def tables(
+        self,
+        chunks: Iterable[T],
+        make: Callable[[T], pa.Table],
+        *,
+        found: Callable[[T, pa.Table], None] | None = None,
+    ) -> list[pa.Table]:
+        """The table of every chunk: read if an earlier call finished it, else made and kept.
+
+        ``found`` is told of those that are read.
+        """
+        tables = []
+        for index, chunk in enumerate(chunks):
+            table = self.read(index)
+            if table is None:
+                table = make(chunk)
+                self.write(index, table)
+            elif found is not None:
+                found(chunk, table)
+            tables.append(table)
+        return tables

@@ -33,7 +33,7 @@ def pool_text(pool: Path, manifest: "Manifest") -> str:
 
     If a side is empty, also the outcomes and the probable cause.
     """
-    from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shares_text, shortage
+    from dph.runs.presample.manifest import cut_off_share, likely_cause, shares_text, shortage
 
     counts, samples = manifest.counts, manifest.source.answers
     chart = bar_chart([str(c) for c in range(samples + 1)], counts.histogram)
@@ -79,7 +79,7 @@ def _complementarity(pool: Path) -> "Complementarity | None":
 
 def pool_json(path: Path, manifest: "Manifest") -> dict[str, Any]:
     """The same for machines."""
-    from dph.runs.presample.diagnosis import cut_off_share, likely_cause, shortage
+    from dph.runs.presample.manifest import cut_off_share, likely_cause, shortage
 
     counts = manifest.counts
     missing, found = shortage(counts), _complementarity(path)

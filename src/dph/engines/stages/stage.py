@@ -21,7 +21,7 @@ from dph.records import Problem
 from dph.runs.directory import checkpoint_of
 from dph.runs.job import RunJob
 from dph.runs.prepare import note_accepted_verifier
-from dph.runs.presample.diagnosis import require_usable
+from dph.runs.presample.manifest import require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress

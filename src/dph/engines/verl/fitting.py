@@ -14,8 +14,13 @@ from dph.engines.verl.settings import SharedSettings, TrainSettings, precision
 from dph.errors import DataError, SettingsError
 from dph.model.policies import tokenizer_fingerprint
 from dph.records import Problem
-from dph.runs.presample.diagnosis import require_usable
-from dph.runs.presample.manifest import Manifest, read_manifest, require_policy, require_whole
+from dph.runs.presample.manifest import (
+    Manifest,
+    read_manifest,
+    require_policy,
+    require_usable,
+    require_whole,
+)
 from dph.runs.presample.tables import RehearsalSample, read_rehearsal, rehearsal_sample
 
 

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 from dph._processes.child import end_with_parent
 from dph.engines.verl.launch import launch
 from dph.engines.verl.settings import presample_settings
-from dph.runs.presample.making import require_free
+from dph.runs.presample.pool import require_free
 
 
 def presample(config: DictConfig) -> None:

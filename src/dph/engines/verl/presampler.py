@@ -27,7 +27,6 @@ from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import Rollout
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.directory import is_made
-from dph.runs.presample.making import only_maker, require_free
 from dph.runs.presample.manifest import (
     Manifest,
     Source,
@@ -36,6 +35,7 @@ from dph.runs.presample.manifest import (
     require_source,
     require_whole,
 )
+from dph.runs.presample.pool import only_maker, require_free
 from dph.runs.presample.presample import StoredForm, presample, split_again
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers import verifier_identity

@@ -1,4 +1,7 @@
-"""The manifest of a pool: what its answers were made from, and what it holds."""
+"""The manifest of a pool: what its answers were made from, what it holds, and what it lacks.
+
+A pool that training cannot use is refused with what was found and the probable cause.
+"""
 
 import json
 from collections.abc import Mapping
@@ -12,6 +15,7 @@ from dph._base.files import read_json, sha256
 from dph.errors import DataError, PoolError
 from dph.recipe.aliases import LEFT
 from dph.recipe.section import WrongFinal
+from dph.records import Outcome
 from dph.runs.directory import MANIFEST
 
 FORMAT = 3
@@ -22,18 +26,18 @@ class _Record(BaseModel):
 
 
 class Source(_Record):
-    """Inputs that decide the answers. Those of equal sources are equal."""
+    """Inputs that determine the answers: equal sources give equal answers."""
 
     model: str
     model_fingerprint: str
     tokenizer_fingerprint: str
     prompts: str
-    """Their origin: ``train``."""
+    """Always ``train``."""
     prompts_fingerprint: str
     chat: bool
     system_prompt: str
     answers: int
-    """To each prompt that decide. There is one more, the final one, which decides nothing."""
+    """Answers to each prompt that decide its side; the final one comes on top of them."""
     temperature: float
     top_p: float
     max_tokens: int
@@ -41,9 +45,9 @@ class Source(_Record):
     dtype: str
     seed: int
     engine: str = "torch"
-    """Engine that drew them: engines draw other answers from the same seed."""
+    """Engine that drew them: another engine draws other answers from the same seed."""
     environment: dict[str, Any] | None = None
-    """Of trajectories: the most tokens of one."""
+    """Of trajectories: the largest number of tokens."""
 
 
 class ValueSource(_Record):
@@ -55,12 +59,12 @@ class ValueSource(_Record):
 
     @field_validator("graded_settings", mode="before")
     @classmethod
-    def _as_the_manifest_will_say_it(cls, value: Any) -> Any:
+    def _as_json(cls, value: Any) -> Any:  # as it will be read back
         return json.loads(json.dumps(dict(value)))
 
     @classmethod
     def of(cls, graded: Mapping[str, Any]) -> "ValueSource":
-        """Verdicts of this verifier, by its identity (name, version, settings)."""
+        """From the verifier's identity (name, version, settings)."""
         return cls(
             graded_by=graded["name"],
             graded_version=graded["version"],
@@ -78,20 +82,16 @@ class Rule(_Record):
 
 
 class Counts(_Record):
-    """Sizes, and what the answers came to.
+    """Sizes of a pool, and the outcomes of its answers.
 
     Attributes:
-        prompts: the problems.
-        tokens: of all answers.
         cut_off: answers that ended at ``max_tokens``.
         bytes_per_token: of all files, for each token of an answer.
-        exploration: problems to explore.
         rehearsal: stored answers.
         discarded: problems that are neither explored nor rehearsed.
         ungradable: problems without a verdict.
-        histogram: ``histogram[c]`` of the problems were solved c times, of those that could be
-            graded.
-        outcomes: how many answers came to which outcome.
+        histogram: ``histogram[c]`` of the gradable problems were solved c times.
+        outcomes: number of answers by outcome.
     """
 
     prompts: int
@@ -145,7 +145,6 @@ def read_manifest(place: Path) -> Manifest:
 
 
 def require_whole(place: Path, manifest: Manifest) -> None:
-    """Compare every file with its SHA-256."""
     for name, expected in manifest.files.items():
         file = place / name
         if file.is_file() and sha256(file) == expected:
@@ -181,9 +180,9 @@ def require_source(
 ) -> None:
     """Refuse answers that were drawn in another way, or graded by another verifier.
 
-    ``grading`` is None where verdicts do not matter. The directory of the model does not either,
-    because its fingerprint decides; nor does what drew, because stored log-probs are the training
-    forward's.
+    ``grading`` is None if verdicts do not matter. The model's directory never matters, since its
+    fingerprint decides; nor does the sampling engine, since stored log-probs are those of the
+    training forward.
     """
     have, want = _facts(found.source, grading and found.values), _facts(expected, grading)
     if difference := first_difference(have, want):
@@ -203,7 +202,6 @@ def _facts(source: Source, grading: ValueSource | None) -> dict[str, Any]:
 
 
 def require_rule(place: Path, found: Manifest, rule: Rule) -> None:
-    """Refuse a pool that was split in another way."""
     if difference := first_difference(found.rule.model_dump(), rule.model_dump()):
         raise PoolError(
             f"the pool {place} does not fit this run: {difference}; `dph presample` with the "
@@ -236,9 +234,9 @@ def require_policy(
 ) -> None:
     """Refuse answers whose log-probs another policy, temperature or precision gave.
 
-    Their prompts, values and rule do not matter. ``model_fingerprint`` is None where the weights
-    have moved on, or have other names than the model that was sampled. ``also`` are further fields
-    of the source that must be the same.
+    Prompts, verdicts and rule do not matter. ``model_fingerprint`` is None if the weights have
+    been trained since, or have other names than in the model that was sampled. ``also`` are
+    further fields of the source that must be the same.
 
     Raises:
         PoolError: names what differs, both values, and what to do.
@@ -255,10 +253,7 @@ def require_policy(
 
 
 def require_policy_of(place: Path, found: Manifest, source: Source, *, initial: bool) -> None:
-    """``require_policy`` of a run that would draw ``source`` now.
-
-    ``initial`` says that its weights are still the initial policy's.
-    """
+    """``require_policy`` of a run that would draw ``source``; ``initial``: weights untrained."""
     require_policy(
         place,
         found,
@@ -266,4 +261,121 @@ def require_policy_of(place: Path, found: Manifest, source: Source, *, initial: 
         temperature=source.temperature,
         dtype=source.dtype,
         model_fingerprint=source.model_fingerprint if initial else None,
+    )
+
+
+def require_usable(path: Path, found: Manifest, *, rehearses: bool, explores: int) -> None:
+    """Refuse a pool that holds too little for a run.
+
+    ``explores`` is the number of problems that the run needs to explore; 0 if it takes them
+    elsewhere.
+    """
+    counts, n = found.counts, found.source.answers
+    if missing := shortage(counts, rehearses=rehearses, explores=explores):
+        solved = ", ".join(f"{c} of {n}: {k}" for c, k in enumerate(counts.histogram) if k)
+        raise PoolError(
+            f"the pool {path} holds {missing}; problems by correct samples: {solved or 'none'}; "
+            f"ungradable: {counts.ungradable}; outcomes of all answers: "
+            f"{shares_text(counts.outcomes) or 'not known'}; likely cause: "
+            f"{likely_cause(found, explores=explores)}"
+        )
+
+
+def shortage(counts: Counts, *, rehearses: bool = True, explores: int = 1) -> str:
+    """Shortage of a split, such as ``no problem to explore``; '' if there is enough."""
+    if counts.exploration < explores:
+        if not counts.exploration:
+            return "no problem to explore"
+        return (
+            f"{counts.exploration} problems to explore, fewer than train.problems_per_step = "
+            f"{explores}"
+        )
+    return "no rehearsal sample" if rehearses and not counts.rehearsal else ""
+
+
+def shares_text(outcomes: Mapping[str, int]) -> str:
+    """Percentages, the largest first.
+
+    >>> shares_text({"CORRECT": 1, "WRONG": 3})
+    'WRONG 75.0%, CORRECT 25.0%'
+    """
+    total = sum(outcomes.values())
+    ordered = sorted(outcomes.items(), key=lambda item: -item[1])
+    return ", ".join(f"{outcome} {100 * count / total:.1f}%" for outcome, count in ordered)
+
+
+def cut_off_share(counts: Counts) -> float | None:
+    """The fraction of all answers that ``max_tokens`` cut off; None without answers."""
+    total = sum(counts.outcomes.values())
+    return counts.outcomes.get(Outcome.CUT_OFF, 0) / total if total else None
+
+
+_MOST = 0.5
+"""A failed split is blamed on an outcome that at least this share of the answers has."""
+_CAUSES = {
+    Outcome.BAD_GOLD: (
+        "could not use the gold answer for {share} of the answers: ungradable.parquet says why"
+    ),
+    Outcome.CRASHED: "crashed on {share} of the answers: samples.parquet has the tracebacks",
+    Outcome.TIMED_OUT: (
+        "timed out on {share} of the answers: raise data.verifier_timeout, or make it faster"
+    ),
+    Outcome.NO_ANSWER: (
+        "found no answer in {share} of the responses: the prompt must ask for the form that it "
+        "reads"
+    ),
+    Outcome.INVALID: (
+        "could not evaluate {share} of the answers: samples.parquet says why, one by one"
+    ),
+    Outcome.OVER_LIMIT: (
+        "ran into its limits on {share} of the answers: samples.parquet says into which"
+    ),
+}
+
+
+def likely_cause(found: Manifest, *, explores: int = 1) -> str:
+    """Likely cause of a failed split, and a remedy."""
+    counts, verifier = found.counts, f"the verifier {found.values.graded_by!r}"
+    cut_off = cut_off_share(counts) or 0.0
+    if cut_off >= _MOST:
+        return (
+            f"{100 * cut_off:.1f}% of the answers were cut off at sampling.max_tokens = "
+            f"{found.source.max_tokens}: raise it, or make the model end its answers "
+            f"(sampling.stop)"
+        )
+    graded = {name: count for name, count in counts.outcomes.items() if name != Outcome.CUT_OFF}
+    total = sum(graded.values())
+    if total and graded.get(Outcome.CORRECT) == total:
+        return (
+            f"{verifier} called every answer correct: either it accepts everything, or the "
+            f"problems are too easy"
+        )
+    for outcome, cause in _CAUSES.items():
+        if total and graded.get(outcome, 0) >= _MOST * total:
+            return f"{verifier} {cause.format(share=f'{100 * graded[outcome] / total:.1f}%')}"
+    return _cause_in_the_rule(found, explores)
+
+
+def _cause_in_the_rule(found: Manifest, explores: int) -> str:
+    """The cause if the answers were graded, some of them right and some wrong."""
+    counts, n, threshold = found.counts, found.source.answers, found.rule.threshold
+    if counts.prompts < explores:
+        return f"there are only {counts.prompts} problems: lower train.problems_per_step"
+    if counts.rehearsal:
+        higher = f"raise presample.threshold, which is {threshold} of {n}, or " * (threshold < n)
+        return f"the model masters too many of the problems: {higher}use harder ones"
+    best = max((c for c, problems in enumerate(counts.histogram) if problems), default=0)
+    if best >= threshold:
+        return (
+            "the final sample of every near-perfect problem was wrong: use more problems, or lower "
+            f"presample.threshold, which is {threshold} of {n}"
+        )
+    if best:
+        return (
+            f"no problem was solved more than {best} of {n} times: lower presample.threshold, "
+            f"which is {threshold}, use easier problems or a stronger model"
+        )
+    return (
+        f"the verifier {found.values.graded_by!r} called none of the first {n} answers to any "
+        f"problem correct: check that it accepts a right answer, or use easier problems"
     )

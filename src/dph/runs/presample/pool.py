@@ -1,4 +1,4 @@
-"""The pool: what pre-sampling leaves behind, checked before it is used.
+"""The pool that pre-sampling leaves behind: written whole by one process, checked before use.
 
     pool/
       manifest.json        what it was made from, counts, SHA-256 of every file
@@ -8,11 +8,14 @@
       ungradable.parquet   problem_id, outcome, reason
       samples.parquet      every sample drawn with its verdict
 
-What the columns hold stands in docs/files.md.
+docs/files.md describes the columns.
 """
 
+import contextlib
+import fcntl
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dph._base.files.atomic import atomic_path, write_json_lines
-from dph.errors import PoolError, SettingsError
+from dph._base.files import atomic_path, make_directory, sha256, write_json, write_json_lines
+from dph.errors import DataError, PoolError, SettingsError
 from dph.records import Outcome, Problem
-from dph.runs.presample.diagnosis import Ungradable
-from dph.runs.presample.making import require_free, write_answers
+from dph.runs.directory import MANIFEST, is_made
 from dph.runs.presample.manifest import (
+    FORMAT,
+    Counts,
     Manifest,
     Rule,
     Source,
@@ -40,6 +44,7 @@ from dph.runs.presample.tables import (
     REHEARSAL_FILE,
     UNGRADABLE,
     RehearsalSample,
+    Ungradable,
     exploration_table,
     graded_schema,
     read_rehearsal,
@@ -63,6 +68,51 @@ class Pool:
     ungradable: tuple[Ungradable, ...] = ()
 
 
+def require_free(path: Path) -> None:
+    """Refuse a place where a new pool would replace something else."""
+    if path.is_dir():
+        if not is_made(path) and any(path.iterdir()):
+            raise PoolError(
+                f"{path} holds files but no pool (there is no manifest.json): a pool needs a new "
+                "or an empty directory (presample.pool)"
+            )
+    elif path.exists():
+        raise PoolError(f"the pool cannot be written to {path}: it is a file (presample.pool)")
+
+
+@contextlib.contextmanager
+def only_maker(path: Path) -> Iterator[None]:
+    """Hold the pool ``path`` for this process; a second process is refused.
+
+    The lock is on a file next to it, ``.<name>.lock``: the pool itself appears by a rename, so it
+    has no file to lock. The operating system drops the lock when the process ends, however that
+    happens. The file is removed at the end; one that a killed process left behind does no harm.
+    """
+    lock = make_directory(path.parent) / f".{path.name}.lock"
+    busy = (
+        f"another dph process is making the pool {path}; wait for it, or choose another "
+        "directory (presample.pool)"
+    )
+    with contextlib.ExitStack() as held:
+        while not _lock(lock, busy, held):
+            pass  # its last holder removed the file after it was opened here: take the new one
+        held.callback(lock.unlink, missing_ok=True)
+        yield
+
+
+def _lock(lock: Path, busy: str, held: contextlib.ExitStack) -> bool:
+    """Lock the file, which is closed with ``held``; false if it is not the one at ``lock`` now."""
+    file = held.enter_context(lock.open("a", encoding="utf-8"))
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise DataError(busy) from error
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), lock.stat())
+    except FileNotFoundError:
+        return False
+
+
 def write_pool(
     path: Path,
     *,
@@ -77,31 +127,48 @@ def write_pool(
 ) -> Manifest:
     """Write a pool atomically: either all of it is there afterwards, or what was there before.
 
-    ``samples`` come in the pieces they were drawn in; ``counts`` are those of the split.
+    ``samples`` come in the pieces in which they were drawn. Each becomes a row group, because all
+    of them as one list may pass 2^31 tokens, and is laid out again, so that the bytes do not
+    depend on which ones were read from a file. ``counts`` are those of the split.
     """
     require_free(path)
     stored = rehearsal_table(rehearsal)
-    return write_answers(
-        path,
-        {
-            "exploration.parquet": (EXPLORATION, [exploration_table(exploration)]),
-            REHEARSAL_FILE: (stored.schema, [stored]),
-            "ungradable.parquet": (UNGRADABLE, [ungradable_table(ungradable)]),
-            SAMPLES: (graded_schema(samples[0]) if samples else GRADED, samples),
-        },
-        source=source,
-        values=grading,
-        rule=rule,
-        counts={**counts, **_sizes(samples)},
-    )
+    tables: dict[str, tuple[pa.Schema, Sequence[pa.Table]]] = {
+        "exploration.parquet": (EXPLORATION, [exploration_table(exploration)]),
+        REHEARSAL_FILE: (stored.schema, [stored]),
+        "ungradable.parquet": (UNGRADABLE, [ungradable_table(ungradable)]),
+        SAMPLES: (graded_schema(samples[0]) if samples else GRADED, samples),
+    }
+    make_directory(path.parent)
+    with atomic_path(path) as directory:
+        directory.mkdir()
+        for name, (schema, pieces) in tables.items():
+            with pq.ParquetWriter(directory / name, schema, compression="zstd") as writer:
+                for piece in pieces:
+                    columns = piece.cast(schema).combine_chunks().columns
+                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+        size = sum((directory / name).stat().st_size for name in tables)
+        manifest = Manifest(
+            format=FORMAT,
+            kind="pool",
+            source=source,
+            values=grading,
+            rule=rule,
+            counts=Counts(**counts, **_sizes(samples, size)),
+            files={name: sha256(directory / name) for name in tables},
+        )
+        write_json(directory / MANIFEST, manifest.model_dump(mode="json", exclude_unset=True))
+    return manifest
 
 
-def _sizes(samples: Sequence[pa.Table]) -> dict[str, int]:
+def _sizes(samples: Sequence[pa.Table], size: int) -> dict[str, Any]:
     tokens = (pc.sum(pc.list_value_length(piece["token_ids"])).as_py() or 0 for piece in samples)
+    total = sum(tokens)
     return {
         "answers": sum(piece.num_rows for piece in samples),
-        "tokens": sum(tokens),
+        "tokens": total,
         "cut_off": sum(pc.sum(pc.invert(piece["finished"])).as_py() or 0 for piece in samples),
+        "bytes_per_token": round(size / max(1, total), 2),
     }
 
 
@@ -124,6 +191,12 @@ def load_pool(path: str | Path) -> Pool:
     )
 
 
+def read_pieces(pool: Path) -> list[pa.Table]:
+    """The samples of a pool, in the pieces in which they were drawn."""
+    with pq.ParquetFile(pool / SAMPLES) as found:
+        return [found.read_row_group(index) for index in range(found.num_row_groups)]
+
+
 RATE_COLUMNS = ("pass_rate", "correct", "samples")
 
 
@@ -136,7 +209,7 @@ def problems_by_rate(
     """
     if not 0 <= least <= most:
         raise SettingsError(f"--right takes LEAST-MOST with 0 <= LEAST <= MOST, got {least}-{most}")
-    # The sample after the counted ones decides alone whether a problem is rehearsed.
+    # The sample after the counted ones only decides whether a problem is rehearsed.
     counted = pc.field("sample_index") < read_manifest(pool).source.answers
     graded = pq.read_table(pool / SAMPLES, columns=["problem_id", "outcome"], filters=counted)
     ids, outcomes = (graded[name].to_pylist() for name in graded.column_names)
@@ -166,7 +239,7 @@ def _row(problem: Problem, correct: int, samples: int) -> dict[str, Any]:
 
 
 def write_problems(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write the rows as a ``.jsonl`` or ``.parquet`` file, which appears whole or not at all."""
+    """Write the rows as a ``.jsonl`` or ``.parquet`` file, whole or not at all."""
     if path.suffix == ".parquet":
         with atomic_path(path) as part:
             pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), part)

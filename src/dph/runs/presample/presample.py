@@ -1,10 +1,11 @@
 """Pre-sampling: ask the initial policy, verify, split, keep one correct answer of each problem.
 
 **Source**: arXiv:2509.07430, section 4. For every problem n samples decide the side of the split
-and one more, the final sample, is what is kept for rehearsal if it is correct.
+and one more, the final sample, is kept for rehearsal if it is correct.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,40 +14,35 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dph._base.files.parts import TableParts
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.episodes import EpisodeSampler
 from dph.model.sampler.graded import Rollout
+from dph.recipe import recipe_digest
 from dph.recipe.section import WrongFinal
-from dph.records import GradedCompletion, Outcome, Problem
-from dph.runs.presample.diagnosis import Ungradable, read_grades
-from dph.runs.presample.making import drawn_chunks, parts_of, read_pieces
-from dph.runs.presample.manifest import Manifest, Rule, Source, ValueSource, require_whole
-from dph.runs.presample.pool import SAMPLES, write_pool
+from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
+from dph.runs.presample.manifest import FORMAT, Manifest, Rule, Source, ValueSource, require_whole
+from dph.runs.presample.pool import read_pieces, write_pool
 from dph.runs.presample.tables import (
     GRADED,
     TRAJECTORIES,
     RehearsalSample,
+    Ungradable,
     graded_rows,
     graded_table,
 )
 
-# From graded samples to a pool: the split, the stored answers, and both for another rule.
-#
-# The split depends on the samples and the rule alone, so a finished pool can be split with another
-# rule without drawing anything: the final sample of every problem is among its samples.
+logger = logging.getLogger(__name__)
 
 
-# Splitting the problems by what the initial policy already masters.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Partition:
     """Problem ids by side; every problem is on exactly one."""
 
     exploration: tuple[str, ...]
     rehearsal: tuple[str, ...]
     discarded: tuple[str, ...]
-    ungradable: tuple[str, ...] = ()
+    ungradable: tuple[str, ...]
 
 
 def partition(
@@ -61,8 +57,8 @@ def partition(
 
     A problem solved at least ``threshold`` times is near-perfect and is rehearsed if its final,
     extra sample is correct too. If that one is wrong there is nothing to rehearse: the problem is
-    discarded, or explored with the rest (``wrong_final``). An ``ungradable`` problem is on the
-    side of that name however often it was solved. Order is that of ``correct``.
+    discarded, or explored with the rest (``wrong_final``). An ``ungradable`` problem is on no other
+    side, however often it was solved. The order is that of ``correct``.
 
     **Source**: arXiv:2509.07430, section 4 (pre-sampling stage).
 
@@ -70,23 +66,16 @@ def partition(
     ...           threshold=7, wrong_final="discard", ungradable={"d"})
     Partition(exploration=('b',), rehearsal=('a',), discarded=('c',), ungradable=('d',))
     """
-    sides: dict[str, list[str]] = {"explore": [], "rehearse": [], "discard": [], "ungradable": []}
+    side_of: dict[str, str] = {}
     for problem_id, count in correct.items():
         if problem_id in ungradable:
-            side = "ungradable"
+            side_of[problem_id] = "ungradable"
         elif count < threshold:
-            side = "explore"
-        elif final_correct[problem_id]:
-            side = "rehearse"
+            side_of[problem_id] = "explore"
         else:
-            side = wrong_final
-        sides[side].append(problem_id)
-    return Partition(
-        exploration=tuple(sides["explore"]),
-        rehearsal=tuple(sides["rehearse"]),
-        discarded=tuple(sides["discard"]),
-        ungradable=tuple(sides["ungradable"]),
-    )
+            side_of[problem_id] = "rehearse" if final_correct[problem_id] else wrong_final
+    names = ("explore", "rehearse", "discard", "ungradable")
+    return Partition(*(tuple(i for i, side in side_of.items() if side == name) for name in names))
 
 
 def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
@@ -101,13 +90,73 @@ def histogram(correct: Sequence[int], samples: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-logger = logging.getLogger(__name__)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grades:
+    """The verdicts on n samples and a final one of every problem.
+
+    ``correct`` counts the first n samples, ``outcomes`` counts all of them.
+    """
+
+    correct: Mapping[str, int]
+    final_correct: Mapping[str, bool]
+    ungradable: tuple[Ungradable, ...]
+    outcomes: Mapping[str, int]
+
+
+def read_grades(problems: Sequence[Problem], pieces: Sequence[pa.Table], n: int) -> Grades:
+    """Count the verdicts in ``pieces``, tables of graded samples."""
+    by_problem: dict[str, Counter[str]] = {p.problem_id: Counter() for p in problems}
+    correct = dict.fromkeys(by_problem, 0)
+    final = dict.fromkeys(by_problem, False)
+    reasons: dict[tuple[str, str], str] = {}  # of a problem's first sample with this outcome
+    names = ("problem_id", "sample_index", "outcome", "reason")
+    for piece in pieces:
+        columns = (piece[name].to_pylist() for name in names)
+        for problem_id, index, outcome, reason in zip(*columns, strict=True):
+            by_problem[problem_id][outcome] += 1
+            if outcome in UNGRADED:
+                reasons.setdefault((problem_id, outcome), reason)
+            if index == n:
+                final[problem_id] = outcome == Outcome.CORRECT
+            else:
+                correct[problem_id] += outcome == Outcome.CORRECT
+    whys = {i: why for i, found in by_problem.items() if (why := ungradable_outcome(found))}
+    outcomes = sum(by_problem.values(), Counter())
+    return Grades(
+        correct=correct,
+        final_correct=final,
+        ungradable=tuple(
+            Ungradable(problem_id=i, outcome=why, reason=reasons[i, why]) for i, why in whys.items()
+        ),
+        outcomes={outcome.value: outcomes[outcome] for outcome in Outcome if outcomes[outcome]},
+    )
+
+
+def ungradable_outcome(outcomes: Mapping[str, int]) -> Outcome | None:
+    """Why a problem with these outcomes cannot be graded; None if it can.
+
+    One BAD_GOLD is enough: it is about the problem, and answers without a statement or a number
+    never come as far as the gold answer. A crash may be the fault of the one answer that was
+    graded, so a problem counts as ungradable only if each of its graded samples crashed; samples
+    that were cut off are not graded.
+
+    >>> ungradable_outcome({"WRONG": 7, "BAD_GOLD": 2})
+    <Outcome.BAD_GOLD: 'BAD_GOLD'>
+    >>> ungradable_outcome({"CRASHED": 8, "CUT_OFF": 1})
+    <Outcome.CRASHED: 'CRASHED'>
+    >>> ungradable_outcome({"CRASHED": 8, "WRONG": 1})
+    """
+    if outcomes.get(Outcome.BAD_GOLD):
+        return Outcome.BAD_GOLD
+    crashed = outcomes.get(Outcome.CRASHED, 0)
+    graded = sum(outcomes.values()) - outcomes.get(Outcome.CUT_OFF, 0)
+    return Outcome.CRASHED if crashed and crashed == graded else None
+
 
 _WHY = {
     Outcome.BAD_GOLD: "the gold answer cannot be graded",
     Outcome.CRASHED: "the verifier crashed on every sample",
 }
-
 
 Reference = Callable[..., Sequence[tuple[float, ...]]]
 """Log-probs (nats) under the initial policy, by the forward that training uses.
@@ -177,27 +226,23 @@ def split_again(
 ) -> Manifest:
     """Replace the finished pool ``path`` by one of the same samples, split by ``rule``.
 
-    The files are those that pre-sampling with ``rule`` would have written. The old pool is there
+    The files are those that pre-sampling with ``rule`` would have written. The old pool stays
     until the new one is whole.
     """
     require_whole(path, found)
-    pieces = read_pieces(path / SAMPLES)
+    pieces = read_pieces(path)
     return split(
         problems, pieces, path, scored=scored, source=found.source, grading=found.values, rule=rule
     )
 
 
 def _warn_of(ungradable: Sequence[Ungradable]) -> None:
-    """Tell of problems whose answers say nothing about the model, with an example of each kind."""
     for outcome, what in _WHY.items():
         found = [problem for problem in ungradable if problem.outcome == outcome]
         if found:
             logger.warning(
                 "%d problem(s) left out: %s, for example %r: %s",
-                len(found),
-                what,
-                found[0].problem_id,
-                found[0].reason,
+                *(len(found), what, found[0].problem_id, found[0].reason),
             )
 
 
@@ -206,9 +251,8 @@ def _kept_samples(
 ) -> dict[str, list[GradedCompletion]]:
     """At most ``keep`` correct samples of each problem: the final one, then those before it.
 
-    Given how many of the n are correct, those are independent draws of the policy's correct
-    answers, as the final one is: that they decided about their problem says nothing about which
-    correct answers they are.
+    Given the number of correct samples among the n, these are independent draws of the policy's
+    correct answers, as the final one is: deciding their problem's side does not select among them.
     """
     wanted = pc.field("problem_id").isin(pa.array(problem_ids, pa.string()))
     chosen = wanted & (pc.field("outcome") == Outcome.CORRECT.value)
@@ -250,21 +294,17 @@ def _rehearsal_samples(
 
 
 CHUNK = 64
-"""Problems between two points at which a killed run can go on."""
+"""Problems between two points from which a killed run can continue."""
 
 
 class Draw(Protocol):
     """Samples and grades with the initial policy, ``GradedSampler`` or ``EpisodeSampler``."""
 
     @property
-    def parameters(self) -> SamplingParameters:
-        """Parameters for drawing completions."""
-        ...
+    def parameters(self) -> SamplingParameters: ...
 
     @property
-    def encode(self) -> Callable[[Problem], tuple[int, ...]]:
-        """The prompt's tokens."""
-        ...
+    def encode(self) -> Callable[[Problem], tuple[int, ...]]: ...
 
     def __call__(
         self,
@@ -273,9 +313,7 @@ class Draw(Protocol):
         samples: int,
         seed: int,
         on_progress: Callable[[int], None] | None = None,
-    ) -> Rollout:
-        """Draw and grade ``samples`` completions of every problem."""
-        ...
+    ) -> Rollout: ...
 
 
 def presample(
@@ -292,35 +330,40 @@ def presample(
 ) -> Manifest:
     """Write the pool of ``problems`` to ``path`` and return its manifest.
 
-    Interrupted and started again with the same arguments it goes on after the last finished
-    chunk and ends with the identical pool: every sample's random numbers depend on (seed,
-    problem, sample index) alone, and chunks are cut the same way, by ``chunk_size`` problems
-    [default: 64]. The samples do not depend on ``rule``, so it may be another one then.
+    If it is interrupted and started again with the same arguments, it continues after the last
+    finished chunk and ends with the identical pool: every sample's random numbers depend only on
+    (seed, problem, sample index), and chunks are always cut the same way, by ``chunk_size``
+    problems [default: 64]. The samples do not depend on ``rule``, which may differ then.
 
     ``on_progress`` is called with the number of samples finished since the last call.
     """
-    size = chunk_size or CHUNK
-    answers = source.answers + 1
-    parts = parts_of(path, source, grading, size=size)
+    size, answers = chunk_size or CHUNK, source.answers + 1
+    schema = TRAJECTORIES if isinstance(draw, EpisodeSampler) else GRADED
+    # The model's directory makes no difference to the answers; its fingerprint is in the source.
+    drawn_from = source.model_dump(mode="json", exclude={"model"})
+    parts = TableParts(
+        path.with_name(f"{path.name}.partial"),
+        digest=recipe_digest(drawn_from, grading.model_dump(mode="json"), FORMAT, size),
+    )
 
     def drawn(chunk: Sequence[Problem]) -> pa.Table:
         found = draw(chunk, samples=answers, seed=source.seed, on_progress=on_progress)
         return graded_table(found.groups)
 
-    tables = drawn_chunks(
-        problems,
-        drawn,
-        parts,
-        schema=TRAJECTORIES if isinstance(draw, EpisodeSampler) else GRADED,
-        size=size,
-        answers=answers,
-        on_progress=on_progress,
-    )
+    def read_again(chunk: Sequence[Problem], _: pa.Table) -> None:
+        if on_progress:
+            on_progress(len(chunk) * answers)
+
+    chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
+    pieces = [
+        table.cast(schema).combine_chunks()
+        for table in parts.tables(chunks, drawn, found=read_again)
+    ]
     scored = StoredForm(
         encode=draw.encode, reference=reference, temperature=draw.parameters.temperature
     )
     manifest = split(
-        problems, tables, path, scored=scored, source=source, grading=grading, rule=rule
+        problems, pieces, path, scored=scored, source=source, grading=grading, rule=rule
     )
     parts.remove()
     return manifest

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from dph.errors import PoolError
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.runs.presample.diagnosis import Ungradable
 from dph.tasks.problems import problem_columns
 
 EXPLORATION = pa.schema(
@@ -35,7 +34,7 @@ REHEARSAL = pa.schema(
     ]
 )
 WRITTEN = pa.field("written", pa.list_(pa.bool_()))
-"""Of trajectories alone: for each token whether the policy wrote it."""
+"""Only in pools of trajectories: whether the policy wrote each token."""
 REHEARSAL_FILE = "rehearsal.parquet"
 UNGRADABLE = pa.schema(
     [("problem_id", pa.string()), ("outcome", pa.string()), ("reason", pa.string())]
@@ -43,11 +42,20 @@ UNGRADABLE = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ungradable:
+    """A problem without a verdict: the outcome that says so, and the reason of its first sample."""
+
+    problem_id: str
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSample:
     """A correct answer of the initial policy, and its log-probs (nats) under that policy.
 
-    Of a trajectory, ``written`` says which tokens the policy wrote; log-probs are of those. The
-    answers of tools are part of it, so that rehearsal runs none.
+    Of a trajectory, ``written`` says which tokens the policy wrote; only these have log-probs. It
+    includes the answers of tools, so that rehearsal runs no tool.
     """
 
     problem_id: str
@@ -70,13 +78,12 @@ class RehearsalSample:
 
 
 def exploration_table(rows: Sequence[tuple[Problem, int]]) -> pa.Table:
-    """Problems with the number of their correct samples."""
     plain = [{**problem_columns(problem), "correct": correct} for problem, correct in rows]
     return pa.Table.from_pylist(plain, schema=EXPLORATION)
 
 
 def rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
-    """Stored samples; the column ``written`` is there where one of them is a trajectory."""
+    """Stored samples, with the column ``written`` if one of them is a trajectory."""
     acting = any(row.written is not None for row in rows)
     schema = REHEARSAL.append(WRITTEN) if acting else REHEARSAL
     plain = [{name: getattr(row, name) for name in schema.names} for row in rows]
@@ -84,14 +91,12 @@ def rehearsal_table(rows: Sequence[RehearsalSample]) -> pa.Table:
 
 
 def read_rehearsal(pool: Path) -> pa.Table:
-    """The stored samples of a pool, with ``written`` where they are trajectories."""
     file = pool / REHEARSAL_FILE
     acting = WRITTEN.name in pq.read_schema(file).names
     return pq.read_table(file, schema=REHEARSAL.append(WRITTEN) if acting else REHEARSAL)
 
 
 def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
-    """Problems without a verdict."""
     names = UNGRADABLE.names
     return pa.Table.from_pylist(
         [{name: str(getattr(row, name)) for name in names} for row in rows], schema=UNGRADABLE
@@ -99,23 +104,12 @@ def ungradable_table(rows: Sequence[Ungradable]) -> pa.Table:
 
 
 def rehearsal_sample(row: dict[str, Any]) -> RehearsalSample:
-    """The sample of a row of ``rehearsal.parquet``."""
-    return RehearsalSample(
-        problem_id=row["problem_id"],
-        sample_index=row["sample_index"],
-        prompt_ids=tuple(row["prompt_ids"]),
-        completion_ids=tuple(row["completion_ids"]),
-        ref_logprobs=tuple(row["ref_logprobs"]),
-        correct=row["correct"],
-        written=None if row.get(WRITTEN.name) is None else tuple(row[WRITTEN.name]),
-    )
+    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    return RehearsalSample(**{**row, **lists})
 
 
 def ungradable_problem(row: dict[str, Any]) -> Ungradable:
-    """The record of a row of ``ungradable.parquet``."""
-    return Ungradable(
-        problem_id=row["problem_id"], outcome=Outcome(row["outcome"]), reason=row["reason"]
-    )
+    return Ungradable(**{**row, "outcome": Outcome(row["outcome"])})
 
 
 GRADED = pa.schema(
@@ -133,64 +127,47 @@ GRADED = pa.schema(
     ]
 )
 
-TRAJECTORIES = GRADED.append(pa.field("written", pa.list_(pa.bool_()))).append(
-    pa.field("prompt_ids", pa.list_(pa.int32()))
-)
-"""Columns where rows are trajectories: who wrote each token, and the prompt with reset's words."""
+TRAJECTORIES = GRADED.append(WRITTEN).append(pa.field("prompt_ids", pa.list_(pa.int32())))
+"""Columns of trajectories: also who wrote each token, and the prompt with the words of reset."""
 
+_OF_COMPLETION = (
+    *("problem_id", "sample_index", "text", "token_ids", "logprobs", "finished"),
+    *("written", "prompt_ids"),
+)
 _ROWS = 1024
 """Rows held as Python objects at a time: as such, a token takes ten times the memory."""
 
 
 def graded_table(groups: Sequence[Sequence[GradedCompletion]]) -> pa.Table:
-    """All completions of all groups."""
     rows = [_row(g) for group in groups for g in group]
     acting = bool(rows) and rows[0]["written"] is not None
     return pa.Table.from_pylist(rows, schema=TRAJECTORIES if acting else GRADED)
 
 
 def graded_schema(table: pa.Table) -> pa.Schema:
-    """Columns of a table of answers, or of one of trajectories."""
     return TRAJECTORIES if "written" in table.schema.names else GRADED
 
 
 def graded_rows(table: pa.Table) -> Iterator[GradedCompletion]:
-    """The completions of a table, one by one."""
     rows = (row for batch in table.to_batches(max_chunksize=_ROWS) for row in batch.to_pylist())
     for row in rows:
-        completion = Completion(
-            problem_id=row["problem_id"],
-            sample_index=row["sample_index"],
-            token_ids=tuple(row["token_ids"]),
-            logprobs=tuple(row["logprobs"]),
-            finished=row["finished"],
-            text=row["text"],
-            written=_tuple(row.get("written")),
-            prompt_ids=_tuple(row.get("prompt_ids")),
+        values = {name: row.get(name) for name in _OF_COMPLETION}
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        yield GradedCompletion(
+            completion=Completion(**{**values, **lists}),
+            verdict=Verdict(
+                outcome=Outcome(row["outcome"]), reward=row["reward"], reason=row["reason"]
+            ),
+            style=row["style"],
         )
-        verdict = Verdict(
-            outcome=Outcome(row["outcome"]), reward=row["reward"], reason=row["reason"]
-        )
-        yield GradedCompletion(completion=completion, verdict=verdict, style=row["style"])
-
-
-def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def _row(graded: GradedCompletion) -> dict[str, Any]:
     completion, verdict = graded.completion, graded.verdict
     return {
-        "problem_id": completion.problem_id,
-        "sample_index": completion.sample_index,
-        "text": completion.text,
-        "token_ids": completion.token_ids,
-        "logprobs": completion.logprobs,
-        "finished": completion.finished,
+        **{name: getattr(completion, name) for name in _OF_COMPLETION},
         "outcome": verdict.outcome.value,
         "reward": verdict.reward,
         "reason": verdict.reason,
         "style": graded.style,
-        "written": completion.written,
-        "prompt_ids": completion.prompt_ids,
     }

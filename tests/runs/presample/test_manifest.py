@@ -3,8 +3,19 @@ from pathlib import Path
 import pytest
 
 from dph.errors import PoolError
-from dph.runs.presample.diagnosis import cut_off_share, likely_cause, require_usable, shortage
-from dph.runs.presample.manifest import Counts, Manifest, Rule, ValueSource
+from dph.runs.presample.manifest import (
+    Counts,
+    Manifest,
+    Rule,
+    ValueSource,
+    cut_off_share,
+    likely_cause,
+    require_fit,
+    require_usable,
+    shortage,
+)
+from dph.runs.presample.pool import load_pool
+from letter_task import GRADING
 from small_pools import small_source
 from tiny_models import build_model
 
@@ -80,3 +91,36 @@ def test_what_a_method_does_not_need_may_be_missing():
 def test_the_share_of_cut_off_answers_is_not_known_in_the_first_format():
     assert cut_off_share(manifest({"CUT_OFF": 1, "WRONG": 3}).counts) == 0.25
     assert cut_off_share(manifest({}).counts) is None
+
+
+def test_a_damaged_manifest_is_refused(tmp_path):
+    for content, message in [
+        ("{", "is not a pool"),
+        ("{}", "pool format None is unknown"),
+        ('{"format": 4}', "pool format 4 is unknown, this version reads 3"),
+        ('{"format": 3}', "is damaged: kind"),
+    ]:
+        (tmp_path / "manifest.json").write_text(content)
+        with pytest.raises(PoolError, match=message):
+            load_pool(tmp_path)
+
+
+def test_a_pool_of_something_else_is_refused(pool_of, tmp_path, make_model, make_source, rule):
+    manifest, model = pool_of(tmp_path / "pool"), make_model()
+
+    def fits(grading=(), **source):
+        graded = GRADING.model_copy(update=dict(grading))
+        require_fit(tmp_path / "pool", manifest, make_source(model, **source), graded, rule)
+
+    fits(path="elsewhere")  # a moved model directory
+    for changes, named in [
+        ({"model_fingerprint": "x"}, "model fingerprint was"),
+        ({"tokenizer_fingerprint": "x"}, "tokenizer fingerprint was"),
+        ({"prompts_fingerprint": "x"}, "prompts fingerprint was"),
+        ({"temperature": 0.7}, r"temperature was 1.0, this run has 0.7"),
+        ({"grading": {"graded_by": "x"}}, "verifier was 'letter', this run has 'x'"),
+        ({"grading": {"graded_version": "2"}}, "verifier version was '1', this run has '2'"),
+        ({"grading": {"graded_settings": {"timeout": 2.0}}}, "timeout was None, this run has 2.0"),
+    ]:
+        with pytest.raises(PoolError, match=named):
+            fits(**changes)

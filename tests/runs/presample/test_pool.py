@@ -2,8 +2,8 @@ import fcntl
 
 import pytest
 
-from dph.errors import DataError
-from dph.runs.presample.making import only_maker
+from dph.errors import DataError, PoolError
+from dph.runs.presample.pool import load_pool, only_maker
 
 
 def test_a_held_pool_is_refused_and_its_neighbour_is_not(tmp_path):
@@ -45,3 +45,25 @@ def test_a_lock_that_is_removed_while_it_is_taken_is_taken_anew(tmp_path, monkey
     with only_maker(tmp_path / "a"):
         assert len(calls) == 2
         assert (tmp_path / ".a.lock").exists()
+
+
+def test_a_changed_or_missing_file_is_refused_by_name(pool_of, tmp_path):
+    pool_of(tmp_path / "pool")
+    for name in ("exploration.parquet", "rehearsal.parquet", "samples.parquet"):
+        file = tmp_path / "pool" / name
+        intact = file.read_bytes()
+        file.write_bytes(intact + b"x")
+        with pytest.raises(PoolError, match=f"{name} is not the file that was written"):
+            load_pool(tmp_path / "pool")
+        file.unlink()
+        with pytest.raises(PoolError, match=f"{name} is missing"):
+            load_pool(tmp_path / "pool")
+        file.write_bytes(intact)
+
+
+def test_a_pool_is_not_written_over_anything_else(pool_of, tmp_path):
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / "thesis.tex").write_text("years of work")
+    with pytest.raises(PoolError, match="holds files but no pool"):
+        pool_of(tmp_path / "pool")
+    assert (tmp_path / "pool" / "thesis.tex").read_text() == "years of work"
