@@ -1,10 +1,10 @@
-"""Several seeds of one thing: means, intervals that speak of another seed, paired differences.
+"""Means over seeds, their intervals, and paired differences.
 
-An interval over problems (evaluation.json) says how a model would do on other problems; it says
-nothing about training again. Here a seed is the unit: mean +- t * s / sqrt(n), s the standard
-deviation of the n seeds and t the 97.5% quantile of Student's t with n - 1 degrees of freedom
-(Student 1908, Biometrika 6). With 3 seeds t is 4.3: such intervals are wide because little is
-known. Intervals of fractions are cut at 0 and 1, those of effective styles at 1.
+An interval over problems (evaluation.json) says how a model would do on other problems, and nothing
+about training it again. Here the unit is a seed: mean +- t * s / sqrt(n), s the standard deviation
+of the n seeds and t the 97.5% quantile of Student's t with n - 1 degrees of freedom (Student 1908,
+Biometrika 6). With 3 seeds t is 4.3: such intervals are wide because little is known. Intervals of
+fractions are cut at 0 and 1, those of effective styles at 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,22 +32,6 @@ def t_quantile(probability: float, degrees: int) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415 - loaded with the first quantile
 
     return float(stdtrit(degrees, probability))
-
-
-def t_tail(t: float, degrees: int) -> float:
-    """Probability of a value above ``t``: the upper tail.
-
-    Computed as: SciPy's ``stdtr`` at -t, so that small tails keep their digits.
-    Limits: 0 at infinity, 1 at minus infinity, 1/2 at 0.
-
-    >>> round(t_tail(4.302653, 2), 6)
-    0.025
-    """
-    if degrees < 1:
-        raise SettingsError(f"degrees of freedom must be at least 1, got {degrees}")
-    from scipy.special import stdtr  # noqa: PLC0415 - loaded with the first tail
-
-    return float(stdtr(degrees, -t))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,52 +84,6 @@ def mean_over_seeds(values: Sequence[float]) -> SeedMean:
     return SeedMean(fmean(values), half, count)
 
 
-def smallest_found(deviation: float, seeds: int) -> float:
-    """The smallest difference that a paired test over so many seeds finds with 80%.
-
-    Equation: about (t_0.975 + t_0.8) s / sqrt(n), with the standard deviation s of the differences
-    and Student's t with n - 1 degrees of freedom.
-
-    >>> round(smallest_found(1.0, 5), 3)
-    1.662
-    """
-    factor = (t_quantile(0.975, seeds - 1) + t_quantile(0.8, seeds - 1)) / sqrt(seeds)
-    return factor * deviation
-
-
-def t_interval(
-    values: Sequence[float], *, lowest: float = -inf, highest: float = inf
-) -> tuple[float, float]:
-    """95% interval of the mean of ``values``, cut to [lowest, highest].
-
-    >>> lo, hi = t_interval([0.5, 0.7])
-    >>> round(lo, 3), round(hi, 3)
-    (-0.671, 1.871)
-    """
-    found = mean_over_seeds(values).interval((lowest, highest)) if values else None
-    if found is None:
-        raise DataError(f"an interval over seeds needs at least two of them, got {len(values)}")
-    return found
-
-
-def prediction_interval(
-    values: Sequence[float], *, lowest: float = -inf, highest: float = inf
-) -> tuple[float, float]:
-    """Interval that one more value lies in with a chance of 95%, cut to [lowest, highest].
-
-    Equation: mean +- t s sqrt(1 + 1 / n), t the 97.5% quantile of Student's t with n - 1 degrees
-    of freedom, if the values are normal.
-
-    >>> lo, hi = prediction_interval([0.5, 0.7])
-    >>> round(lo, 3), round(hi, 3)
-    (-1.601, 2.801)
-    """
-    low, high = t_interval(values)
-    half = (high - low) / 2 * sqrt(len(values) + 1)
-    middle = fmean(values)
-    return max(lowest, middle - half), min(highest, middle + half)
-
-
 Alternative = Literal["greater", "less", "two-sided"]
 
 
@@ -193,28 +131,20 @@ def paired_t(
         )
     error = stdev(differences) / sqrt(count)
     half = t_quantile(0.975, count - 1) * error
+    zero = copysign(inf, mean) if mean else 0.0
+    t = mean / error if error > 0 else zero
+    from scipy.special import stdtr  # noqa: PLC0415 - loaded with the first test
+
+    above, below = (float(stdtr(count - 1, sign * t)) for sign in (-1, 1))
+    two_sided = min(1.0, 2 * min(above, below))
     return PairedDifference(
         mean=mean,
         standard_error=error,
         lo=mean - half,
         hi=mean + half,
-        p_value=_p_value(_t(mean, error), count - 1, alternative),
+        p_value={"greater": above, "less": below, "two-sided": two_sided}[alternative],
         seeds=count,
     )
-
-
-def _t(mean: float, error: float) -> float:
-    if error > 0:
-        return mean / error
-    return copysign(inf, mean) if mean else 0.0
-
-
-def _p_value(t: float, degrees: int, alternative: Alternative) -> float:
-    if alternative == "greater":
-        return t_tail(t, degrees)
-    if alternative == "less":
-        return t_tail(-t, degrees)
-    return min(1.0, 2 * t_tail(abs(t), degrees))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -239,89 +169,51 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 Summary = Mapping[str, Any]
-FRACTIONS = ("greedy", "mean", "keep", "explore", "keep_null", "explore_null")
 STYLES = "effective_styles"
-
-
-def aggregate_summaries(summaries: Sequence[Summary]) -> dict[str, Any]:
-    """Summaries ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` of several seeds as one.
-
-    The result has the same form, so every table and picture takes it: means over the seeds,
-    ``ci95`` t-intervals over the seeds (with the retention and effective styles as well), and
-    ``seeds``, how many there are. With one seed there are no intervals.
-
-    Raises:
-        DataError: there is no summary, or methods, sets or k differ between seeds.
-    """
-    if not summaries:
-        raise DataError("nothing to aggregate: no summaries were given")
-    methods = _same("methods", [list(summary["methods"]) for summary in summaries])
-    return {
-        "seeds": len(summaries),
-        "base": {"sets": aggregate_sets([summary["base"]["sets"] for summary in summaries])},
-        "methods": {
-            name: {"sets": aggregate_sets([s["methods"][name]["sets"] for s in summaries])}
-            for name in methods
-        },
-    }
+_COLUMNS = ("greedy", "mean", "keep", "explore", "keep_null", "explore_null", STYLES)
 
 
 def aggregate_sets(sets: Sequence[Summary]) -> dict[str, Any]:
-    """The ``sets`` objects of one model trained with several seeds as one."""
+    """The ``sets`` objects of one model trained with several seeds as one.
+
+    The result has the same form, so every table and picture takes it: means over the seeds, and
+    ``ci95`` t-intervals over the seeds (of retention and effective styles as well).
+
+    Raises:
+        DataError: sets or k differ between seeds.
+    """
     names = _same("sets", [list(of_seed) for of_seed in sets])
     return {name: _aggregate_set([of_seed[name] for of_seed in sets]) for name in names}
 
 
 def _aggregate_set(seeds: Sequence[Summary]) -> dict[str, Any]:
     ks = _same("k", [list(seed["pass_at_k"]) for seed in seeds])
-    columns = {name: [seed[name] for seed in seeds] for name in (*FRACTIONS, STYLES)}
+    columns = {name: [seed[name] for seed in seeds] for name in _COLUMNS}
     columns |= {f"pass_at_{k}": [seed["pass_at_k"][k] for seed in seeds] for k in ks}
-    cut_off = [seed.get("cut_off") for seed in seeds]
+    cut_off = {"cut_off": [seed["cut_off"] for seed in seeds]} if "cut_off" in seeds[0] else {}
+    found = {name: _known_mean(values) for name, values in (columns | cut_off).items()}
+    means = {name: mean and mean.mean for name, mean in found.items()}
+    styles = sorted(set().union(*(seed["styles"] for seed in seeds)))
     return {
         "problems": round(fmean(seed["problems"] for seed in seeds)),
-        **seed_summary({name: _all_known(values) for name, values in columns.items()}),
-        **({"cut_off": _mean(_all_known(cut_off))} if "cut_off" in seeds[0] else {}),
-        "styles": _mean_shares([seed["styles"] for seed in seeds]),
+        **{name: means[name] for name in (*_COLUMNS, *cut_off)},
+        "pass_at_k": {k: means[f"pass_at_{k}"] for k in ks},
+        "ci95": {name: _interval(name, found[name]) for name in columns},
+        "styles": {one: fmean(seed["styles"].get(one, 0.0) for seed in seeds) for one in styles},
     }
 
 
-def seed_summary(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """One set's means and intervals as evaluation.json has them, from the values of all seeds.
-
-    ``columns`` are by metric (``greedy``, ``pass_at_8`` ...); a metric without values is None.
-    """
-    found = {name: mean_over_seeds(values) for name, values in columns.items() if values}
-    means = {name: found[name].mean if name in found else None for name in columns}
-    start = "pass_at_"
-    return {
-        **{name: mean for name, mean in means.items() if not name.startswith(start)},
-        "pass_at_k": {
-            name.removeprefix(start): mean for name, mean in means.items() if name.startswith(start)
-        },
-        "ci95": {name: _interval(name, found.get(name)) for name in columns},
-    }
+def _known_mean(values: Sequence[float | None]) -> SeedMean | None:
+    """None if the value of any seed is unknown."""
+    known = [value for value in values if value is not None]
+    return mean_over_seeds(known) if len(known) == len(values) else None
 
 
 def _interval(metric: str, found: SeedMean | None) -> list[float] | None:
-    """Cut to what the metric can be."""
+    """Cut to the values that the metric can have."""
     bounds = (1.0, inf) if metric == STYLES else (0.0, 1.0)
     interval = None if found is None else found.interval(bounds)
     return None if interval is None else list(interval)
-
-
-def _all_known(values: Sequence[float | None]) -> list[float]:
-    """The values, or none of them where a seed's is not known."""
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else []
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
-
-
-def _mean_shares(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    names = sorted(set().union(*shares))
-    return {name: fmean(of_seed.get(name, 0.0) for of_seed in shares) for name in names}
 
 
 def _same(what: str, lists: Sequence[list[str]]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.results.charts.palette import Look
-from dph.results.over_seeds import t_interval
+from dph.results.over_seeds import mean_over_seeds
 from dph.results.report.charts import training_charts
 from dph.results.report.page import write_report
 from dph.results.report.page_tables import of_seeds, verdict_lines
@@ -165,7 +165,7 @@ def test_seeds_of_a_method_are_a_line_of_their_mean_at_the_steps_that_all_have()
     line = [i for i, key in enumerate(columns["run"]) if key == "g0"]
     assert [columns["x"][i] for i in line] == [1, 2]
     assert [columns["value"][i] for i in line] == [2.0, 2.0]
-    low, high = t_interval([1.0, 3.0])
+    low, high = mean_over_seeds([1.0, 3.0]).interval()
     assert columns["lo"][line[0]] == pytest.approx(low)
     assert columns["hi"][line[0]] == pytest.approx(high)
     assert columns["lo"][0] is None  # of a run alone nothing is known
@@ -263,7 +263,7 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path, caplog):
     table = run_table(report)
     over = table.column("dev/mean").values["g1"]
     assert over.value == pytest.approx(sum(values) / 3)
-    low, high = t_interval(values, lowest=0, highest=1)
+    low, high = mean_over_seeds(values).interval((0, 1))
     assert over.interval == pytest.approx((low, high))
     assert table.column("run/seed").values["g1"].value == "0, 1, 2"
     assert {line.key for line in verdict_lines(report)} == {"g0", "g1"}

@@ -79,8 +79,8 @@ def comparison_table(
 ) -> Table:
     """The base model and every method: a block of rows for each set.
 
-    ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` of one seed, or of several
-    made into one by ``aggregate_summaries``. ``ks`` None shows pass@8 and pass@16.
+    ``summary`` is ``{"base": {"sets"}, "methods": {name: {"sets"}}}`` of one seed.
+    ``ks`` None shows pass@8 and pass@16.
     """
     models = models_of(summary)
     first = next(iter(summary["base"]["sets"].values()))
