@@ -66,7 +66,7 @@ class InstantJobs:
         study_stub.execute(job.payload)
         return JobEnd(job.id, "")
 
-    def close(self):
+    def close(self, *, patience=0.0):  # noqa: ARG002
         self.closed = True
 
 
@@ -86,7 +86,7 @@ class HereJobs:
         execute(job.payload)
         return JobEnd(job.id, None)
 
-    def close(self):
+    def close(self, *, patience=0.0):
         pass
 
 
