@@ -66,8 +66,8 @@ class InstantJobs:
         study_stub.execute(job.payload)
         return JobEnd(job.id, "")
 
-    def close(self, *, patience=0.0):  # noqa: ARG002
-        self.closed = True
+    def close(self, *, patience=0.0):
+        self.closed, self.patience = True, patience
 
 
 class HereJobs:
