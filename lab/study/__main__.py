@@ -69,6 +69,15 @@ NoRunOption = Annotated[
     bool,
     typer.Option("--no-run", help="Run nothing; write the tables of the existing rows."),
 ]
+DeviceOption = Annotated[
+    Literal["cpu", "cuda"], typer.Option("--device", help="Device of the runs on worlds.")
+]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(
+        "--minutes", min=0.01, metavar="N", help="Length of a share; the next one goes on from it."
+    ),
+]
 TableOption = Annotated[
     Literal["md", "csv", "latex"] | None,
     typer.Option("--table", help="Format of the printed tables.", show_default="scores as md"),
@@ -84,6 +93,8 @@ def study(
     new_rule: NewRuleOption = False,
     status: StatusOption = False,
     no_run: NoRunOption = False,
+    device: DeviceOption = "cpu",
+    minutes: MinutesOption = None,
     table: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,7 +114,7 @@ def study(
         progress.say(f"{loaded.file.study.name}: {before}; {lock.note}")
         if plan.missing(rows) and not no_run:
             running = core_jobs(loaded.file.study.jobs or os.cpu_count() or 1, places)
-            runner = Runner(planner, places, running, wanted=wanted)
+            runner = Runner(planner, places, running, wanted=wanted, device=device, minutes=minutes)
             rows = runner.run(progress)
     report = make_report(loaded, planner.plan(rows), rows, lock)
     if not status:

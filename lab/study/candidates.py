@@ -235,7 +235,8 @@ class Variants:
         """Other inputs of every result on a world."""
         if site.recipe is not None:
             return {}
-        return self._budget.model_dump(include={"samples", "problems_per_step"})
+        inputs = {"samples", "problems_per_step", "score_every"}
+        return self._budget.model_dump(include=inputs, exclude_none=True)
 
 
 def _unbuilt(site: Site) -> dict[str, dict[str, Any]]:

@@ -1,21 +1,22 @@
 """Jobs, each in a separate process: prepare a world of a seed, or make one run on it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dph._base.files import held, make_directory
+from dph._base.files import held, make_directory, read_json
 from dph._base.provenance import code_commit, versions
 from dph.errors import DataError
 from dph.model.hub import resolve_names
 from dph.model.loading import computed_by
 from dph.model.policies import directory_fingerprint
 from dph.recipe import ModelSettings, Recipe
-from dph.runs.directory import RunDirectory
+from dph.runs.directory import EvaluationDirectory, RunDirectory
 from dph.runs.evaluation_stage import evaluate_stage
 from dph.runs.job import RunJob
 from dph.runs.prepare import prepare
@@ -25,7 +26,7 @@ from dph.runs.run import stages_of
 from dph.runs.stage_costs import run_cost
 from dph.runs.written_models import interpolated
 from lab.study.costs import StageClock
-from lab.study.rows import RunRow, note_prepared, scores_of, write_row_file
+from lab.study.rows import RunRow, Score, note_prepared, scores_of, write_row_file
 from lab.study.settings import BASE, BudgetSettings
 from lab.study.sites import (
     THREADS,
@@ -68,6 +69,11 @@ class _Work:
         """The study's budget."""
         return BudgetSettings(**self.payload["budget"])
 
+    def earlier_steps(self, asked: RunRequest) -> range:
+        """The steps before the last one after which a run is scored."""
+        every = self.budget.score_every
+        return range(every, asked.steps, every) if every and asked.steps else range(0)
+
     @property
     def kind(self) -> WorldKind:
         return world_kind(self.payload["site"]["task"])
@@ -91,6 +97,7 @@ class _Work:
             directory=self.directory,
             pool=place,
             seed=self.seed,
+            device=self.payload["device"],
         )
 
 
@@ -98,6 +105,8 @@ def execute(payload: Mapping[str, Any]) -> None:
     """Do a job. What a killed one left behind is gone on from."""
     torch.set_num_threads(THREADS)
     work = _Work(payload)
+    if payload["site"]["recipe"] is None:
+        _require_same_processor(work)
     if payload["kind"] == "prepare":
         with held(work.directory / ".prepare.lock"):
             _prepare(work)
@@ -136,7 +145,8 @@ def _prepare(work: _Work) -> None:
     if not work.payload["scored"]:
         _write_row(
             work,
-            document,
+            [*scores_of(document)],
+            document["samples"],
             initial,
             rollouts=0,
             stored=0,
@@ -159,37 +169,85 @@ def _require_same_base(work: _Work, made: str) -> None:
         )
 
 
+def _require_same_processor(work: _Work) -> None:
+    """Refuse a seed whose rows another kind of processor made."""
+    here, known = computed_by(work.payload["device"]), work.payload["processor"]
+    if known not in (None, here):
+        raise DataError(
+            f"seed {work.seed} of {work.payload['site']['name']}: its rows were made on {known}, "
+            f"this is {here}: name seeds of this kind of processor by --only"
+        )
+
+
 def _run(work: _Work) -> None:
-    """Train, interpolate where that was asked for, evaluate, and leave the scores."""
+    """Train, interpolate if asked for, evaluate, and leave the scores."""
     payload, clock = work.payload, work.clock
-    asked = RunRequest(**payload["asked"])
-    recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
-    recipe = resolve_names(recipe).recipe
+    asked, weight = RunRequest(**payload["asked"]), payload["interpolate"]
     directory = work.directory / payload["training"]
-    with prepare(recipe, directory) as plan:
-        with clock.stage("train"):
-            trained = stages_of(plan.recipe).train(plan, Silent())
-        if trained.stopped:
-            raise KeyboardInterrupt
-        model, place = trained.checkpoint, directory
-        if payload["interpolate"] is not None:
+    scores = [
+        score
+        for step in work.earlier_steps(asked)
+        for score in scores_of(_at_checkpoint(work, asked, step), step)
+    ]
+    with _plan(work, asked) as plan:
+        model, place = _trained(work, plan), directory
+        if weight is not None:
+            # The trained end belongs to the front of the weights, earlier checkpoints do not.
+            ends = work.budget.score_every is not None
+            end = plan.recipe.train.steps
+            scores = [*scores_of(_evaluated(work, plan, place, model), end)] if ends else []
             with clock.stage("interpolate"):
-                model = interpolated(directory, payload["interpolate"])
-            place = directory / f"evaluation_{payload['interpolate']:g}"
-        with clock.stage("evaluate"):
-            document = evaluate_stage(
-                plan, place, Silent(), model=model, base=RunDirectory(work.directory).base.path
-            )
+                model = interpolated(directory, weight)
+            place = directory / f"evaluation_{weight:g}"
+        document = _evaluated(work, plan, place, model)
         _write_row(
             work,
-            document,
+            [*scores_of(document), *scores],
+            document["samples"],
             plan.initial,
             rollouts=run_cost(directory, None).answers or 0,
             stored=_presampled(plan) if payload["pool"] is not None else 0,
-            learning_rate=recipe.train.learning_rate,
-            steps=recipe.train.steps,
+            learning_rate=plan.recipe.train.learning_rate,
+            steps=plan.recipe.train.steps,
             model=plan.recipe.model,
         )
+
+
+@contextmanager
+def _plan(work: _Work, asked: RunRequest) -> Iterator[RunJob]:
+    payload = work.payload
+    recipe = work.recipe(asked, name=payload["training"], pool=payload["pool"] or "pool")
+    with prepare(resolve_names(recipe).recipe, work.directory / payload["training"]) as plan:
+        yield plan
+
+
+def _at_checkpoint(work: _Work, asked: RunRequest, step: int) -> dict[str, Any]:
+    """The evaluation after ``step`` steps: training goes on from there, to the same bits."""
+    place = EvaluationDirectory(work.directory / work.payload["training"] / f"step_{step}")
+    if place.evaluation.exists():
+        return dict(read_json(place.evaluation))
+    with _plan(work, replace(asked, steps=step)) as plan:
+        return _evaluated(work, plan, place.path, _trained(work, plan))
+
+
+def _trained(work: _Work, plan: RunJob) -> Path:
+    """The checkpoint after the recipe's last step."""
+    with work.clock.stage("train"):
+        trained = stages_of(plan.recipe).train(plan, Silent())
+    if trained.stopped:
+        raise KeyboardInterrupt
+    if trained.step != plan.recipe.train.steps:
+        raise DataError(
+            f"{plan.directory.path} is at step {trained.step}, and step {plan.recipe.train.steps} "
+            "was not scored: remove the directory to train again"
+        )
+    return trained.checkpoint
+
+
+def _evaluated(work: _Work, plan: RunJob, place: Path, model: Path) -> dict[str, Any]:
+    base = RunDirectory(work.directory).base.path
+    with work.clock.stage("evaluate"):
+        return evaluate_stage(plan, place, Silent(), model=model, base=base)
 
 
 def _presampled(plan: RunJob) -> int:
@@ -199,7 +257,8 @@ def _presampled(plan: RunJob) -> int:
 
 def _write_row(
     work: _Work,
-    document: Mapping[str, Any],
+    scores: Sequence[Score],
+    samples: int,
     initial: Path,
     *,
     rollouts: int,
@@ -220,10 +279,10 @@ def _write_row(
         interpolate=payload.get("interpolate"),
         steps=steps,
         rule_sha256=payload.get("rule"),
-        samples=document["samples"],
+        samples=samples,
         rollouts=rollouts,
         stored=stored,
-        scores=tuple(scores_of(document)),
+        scores=tuple(scores),
         base_sha256=directory_fingerprint(initial),
         commit=code_commit(),
         versions=versions(computed_by(model.device, model.kernels)),

@@ -57,7 +57,7 @@ def frozen_report(folder: Path) -> Report:
     return Report(
         study=study,
         plan=Plan(runs=(), undecided=(), choices=choices),
-        results=Results(_labelled(places, study, worlds)),
+        results=Results(_labelled(places, study, worlds), rule.fronts),
         lock=RuleLock(sha256=sha256, replaces=tuple(lock["replaces"])),
     )
 

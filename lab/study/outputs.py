@@ -41,6 +41,8 @@ def write_study(places: Places, plan: Plan, rows: Mapping[str, RunRow], lock: Ru
         pq.write_table(table, temporary, compression="zstd")
     for run in rows:
         row_path(places.rows, run).unlink(missing_ok=True)
+    for share in places.shares:
+        share.unlink()
 
 
 def study_rows(plan: Plan, rows: Mapping[str, RunRow]) -> Iterator[dict[str, Any]]:
@@ -62,7 +64,8 @@ REPORT_SCHEMA = 1
 
 def make_report(study: Study, plan: Plan, rows: Mapping[str, RunRow], lock: RuleLock) -> Report:
     """Data of tables and of the document."""
-    return Report(study=study, plan=plan, results=Results(planned_rows(plan, rows)), lock=lock)
+    results = Results(planned_rows(plan, rows), study.rule.fronts)
+    return Report(study=study, plan=plan, results=results, lock=lock)
 
 
 def write_outputs(report: Report, places: Places, rows: Mapping[str, RunRow]) -> None:

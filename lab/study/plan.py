@@ -26,24 +26,57 @@ def set_names(row: RunRow) -> tuple[str, ...]:
     return tuple(name for name in sets if not name.startswith("stores."))
 
 
-def value_of(row: RunRow, metric: str, sets: Sequence[str]) -> float:
-    """The mean over ``sets`` of a metric, or of the sum of several (``greedy + pass@16``)."""
+def value_of(row: RunRow, metric: str, sets: Sequence[str], front: Sequence[RunRow] = ()) -> float:
+    """The mean over ``sets`` of a metric, or of the sum of several (``greedy + pass@16``).
+
+    ``front`` are the other runs of the seed whose points belong to the front of this one.
+    """
     names = [name.strip() for name in metric.split("+")]
-    return fmean(sum(_one(row, name, of) for name in names) for of in sets)
+    return fmean(sum(_one(row, name, of, front) for name in names) for of in sets)
 
 
-def known_value(row: RunRow, metric: str, sets: Sequence[str]) -> float | None:
+def known_value(
+    row: RunRow, metric: str, sets: Sequence[str], front: Sequence[RunRow] = ()
+) -> float | None:
     """``value_of``, or None where the run has no such set or metric."""
     try:
-        return value_of(row, metric, sets)
+        return value_of(row, metric, sets, front)
     except DataError:
         return None
 
 
-def _one(row: RunRow, metric: str, of: str) -> float:
+def area_under_front(points: Iterable[tuple[float, float]]) -> float:
+    """The area under the front of points: over each x, the largest y of a point at x or beyond.
+
+    **Source**: the hypervolume of Zitzler and Thiele (1999, IEEE Trans. Evol. Comput. 3:257), from
+    the origin.
+
+    >>> area_under_front([(0.5, 0.5), (0.25, 0.75), (0.25, 0.5)])
+    0.3125
+    """
+    area, best, last = 0.0, 0.0, 0.0
+    for x, y in sorted(points, reverse=True):
+        area += best * (last - x)
+        best, last = max(best, y), x
+    return area + best * last
+
+
+def front_points(rows: Iterable[RunRow], k: int, of: str) -> list[tuple[float, float]]:
+    """(mean@1, Pass@k) on a set, of every scored checkpoint and of the results of runs."""
+    found: dict[object, dict[str, float]] = {}
+    for row in rows:
+        for score in row.scores:
+            if score.set == of and score.k in (None, k) and score.value is not None:
+                found.setdefault((row.run, score.step), {})[score.metric] = score.value
+    return [(at["mean"], at["pass_at_k"]) for at in found.values() if "pass_at_k" in at]
+
+
+def _one(row: RunRow, metric: str, of: str, front: Sequence[RunRow]) -> float:
     name, _, k = metric.partition("@")
+    if name == "front" and (points := front_points([row, *front], int(k), of)):
+        return area_under_front(points)
     wanted = (f"{name}_at_k", int(k)) if k else (name, None)
-    for score in row.scores:
+    for score in (score for score in row.scores if score.step is None):
         if score.set == of and (score.metric, score.k) == wanted and score.value is not None:
             return score.value
     raise DataError(

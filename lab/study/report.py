@@ -39,10 +39,12 @@ class Report:
         return tuple(of for of in there if of in named) or there
 
     def metrics(self, world: str) -> tuple[str, ...]:
-        """greedy, mean, Pass@16 (or the largest k below it), and styles; maj@K of older rows."""
+        """greedy, mean, Pass@16 (or the largest k below it), its front and styles, where known."""
         ks = self.results.ks(world)
         fitting = [k for k in ks if k <= 16] or ks
         many = (f"pass@{max(fitting)}",) if fitting else ()
+        if many and self.study.rule.fronts:
+            many += (f"front@{max(fitting)}",)
         votes = tuple(f"maj@{k}" for k in self.results.ks(world, "maj_at_k"))
         return ("greedy", "mean", *many, *votes, "styles")
 

@@ -54,8 +54,10 @@ def planned_rows(plan: Plan, rows: Mapping[str, RunRow]) -> Iterator[LabelledRow
 class Results:
     """Finished runs by world, label and seed; all but ``tried`` is of the report seeds."""
 
-    def __init__(self, found: Iterable[LabelledRow]) -> None:
-        found = list(found)
+    def __init__(
+        self, found: Iterable[LabelledRow], fronts: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        found, self._fronts = list(found), fronts or {}
         require_one_base(row for _, _, row in found)
         self._rows: dict[tuple[str, str], dict[int, RunRow]] = {}
         self._tried: dict[tuple[str, str], list[RunRow]] = {}
@@ -102,11 +104,16 @@ class Results:
         return dict(sorted(found.items()))
 
     def values(self, world: str, label: str, metric: str, sets: Sequence[str]) -> dict[int, float]:
-        """By seed; seeds of which nothing is known are left out."""
-        found = {
-            seed: known_value(row, metric, sets) for seed, row in self.rows(world, label).items()
-        }
-        return {seed: value for seed, value in found.items() if value is not None}
+        """By seed; seeds of which nothing is known, or only a part of a front, are left out."""
+        found: dict[int, float] = {}
+        for seed, row in self.rows(world, label).items():
+            names = (BASE, *self._fronts.get(label, ())) if "front@" in metric else ()
+            others = [self.rows(world, name).get(seed) for name in names]
+            front = [other for other in others if other is not None]
+            value = known_value(row, metric, sets, front)
+            if value is not None and len(front) == len(names):
+                found[seed] = value
+        return found
 
     def estimate(self, world: str, label: str, metric: str, sets: Sequence[str]) -> SeedMean | None:
         """The mean over seeds; None where nothing is known."""

@@ -1,6 +1,7 @@
 """The rows of a study: those of its ``study.parquet``, and files of runs that ended since."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -18,6 +19,7 @@ from dph.errors import DataError
 # <out>/rule.lock.json            which rule the results obey
 #       study.parquet             what every finished run scored: the study goes on from it
 #       rows/<run>.json           what runs scored that are not in it yet
+#       shares/*.parquet          the same of runs on other machines, as their study.parquet
 #       costs.jsonl report.json tables/
 #       costs/<run>.json          seconds of each run
 #       logs/<run>.log            what a run that failed said
@@ -65,6 +67,11 @@ class Places:
         return self.out / "rows"
 
     @property
+    def shares(self) -> list[Path]:
+        """The tables of other machines that are not in the table yet."""
+        return sorted((self.out / "shares").glob("*.parquet"))
+
+    @property
     def parquet(self) -> Path:
         """Every score of every run."""
         return self.out / "study.parquet"
@@ -103,13 +110,17 @@ class Places:
 # Every run leaves a file of its own, so that none is lost whoever is killed;
 # ``lab.study.outputs`` gathers them.
 
-ROW_SCHEMA = 2
+ROW_SCHEMA = 3
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One metric on one set; ``k`` belongs to ``pass_at_k`` alone. None: not known."""
+    """One metric on one set; ``k`` belongs to ``pass_at_k`` only. None: not known.
+
+    ``step`` is that of an earlier checkpoint, or of the end of training beside a model between the
+    two ends; None for the model that the run is about.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
@@ -118,6 +129,7 @@ class Score:
     k: int | None
     value: float | None
     problems: int
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +161,13 @@ class RunRow:
     versions: str
     scores: tuple[Score, ...]
 
+    @property
+    def processor(self) -> str:
+        """The kernels that the run computed with, a GPU by its name."""
+        return _PROCESSOR.split(self.versions)[-1]
 
+
+_PROCESSOR = re.compile(r"(?:x86_64|aarch64|arm64) ")
 _ROW = TypeAdapter(RunRow)
 
 
@@ -184,9 +202,15 @@ def require_one_base(rows: Iterable[RunRow]) -> None:
                 f"{row.base_sha256}: runs on one seed of a world are compared only where they "
                 "share their base model; remove the rows of one of them and run them again"
             )
+        if row.processor != other.processor:
+            raise DataError(
+                f"{other.run} was made on {other.processor}, {row.run} on {row.processor}: runs on "
+                "one seed of a world are compared only if one kind of processor made them all; "
+                "remove the rows of one of them"
+            )
 
 
-def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:
+def scores_of(document: Mapping[str, Any], step: int | None = None) -> Iterator[Score]:
     """The scores of an evaluation.json, set by set."""
     for name, summary in document["sets"].items():
         found: list[tuple[str, int | None, float | None]]
@@ -195,7 +219,9 @@ def scores_of(document: Mapping[str, Any]) -> Iterator[Score]:
         found += [("styles", None, summary["effective_styles"])]
         found += [(metric, None, summary.get(metric)) for metric in ("keep", "explore", "cut_off")]
         for metric, k, value in found:
-            yield Score(set=name, metric=metric, k=k, value=value, problems=summary["problems"])
+            yield Score(
+                set=name, metric=metric, k=k, value=value, problems=summary["problems"], step=step
+            )
 
 
 def _read(path: Path) -> RunRow:
@@ -217,7 +243,9 @@ def _read(path: Path) -> RunRow:
     return row
 
 
-SCHEMA = 2
+SCHEMA = 3
+READ = (2, 3)
+"""Tables of schema 2 have no steps of checkpoints."""
 COLUMNS = pa.schema(
     [
         ("world", pa.string()),
@@ -232,6 +260,7 @@ COLUMNS = pa.schema(
         ("set", pa.string()),
         ("metric", pa.string()),
         ("k", pa.int64()),
+        ("step", pa.int64()),
         ("value", pa.float64()),
         ("problems", pa.int64()),
         ("samples", pa.int64()),
@@ -250,8 +279,11 @@ OF_RUN = [field.name for field in fields(RunRow) if field.name != "scores"]
 
 def read_rows(places: Places) -> dict[str, RunRow]:
     """All finished runs of a study, by id: those of its table, and what ran since."""
-    rows = {**_read_table(places.parquet), **read_row_files(places.rows)}
-    require_one_base(rows.values())
+    rows = read_row_files(places.rows)
+    for path in (places.parquet, *places.shares):
+        found = _read_table(path)
+        require_one_base([*found.values(), *rows.values()])
+        rows |= found
     return dict(sorted(rows.items()))
 
 
@@ -264,7 +296,7 @@ def _read_table(path: Path) -> dict[str, RunRow]:
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is damaged: restore it; {error}") from error
     schema = (table.schema.metadata or {}).get(b"dph.schema", b"none").decode()
-    if schema != str(SCHEMA):
+    if schema not in map(str, READ):
         raise DataError(f"{path} has the schema {schema}, not {SCHEMA}: give another directory")
     runs: dict[str, tuple[str | None, dict[str, Any]]] = {}
     scores: dict[str, list[Score]] = {}
@@ -272,6 +304,6 @@ def _read_table(path: Path) -> dict[str, RunRow]:
         run = line["run"]
         runs.setdefault(run, (line["label"], {name: line[name] for name in OF_RUN}))
         if line["label"] == runs[run][0]:  # another label repeats them
-            score = Score(**{name: line[name] for name in OF_SCORE})
+            score = Score(**{name: line.get(name) for name in OF_SCORE})
             scores.setdefault(run, []).append(score)
     return {run: RunRow(**of_run, scores=tuple(scores[run])) for run, (_, of_run) in runs.items()}

@@ -1,8 +1,11 @@
 """Running a study: as many runs at a time as there is room for, until nothing is left to do."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from types import FrameType
 from typing import Any
 
 from dph._processes.jobs import CoreJobs, Job, JobEnd
@@ -36,6 +39,33 @@ class _State:
     """Worlds of a seed that could not be prepared."""
 
 
+class ShareEndedError(Exception):
+    """The minutes of a share are over."""
+
+
+LAST_SECONDS = 60.0
+"""Of a share: a step ends and a checkpoint is written in them; a tenth of a shorter one."""
+
+
+@contextmanager
+def ending_after(seconds: float) -> Iterator[None]:
+    """Raise ``ShareEndedError`` in the block after so many seconds; 0 or less: never."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise ShareEndedError
+
+    if seconds <= 0:
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Runner:
     """Goes through a study's plan; the plan is made anew whenever a run has ended."""
 
@@ -46,20 +76,32 @@ class Runner:
         jobs: CoreJobs,
         *,
         wanted: RunSelection | None = None,
+        device: str = "cpu",
+        minutes: float | None = None,
     ) -> None:
         self._planner, self._places, self._jobs = planner, places, jobs
         self._wanted = wanted or RunSelection()
         self._rule = planner.study.rule_sha256
+        self._device, self._minutes = device, minutes
 
     def run(self, progress: ProgressDisplay) -> dict[str, RunRow]:
-        """Make every run that is missing; returns all that are finished."""
+        """Make every run that is missing, or a share of them; returns all that are finished.
+
+        A share ends after its minutes: what still runs is asked to leave a checkpoint, and goes on
+        in the next share.
+        """
         state = _State(rows=read_rows(self._places))
         study = self._planner.study
         write_lock(study, self._places, current_lock(study, self._places, state.rows))
+        patience = min(LAST_SECONDS, 6 * (self._minutes or 0.0))
         try:
-            self._loop(self._planner.plan(state.rows), state, progress)
+            with ending_after(60 * (self._minutes or 0.0) - patience):
+                self._loop(self._planner.plan(state.rows), state, progress)
+        except ShareEndedError:
+            progress.say(f"the share of {self._minutes:g} minutes ends")
         finally:
-            self._jobs.close()
+            self._jobs.close(patience=patience)
+        state.rows = read_rows(self._places)
         if state.failed:
             name, reason = next(iter(state.failed.items()))
             raise TrainingError(
@@ -103,7 +145,7 @@ class Runner:
             directory = run.variant.training_id(run.seed)
             busy = {r.variant.training_id(r.seed) for r in state.running.values()}
             if run.id not in state.running and directory not in busy:
-                self._jobs.start(Job(run.id, self._payload(run)))
+                self._jobs.start(Job(run.id, self._payload(run, state)))
                 state.running[run.id] = run
 
     def _pools(self, run: Run, here: Sequence[Run], plan: Plan) -> dict[str, Mapping[str, Any]]:
@@ -128,7 +170,7 @@ class Runner:
         place, job = (run.variant.site.name, run.seed), f"{base}.prepare"
         # The base model that finished runs on this world and seed began with.
         began = (r.base_sha256 for r in state.rows.values() if (r.world, r.seed) == place)
-        payload = self._common(run) | {
+        payload = self._common(run, state) | {
             "kind": "prepare",
             "run": base,
             "settings": dict(run.variant.site.settings),
@@ -139,10 +181,10 @@ class Runner:
         self._jobs.start(Job(job, payload))
         state.preparing[job] = place
 
-    def _payload(self, run: Run) -> dict[str, Any]:
+    def _payload(self, run: Run, state: _State) -> dict[str, Any]:
         variant = run.variant
         assert variant.asked is not None
-        return self._common(run) | {
+        return self._common(run, state) | {
             "kind": "run",
             "run": run.id,
             "training": variant.training_id(run.seed),
@@ -152,9 +194,12 @@ class Runner:
             "rule": self._rule if run.split == REPORT else None,
         }
 
-    def _common(self, run: Run) -> dict[str, Any]:
-        site = run.variant.site
+    def _common(self, run: Run, state: _State) -> dict[str, Any]:
+        site, place = run.variant.site, (run.variant.site.name, run.seed)
+        made = (r.processor for r in state.rows.values() if (r.world, r.seed) == place)
         return {
+            "device": self._device,
+            "processor": next(made, None),
             "site": site.as_json(),
             "seed": run.seed,
             "budget": self._planner.study.file.budget.model_dump(),

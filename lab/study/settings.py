@@ -16,7 +16,7 @@ from dph.recipe.section import Count, Positive, Section, fault, faults_of, read_
 
 # The rule: how strengths are chosen and what is tested, said before the first run.
 
-_METRIC = re.compile(r"greedy|mean|styles|keep|explore|cut_off|pass@[1-9][0-9]*")
+_METRIC = re.compile(r"greedy|mean|styles|keep|explore|cut_off|(?:pass|front)@[1-9][0-9]*")
 Texts = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
@@ -30,8 +30,8 @@ def metric_names(text: str) -> tuple[str, ...]:
     for name in names:
         if not _METRIC.fullmatch(name):
             raise ValueError(
-                f"unknown metric {name!r}; there are greedy, mean, pass@K, styles, keep, explore "
-                "and cut_off, and sums of them such as 'greedy + pass@16'"
+                f"unknown metric {name!r}; there are greedy, mean, pass@K, front@K, styles, keep, "
+                "explore and cut_off, and sums of them such as 'greedy + pass@16'"
             )
     return names
 
@@ -92,6 +92,9 @@ class RuleSettings(Section):
 
     choose: ChoiceSettings = ChoiceSettings()
     compare: Annotated[tuple[ComparisonSettings, ...], Field(strict=False)] = ()
+    fronts: dict[str, Texts] = Field(
+        {}, description="labels whose runs belong to the front of a label, for front@K"
+    )
     correction: Literal["holm", "none"] = Field(
         "holm", description="correction of the p-values of all comparisons together"
     )
@@ -156,6 +159,9 @@ class BudgetSettings(Section):
     problems_per_step: Positive = Field(32, description="problems a step")
     samples: Positive = Field(32, description="samples a problem in evaluations")
     checkpoint_every: Positive = Field(10, description="steps between checkpoints")
+    score_every: Positive | None = Field(
+        None, description="steps between checkpoints that are scored; default: only the last one"
+    )
 
 
 class WorldSettings(Section):
@@ -338,8 +344,10 @@ def _messages(error: ValidationError, kind: type[BaseModel]) -> Iterator[str]:
 
 def _require_known_labels(study: Study) -> None:
     known = (BASE, *study.labels)
-    for comparison in study.rule.compare:
-        for label in (comparison.a, comparison.b):
+    named = [(comparison.a, comparison.b) for comparison in study.rule.compare]
+    named += [(label, *others) for label, others in study.rule.fronts.items()]
+    for labels in named:
+        for label in labels:
             if label not in known:
                 raise SettingsError(
                     f"the rule compares {label!r}, which is not the label of a method; there are "

@@ -214,6 +214,7 @@ def world_recipe(
     directory: Path,
     pool: Path,
     seed: int,
+    device: str = "cpu",
 ) -> Recipe:
     """A run on a world whose tables are ``world``, with the base model in ``directory``."""
     usual = {"sampling": {"max_rows": ROWS_AT_ONCE, "cache_tokens": ROWS_AT_ONCE * 1024}}
@@ -224,7 +225,7 @@ def world_recipe(
         "model": {
             "path": str(directory / "base_model"),
             "threads": THREADS,
-            "device": "cpu",
+            "device": device,
             "attention": "eager",
         },
         "presample": {"pool": str(pool)},

@@ -66,8 +66,8 @@ class InstantJobs:
         study_stub.execute(job.payload)
         return JobEnd(job.id, "")
 
-    def close(self):
-        self.closed = True
+    def close(self, *, patience=0.0):
+        self.closed, self.patience = True, patience
 
 
 class HereJobs:
@@ -86,7 +86,7 @@ class HereJobs:
         execute(job.payload)
         return JobEnd(job.id, None)
 
-    def close(self):
+    def close(self, *, patience=0.0):
         pass
 
 

@@ -74,7 +74,7 @@ def test_a_table_of_another_schema_or_a_damaged_one_is_refused(gathered):
     _, places, _ = gathered
     table = pq.read_table(places.parquet)
     pq.write_table(table.replace_schema_metadata({"dph.schema": "1"}), places.parquet)
-    with pytest.raises(DataError, match=r"study\.parquet has the schema 1, not 2"):
+    with pytest.raises(DataError, match=r"study\.parquet has the schema 1, not 3"):
         read_rows(places)
     places.parquet.write_bytes(places.parquet.read_bytes()[:100])
     with pytest.raises(DataError, match=r"study\.parquet is damaged: restore it"):

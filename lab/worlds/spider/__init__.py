@@ -1,1 +1,1 @@
-"""Questions of Spider on single tables, for a language model after a short fine-tuning."""
+"""Harder questions of Spider, for a language model after a short fine-tuning."""

@@ -20,16 +20,15 @@ DATABASES = "database"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpiderSizes:
-    """Number of problems in each set; ``unlabelled`` is that of each of its two parts.
+    """Number of problems in each set.
 
     ``fine_tuning`` are the questions with answers that the base model is made with.
     """
 
     fine_tuning: int = 300
-    train: int = 240
-    in_domain: int = 100
-    cross_domain: int = 100
-    unlabelled: int = 48
+    train: int = 300
+    in_domain: int = 150
+    cross_domain: int = 150
 
     def __post_init__(self) -> None:
         require_sizes(self)
@@ -38,7 +37,7 @@ class SpiderSizes:
 EPOCHS = 1
 """Of the fine-tuning."""
 SETS = ("in_domain", "cross_domain")
-MAX_TOKENS = 48
+MAX_TOKENS = 64
 AT_ONCE = 128
 
 
@@ -75,8 +74,8 @@ def spider_settings(world: World) -> dict[str, dict[str, Any]]:
 
 
 SPIDER = WorldKind(
-    summary="Spider's questions on single tables, across on other databases; a real language model "
-    "after a short fine-tuning",
+    summary="Spider's questions that join, group, order or nest, across on other databases; a real "
+    "language model after a short fine-tuning",
     sets=SETS,
     optimizer=OPTIMIZER,
     base_steps=EPOCHS,

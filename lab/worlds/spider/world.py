@@ -1,7 +1,10 @@
-"""The files of the Spider world: questions on single tables, no gold statement in two sets."""
+"""The files of the Spider world: harder questions on short schemas, no gold statement in two sets.
+
+A question is harder if its gold statement joins, groups, orders, nests or combines.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -17,26 +20,22 @@ from dph.tasks.sql.schema import read_schema
 from lab.worlds.spider.kind import DATABASES, SETS, TASK, SpiderSizes, require_spider
 from lab.worlds.world import (
     MANIFEST,
-    UNLABELLED,
     PlacedWorld,
     is_complete,
     without_constants,
 )
 
-SCHEMA = 1
-PARTS = ("across", "neither")
-"""Of the unlabelled prompts: on the databases that are tested across, and on those of no test."""
-SHARES = {"trained": 0.6, "across": 0.2, "neither": 0.2}
+SCHEMA = 2
+SHARES = {"trained": 0.7, "across": 0.3}
 """Of the databases; the split is the same for every seed."""
 FINE_TUNING = "fine_tuning"
-FILES = [f"{name}.jsonl" for name in (FINE_TUNING, "train", *SETS, UNLABELLED)]
+FILES = [f"{name}.jsonl" for name in (FINE_TUNING, "train", *SETS)]
 LONGEST_GOLD, LONGEST_PROMPT = 120, 400
 """Characters: what the model can be asked and can answer in the time of a step."""
 
-_SEVERAL = re.compile(
-    r"\b(?:join|union|intersect|except)\b|\(\s*select|\bfrom\s+\w+(?:\s+as)?(?:\s+\w+)?\s*,"
-)
-_TABLE = re.compile(r'\bfrom\s+"?(\w+)')
+_HARD = re.compile(r"\b(?:join|group by|order by|union|intersect|except)\b|\(\s*select")
+_COMMA = re.compile(r"\bfrom\s+\w+(?:\s+as)?(?:\s+\w+)?\s*,")
+_TABLE = re.compile(r'\b(?:from|join)\s+"?(\w+)')
 
 
 def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None) -> PlacedWorld:
@@ -52,7 +51,7 @@ def build_world(directory: Path, *, seed: int, sizes: SpiderSizes | None = None)
     if is_complete(directory, made_from):
         return world
     spider = require_spider()
-    drawn = _draw_sets(single_table_problems(spider), seed, sizes)
+    drawn = _draw_sets(hard_problems(spider), seed, sizes)
     make_directory(directory)
     link = directory / DATABASES
     link.unlink(missing_ok=True)
@@ -74,11 +73,10 @@ def _save(world: PlacedWorld, drawn: Mapping[str, Sequence[Problem]]) -> None:
     write_json_lines(world.problems_path(FINE_TUNING), rows, ascii_only=False)
     for name in ("train", *SETS):
         save_problems(world.problems_path(name), drawn[name])
-    save_problems(world.problems_path(UNLABELLED), [*_without_answers(drawn)])
 
 
-def single_table_problems(spider: Path) -> dict[str, list[Problem]]:
-    """Problems on single tables by database, in the order of Spider's training set.
+def hard_problems(spider: Path) -> dict[str, list[Problem]]:
+    """Problems by database, in the order of Spider's training set.
 
     Of several questions with one gold statement the first is taken. A gold statement whose result
     is empty, or only NULL or 0, is left out: many wrong statements would match it.
@@ -119,13 +117,16 @@ def _tables(spider: Path, db_id: str) -> dict[str, str]:
 
 
 def _prompt(question: SQLQuestion, gold: str, tables: Mapping[str, str]) -> str | None:
-    """The question below its table; None for several tables and for what is too long."""
+    """The question below its tables and another one; None for what is too easy or too long."""
     text = gold.lower()
-    named = _TABLE.findall(text)
-    if _SEVERAL.search(text) or len(named) != 1 or named[0] not in tables:
+    named = {*_TABLE.findall(text)}
+    if not _HARD.search(text) or _COMMA.search(text) or not named <= tables.keys():
         return None
-    asked = " ".join(question.question.split())
-    prompt = f"Table: {tables[named[0]]}\nQuestion: {asked}\nSQL:"
+    others = [name for name in tables if name not in named]
+    # The table after the last that is named: whether it is of use is for the model to see.
+    shown = {*named, *others[:1]}
+    schema = "\n".join(text for name, text in tables.items() if name in shown)
+    prompt = f"Tables:\n{schema}\nQuestion: {' '.join(question.question.split())}\nSQL:"
     return prompt if len(gold) <= LONGEST_GOLD and len(prompt) <= LONGEST_PROMPT else None
 
 
@@ -155,11 +156,7 @@ def _draw_sets(
         ),
         "across": (
             [p for name in groups["across"] for p in problems[name]],
-            {"cross_domain": sizes.cross_domain, PARTS[0]: sizes.unlabelled},
-        ),
-        "neither": (
-            [p for name in groups["neither"] for p in problems[name]],
-            {PARTS[1]: sizes.unlabelled},
+            {"cross_domain": sizes.cross_domain},
         ),
     }
     found: dict[str, list[Problem]] = {}
@@ -175,13 +172,6 @@ def _draw_sets(
         for of_set, count in counts.items():
             found[of_set] = [next(rest) for _ in range(count)]
     return found
-
-
-def _without_answers(drawn: Mapping[str, Sequence[Problem]]) -> Iterator[Problem]:
-    for part in PARTS:
-        for problem in drawn[part]:
-            kept = {"part": part, "database": problem.answer["database"]}
-            yield Problem(problem_id=problem.problem_id, prompt=problem.prompt, answer=kept)
 
 
 def _near_duplicates(drawn: Mapping[str, Sequence[Problem]]) -> dict[str, int]:

@@ -9,38 +9,39 @@ from dph.errors import DataError, SettingsError
 from dph.tasks.problems import load_problems
 from lab.worlds import world_kind
 from lab.worlds.spider.kind import VARIABLE, SpiderSizes, require_spider
-from lab.worlds.spider.world import groups_of, single_table_problems
+from lab.worlds.spider.world import groups_of, hard_problems
 from random_language_model import *  # noqa: F403
 from shared_data import shared_data
 from small_study import run_here
 
 KIND = world_kind("real-spider")
 DATABASES = [f"farm_{number:02d}" for number in range(10)]
-SMALL = SpiderSizes(fine_tuning=6, train=12, in_domain=5, cross_domain=4, unlabelled=3)
-SETS = ("train", "in_domain", "cross_domain", "unlabelled")
+SMALL = SpiderSizes(fine_tuning=6, train=12, in_domain=5, cross_domain=4)
+SETS = ("train", "in_domain", "cross_domain")
 
 
 def questions(database):
     table = f"{database}_animal"
     rows = [
         (
-            f"How many animals are older than {age}?",
-            f"SELECT count(*) FROM {table} WHERE age > {age}",
+            f"Which is the animal after number {age}?",
+            f"SELECT name FROM {table} WHERE id > {age} ORDER BY age LIMIT 1",
         )
-        for age in range(1, 9)
+        for age in range(8)
     ]
     rows += [
+        ("Name animals by age.", f"SELECT name FROM {table} ORDER BY age"),
+        ("What are the names by age?", f"select NAME  from {table} order by age;"),
+        ("Name old ones.", f"SELECT name FROM {table} WHERE age > 99 ORDER BY age"),
         ("List the names of the animals.", f"SELECT name FROM {table}"),
-        ("What are the names of the animals?", f"select NAME  from {table};"),
-        ("Which animals are older than 99?", f"SELECT name FROM {table} WHERE age > 99"),
-        ("Name animals and barns.", f"SELECT name FROM {table} JOIN barn"),
+        ("Name barns.", f"SELECT b.name FROM {table} AS a JOIN barn AS b WHERE a.age < 3"),
         (
             "Name the oldest.",
             f"SELECT name FROM {table} WHERE age = (SELECT max(age) FROM {table})",
         ),
-        ("Name both.", f"SELECT a.name FROM {table} AS a, barn AS b"),
-        ("Name cows.", "SELECT name FROM cow"),
-        ("Name of the barn", "SELECT name FROM barn WHERE name != '" + "x" * 100 + "'"),
+        ("Name both.", f"SELECT a.name FROM {table} AS a, barn AS b ORDER BY a.name"),
+        ("Name cows.", "SELECT name FROM cow ORDER BY name"),
+        ("Which barn", f"SELECT name FROM barn WHERE name != '{'x' * 90}' ORDER BY name"),
     ]
     return [{"db_id": database, "question": asked, "query": gold} for asked, gold in rows]
 
@@ -54,6 +55,7 @@ def spider(tmp_path_factory):
         with closing(sqlite3.connect(place / f"{name}.sqlite")) as connection, connection:
             connection.execute(f"CREATE TABLE {name}_animal (id INTEGER, name TEXT, age INTEGER)")
             connection.execute("CREATE TABLE barn (name TEXT)")
+            connection.execute("CREATE TABLE field (name TEXT)")
             connection.execute("INSERT INTO barn VALUES ('red')")
             rows = [(n, f"{name}-{n}", n) for n in range(10)]
             connection.executemany(f"INSERT INTO {name}_animal VALUES (?, ?, ?)", rows)
@@ -80,16 +82,18 @@ def manifest(world):
     return json.loads((world.directory / "world.json").read_text())
 
 
-def test_questions_on_one_table_are_taken_once_where_their_result_can_tell(spider):
-    found = single_table_problems(spider)
+def test_hard_questions_are_taken_once_if_their_result_can_tell_with_one_more_table(spider):
+    found = hard_problems(spider)
     assert sorted(found) == DATABASES
     for name, of_database in found.items():
-        # Eight ages and the names; the second wording, the empty result and all others are out.
-        assert len(of_database) == 9
-        assert of_database[-1].answer["gold_sql"] == f"SELECT name FROM {name}_animal"
-        assert of_database[-1].prompt == (
-            f"Table: {name}_animal(id, name, age)\nQuestion: List the names of the animals.\nSQL:"
-        )
+        # Eight limits, an order, a join and a nested one; the second wording, the empty result, the
+        # easy one, a comma, a table that is not there and the long one are out.
+        assert len(of_database) == 11
+        join = of_database[9]
+        assert join.answer["gold_sql"].startswith("SELECT b.name FROM")
+        tables = f"{name}_animal(id, name, age)\nbarn(name)"
+        assert join.prompt == f"Tables:\n{tables}\nfield(name)\nQuestion: Name barns.\nSQL:"
+        assert of_database[-1].prompt.startswith(f"Tables:\n{tables}\nQuestion: Name the oldest.")
 
 
 def test_no_gold_statement_is_in_two_sets_and_no_database_in_two_groups(world):
@@ -98,7 +102,6 @@ def test_no_gold_statement_is_in_two_sets_and_no_database_in_two_groups(world):
         "train": 12,
         "in_domain": 5,
         "cross_domain": 4,
-        "unlabelled": 6,
     }
     rows = [
         json.loads(line) for line in world.problems_path("fine_tuning").read_text().splitlines()
@@ -106,18 +109,14 @@ def test_no_gold_statement_is_in_two_sets_and_no_database_in_two_groups(world):
     asked = [row["prompt"] for row in rows]
     assert all(row["response"].startswith(" SELECT ") for row in rows)
     ids = [p.problem_id for of_set in found.values() for p in of_set]
-    assert len(ids) == len(set(ids)) == 12 + 5 + 4 + 6
+    assert len(ids) == len(set(ids)) == 12 + 5 + 4
     assert len(asked) == 6
     groups = groups_of(DATABASES)
-    assert [len(names) for names in groups.values()] == [6, 2, 2]
-    of_part = {"across": groups["across"], "neither": groups["neither"]}
+    assert [len(names) for names in groups.values()] == [7, 3]
     for problem in found["train"] + found["in_domain"]:
         assert problem.answer["db_id"] in groups["trained"]
     for problem in found["cross_domain"]:
         assert problem.answer["db_id"] in groups["across"]
-    for problem in found["unlabelled"]:
-        assert problem.answer.keys() == {"part", "database"}
-        assert problem.answer["database"].split("/")[0] in of_part[problem.answer["part"]]
 
 
 def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
@@ -132,8 +131,8 @@ def test_the_seed_draws_the_sets_and_not_the_base_model(world, tmp_path):
 
 
 def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch):
-    sizes = replace(SMALL, train=44)
-    with pytest.raises(SettingsError, match=r"has 48 questions of the kind 'trained' here, 49 are"):
+    sizes = replace(SMALL, train=67)
+    with pytest.raises(SettingsError, match=r"has 71 questions of the kind 'trained' here, 72 are"):
         KIND.build(tmp_path / "world", seed=0, sizes=sizes)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(
@@ -148,7 +147,7 @@ def test_what_is_missing_is_said_before_a_file_is_written(tmp_path, monkeypatch)
 @pytest.mark.slow
 def test_a_study_fine_tunes_once_and_trains_on_it(tmp_path, language_model):
     pytest.importorskip("trl", reason="needs dph-rl[sft]")
-    sizes = {"fine_tuning": 8, "train": 16, "in_domain": 4, "cross_domain": 4, "unlabelled": 4}
+    sizes = {"fine_tuning": 8, "train": 16, "in_domain": 4, "cross_domain": 4}
     _, places, rows = run_here(tmp_path, "real-spider", sizes, seeds=(0, 1))
     assert {(row.method, row.seed) for row in rows.values()} == {
         (method, seed) for method in ("base", "grpo") for seed in (0, 1)
@@ -162,10 +161,9 @@ def test_a_study_fine_tunes_once_and_trains_on_it(tmp_path, language_model):
 
 def test_the_published_set_has_questions_for_ten_worlds():
     spider = shared_data("spider")
-    found = single_table_problems(spider)
+    found = hard_problems(spider)
     groups = groups_of(list(found))
     many = {name: sum(len(found[db]) for db in names) for name, names in groups.items()}
     sizes = SpiderSizes()
     assert many["trained"] >= sizes.fine_tuning + sizes.train + sizes.in_domain
-    assert many["across"] >= sizes.cross_domain + sizes.unlabelled
-    assert many["neither"] >= sizes.unlabelled
+    assert many["across"] >= sizes.cross_domain
