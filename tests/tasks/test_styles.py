@@ -20,6 +20,21 @@ def test_the_structure_decides_and_not_the_label(style, label):
     assert sql_style(label + QUICKSTART[style]) == style
 
 
+@pytest.mark.parametrize(
+    ("response", "style"),
+    [
+        ("8 + 9 = 17 , 17 - 8 = 9", "+"),
+        (r"so $7 \div 2$ apples each", "/"),
+        ("(3) \u00d7 (4) and 5 + 5", "*"),
+        ("12 \u2212 5", "-"),
+        ("He has 2.\n- 3 are red, a two-digit number", None),
+        ("x + y", None),
+    ],
+)
+def test_the_first_operation_is_the_one_between_two_numbers(response, style):
+    assert STYLES["first_operation"](response) == style
+
+
 @pytest.mark.parametrize("style", QUICKSTART)
 def test_case_and_line_breaks_and_fences_change_nothing(style):
     response = QUICKSTART[style]
@@ -84,7 +99,9 @@ def test_no_name_is_no_classifier_and_an_import_path_is_one(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("name", ["sequel", ""])
 def test_an_unknown_name_is_refused_with_the_choices(name):
-    with pytest.raises(SettingsError, match=r"it is one of sql, or your own as 'module:function'"):
+    with pytest.raises(
+        SettingsError, match=r"it is one of sql, first_operation, or your own as 'module:function'"
+    ):
         make_style(name)
 
 

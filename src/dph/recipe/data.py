@@ -291,7 +291,9 @@ class DataSettings(VerifiedData):
     The keys of verifiers stand in the rows of ``dph.tasks.verifiers.VERIFIERS``.
     """
 
-    styles: str | None = Field(None, description="style classifier: sql, or module:function")
+    styles: str | None = Field(
+        None, description="style classifier: sql, first_operation or module:function"
+    )
     chat: bool | Literal["auto"] = Field(
         False,
         description="wrap a text prompt as a user message of the chat template; auto: where the "

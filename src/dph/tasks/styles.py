@@ -126,10 +126,30 @@ def _name(token: Token) -> str:
     return text.lower()
 
 
+_SIGNS = (
+    {sign: sign for sign in "+-*/"}
+    | {"\\times": "*", "\u00d7": "*", "\\cdot": "*", "\u00b7": "*"}
+    | {"\\div": "/", "\u00f7": "/", "\u2212": "-"}
+)
+_OPERATION = re.compile(rf"[\d)] *({'|'.join(map(re.escape, _SIGNS))}) *[\d($]")
+
+
+def first_operation(response: str) -> str | None:
+    """The first operation between two numbers: ``+``, ``-``, ``*`` or ``/``; None without one.
+
+    >>> first_operation("He pays 3 * $4 = 12, and 12 + 2 = 14.")
+    '*'
+    """
+    found = _OPERATION.search(response)
+    return _SIGNS[found[1]] if found else None
+
+
 Style = Callable[[str], str | None]
 """From a response to the name of its style; None where it has none."""
 
-STYLES: Mapping[str, Style] = MappingProxyType({"sql": sql_style})
+STYLES: Mapping[str, Style] = MappingProxyType(
+    {"sql": sql_style, "first_operation": first_operation}
+)
 
 
 def make_style(name: str | None, modules: Sequence[Path] = ()) -> Style | None:
