@@ -18,10 +18,9 @@ from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import ObjectiveSettings
 from dph.runs.objective import make_objective
 from dph.runs.train.collect import Group
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.policy_rows import Scorers, policy_rows
 from dph.runs.train.rows import Minibatch
-from dph.runs.train.updating import update
+from dph.runs.train.updating import TrainingForward, update
 from dph.tasks.environments import Environment
 
 

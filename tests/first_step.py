@@ -14,9 +14,8 @@ from dph.recipe import ObjectiveSettings
 from dph.records import Problem
 from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Minibatch, PolicyRow
-from dph.runs.train.updating import update
+from dph.runs.train.updating import TrainingForward, update
 from tiny_models import VOCABULARY, build_model, build_tokenizer
 
 TEMPERATURE, MAX_TOKENS, ETA = 0.9, 8, 0.5

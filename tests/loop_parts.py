@@ -8,8 +8,8 @@ from dph.recipe import ObjectiveSettings, TrainingSettings, resolve_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.collect import Group, collect
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.rows import Position
+from dph.runs.train.updating import TrainingForward
 
 FORWARD = {"temperature": 1.0, "pad_id": 0, "token_budget": 99, "dtype": "float32"}
 

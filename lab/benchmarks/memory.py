@@ -31,10 +31,9 @@ from dph.model.policies import load_policy, sharing
 from dph.recipe import resolve_recipe
 from dph.runs.memory import estimate, load_of, read_shape
 from dph.runs.objective import make_objective
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.optimizer import make_optimizer
 from dph.runs.train.rows import Minibatch, PolicyRow
-from dph.runs.train.updating import update
+from dph.runs.train.updating import TrainingForward, update
 from lab.benchmarks.speed.memory import held_mib, peak_mib
 from lab.smollm2 import HOW, smollm2_place
 

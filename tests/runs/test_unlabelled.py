@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from dph.errors import CheckpointError, DataError, SettingsError
 from dph.recipe import SelfConsistencySettings
 from dph.records import Problem
-from dph.runs.unlabelled_prompts import Known, file_prompts, same_prompts, with_new_words
+from dph.runs.prompts import LabelledProblems, file_prompts, same_prompts, with_new_words
 from dph.tasks.problems import save_problems
 from reproducible_log import reproducible_log
 from run_stages import ran
@@ -91,7 +91,7 @@ def file(tmp_path):
 
 
 def prompts(sets=None, **settings):
-    known = Known(train=TRAIN, sets=sets or {})
+    known = LabelledProblems(train=TRAIN, sets=sets or {})
     return file_prompts(SelfConsistencySettings(problems_per_step=1, **settings), known)
 
 

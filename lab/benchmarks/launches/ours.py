@@ -21,13 +21,11 @@ from dph.model.sampler.graded import Rollout
 from dph.model.sampler.torch.sampler import TorchSampler
 from dph.recipe import Recipe
 from dph.records import Completion, GradedCompletion, Outcome, Problem, Verdict
-from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train import loop, updating
 from dph.runs.train.checkpoints import Progress
 from dph.runs.train.loop import Actors, Learner
-from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.preparation import scorers, training_forward
+from dph.runs.train.optimizer import make_optimizer
 
 PASSED_OVER.add(__file__)
 
@@ -100,24 +98,13 @@ def make_learner(
         if model is not None:
             plain_head(model)
     actors: Any = Actors(policy=policy, tokenizer=tokenizer, reference=reference, draw=draw)
-    objective = make_objective(recipe.objective, recipe.data.modules)
     optimizer = make_optimizer(policy, recipe.train, seed=recipe.seed)
     for parameter in policy.parameters():
         parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
     optimizer.step()
     optimizer.zero_grad()
-    forward = training_forward(recipe, actors, objective)
-    return Learner(
-        recipe=recipe,
-        actors=actors,
-        problems=[Problem(problem_id=str(i), prompt="") for i in range(recipe.labelled_per_step)],
-        stored=stored or {},
-        objective=objective,
-        forward=forward,
-        scorers=scorers(recipe, actors, objective, dtype=forward.dtype),
-        optimizer=optimizer,
-        schedule=make_schedule(optimizer, recipe.train, done=0),
-    )
+    problems = [Problem(problem_id=str(i), prompt="") for i in range(recipe.labelled_per_step)]
+    return loop.make_learner(recipe, actors, problems, stored or {}, optimizer=optimizer)
 
 
 @dataclass(frozen=True, slots=True)

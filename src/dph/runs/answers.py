@@ -1,4 +1,4 @@
-"""Answers of a run: drawn by the recipe's engine, and graded by its verifier."""
+"""Samplers and verifiers of a recipe."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ from dph.tasks.verifiers.base import Verifier
 
 
 def verifier_maker(recipe: Recipe) -> Callable[[str], Verifier]:
-    """Verifiers by name, with the recipe's databases, workers, time limit and own modules."""
+    """Makes verifiers by name, with the settings of ``[data]``."""
     data = recipe.data
     return partial(
         make_verifier,
@@ -89,14 +89,13 @@ def run_verifier(recipe: Recipe) -> Verifier:
 
 
 def kind_of(verifier: Verifier) -> str:
-    """Noun for a message about a verifier."""
     return "environment" if isinstance(verifier, EnvironmentVerifier) else "verifier"
 
 
 def scorer_of(
     recipe: Recipe, tokenizer: PreTrainedTokenizerBase, *, temperature: float | None = None
 ) -> AnswerScorer:
-    """Scorer of a run, at the temperature of training unless another is named."""
+    """The scorer of a run; ``temperature`` None: that of training."""
     return AnswerScorer(
         pad_id=int(tokenizer.pad_token_id),
         temperature=recipe.sampling.temperature if temperature is None else temperature,
@@ -107,14 +106,12 @@ def scorer_of(
 
 
 def torch_sampler(job: RunJob, model: PreTrainedModel) -> TorchSampler:
-    """Our own sampler of these weights."""
     sizes = job.recipe.sampling.model_dump(include={"max_rows", "cache_tokens"})
     given = {name: size for name, size in sizes.items() if size != "auto"}
     return TorchSampler(model, job.prompts.tokenizer, **given, dtype=job.recipe.model.dtype)
 
 
 def parameters_of(job: RunJob, model: PreTrainedModel) -> SamplingParameters:
-    """Settings of a training answer."""
     sampling = job.recipe.sampling
     return SamplingParameters(
         max_tokens=sampling.max_tokens,
@@ -125,15 +122,9 @@ def parameters_of(job: RunJob, model: PreTrainedModel) -> SamplingParameters:
 
 
 def graded_sampler(job: RunJob, model: PreTrainedModel) -> AnswerSampler:
-    """Answers of these weights to training problems, drawn by our own sampler and graded.
-
-    Where the recipe has an ``[environment]``, they are trajectories in it.
-    """
-    data, sampler, parameters = (
-        job.recipe.data,
-        torch_sampler(job, model),
-        parameters_of(job, model),
-    )
+    """The sampler of graded answers, or with ``[environment]`` of trajectories, on torch."""
+    crash_limit = job.recipe.data.verifier_crash_limit
+    sampler, parameters = torch_sampler(job, model), parameters_of(job, model)
     if isinstance(job.verifier, EnvironmentVerifier):
         settings = job.recipe.environment
         return EpisodeSampler(
@@ -144,7 +135,7 @@ def graded_sampler(job: RunJob, model: PreTrainedModel) -> AnswerSampler:
             tokens=settings.tokens,
             context=getattr(model.config.get_text_config(), "max_position_embeddings", None),
             verifier=job.verifier.verifier,
-            crash_limit=data.verifier_crash_limit,
+            crash_limit=crash_limit,
             at_once=settings.processes,
         )
     return GradedSampler(
@@ -153,13 +144,13 @@ def graded_sampler(job: RunJob, model: PreTrainedModel) -> AnswerSampler:
         encode=job.prompts.encode,
         parameters=parameters,
         style=job.style,
-        crash_limit=data.verifier_crash_limit,
+        crash_limit=crash_limit,
     )
 
 
 @contextmanager
 def drawing(job: RunJob, model: PreTrainedModel, path: Path) -> Iterator[AnswerSampler]:
-    """``graded_sampler`` with the recipe's engine; the weights are those in ``path`` too."""
+    """``graded_sampler`` with the recipe's engine; ``path`` has the weights of ``model``."""
     draw = graded_sampler(job, model)
     if job.recipe.sampling.engine == "torch":
         yield draw
@@ -170,9 +161,9 @@ def drawing(job: RunJob, model: PreTrainedModel, path: Path) -> Iterator[AnswerS
 
 @contextmanager
 def _on_disk(job: RunJob, path: Path) -> Iterator[Path]:
-    """A directory of whole weights and no others, for an engine that reads its own.
+    """A directory with whole weights and no other safetensors, which vLLM would load too.
 
-    An adapter is merged; a checkpoint's optimizer stays out, which vLLM would take for weights.
+    An adapter is merged; a checkpoint is linked without its optimizer.
     """
     if not is_adapter(path) and not (path / OPTIMIZER_FILE).exists():
         yield path
@@ -211,7 +202,7 @@ def _vllm(job: RunJob, model: PreTrainedModel, path: Path) -> VLLMSampler:
 def comparer_of(
     settings: SelfConsistencySettings, data: DataSettings, verifier: Verifier
 ) -> Comparer:
-    """Comparer of unlabelled answers: ``self_consistency.agreement``, or the verifier."""
+    """The comparer of unlabelled answers: ``self_consistency.agreement``, or the verifier."""
     if settings.agreement is not None:
         return KeyComparer(
             settings.agreement,

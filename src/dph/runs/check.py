@@ -1,14 +1,14 @@
-"""Every mistake of a recipe at once: ``dph recipe check``. All but the weights is opened."""
+"""Every mistake of a recipe at once: ``dph recipe check`` opens everything but the weights."""
 
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dph._base.import_path import is_import_path, require_one_module
-from dph.errors import DataError, SettingsError
+from dph.errors import DataError, DphError, SettingsError
 from dph.model.hub import problems_file
 from dph.recipe import Recipe
 from dph.recipe.engines import require_engine_can
@@ -26,11 +26,16 @@ from dph.runs.check_model import (
 )
 from dph.runs.memory import Device
 from dph.runs.presample.manifest import read_manifest
-from dph.runs.prompts import recipe_shots, require_no_shown_test
-from dph.runs.unlabelled_prompts import Known, file_prompts, require_unlabelled
+from dph.runs.prompts import (
+    LabelledProblems,
+    file_prompts,
+    recipe_shots,
+    require_no_shown_test,
+    require_unlabelled,
+)
 from dph.tasks.agreement import GOLDS
 from dph.tasks.contradictions import contradictions
-from dph.tasks.environments import Environment, EnvironmentVerifier
+from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.problems import load_problems, malformed_rows
 from dph.tasks.styles import make_style
 from dph.tasks.verifiers import unknown_verifier
@@ -39,10 +44,10 @@ from dph.tasks.verifiers.code.task import FIELDS as CODE_FIELDS
 
 
 def check(recipe: Recipe, *, device: Device | None = None) -> Findings:
-    """Open everything that the recipe names; a file that does not exist yet is noted.
+    """Open everything that the recipe names; files that do not exist yet are noted.
 
-    Nothing is written, and no weights are read. ``device`` is the one whose memory must be enough
-    [default: the one at hand].
+    Nothing is written, and no weights are read. ``device`` must have enough memory [default: the
+    device of this machine].
     """
     findings = Findings()
     if recipe.sampling.engine == "vllm":
@@ -67,12 +72,12 @@ def check(recipe: Recipe, *, device: Device | None = None) -> Findings:
     return findings
 
 
-_ROWS_TOLD = 5
-"""Malformed rows of one file that are told, each in a line."""
+_ROWS_LISTED = 5
+"""Malformed rows of one file that are listed, each in a line."""
 
 
 def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
-    """The problems of every file that can be read; what cannot goes to the findings."""
+    """The problems of every file that can be read; the others go to the findings."""
     data, longest = recipe.data, recipe.sampling.max_tokens
     most = recipe.evaluate.max_tokens or longest
     files = {"data.train": (data.train, data.columns, data.verifier, longest)}
@@ -89,7 +94,9 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
         try:
             known[same] = problems = known.get(same) or load_problems(path, columns=columns)
         except DataError as error:
-            wrong = _all_wrong(path, error, columns)
+            wrong = list(malformed_rows(path, columns=columns)) or [str(error)]
+            if more := len(wrong[_ROWS_LISTED:]):
+                wrong[_ROWS_LISTED:] = [f"{path}: {more} further rows cannot be used"]
             findings.errors.extend(f"{key}: {message}" for message in wrong)
             continue
         named.append(
@@ -104,7 +111,7 @@ def read_data(recipe: Recipe, findings: Findings) -> list[NamedProblems]:
 
 
 def _place(key: str, file: Path, findings: Findings) -> Path | None:
-    """Path of a file; None if it is missing, which is noted. Nothing is fetched."""
+    """The path of a file in the cache or on disk; None if it is missing, which is noted."""
     try:
         path = problems_file(file)
     except DataError:
@@ -118,22 +125,13 @@ def _place(key: str, file: Path, findings: Findings) -> Path | None:
     return None
 
 
-def _all_wrong(path: Path, first: DataError, columns: Mapping[str, str]) -> list[str]:
-    """Faults of a file that cannot be loaded: its first malformed rows, or the file."""
-    wrong = list(malformed_rows(path, columns=columns)) or [str(first)]
-    if len(wrong) > _ROWS_TOLD:
-        more = len(wrong) - _ROWS_TOLD
-        wrong[_ROWS_TOLD:] = [f"{path}: {more} further rows cannot be used"]
-    return wrong
-
-
 def _with_shots(
     recipe: Recipe,
     model: CheckedModel | None,
     named: Sequence[NamedProblems],
     findings: Findings,
 ) -> list[NamedProblems]:
-    """The problems as the model is asked them; what is wrong with the examples is found."""
+    """The problems with the examples before them; wrong examples go to the findings."""
     train = next((part.problems for part in named if part.key == "data.train"), None)
     if recipe.data.shots is None or train is None:
         return list(named)
@@ -160,10 +158,10 @@ _HEADER = b"SQLite format 3\x00"
 
 
 def _check_databases(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
-    """Look at every database of the problems that the sql verifier grades."""
+    """Open every database of the problems that the sql verifier grades."""
     start = recipe.data.databases or Path()
     if not start.is_dir():
-        return  # told with the setting itself
+        return  # an error of the setting itself
     for part in named:
         if part.verifier != "sql":
             continue
@@ -186,13 +184,12 @@ def _is_database(file: Path) -> bool:
 
 
 _GOLDS = ("answer", "gold_sql", "gold")
-"""Fields of a problem that say what is right."""
+"""Fields of a problem with its right answer."""
 _ROWS = 8
-"""Rows to try before saying that no gold answer can be graded."""
+"""Rows to try before reporting that no gold answer can be graded."""
 
 
 def _check_styles(recipe: Recipe, findings: Findings) -> None:
-    """Import the style classifiers."""
     data = recipe.data
     named = {f"data.sets.{name}.styles": chosen.styles for name, chosen in data.sets.items()}
     for key, name in {"data.styles": data.styles, **named}.items():
@@ -200,7 +197,7 @@ def _check_styles(recipe: Recipe, findings: Findings) -> None:
 
 
 def _check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
-    """Make each verifier once and let it grade a row of the first file that it is for."""
+    """Make each verifier once, and let it grade rows of its first file."""
     data = recipe.data
     if recipe.environment.path is not None:
         _check_environment(recipe, named, findings)
@@ -218,7 +215,7 @@ def _check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: F
         if own is None:
             findings.unchecked.append(f"{key} on a row: there is no row to read")
         if data.databases is not None and not data.databases.is_dir():
-            own = None  # said already
+            own = None  # an error of the setting itself
         verifier = findings.value(key, partial(verifier_maker(recipe), name))
         if verifier is None:
             continue
@@ -231,7 +228,7 @@ def _check_verifiers(recipe: Recipe, named: Sequence[NamedProblems], findings: F
 
 
 def _check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings: Findings) -> None:
-    """Make the class once and let it begin a trajectory of the first problem of each file."""
+    """Make the class once, and begin a trajectory of the first problem of each file."""
     key = f"environment.path = {recipe.environment.path!r}"
     verifier = findings.value(key, lambda: run_verifier(recipe))
     if verifier is None:
@@ -241,15 +238,14 @@ def _check_environment(recipe: Recipe, named: Sequence[NamedProblems], findings:
         for file in named:
             for problem in file.problems[:1]:
                 place = f"{key}: problem {problem.problem_id!r}"
-                begin = partial(_ending, verifier.environment, problem)
-                if ending := findings.value(place, begin):
+                try:
+                    with verifier.environment.begin(problem) as episode:
+                        ending = episode.ending
+                except DphError as error:
+                    findings.errors.append(f"{place}: {error}")
+                    continue
+                if ending is not None:
                     findings.errors.append(f"{place}: {_line(ending)}")
-
-
-def _ending(environment: Environment, problem: Problem) -> Verdict | None:
-    """Verdict of a trajectory that ends as it begins."""
-    with environment.begin(problem) as episode:
-        return episode.ending
 
 
 def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: Findings) -> None:
@@ -283,13 +279,13 @@ def _grade(key: str, verifier: Verifier, problems: Sequence[Problem], findings: 
 
 _TRIES = 3
 _WRONG = "I do not know."
-"""A verifier has to grade this too: one without its last return grades right answers only."""
+"""A verifier that lacks its last ``return`` grades only right answers, and fails on this one."""
 
 
 def _some_response(problem: Problem) -> str:
     if any(problem.answer.get(field) is not None for field in CODE_FIELDS):
         return "```python\npass\n```"
-    found = (problem.answer.get(field) for field in _GOLDS)  # a response that can be graded
+    found = (problem.answer.get(field) for field in _GOLDS)
     return next((str(gold) for gold in found if gold is not None), "0")
 
 
@@ -301,7 +297,7 @@ def _line(verdict: Verdict) -> str:
 def _unlabelled(
     recipe: Recipe, named: Sequence[NamedProblems], findings: Findings
 ) -> list[NamedProblems]:
-    """The prompts without labels, as far as they can be read."""
+    """The prompts without labels, if they can be read."""
     settings = recipe.self_consistency
     if not settings.active:
         return []
@@ -319,7 +315,7 @@ def _unlabelled(
         return []
     by_key = {part.key: part.problems for part in named}
     sets = {name: by_key.get(f"data.sets.{name}", ()) for name in recipe.data.sets}
-    known = Known(train=by_key.get("data.train", ()), sets=sets)
+    known = LabelledProblems(train=by_key.get("data.train", ()), sets=sets)
     problems = findings.value("", lambda: file_prompts(settings, known))
     if problems is None:
         return []
@@ -330,7 +326,7 @@ def _unlabelled(
 
 
 def _check_objective(recipe: Recipe, findings: Findings) -> None:
-    """Read the manifests of pools, and look for the modules of user-defined terms."""
+    """Read the manifests of pools, and find the modules of user-defined terms."""
     for name, anchor in recipe.objective.active_anchors.items():
         if anchor.pool is not None:
             key = f"objective.anchors.{name}.samples"
@@ -348,7 +344,7 @@ def _check_objective(recipe: Recipe, findings: Findings) -> None:
 
 
 def _require_module(path: str, directories: Sequence[Path]) -> None:
-    """Refuse an import path whose module does not exist; it is not imported."""
+    """Refuse an import path whose module does not exist, without importing it."""
     require_one_module(path, directories)
     top = path.partition(":")[0].partition(".")[0]
     try:
@@ -360,7 +356,7 @@ def _require_module(path: str, directories: Sequence[Path]) -> None:
 
 
 def _terms(recipe: Recipe) -> Iterator[tuple[str, TermSettings]]:
-    """The terms that weigh anything, with the keys that name them."""
+    """The active terms, with the keys that name them."""
     objective = recipe.objective
     yield "objective.advantage.kind", objective.advantage
     yield "objective.surrogate.kind", objective.surrogate

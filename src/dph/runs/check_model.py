@@ -1,4 +1,4 @@
-"""The model of a recipe and its prompts, as far as they can be checked without the weights."""
+"""Checks of a recipe's model and prompts that need no weights."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from dph.recipe.engines import ENGINES
 from dph.recipe.extras import BITSANDBYTES, LIGER, PEFT, TORCHAO
 from dph.records import Problem
 from dph.runs.memory import Device, MemoryEstimate, device_at_hand, load_of, read_shape
-from dph.runs.prompts import RunPrompts
+from dph.runs.prompts import RunPrompts, texts_of
 
 Value = TypeVar("Value")
 
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """Lines for people, collected by the checks."""
+    """Messages of the checks."""
 
     errors: list[str] = field(default_factory=list)
     """Mistakes that would end the run."""
@@ -34,12 +34,12 @@ class Findings:
     unchecked: list[str] = field(default_factory=list)
     """Parts that could not be checked, because something does not exist or is not loaded."""
     memory: MemoryEstimate | None = None
-    """Estimated cost of training and sampling; None where it is unknown."""
+    """Estimated memory of training and sampling; None if it is unknown."""
     device: Device | None = None
-    """Devices that they would run on."""
+    """The device of the estimate."""
 
     def value(self, key: str, make: Callable[[], Value]) -> Value | None:
-        """The value of ``make``; None where it refuses, which is an error of ``key``."""
+        """The value of ``make``; if it raises, None, and an error of ``key``."""
         try:
             return make()
         except DphError as error:
@@ -49,7 +49,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedProblems:
-    """The problems of a file, the setting that names it, and how they are used."""
+    """The problems of a file, and the setting that names it."""
 
     key: str
     problems: Sequence[Problem]
@@ -59,7 +59,7 @@ class NamedProblems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedModel:
-    """A model's directory without its weights; ``prompts`` None: its tokenizer cannot be used."""
+    """A model without its weights; ``prompts`` None: its tokenizer cannot be used."""
 
     directory: Path
     config: PreTrainedConfig
@@ -67,15 +67,12 @@ class CheckedModel:
 
     @property
     def context(self) -> int | None:
-        """The longest row of tokens; None where the config does not give it."""
+        """The longest row of tokens; None if the config does not give it."""
         return getattr(self.config.get_text_config(), "max_position_embeddings", None)
 
 
 def check_model(recipe: Recipe, findings: Findings) -> CheckedModel | None:
-    """The model without its weights; None if it is missing or cannot be read.
-
-    A model of the Hub is looked for only in the cache.
-    """
+    """The model without its weights; None if it is missing, in the cache too, or cannot be read."""
     findings.errors.extend(_missing_packages(recipe))
     directory = _directory(recipe.model, findings)
     config = directory and findings.value("model.path", lambda: load_config(directory))
@@ -91,9 +88,8 @@ def check_model(recipe: Recipe, findings: Findings) -> CheckedModel | None:
 
 
 def _missing_packages(recipe: Recipe) -> list[str]:
-    """Packages without which the model cannot be trained in this package's own loop."""
-    if recipe.train.engine != "own":
-        return []  # it is for another environment
+    if recipe.train.engine != "own":  # which runs in another environment
+        return []
     model = recipe.model
     needed = [PEFT] if model.adapter else [TORCHAO] if model.weights == "bfloat16" else []
     needed += [BITSANDBYTES] * (model.weights == "nf4") + [LIGER] * (model.kernels == "liger")
@@ -118,8 +114,7 @@ def _directory(model: ModelSettings, findings: Findings) -> Path | None:
     except ModelError:
         findings.notes.append(
             f"model.path does not exist: {model.path}; a run would fetch the model of that name "
-            f"from "
-            f"the Hub, at {at}"
+            f"from the Hub, at {at}"
         )
         return None
     findings.notes.append(f"model.path: {model.path} of the Hub, {at}, is in the cache: {found}")
@@ -159,24 +154,22 @@ def check_prompts(
             findings.errors.extend(_too_long(model.prompts, model.context, part))
         except DphError as error:
             reason = str(error.__cause__)
-            if reason not in told:  # of every file it is the same
+            if reason not in told:  # one that is the same for every file
                 findings.errors.append(f"{part.key}: {error}")
             told.add(reason)
 
 
 def _longest_first(problems: Sequence[Problem]) -> list[Problem]:
-    """Problems with the most text in their prompts first."""
-    return sorted(problems, key=_bytes, reverse=True)
+    """Problems whose prompts have the most bytes first."""
 
+    def size(problem: Problem) -> int:
+        return sum(len(text.encode("utf-8", "replace")) for text in texts_of(problem))
 
-def _bytes(problem: Problem) -> int:
-    prompt = problem.prompt
-    texts = [prompt] if isinstance(prompt, str) else [message["content"] for message in prompt]
-    return sum(len(text.encode("utf-8", "replace")) for text in texts)
+    return sorted(problems, key=size, reverse=True)
 
 
 def _too_long(prompts: RunPrompts, context: int | None, part: NamedProblems) -> Iterator[str]:
-    """The first prompt of a file that leaves no room, and how many there are among the longest."""
+    """The first prompt that is too long, and the number of such prompts among the longest."""
     if context is not None and part.max_tokens >= context:
         limit = f"{part.max_tokens} tokens of an answer (sampling.max_tokens, evaluate.max_tokens)"
         yield f"{part.key}: {limit} and a prompt exceed the model's context of {context}"
@@ -202,8 +195,8 @@ def _encoded(prompts: RunPrompts, problem: Problem) -> tuple[int, ...]:
 
 
 _LOOKED_AT = 32
-"""Prompts of which the longest in tokens is taken, those of most bytes; with as many of fewest
-bytes, those of which the common beginning is taken."""
+"""The longest prompt in tokens is taken from this many of most bytes, the common beginning from
+these and as many of fewest bytes."""
 LIBRARIES = 0.6 * 2**30
 """Bytes of Python, torch and transformers, or of a CUDA context."""
 
@@ -216,10 +209,7 @@ def check_memory(
     *,
     device: Device | None = None,
 ) -> None:
-    """Estimate the peaks of training and sampling; an error where the device does not hold them.
-
-    ``device`` is the one to ask about [default: the one at hand].
-    """
+    """Estimate the peaks of training and sampling; an error if they exceed the device's memory."""
     training = next((part for part in named if part.key == "data.train"), None)
     if model is None or model.prompts is None or training is None or not training.problems:
         findings.unchecked.append("the memory needed: there is no model, or no training problem")

@@ -1,7 +1,7 @@
-"""A recipe from a command line: model, problems, verifier and method are given, the rest chosen.
+"""A recipe from a command line, which gives model, problems, verifier and method.
 
-Every choice has a reason. The recipe is left in the run directory, where the same command finds it
-again, whatever machine it runs on then.
+The other settings are chosen, each with a reason. The recipe is written into the run directory,
+where the same command finds it again, even on another machine.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ TASKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "bird": {"verifier": "sql", "sql_rule": "bird", "verifier_timeout": 30.0},
     }
 )
-"""The ``[data]`` of published sets: files on the Hub or in its cache, or made from a directory."""
+"""The ``[data]`` of published sets: files on the Hub, or made from a directory (``--data``)."""
 
 _HELD_OUT, _LEAST_HELD_OUT, _MOST_HELD_OUT = 10, 8, 200
 _MOST_TRIES = 16
@@ -67,19 +67,21 @@ _BOXED = "Please reason step by step, and put your final answer within \\boxed{}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The settings that a command gives; ``data`` is the recipe's ``[data]``."""
+class GivenSettings:
+    """The settings that a command gives; ``data`` is the recipe's ``[data]``.
+
+    ``published`` is a data set of SQL and its directory, from which problems are made.
+    """
 
     model: str
     method: str
     data: Mapping[str, Any]
     published: tuple[str, Path] | None = None
-    """A data set of SQL and its directory, of which problems are made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A setting that the command did not give, and the reason for its value."""
+    """A setting that the command did not give, with the reason for its value."""
 
     key: str
     value: Any
@@ -88,14 +90,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRecipe:
-    """The table of a recipe, and the choices in it; none where it was found in the directory."""
+    """The table of a recipe, and the choices in it; none if it was found in the directory.
+
+    ``files`` are problems to write into the run directory, by file name. ``source`` are keys of
+    ``[data]`` until then; a file on the Hub has its commit.
+    """
 
     table: dict[str, Any]
     choices: tuple[Choice, ...] = ()
     files: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
-    """Files of problems to write into the run directory, by name."""
     source: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of ``[data]`` before they are written; a file on the Hub has its commit."""
 
 
 def asked_for(
@@ -107,8 +111,8 @@ def asked_for(
     verifier: str | None,
     task: str | None,
     data: str | None = None,
-) -> Asked:
-    """The request of a command."""
+) -> GivenSettings:
+    """The settings of a command; refuses options that do not fit together."""
     if data is not None and task not in SQL_SETS:
         raise SettingsError(f"--data goes with --task {' or '.join(SQL_SETS)}")
     if task is not None:
@@ -120,22 +124,22 @@ def asked_for(
             raise SettingsError(f"--task {task} needs --data DIR, its directory as published")
         settings = {**TASKS[task], **({"verifier": verifier} if verifier else {})}
         published = (task, Path(data).resolve()) if data else None
-        return Asked(model=model, method=method, data=settings, published=published)
+        return GivenSettings(model=model, method=method, data=settings, published=published)
     if train is None or verifier is None:
         missing = "--train FILE" if train is None else "--verifier NAME"
         raise SettingsError(f"dph run --model needs {missing}, or --task ({', '.join(TASKS)})")
-    sets = {"sets": {"test": test}} if test else {}
-    return Asked(model=model, method=method, data={"train": train, "verifier": verifier, **sets})
+    given = {"train": train, "verifier": verifier, **({"sets": {"test": test}} if test else {})}
+    return GivenSettings(model=model, method=method, data=given)
 
 
 def recipe_of_command(
-    asked: Asked,
+    asked: GivenSettings,
     directory: Path,
     *,
     overrides: Sequence[str],
     progress: ProgressDisplay | None = None,
 ) -> ChosenRecipe:
-    """The recipe of a command: that of the directory if there is one, else a chosen one."""
+    """The recipe in the run directory if there is one, else one whose other settings are chosen."""
     if asked.published:
         train, dev = (str((directory / f"{name}.jsonl").resolve()) for name in ("train", "dev"))
         made = {"train": train, "sets": {"dev": {"path": dev}}}
@@ -153,8 +157,7 @@ def recipe_of_command(
         return _chosen(chosen, asked, directory)
 
 
-def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe:
-    """The recipe with all that was not given."""
+def _chosen(chosen: ChosenRecipe, asked: GivenSettings, directory: Path) -> ChosenRecipe:
     device = device_at_hand("auto")
     recipe = _resolved(chosen, directory)
     files, named = check_model(recipe, Findings()), read_data(recipe, Findings())
@@ -183,7 +186,7 @@ def _chosen(chosen: ChosenRecipe, asked: Asked, directory: Path) -> ChosenRecipe
 
 
 def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
-    """Leave the recipe and its files of problems in the directory; the recipe comes last."""
+    """Write the files of problems and then the recipe into the directory."""
     make_directory(directory)
     columns = chosen.table["data"].get("columns")
     for name, problems in chosen.files.items():
@@ -195,8 +198,8 @@ def write_chosen(chosen: ChosenRecipe, directory: Path) -> Path:
     return directory / FILE
 
 
-def _given(asked: Asked, overrides: Sequence[str]) -> dict[str, Any]:
-    """The table of what was given, with paths that hold from every directory."""
+def _given(asked: GivenSettings, overrides: Sequence[str]) -> dict[str, Any]:
+    """The table of the given settings, with absolute paths."""
     table: dict[str, Any] = {
         "method": asked.method,
         "model": {"path": asked.model},
@@ -231,7 +234,7 @@ def _require_same(chosen: ChosenRecipe, directory: Path) -> None:
 
 
 def _with(chosen: ChosenRecipe, choice: Choice) -> ChosenRecipe:
-    """The recipe with a choice, unless its setting was given."""
+    """The recipe with a choice; a setting that was given stays."""
     section, _, name = choice.key.partition(".")
     settings = chosen.table.get(section, {})
     if name in settings:
@@ -270,7 +273,7 @@ def _with_held_out(chosen: ChosenRecipe, directory: Path) -> ChosenRecipe:
 
 
 def _begun_with(train: str, directory: Path) -> str:
-    """The file with the commit that a run in the directory began with, if it has one."""
+    """The file on the Hub at the commit that a run in the directory began with, if it has one."""
     named, file = hub_file(train), directory / FILE
     if named is None or not file.exists():
         return train
@@ -282,7 +285,7 @@ def _begun_with(train: str, directory: Path) -> str:
 def _with_published(
     chosen: ChosenRecipe, task: str, published: Path, place: Path, progress: ProgressDisplay
 ) -> ChosenRecipe:
-    """The recipe with problems of a data set of SQL, which lie in ``place`` until it is written."""
+    """The recipe with problems of a data set of SQL, which are in ``place`` until it is written."""
     seconds = _resolved(chosen, place).data.verifier_timeout
     files: dict[str, Sequence[Problem]] = {}
     choices: list[Choice] = []
@@ -309,7 +312,6 @@ def _with_published(
 
 
 def _sizes(device: Device | None, context: int | None, problems: int) -> Iterator[Choice]:
-    """Sizes of the run, by the device, the model's context and the problems."""
     gpu = device is not None and device.cuda
     where = device.name if device else "a device of unknown memory"
     why = f"a starting point for {where}" if gpu else "small, because there is no GPU"
@@ -329,11 +331,10 @@ def _sizes(device: Device | None, context: int | None, problems: int) -> Iterato
 
 
 _SMALL_RATES = ((10**7, 2e-4), (5 * 10**8, 5e-6))
-"""Learning rates below a number of weights, as in studies of models with 0.34 and 135 million."""
+"""Learning rates below a number of weights, from studies of models with 0.34 and 135 million."""
 
 
 def _rate(parameters: int | None, *, adapts: bool) -> Choice:
-    """The learning rate, by what is trained."""
     if adapts:
         return Choice("train.learning_rate", 1e-5, "usual for an adapter")
     for most, rate in _SMALL_RATES:
@@ -349,7 +350,7 @@ def _fitted(
     parameters: int | None,
     refusal_of: Callable[[ChosenRecipe], str],
 ) -> ChosenRecipe:
-    """The first way to train whose estimated memory the device has."""
+    """The recipe with the first way to train that fits into the memory of the device."""
     reason = "fits by the estimate of dph recipe check" if device else "nothing else is known"
     ways: list[dict[str, Any]] = [{}, {"gradient_checkpointing": True}]
     if PEFT.is_installed:
@@ -380,14 +381,14 @@ def _refusal(
     named: Sequence[NamedProblems],
     device: Device | None,
 ) -> str:
-    """The reason why the device cannot hold it, or ''."""
+    """The error of the estimated memory, or ''."""
     findings, recipe = Findings(), _resolved(chosen, directory)
     check_memory(recipe, files, named, findings, device=device)
     return "; ".join(findings.errors)
 
 
 def _resolved(chosen: ChosenRecipe, directory: Path) -> Recipe:
-    """The recipe with its names on the Hub fetched, and problems from where they are now."""
+    """The recipe with its files on the Hub fetched, and problems read from ``source``."""
     table = deepcopy(chosen.table)  # reading a recipe changes its table
     table["data"] |= deepcopy(dict(chosen.source))
     return resolve_names(recipe_of(table, beside=Path.cwd()), run=directory).recipe

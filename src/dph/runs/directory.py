@@ -1,12 +1,12 @@
-"""The places of a run: the one module that knows where everything of it lies. Loads no torch.
+"""The files of a run: the one module that knows their places. Loads no torch.
 
-<run>/recipe.toml  software.json                      what trained it
+<run>/recipe.toml  software.json                      settings and versions that trained it
       pool/                                           unless the recipe names another place
       checkpoints/step_000040/  checkpoints/best.json
-      metrics.jsonl  progress.parquet  training_samples/   what was measured and drawn meanwhile
-      verl/                                           files of verl, where that trains
+      metrics.jsonl  progress.parquet  training_samples/   measurements and answers of training
+      verl/                                           files of verl, if that trains
       evaluation.json  samples.parquet                of the newest checkpoint
-      problems.parquet  tokens.parquet                beside every samples.parquet
+      problems.parquet  tokens.parquet                next to every samples.parquet
       base/evaluation.json  base/samples.parquet      of the initial policy
       models/<name>/                                  the evaluation of any other model
       interpolated/0.5/                               a model between the two, and its evaluation
@@ -15,7 +15,6 @@
 import json
 import platform
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +29,7 @@ EVALUATION, SAMPLES = "evaluation.json", "samples.parquet"
 PROBLEMS_FILE, TOKENS_FILE = "problems.parquet", "tokens.parquet"
 BASE, CHECKPOINTS = "base", "checkpoints"
 MANIFEST = "manifest.json"
-"""Written last into a pool: it is whole where this file is."""
+"""The last file that is written into a pool, which is whole if it has one."""
 
 
 def is_made(place: Path) -> bool:
@@ -40,7 +39,7 @@ def is_made(place: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationDirectory:
-    """The place of the evaluation of one model."""
+    """The directory of the evaluation of one model."""
 
     path: Path
 
@@ -61,13 +60,13 @@ class EvaluationDirectory:
 
     @property
     def tokens(self) -> Path:
-        """The tokens of some answers, where ``evaluate.token_details`` asks for them."""
+        """The tokens of some answers, if ``evaluate.token_details`` asks for them."""
         return self.path / TOKENS_FILE
 
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory(EvaluationDirectory):
-    """The place of a run, which is that of its result's evaluation too."""
+    """The directory of a run, and of the evaluation of its result."""
 
     @classmethod
     def of(cls, recipe: Recipe, out: Path | None) -> "RunDirectory":
@@ -81,7 +80,7 @@ class RunDirectory(EvaluationDirectory):
 
     @property
     def software(self) -> Path:
-        """Versions, and the step from which on they trained: one object for each change."""
+        """Versions, and the first step that they trained: one object for each change."""
         return self.path / "software.json"
 
     @property
@@ -101,7 +100,7 @@ class RunDirectory(EvaluationDirectory):
 
     @property
     def training_samples(self) -> Path:
-        """The answers that were kept of each step."""
+        """Answers of each step."""
         return self.path / "training_samples"
 
     def kept_steps(self) -> dict[int, Path]:
@@ -143,10 +142,10 @@ class RunDirectory(EvaluationDirectory):
         return recipe.presample.pool or self.path / "pool"
 
     def result(self, settings: EvaluationSettings) -> Path | None:
-        """The checkpoint that the run ends with; None where there is none yet.
+        """The checkpoint that the run ends with; None if there is none yet.
 
-        The newest, or with ``evaluate.result = "best"`` the best of those that were measured, once
-        one is.
+        It is the newest, or with ``evaluate.result = "best"`` the best of those that were measured,
+        if any was.
 
         Raises:
             CheckpointError: the file that says which is the best is damaged.
@@ -176,14 +175,14 @@ def checkpoint_of(directory: Path, step: int) -> Path:
 
 
 def step_of(model: Path) -> int:
-    """After how many steps a checkpoint was saved, by its name; 0 for any other model."""
+    """The number of steps in the name of a checkpoint; 0 for any other model."""
     found = _NAME.fullmatch(model.name)
     return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestCheckpoint:
-    """The step of a checkpoint, and the score (``evaluate.keep_best``) that it had there."""
+    """The step of a checkpoint, and its score (``evaluate.keep_best``)."""
 
     step: int
     score: str
@@ -194,10 +193,7 @@ _BEST_SCHEMA = 1
 
 
 def read_best(directory: Path, *, score: str | None) -> BestCheckpoint | None:
-    """The best checkpoint of those in ``directory`` by ``score``; None where none is known.
-
-    One that was the best by another score is none.
-    """
+    """The best checkpoint in ``directory`` by ``score``; None if none is known by this score."""
     path = _best_file(directory)
     if score is None or not path.exists():
         return None
@@ -230,15 +226,17 @@ def note_beginning(recipe: Recipe, directory: Path, *, done: int) -> None:
     """Write ``recipe.toml``, and what trains the steps after ``done`` into ``software.json``."""
     run = RunDirectory(directory)
     save_recipe(recipe, run.recipe_file)
-    now = {"dph": version("dph-rl"), "python": platform.python_version(), **_packages(recipe)}
-    # What trained steps that a kill took back is not what trained this run.
+    engine = () if recipe.train.engine == "own" else (recipe.train.engine,)
+    packages = {name: version(name) for name in ("torch", "transformers", *engine)}
+    now = {"dph": version("dph-rl"), "python": platform.python_version(), **packages}
+    # The versions of steps that a kill took back did not train this run.
     before = [row for row in read_software(directory) if row["first_step"] <= done]
     if not before or before[-1] != {"first_step": before[-1]["first_step"], **now}:
         write_json(run.software, [*before, {"first_step": done + 1, **now}])
 
 
 def read_software(directory: Path) -> list[dict[str, Any]]:
-    """The objects of ``software.json``, the first first; none of an older run."""
+    """The objects of ``software.json``, in order; none of an older run."""
     path = RunDirectory(directory).software
     if not path.exists():
         return []
@@ -248,11 +246,6 @@ def read_software(directory: Path) -> list[dict[str, Any]]:
     ):
         raise DataError(f"{path} is damaged: it should be a list of objects with a first_step")
     return rows
-
-
-def _packages(recipe: Recipe) -> Mapping[str, str]:
-    engine = () if recipe.train.engine == "own" else (recipe.train.engine,)
-    return {name: version(name) for name in ("torch", "transformers", *engine)}
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The evaluation stage of a run: samples.parquet and evaluation.json of one model."""
+"""The evaluation stage: samples.parquet and evaluation.json of one model."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -35,40 +35,25 @@ from dph.runs.train.tracking import open_trackers, shown_answers
 
 
 def evaluation_set(job: RunJob, training: AnswerSampler, chosen: PreparedSet) -> EvaluationSet:
-    """An evaluation set with its sampler.
-
-    ``training`` draws training problems; what is drawn for the set differs as ``[evaluate]`` says.
-    """
+    """An evaluation set with its sampler: that of training with the settings of ``[evaluate]``."""
     settings = job.recipe.evaluate
-    draw = replace(
-        training,
-        parameters=replace(
-            training.parameters,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            max_tokens=settings.max_tokens or training.parameters.max_tokens,
-        ),
+    parameters = replace(
+        training.parameters,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens or training.parameters.max_tokens,
     )
+    draw = replace(training, parameters=parameters)
     if isinstance(draw, GradedSampler):  # else the environment grades, and tools are the style
         draw = replace(draw, verifier=chosen.verifier, style=chosen.style)
     return EvaluationSet(name=chosen.name, problems=chosen.problems, draw=draw)
 
 
-def track_evaluation(
-    job: RunJob,
-    directory: Path,
-    samples: pa.Table,
-    document: Mapping[str, Any],
-    *,
-    model: Path,
+def _track(
+    job: RunJob, directory: Path, samples: pa.Table, document: Mapping[str, Any], *, model: Path
 ) -> None:
-    """Send what was measured of ``model``, under the name ``<recipe>-evaluation-<directory>``.
-
-    ``samples`` and ``document`` are the content of samples.parquet and evaluation.json.
-    """
+    """Send the evaluation to trackers, under the name ``<recipe>-evaluation-<directory>``."""
     recipe = job.recipe
-    if not recipe.track.to:
-        return
     name, step = f"{recipe.name}-evaluation-{directory.name}", step_of(model)
     most, seed = shown_answers(recipe.track), recipe.evaluate.seed
     tables = [
@@ -80,9 +65,9 @@ def track_evaluation(
         trackers.log_tables(tables, step=step)
 
 
-def keep_tokens(
+def _keep_tokens(
     job: RunJob,
-    directory: Path,
+    place: EvaluationDirectory,
     progress: ProgressDisplay,
     sets: Sequence[EvaluationSet],
     samples: pa.Table,
@@ -90,21 +75,21 @@ def keep_tokens(
     weights: PreTrainedModel,
     seed: int,
 ) -> None:
-    """Write ``tokens.parquet`` of the graded answers ``samples``, next to their file."""
+    """Write the ``tokens.parquet`` of the graded answers ``samples``."""
     recipe, tokenizer = job.recipe, job.prompts.tokenizer
     scorer = scorer_of(recipe, tokenizer, temperature=recipe.evaluate.temperature)
     compare = partial(scorer.compared, weights, job.policies.initial())
     problems = sum(len(chosen.problems) for chosen in sets)
-    with progress.task(f"tokens of {directory.name}", problems, "problems") as advance:
+    with progress.task(f"tokens of {place.path.name}", problems, "problems") as advance:
         keep_token_details(
-            EvaluationDirectory(directory).tokens,
+            place.tokens,
             sets,
             samples,
             TokenReader(compare=compare, piece=lambda token: str(tokenizer.decode([token]))),
             samples=recipe.evaluate.token_details,
             seed=seed,
             digest=recipe_digest(
-                samples_digest(EvaluationDirectory(directory).samples) or "",
+                samples_digest(place.samples) or "",
                 directory_fingerprint(job.initial),
                 recipe.evaluate.token_details,
             ),
@@ -122,15 +107,14 @@ def evaluate_stage(
 ) -> dict[str, Any]:
     """Evaluate the weights in ``model`` on every set of the recipe; continue after a kill.
 
-    ``base`` is the directory of the initial policy's evaluation, for keep and explore; without it
-    the model is taken for the initial policy and compared with itself. Returns the content of
-    ``evaluation.json``.
+    ``base`` is the directory of the initial policy's evaluation; without it the model is the
+    initial policy, and is compared with itself. Returns the content of ``evaluation.json``.
     """
-    settings = job.recipe.evaluate
+    settings, place = job.recipe.evaluate, EvaluationDirectory(directory)
     if not job.sets:
         raise SettingsError("the recipe names no evaluation set (data.sets.<name> = <path>)")
-    known = samples_digest(EvaluationDirectory(directory).samples)
-    tables = {str(directory): _samples(job, directory, progress, model)}
+    known = samples_digest(place.samples)
+    tables = {str(directory): _samples(job, place, progress, model)}
     if base is not None:
         tables[str(base)] = read_samples(EvaluationDirectory(base).samples)
     scores = comparable_scores(tables)
@@ -143,17 +127,19 @@ def evaluate_stage(
         settings.seed,
         retention_k=settings.retention_k,
     )
-    write_json(EvaluationDirectory(directory).evaluation, document)
+    write_json(place.evaluation, document)
     limit = settings.max_tokens or job.recipe.sampling.max_tokens
     for name, summary in document["sets"].items():
         warn_of_cut_off(progress, summary["cut_off"], of=f"the set {name!r}", max_tokens=limit)
-    if samples_digest(EvaluationDirectory(directory).samples) != known:
-        track_evaluation(job, directory, tables[str(directory)], document, model=model)
+    if job.recipe.track.to and samples_digest(place.samples) != known:
+        _track(job, directory, tables[str(directory)], document, model=model)
     return document
 
 
-def _samples(job: RunJob, directory: Path, progress: ProgressDisplay, model: Path) -> pa.Table:
-    """The samples of a model on every set, drawn and graded or found."""
+def _samples(
+    job: RunJob, place: EvaluationDirectory, progress: ProgressDisplay, model: Path
+) -> pa.Table:
+    """The samples of a model on every set; missing ones are drawn and graded."""
     settings, engine = job.recipe.evaluate, job.recipe.sampling.engine
     weights = job.policies.of(model, with_initial=bool(settings.token_details))
     fingerprint = recipe_digest(
@@ -163,20 +149,19 @@ def _samples(job: RunJob, directory: Path, progress: ProgressDisplay, model: Pat
         *([engine] if engine != "torch" else []),
     )
     seed = derived_seed(settings.seed, "evaluation")  # not the draws of pre-sampling
-    with drawing(job, weights, model) as training, only_writer(directory):
+    with drawing(job, weights, model) as training, only_writer(place.path):
         sets = [evaluation_set(job, training, chosen) for chosen in job.sets.values()]
         total = total_answers(sets, samples=settings.samples)
-        with progress.task(f"evaluating {directory.name}", total, "samples") as advance:
+        with progress.task(f"evaluating {place.path.name}", total, "samples") as advance:
             table = evaluate(
-                EvaluationDirectory(directory).samples,
+                place.samples,
                 sets,
                 model=fingerprint,
                 samples=settings.samples,
                 seed=seed,
                 on_progress=lambda amount: advance(amount, ""),
             )
-        asked = {s.name: s.problems for s in sets}
-        keep_problems(EvaluationDirectory(directory).problems, asked)
+        keep_problems(place.problems, {s.name: s.problems for s in sets})
         if settings.token_details:
-            keep_tokens(job, directory, progress, sets, table, weights=weights, seed=seed)
+            _keep_tokens(job, place, progress, sets, table, weights=weights, seed=seed)
     return table

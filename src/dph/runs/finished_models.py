@@ -1,11 +1,10 @@
-"""Models of a finished run as directories, with nothing loaded: its ends, and what is measured."""
+"""Directories of the models of a finished run, and of their evaluations. Loads no torch."""
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dph._base.files import make_directory, read_json, write_json
 from dph.errors import CheckpointError, DataError, ModelError, SettingsError
@@ -15,7 +14,6 @@ from dph.runs.directory import CHECKPOINTS, EvaluationDirectory, RunDirectory
 
 
 def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> None:
-    """Refuse weights that nothing is made of."""
     if not weights:
         raise SettingsError("name at least one weight, such as 0.5")
     for weight in weights:
@@ -23,7 +21,7 @@ def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> N
             raise SettingsError(f"a weight must be a finite number, got {weight}")
         if not (extrapolate or 0 <= weight <= 1):
             raise SettingsError(
-                f"a weight lies between 0 (the initial policy) and 1 (the newest checkpoint), got "
+                f"a weight is between 0 (the initial policy) and 1 (the newest checkpoint), got "
                 f"{weight}; weights outside that range extrapolate (--extrapolate)"
             )
     names = [weight_name(weight) for weight in weights]
@@ -32,7 +30,7 @@ def require_weights(weights: Sequence[float], *, extrapolate: bool = False) -> N
 
 
 def weight_name(weight: float) -> str:
-    """The shortest text that reads as this number: the name of its directory.
+    """The name of a weight's directory: the shortest text that reads as this number.
 
     >>> [weight_name(x) for x in (0.5, 1.0, 0, 0.30000000000000004)]
     ['0.5', '1', '0', '0.30000000000000004']
@@ -42,7 +40,7 @@ def weight_name(weight: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """The two directories that a line of models runs between."""
+    """The two ends of a run: its initial policy and its result."""
 
     base: Path
     final: Path
@@ -63,7 +61,6 @@ def ends_of(run: Path) -> Ends:
 
 
 def require_free(out: Path) -> None:
-    """Refuse a model's directory that is there: nothing is written over."""
     if out.exists():
         raise SettingsError(f"{out} already exists: name another directory (--out)")
 
@@ -73,22 +70,20 @@ MADE_FROM = "model.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedModel:
-    """A model's directory and that of its evaluation."""
+    """A model's directory and that of its evaluation; ``noted``: a file in it names the model."""
 
     model: Path
     directory: Path
     noted: bool = False
-    """Whether the directory says in a file of its own which model it is of."""
 
 
 def measured_model(recipe: Recipe, directory: Path, model: Path | None) -> EvaluatedModel:
-    """The model to measure and the place of its evaluation.
+    """The model to measure and the directory of its evaluation.
 
-    Without a name it is the run's result (its newest checkpoint, unless ``evaluate.result`` says
-    another), or the recipe's own model where there is none. The result's place is the run directory
-    itself, the initial policy's is ``base/`` in it, any other model's is ``models/<its name>/``.
-    Where another model of that name was measured, the names of the directories above it are put
-    before, as many as it takes.
+    ``model`` None: the run's result (``evaluate.result``), or the recipe's model if there is none.
+    The result's evaluation is in the run directory itself, the initial policy's in ``base/``, that
+    of any other model in ``models/<its name>/``. If another model of that name was measured, the
+    name begins with as many directories above the model as it takes.
     """
     run = RunDirectory(directory)
     if not recipe.data.sets:
@@ -108,7 +103,7 @@ def measured_model(recipe: Recipe, directory: Path, model: Path | None) -> Evalu
 
 @contextmanager
 def claimed(measured: EvaluatedModel) -> Iterator[None]:
-    """Note in the evaluation's directory which model it is of, unless nothing comes to be there."""
+    """Write the note that names the model; remove it if nothing else is written next to it."""
     if not measured.noted:
         yield
         return
@@ -127,7 +122,7 @@ def claimed(measured: EvaluatedModel) -> Iterator[None]:
 
 
 def _place_of_its_own(models: Path, model: Path) -> Path:
-    # Every checkpoint lies in one, so it tells no two of them apart.
+    # Every checkpoint is in a directory of this name, which tells no two of them apart.
     names = [part for part in model.parts[1:] if part != CHECKPOINTS] or ["model"]
     candidates = [models / "-".join(names[-count:]) for count in range(1, len(names) + 1)]
     return next(place for place in candidates if place == candidates[-1] or _is_for(place, model))
@@ -139,11 +134,7 @@ def _is_for(place: Path, model: Path) -> bool:
         return True
     with suppress(DataError, KeyError, TypeError):
         if (place / MADE_FROM).is_file():
-            return Path(_text(place / MADE_FROM, "path")) == model
-        return Path(_text(EvaluationDirectory(place).evaluation, "model")).resolve() == model
+            return Path(read_json(place / MADE_FROM)["path"]) == model
+        evaluation = read_json(EvaluationDirectory(place).evaluation)
+        return Path(evaluation["model"]).resolve() == model
     return False
-
-
-def _text(file: Path, key: str) -> str:
-    content: dict[str, Any] = read_json(file)
-    return str(content[key])

@@ -1,4 +1,4 @@
-"""A job: the recipe of a run with all that it names, resolved and checked before a stage begins."""
+"""A job: the recipe of a run and its inputs, resolved and checked before a stage begins."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -10,12 +10,11 @@ from transformers import PreTrainedModel
 
 from dph.model.policies import is_adapter, load_policy, sharing
 from dph.recipe import ModelSettings, Recipe
-from dph.recipe.objective import AnchorSettings
 from dph.records import Problem
 from dph.runs.directory import RunDirectory
 from dph.runs.presample.manifest import Rule, ValueSource
 from dph.runs.prompts import RunPrompts
-from dph.runs.train.self_consistency import SelfConsistency
+from dph.runs.train.collect import SelfConsistency
 from dph.runs.training_digest import TrainingKey
 from dph.tasks.verifiers.base import Verifier, verifier_identity
 
@@ -24,12 +23,7 @@ Style = Callable[[str], str | None]
 
 
 class Policies:
-    """The models of a run: the initial weights are read once, whichever stage asks first.
-
-    Args:
-        directory: of the initial policy.
-        settings: the recipe's ``[model]``.
-    """
+    """The models of a run, whose initial weights in ``directory`` are read once."""
 
     def __init__(self, directory: Path, settings: ModelSettings) -> None:
         self._directory, self._settings = directory, settings
@@ -46,33 +40,34 @@ class Policies:
     ) -> PreTrainedModel:
         """The model in ``path``: the initial one, an adapter on its weights, or another.
 
-        Memory holds another model together with the initial one only ``with_initial``. ``seed`` as
-        of ``load_policy``.
+        Another one is in memory together with the initial one only ``with_initial``.
         """
         if is_adapter(path):
             return self._load(path, whole=sharing(self.initial()))
         if path.resolve() == self._directory.resolve():
             return self.initial()
-        self.release(unless=with_initial)
+        if not with_initial:
+            self.release()
         return self._load(path, seed=seed)
 
     def trained(self, checkpoint: Path | None, *, seed: int, with_initial: bool) -> PreTrainedModel:
         """The policy that training changes, from ``checkpoint`` or from the initial weights.
 
-        Without an adapter it takes the initial weights over; ``with_initial`` it has a copy.
+        Without an adapter it is the initial model itself; ``with_initial`` it is a copy.
         """
         if checkpoint is not None:
             return self.of(checkpoint, with_initial=with_initial, seed=seed)
         if self._settings.adapter is not None:
             return self._load(self._directory, whole=sharing(self.initial()), seed=seed)
-        policy = copy.deepcopy(self.initial()) if with_initial else self.initial()
-        self.release(unless=with_initial)
+        if with_initial:
+            return copy.deepcopy(self.initial())
+        policy = self.initial()
+        self.release()
         return policy
 
-    def release(self, *, unless: bool = False) -> None:
+    def release(self) -> None:
         """Give the memory of the initial policy back."""
-        if not unless:
-            self._initial = None
+        self._initial = None
 
     def _load(
         self, path: Path, *, whole: PreTrainedModel | None = None, seed: int | None = None
@@ -82,7 +77,7 @@ class Policies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSet:
-    """An evaluation set: its problems, its grader and the classifier of styles, if it has one."""
+    """An evaluation set: its problems, its verifier, and a classifier of styles if it has one."""
 
     name: str
     problems: tuple[Problem, ...]
@@ -101,22 +96,22 @@ class Resumed:
 
 @dataclass(frozen=True, kw_only=True)
 class RunJob:
-    """A recipe in a run directory, with its inputs as they were read; each fact is found once.
+    """A recipe in a run directory, with its inputs as they were read.
 
     Attributes:
         recipe: resolved, with ``auto`` of the device and of ``data.chat`` decided.
         directory: of the run.
         initial: the directory of the initial policy.
         policies: the initial policy and the models that are made from it.
-        prompts: how problems are put to the model.
-        problems: those of training, without the recipe's examples.
+        prompts: from problems to tokens.
+        problems: of training, without the recipe's examples.
         sets: the evaluation sets that the job reads, by name.
-        self_consistency: unlabelled prompts and their rewards; None where training has none.
+        self_consistency: unlabelled prompts and their rewards, if training has some.
         verifier: of training.
         style: classifier of the styles of answers, if there is one.
         key: of training.
-        resumed: the state of training; the beginning for a job without that stage.
-        accept_verifier: whether the run continues though its verifier has another version.
+        resumed: the state of training; the default for a job without that stage.
+        accept_verifier: whether the run may continue with another version of its verifier.
     """
 
     recipe: Recipe
@@ -134,18 +129,13 @@ class RunJob:
     accept_verifier: bool = False
 
     @cached_property
-    def anchors(self) -> Mapping[str, AnchorSettings]:
-        """The anchors that weigh anything."""
-        return self.recipe.objective.active_anchors
-
-    @cached_property
     def needs_pool(self) -> bool:
         """Whether training reads a pool."""
         return self.recipe.needs_pool
 
     @cached_property
     def pool(self) -> Path:
-        """The place of the pool."""
+        """The directory of the pool."""
         return self.directory.pool(self.recipe)
 
     @cached_property
@@ -162,5 +152,5 @@ class RunJob:
         return ValueSource.of(verifier_identity(self.verifier))
 
     def training_key(self) -> str:
-        """The digest that a checkpoint names: of all that its weights are made from."""
+        """The digest that a checkpoint names: of everything that decides its weights."""
         return self.key.digest()

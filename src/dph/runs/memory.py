@@ -1,8 +1,8 @@
 """Peak memory of training and of sampling, part by part.
 
-What a forward pass keeps for its backward pass is counted layer by layer as transformers' decoders
-write it: two norms, queries, keys, values, attention, a gated or a plain inner layer. Peaks are
-compared with measurements by ``make bench`` (lab/benchmarks/README.md).
+The tensors that a forward pass keeps for its backward pass are counted layer by layer as in the
+decoders of transformers: two norms, queries, keys, values, attention, a gated or plain inner layer.
+``make bench`` compares the peaks with measurements (lab/benchmarks/README.md).
 """
 
 import re
@@ -36,7 +36,7 @@ class Device:
 
 
 def device_at_hand(wanted: Wanted) -> Device | None:
-    """The device of ``model.device``; None where nothing is known of it."""
+    """The device of ``model.device``; None if nothing is known of it."""
     if wanted != "cpu" and (gpu := _gpu()) is not None:
         return gpu
     memory = None if wanted == "cuda" else _memory()
@@ -44,7 +44,7 @@ def device_at_hand(wanted: Wanted) -> Device | None:
 
 
 def device_of(gib: float, wanted: Wanted) -> Device:
-    """A device that need not be at hand: a GPU of ``gib`` GiB, or a machine for ``cpu``.
+    """A device of ``gib`` GiB: a GPU, or a machine for ``cpu``.
 
     >>> device_of(24, "auto").name
     'a GPU of 24 GiB'
@@ -70,7 +70,7 @@ def _gpu() -> Device | None:
 
 
 def _memory() -> float | None:
-    """The machine's memory, or what of it this process may take."""
+    """The machine's memory, or the limit of this process."""
     try:
         lines = Path(_TOTAL).read_text(encoding="ascii").splitlines()
     except OSError:
@@ -90,10 +90,10 @@ _PREFILL, _PREFILL_ON_CPU = 8192, 2048
 class Load:
     """Tokens of the largest micro-batch and of the sampler.
 
-    ``computed`` go through the model in one forward pass where common prompts are shared, ``apart``
-    where they are not; ``scored`` of them predict a token of an answer. ``several`` says whether
-    an update has more than one such pass. ``cached`` is what the sampler's cache holds for
-    ``rows`` answers, ``prefilled`` what it runs at once.
+    ``computed`` go through the model in one forward pass if common prompts are shared, ``apart`` if
+    they are not; ``scored`` of them predict a token of an answer. ``several``: an update has more
+    than one such pass. The sampler's cache holds ``cached`` for ``rows`` answers, and it runs
+    ``prefilled`` at once.
     """
 
     computed: int
@@ -115,8 +115,10 @@ def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False)
     train, answer, sampling = recipe.train, recipe.answer_tokens, recipe.sampling
     groups = -(-train.problems_per_step // train.minibatches)
     rows = groups * train.samples_per_problem
-    stored = -(-_stored(recipe) // train.minibatches)
     row, budget, own = prompt + answer, train.microbatch_tokens, prompt - common
+    anchors = recipe.objective.active_anchors.values()
+    stored = sum(anchor.per_step or train.rehearsal_per_step for anchor in anchors)
+    stored = -(-stored // train.minibatches)
     shared = common + groups * own + rows * answer + stored * (own + answer)
     apart = (rows + stored) * row
     computed, unshared = (max(row, min(tokens, budget)) for tokens in (shared, apart))
@@ -139,21 +141,15 @@ def load_of(recipe: Recipe, *, prompt: int, common: int = 0, cuda: bool = False)
     )
 
 
-def _stored(recipe: Recipe) -> int:
-    """Stored answers of a step."""
-    anchors = recipe.objective.active_anchors.values()
-    return sum(anchor.per_step or recipe.train.rehearsal_per_step for anchor in anchors)
-
-
 _LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.\d+\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """Sizes that the memory of a decoder depends on; all in numbers, not bytes.
+    """Sizes of a decoder, all in numbers, not bytes.
 
     ``queries`` and ``keys`` are heads x size of a head. ``linear`` are (inputs, outputs) of every
-    weight matrix inside the layers, by name.
+    weight matrix inside the layers, by name. ``largest`` is the size of the largest tensor.
     """
 
     parameters: int
@@ -166,7 +162,6 @@ class ModelShape:
     gated: bool
     linear: Mapping[str, tuple[int, int]]
     largest: int
-    """Numbers in the largest tensor."""
 
     @property
     def head(self) -> int:
@@ -197,7 +192,7 @@ class ModelShape:
 
 
 def read_shape(directory: Path) -> ModelShape:
-    """The sizes of the model in ``directory``. Weights are not read, only their headers."""
+    """The sizes of the model in ``directory``, from its config and the headers of its weights."""
     try:
         whole = read_json(directory / "config.json")
         config = whole.get("text_config", whole)
@@ -274,15 +269,15 @@ _STATES_8_BIT = 2 * (1 + 4 / 256)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes. ``weights`` are those of the policy, of an adapter, and of a second model if need be.
+    """Bytes. ``weights`` are of the policy, an adapter, and the initial policy if it is needed.
 
-    ``activations`` belong to the largest micro-batch, logits and weights that autocast narrows
-    among them, ``activations_apart`` is what they would be if no prompt was shared. ``step`` is
-    what the optimizer's step takes for a moment, ``logits`` what drawing a token does, such weights
-    among it. ``vllm`` is what vLLM takes of a GPU while pre-sampling and evaluating.
+    ``activations`` are of the largest micro-batch, with its logits and the weights that autocast
+    narrows; without shared prompts they would be ``activations_apart``. ``step`` is the temporary
+    memory of the optimizer's step, ``logits`` that of drawing a token. ``vllm`` is the memory of
+    vLLM on a GPU while pre-sampling and evaluating.
 
-    ``gpus`` share what verl trains (0: this package's own loop); the rest is of each of them, and
-    ``gathered`` the weights and gradients that are whole for a moment.
+    With verl, ``gpus`` share the weights (0: this package's own loop); all bytes are of one of
+    them, and ``gathered`` are weights and gradients that are whole for a moment.
     """
 
     weights: float
@@ -296,7 +291,7 @@ class MemoryEstimate:
     vllm: float
     several: bool
     head: float
-    """The gradient of the output layer, which is there before activations are gone."""
+    """The gradient of the output layer, which exists while the activations still do."""
     gpus: int = 0
     gathered: float = 0.0
 
@@ -315,7 +310,6 @@ class MemoryEstimate:
 
     @property
     def peak(self) -> float:
-        """The most of both."""
         return max(self.training, self.sampling)
 
 
@@ -324,8 +318,8 @@ def estimate(
 ) -> MemoryEstimate:
     """The memory of a recipe's training and sampling, without the libraries themselves.
 
-    ``cuda`` is where it runs, ``gpu`` the bytes of that device. Computed as: sizes of what is
-    there at once. Answers have their full length.
+    ``gpu`` are the bytes of the device. Computed as: the sizes of all tensors that exist at the
+    same time, with answers of full length.
     """
     recipe = recipe.on_device(cuda=cuda)
     model = recipe.model
@@ -346,7 +340,7 @@ def estimate(
     narrowed = 0.0 if model.adapter is not None else _narrowed(recipe, shape.matrices + shape.head)
     cache = load.cached * 2.0 * shape.layers * shape.keys * _products(recipe)
     logits, drawn = _sampling(recipe, shape, load, cuda=cuda), 1.0
-    if recipe.sampling.max_rows == "auto" and gpu:  # more rows wait for others to end
+    if recipe.sampling.max_rows == "auto" and gpu:  # further rows wait
         drawn = min(1.0, _OF_FREE * max(gpu - weights - trained * states, 0.0) / (cache + logits))
     return MemoryEstimate(
         weights=weights,
@@ -364,7 +358,7 @@ def estimate(
 
 
 def _width(recipe: Recipe) -> int:
-    """Bytes of a number outside matrices: of a norm, and of what passes from layer to layer."""
+    """Bytes of a number outside matrix products: in a norm, and between layers."""
     return 4 if recipe.model.weights == "float32" else 2
 
 
@@ -377,7 +371,7 @@ def _weights(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _models(recipe: Recipe) -> int:
-    """Number of sets of weights: one, and one of the initial policy where that is needed too."""
+    """Number of sets of weights: the policy's, and the initial policy's if that is needed too."""
     if recipe.model.adapter is not None:
         return 1
     compared = bool(recipe.evaluate.every and recipe.evaluate.during.compared)
@@ -390,9 +384,9 @@ def _products(recipe: Recipe) -> int:
 
 
 def activations(recipe: Recipe, shape: ModelShape, tokens: int, head: float) -> float:
-    """Bytes that a pass over ``tokens`` keeps and makes; ``head`` are those of its logits."""
+    """Bytes that a pass over ``tokens`` keeps and makes, with ``head`` of its logits."""
     layer = tokens * _layer(recipe, shape)
-    # What one layer's backward pass makes on its way; by then the logits are gone.
+    # Temporary tensors of a layer's backward pass, which begins when the logits are gone.
     moving: float = tokens * _products(recipe) * (2 * shape.inner + 2 * shape.hidden)
     narrowed = _narrowed(recipe, shape.matrices)
     copies = _copies(recipe, shape)
@@ -406,11 +400,11 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
     """Bytes that a layer keeps of a token for its backward pass."""
     b, h, width = _products(recipe), shape.hidden, _width(recipe)
     liger, frozen = recipe.model.kernels == "liger", recipe.model.adapter is not None
-    # Of two norms, the input in float32, and the normalised for a weight of the norm's own.
+    # Each of two norms keeps its input in float32, and the normalised values if it has a gradient.
     norms = 2 * h * width if liger else 2 * h * (4 + width * (not frozen))
     attention = b * (2 * shape.queries + 2 * shape.keys)
     inner = b * (4 - liger if shape.gated else 3) * shape.inner
-    if not frozen or b == 4:  # inputs of products; where autocast narrows them, each has a copy
+    if not frozen or b == 4:  # inputs of products; autocast narrows a copy of each
         norms += b * h * (2 if b == width else 4 + shape.gated)
     else:  # adapters keep their own
         inner -= b * shape.inner
@@ -418,7 +412,7 @@ def _layer(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _of_adapter(recipe: Recipe, shape: ModelShape) -> float:
-    """Additional bytes that the adapters of a layer keep of a token."""
+    """Additional bytes that the adapters of a layer keep for a token."""
     adapter, b = recipe.model.adapter, _products(recipe)
     if adapter is None:
         return 0.0
@@ -443,7 +437,7 @@ def _head(recipe: Recipe, shape: ModelShape, scored: int, *, cuda: bool) -> floa
     words = min(block // tokens, shape.vocabulary)
     both = 4.0 + b * (b == 2)  # in float32, and for products in 16 bits
     blocks = (tokens * words + scored * shape.hidden) * both
-    # Weights, and what is added to their gradient.
+    # Weights, and the parts that are added to their gradient.
     blocks += _narrowed(recipe, words * shape.hidden)
     blocks += 4.0 * words * shape.hidden * (recipe.model.adapter is None)
     objective = recipe.objective
@@ -460,7 +454,7 @@ def _narrowed(recipe: Recipe, numbers: int) -> float:
 
 
 def _copies(recipe: Recipe, shape: ModelShape) -> float:
-    """Weights that are made of weights in four bits, or for DoRA."""
+    """Bytes of matrices that are restored from four bits, or computed for DoRA."""
     adapter = recipe.model.adapter
     copies = 0.0
     if recipe.model.weights == "nf4":  # one matrix at a time
@@ -471,14 +465,14 @@ def _copies(recipe: Recipe, shape: ModelShape) -> float:
 
 
 def _step(trained: int, shape: ModelShape, *, adapter: bool, states: float, cuda: bool) -> float:
-    """Temporary memory of AdamW: torch's fused kernel makes nothing."""
+    """Temporary memory of AdamW; torch's fused kernel needs none."""
     if cuda or not (adapter or states < 8):
         return 0.0
     return 20.0 * shape.largest if states < 8 else 8.0 * trained
 
 
 def _sampling(recipe: Recipe, shape: ModelShape, load: Load, *, cuda: bool) -> float:
-    """The larger of a prefill's layer and a step's logits: of those come weights and sums."""
+    """Bytes of a prefill's layer or of a step's logits, with their sums, whichever is larger."""
     logit = _OF_A_LOGIT if cuda else 4.0 * (3 + (_products(recipe) == 2))
     prefill = load.prefilled * _products(recipe) * (3 * shape.inner + 4 * shape.hidden)
     return max(load.rows * shape.vocabulary * logit, prefill)

@@ -1,4 +1,4 @@
-"""The beginning of every verb: a recipe's inputs are read and checked, and nothing is written."""
+"""Prepare a run: read and check the inputs of a recipe; nothing is written."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -25,16 +25,20 @@ from dph.runs.evaluate.progress_file import measured_steps, read_progress_file
 from dph.runs.job import Policies, PreparedSet, Resumed, RunJob, Style
 from dph.runs.presample.manifest import Manifest, ValueSource, read_manifest
 from dph.runs.presample.pool import require_free
-from dph.runs.prompts import RunPrompts, recipe_shots, require_no_shown_test
+from dph.runs.prompts import (
+    LabelledProblems,
+    RunPrompts,
+    file_prompts,
+    recipe_shots,
+    require_no_shown_test,
+)
 from dph.runs.train.checkpoints import (
-    current_verifier,
     read_progress,
     read_verifiers,
     record_verifier,
 )
-from dph.runs.train.self_consistency import SelfConsistency
+from dph.runs.train.collect import SelfConsistency
 from dph.runs.training_digest import TrainingKey, what_changed
-from dph.runs.unlabelled_prompts import Known, file_prompts
 from dph.tasks.agreement import KeyComparer
 from dph.tasks.problems import load_problems
 from dph.tasks.styles import make_style
@@ -53,8 +57,8 @@ def prepare(
 ) -> Iterator[RunJob]:
     """The job of ``recipe`` in ``directory``; its verifiers are stopped afterwards.
 
-    What the recipe names on the Hub is in the cache (``dph.model.hub.resolve_names``). Cheap inputs
-    come first, so that a bad one is named before anything heavy is loaded. No weights are read.
+    Files on the Hub are in the cache already (``dph.model.hub.resolve_names``). Cheap inputs come
+    first, so that a bad one is named before anything heavy is loaded. No weights are read.
     """
     refuse_stores(directory)
     recipe = on_this_device(recipe)
@@ -74,7 +78,8 @@ def prepare(
     require_no_shown_test(shots, sets.items())
     prompts = replace(prompts, shots=shots)
     with ExitStack() as stack:
-        verifier = _closed_by(stack, run_verifier(recipe))
+        verifier = run_verifier(recipe)
+        stack.callback(verifier.close)
         run = RunDirectory(directory)
         key = TrainingKey(
             recipe=recipe,
@@ -125,11 +130,6 @@ def _problems(recipe: Recipe, stage: Stage) -> tuple[Sets, tuple[Problem, ...]]:
     return sets, problems_of(data.train, data.columns)
 
 
-def _closed_by(stack: ExitStack, verifier: Verifier) -> Verifier:
-    stack.callback(verifier.close)
-    return verifier
-
-
 def _sets(
     recipe: Recipe, sets: Sets, of_run: tuple[Verifier, Style | None], stack: ExitStack
 ) -> dict[str, PreparedSet]:
@@ -140,7 +140,8 @@ def _sets(
         if own.styles is not None:
             style = make_style(own.styles, recipe.data.modules)
         if own.verifier is not None:
-            verifier = _closed_by(stack, verifier_maker(recipe)(own.verifier))
+            verifier = verifier_maker(recipe)(own.verifier)
+            stack.callback(verifier.close)
         found[name] = PreparedSet(name=name, problems=problems, verifier=verifier, style=style)
     return found
 
@@ -148,13 +149,12 @@ def _sets(
 def _self_consistency(
     recipe: Recipe, problems: tuple[Problem, ...], sets: Sets, verifier: Verifier, stack: ExitStack
 ) -> SelfConsistency | None:
-    """Prompts and rewards that ``[self_consistency]`` asks for; None where it is off."""
     settings = recipe.self_consistency
     if not settings.active:
         return None
-    prompts = file_prompts(settings, Known(train=problems, sets=sets))
+    prompts = file_prompts(settings, LabelledProblems(train=problems, sets=sets))
     comparer = comparer_of(settings, recipe.data, verifier)
-    if isinstance(comparer, KeyComparer):  # the verifier of another is closed by who made it
+    if isinstance(comparer, KeyComparer):  # another one compares by the run's verifier
         stack.callback(comparer.close)
     return SelfConsistency(
         problems=prompts, per_step=settings.problems_per_step, comparer=comparer, seed=recipe.seed
@@ -162,7 +162,7 @@ def _self_consistency(
 
 
 def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
-    """Refuse whatever would end the stages later."""
+    """Refuse inputs that would end a later stage."""
     recipe, own = job.recipe, job.recipe.train.engine == "own"
     limit = recipe.sampling.max_tokens
     engine = ENGINES[recipe.train.engine]
@@ -174,7 +174,9 @@ def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
             job.prompts.require_fit(config, chosen.problems, max_tokens=most)
     trains = stage in TRAIN and not job.resumed.finished
     if stage == "run" or trains:
-        _require_other_pools(job)
+        for anchor in recipe.objective.active_anchors.values():  # before hours of pre-sampling
+            if anchor.pool is not None and anchor.pool.resolve() != job.pool.resolve():
+                read_manifest(anchor.pool)
     makes_pool = stage == "presample" or (stage == "run" and job.needs_pool)
     if makes_pool:
         require_free(job.pool)
@@ -190,18 +192,8 @@ def _require(job: RunJob, config: PreTrainedConfig, stage: Stage) -> None:
             job.prompts.require_fit(config, problems, max_tokens=limit)
 
 
-def _require_other_pools(job: RunJob) -> None:
-    """Find out that another run's pool is missing before hours of pre-sampling."""
-    for anchor in job.anchors.values():
-        if anchor.pool is not None and anchor.pool.resolve() != job.pool.resolve():
-            read_manifest(anchor.pool)
-
-
-# Resuming: what the directory holds, and whether it is of the same recipe and verifier.
-
-
 def _resumed(run: RunDirectory, key: TrainingKey, *, accept: bool) -> Resumed:
-    """The state of training in the directory of a run, which must be of the same settings."""
+    """The state of training in a directory, which must have the same settings and verifier."""
     recipe, verifier, checkpoint = key.recipe, key.verifier, run.newest_checkpoint
     steps, every = recipe.train.steps, recipe.evaluate.every
     if checkpoint is None:
@@ -229,7 +221,7 @@ def _resumed(run: RunDirectory, key: TrainingKey, *, accept: bool) -> Resumed:
 
 
 def note_accepted_verifier(job: RunJob) -> None:
-    """Let the checkpoint say that another version of the verifier rewards the steps after it."""
+    """Record in the checkpoint that another version of the verifier rewards the steps after it."""
     (checkpoint, step), verifier = (job.resumed.checkpoint, job.resumed.step), job.verifier
     if checkpoint is not None and _other_version(verifier, checkpoint) is not None:
         with only_writer(job.directory.path):
@@ -239,17 +231,17 @@ def note_accepted_verifier(job: RunJob) -> None:
 
 
 def _other_version(verifier: Verifier, checkpoint: Path) -> str | None:
-    """The verifier's version that a checkpoint names, if it is not the version of now."""
-    last = current_verifier(read_verifiers(checkpoint))
+    """The last version of the verifier that a checkpoint names, if it is not the present one."""
+    last = next(reversed(read_verifiers(checkpoint)), None)
     if last is None or (last.name, last.version) == (verifier.name, verifier.version):
         return None
     return last.version
 
 
 def accepted_grading(job: RunJob, pool: Manifest) -> ValueSource:
-    """The grading that a pool must have: that of now, or of a version that is accepted.
+    """The grading that a pool must have: by the verifier's present version, or an accepted one.
 
-    A version is accepted for good once a checkpoint of the run names it.
+    A version stays accepted once a checkpoint of the run names it.
     """
     expected, verifier = job.grading, job.verifier
     was = pool.values.graded_version
@@ -274,7 +266,7 @@ def _change(verifier: Verifier, was: str) -> str:
 
 
 def _versions_of_run(job: RunJob) -> set[str]:
-    """The versions that a run went through, if the last of them is the verifier of now."""
+    """The verifier's versions that a run has had, if the last of them is the present one."""
     checkpoint = job.directory.newest_checkpoint
     if checkpoint is None or _other_version(job.verifier, checkpoint) is not None:
         return set()

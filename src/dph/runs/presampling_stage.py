@@ -1,4 +1,4 @@
-"""The pre-sampling stage of a run: a pool that fits the recipe, made, split again or found."""
+"""The pre-sampling stage: make the pool of a recipe, split it again, or find it."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +17,6 @@ from dph.runs.job import RunJob
 from dph.runs.prepare import accepted_grading
 from dph.runs.presample.manifest import (
     Manifest,
-    Rule,
     Source,
     read_manifest,
     require_rule,
@@ -32,10 +31,10 @@ from dph.tasks.environments import EnvironmentVerifier
 
 
 def pin(recipe: Recipe, run: RunDirectory) -> None:
-    """Write the recipe with its commits into a run's directory that has none yet.
+    """Write the recipe with its commits into a run directory that has none yet.
 
-    Training writes it anyway. Here it comes before the pool, so that a run which is stopped while
-    that is made goes on with the same model and data, whatever is pushed meanwhile.
+    Training writes it anyway. Before the pool is made, it lets a run that is stopped continue with
+    the same model and data, even if others are pushed meanwhile.
     """
     path = run.recipe_file
     if uses_hub(recipe) and not path.exists():
@@ -44,7 +43,7 @@ def pin(recipe: Recipe, run: RunDirectory) -> None:
 
 
 def pool_source(job: RunJob, model: PreTrainedModel) -> Source:
-    """The key of the run's pool: the origin of its answers; ``model`` is the initial policy."""
+    """The origin of the answers in the run's pool; ``model`` is the initial policy."""
     recipe, parameters = job.recipe, parameters_of(job, model)
     acting = isinstance(job.verifier, EnvironmentVerifier)
     tokens = {"environment": {"tokens": recipe.environment.tokens}} if acting else {}
@@ -73,9 +72,8 @@ def presample_stage(
 ) -> Manifest:
     """Make the pool, or continue a half-made one; a finished one is checked and kept.
 
-    A finished pool of the same samples that was split by another rule is split again by this
-    one, and nothing is drawn; not without ``may_split_again``, and never a pool that a run was
-    trained on.
+    A finished pool of the same samples that was split by another rule is split again and nothing
+    is drawn, but only with ``may_split_again``, and never if a run was trained on it.
     """
     path, model = job.pool, job.policies.initial()
     source = pool_source(job, model)
@@ -86,12 +84,12 @@ def presample_stage(
         directory = job.directory.path.resolve()
         if path.resolve().is_relative_to(directory):  # the run's own: no other stage meanwhile
             held.enter_context(only_writer(directory))
-        # Again, now that nobody else changes it.
+        # Again, now that no other process changes it.
         if found := _found(job, source, may_split_again=may_split_again):
             return found
         pin(job.recipe, job.directory)
         scorer = replace(scorer_of(job.recipe, job.prompts.tokenizer), sharing="auto")
-        reference = partial(scorer.logprobs, model)  # whatever a run shares in its training
+        reference = partial(scorer.logprobs, model)  # independent of what training shares
         if is_made(path):
             return _split_again(job, model, reference, progress)
         total = len(job.problems) * (source.answers + 1)
@@ -113,7 +111,7 @@ def presample_stage(
 
 
 def _found(job: RunJob, source: Source, *, may_split_again: bool) -> Manifest | None:
-    """The manifest of a pool that can be used unchanged; None where there is work to do."""
+    """The manifest of a pool that can be used unchanged; None if there is work to do."""
     path = job.pool
     if not is_made(path):
         return None
@@ -131,8 +129,9 @@ def _split_again(
 ) -> Manifest:
     path, rule, draw = job.pool, job.rule, graded_sampler(job, model)
     found = read_manifest(path)
-    change = _change(found.rule, rule)
-    runs = (job.directory, RunDirectory(path.parent))  # of this run, and of whose pool it is
+    was, now = found.rule.model_dump(), rule.model_dump()
+    change = ", ".join(f"{k} {was.get(k)} -> {now[k]}" for k in now if was.get(k) != now[k])
+    runs = (job.directory, RunDirectory(path.parent))  # this run, and the owner of the pool
     if trained := next((c for run in runs if (c := run.newest_checkpoint)), None):
         raise PoolError(
             f"a run was trained on the pool {path} ({trained}), so it is not split again "
@@ -145,10 +144,3 @@ def _split_again(
     temperature = draw.parameters.temperature
     scored = StoredForm(encode=draw.encode, reference=reference, temperature=temperature)
     return split_again(job.problems, path, found, scored=scored, rule=rule)
-
-
-def _change(before: Rule, after: Rule) -> str:
-    """Difference of the rule, ``threshold 7 -> 6``."""
-    was, now = before.model_dump(), after.model_dump()
-    changes = [f"{key} {was.get(key)} -> {now[key]}" for key in now if was.get(key) != now[key]]
-    return ", ".join(changes)

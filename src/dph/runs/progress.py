@@ -1,4 +1,4 @@
-"""Progress of stages, reported without knowing who listens."""
+"""Progress of stages, on any display."""
 
 import json
 import threading
@@ -8,18 +8,18 @@ from itertools import count
 from typing import Protocol, TextIO
 
 Advance = Callable[[int, str], None]
-"""``advance(amount, note)``: so much more is done; ``note`` is a few words on the newest."""
+"""``advance(amount, note)``: ``amount`` more is done; ``note`` is a short text to show."""
 
 
 class ProgressDisplay(Protocol):
-    """Shows tasks with a rate and the time left."""
+    """A display of tasks with a rate and the time left."""
 
     def task(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
-        """A task of ``total`` units; what is inside the block calls the function it yields."""
+        """A task of ``total`` units, in whose block the yielded function reports progress."""
         ...
 
     def say(self, text: str) -> None:
-        """One line about what happened."""
+        """Show a line of text."""
         ...
 
 
@@ -28,11 +28,10 @@ class Silent:
 
     @contextmanager
     def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:  # noqa: ARG002
-        """Do nothing with what is reported."""
         yield lambda _amount, _note: None
 
     def say(self, text: str) -> None:
-        """Do nothing."""
+        """Show nothing."""
 
 
 MOST_CUT_OFF = 0.9
@@ -41,7 +40,7 @@ MOST_CUT_OFF = 0.9
 def warn_of_cut_off(
     progress: ProgressDisplay, share: float | None, *, of: str, max_tokens: int
 ) -> bool:
-    """Say that nearly all answers ended at the limit of tokens, if so; whether it was said."""
+    """Warn if nearly all answers ended at the limit of tokens; returns whether it warned."""
     if share is None or share < MOST_CUT_OFF:
         return False
     progress.say(
@@ -52,13 +51,13 @@ def warn_of_cut_off(
 
 
 SLOW_GRADING = 0.5
-"""Part of a step's time from which grading is told as what makes it slow."""
+"""Part of a step's time above which a warning names grading."""
 
 
 def warn_of_slow_grading(
     progress: ProgressDisplay, grading: float, step: float, *, workers: int
 ) -> bool:
-    """Say that a step waits for its verifier most of the time, if so; whether it was said."""
+    """Warn if a step waits for its verifier most of the time; returns whether it warned."""
     if grading < SLOW_GRADING * step or grading < 1:
         return False
     progress.say(
@@ -69,21 +68,19 @@ def warn_of_slow_grading(
 
 
 class ToldProgress:
-    """Shows nothing itself: every event is a line that ``ShownProgress`` understands."""
+    """Writes every event as a line that ``ShownProgress`` reads."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._numbers = stream, count()
 
     @contextmanager
     def task(self, title: str, total: int, unit: str) -> Iterator[Advance]:
-        """A task of ``total`` units."""
         number = next(self._numbers)
         self._tell(begin=number, title=title, total=total, unit=unit)
         yield lambda amount, note: self._tell(at=number, amount=amount, note=note)
         self._tell(end=number)
 
     def say(self, text: str) -> None:
-        """One line about what happened."""
         self._tell(say=text)
 
     def _tell(self, **event: object) -> None:
@@ -91,14 +88,14 @@ class ToldProgress:
 
 
 class ShownProgress:
-    """Progress of several children, on one display; any thread may pass their lines."""
+    """Progress of several child processes on one display; any thread may pass their lines."""
 
     def __init__(self, display: ProgressDisplay) -> None:
         self._display, self._lock = display, threading.Lock()
         self._tasks: dict[tuple[str, int], tuple[Advance, ExitStack]] = {}
 
     def line(self, child: str, line: str) -> None:
-        """Show what ``child`` told; its other output is passed over."""
+        """Show an event of ``child``; other output is ignored."""
         try:
             event = json.loads(line)
         except ValueError:
@@ -108,7 +105,7 @@ class ShownProgress:
                 self._show(child, event)
 
     def close(self) -> None:
-        """Take away what children left open; whoever was killed did not come to its end."""
+        """Remove tasks that are still open, of children that were killed."""
         with self._lock:
             for _, stack in self._tasks.values():
                 stopped = KeyboardInterrupt()

@@ -1,5 +1,6 @@
-"""Prompts of a run: the examples before each question, and how a question becomes tokens."""
+"""Prompts of a run: examples before each question, tokens, and prompts without labels."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,10 +12,40 @@ from dph.errors import DataError, SettingsError
 from dph.model.prompts import TurnEncoder, encode_prompt, set_template_variables, wants_chat
 from dph.model.sampler.base import SampleRequest, SamplingParameters
 from dph.model.sampler.torch.sampler import check_requests
-from dph.recipe import DataSettings, Recipe
+from dph.recipe import DataSettings, Recipe, SelfConsistencySettings
 from dph.records import Problem
-from dph.runs.unlabelled_prompts import same_prompts
 from dph.tasks.problems import load_problems, problems_fingerprint
+
+_WORD = re.compile(r"\w+")
+
+
+def texts_of(problem: Problem) -> list[str]:
+    """The prompt of a problem, or the contents of its messages."""
+    prompt = problem.prompt
+    return [prompt] if isinstance(prompt, str) else [message["content"] for message in prompt]
+
+
+def words_of(problem: Problem) -> frozenset[str]:
+    return frozenset(_WORD.findall(" ".join(texts_of(problem)).casefold()))
+
+
+def with_new_words(problems: Iterable[Problem], known: Sequence[Problem]) -> list[Problem]:
+    """The problems with a word that no prompt of ``known`` has."""
+    seen = frozenset[str]().union(*map(words_of, known))
+    return [problem for problem in problems if not words_of(problem) <= seen]
+
+
+def same_prompts(problems: Sequence[Problem], others: Sequence[Problem]) -> list[Problem]:
+    """The problems whose prompt ``others`` have too; blanks and system messages do not count."""
+    taken = {_spelling(problem) for problem in others}
+    return [problem for problem in problems if _spelling(problem) in taken]
+
+
+def _spelling(problem: Problem) -> tuple[str, ...]:
+    prompt = problem.prompt
+    given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return tuple(" ".join(m["content"].split()) for m in given if m["role"] != "system")
+
 
 TEMPLATE = "{prompt}\n{answer}\n\n"
 
@@ -199,3 +230,69 @@ class RunPrompts:
         check_requests(
             config, requests, SamplingParameters(max_tokens=max_tokens, stop_token_ids=())
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledProblems:
+    """The labelled problems of a recipe: of training and of its evaluation sets."""
+
+    train: Sequence[Problem]
+    sets: Mapping[str, Sequence[Problem]]
+
+
+def file_prompts(settings: SelfConsistencySettings, known: LabelledProblems) -> tuple[Problem, ...]:
+    """The rows of ``file`` that ``only`` and ``novel`` leave."""
+    settings.require_file()
+    assert settings.file is not None
+    chosen = _only_rows(load_problems(settings.file), settings)
+    _require_no_tests(chosen, settings, known)
+    if settings.novel:
+        chosen = with_new_words(chosen, known.train)
+    if not chosen:
+        new = " with a word that no training prompt has (novel)" * settings.novel
+        raise DataError(f"self_consistency: no prompt of {settings.file} is left{new}")
+    return tuple(chosen)
+
+
+def require_unlabelled(problems: Sequence[Problem], *, per_step: int) -> None:
+    if len(problems) < per_step:
+        raise SettingsError(
+            f"self_consistency.problems_per_step = {per_step}, but there are only "
+            f"{len(problems)} unlabelled prompts"
+        )
+
+
+def _only_rows(rows: Sequence[Problem], settings: SelfConsistencySettings) -> list[Problem]:
+    chosen = list(rows)
+    for column, value in settings.only.items():
+        if not any(column in row.answer for row in rows):
+            raise DataError(f"self_consistency.only: no row has the column {column!r}")
+        chosen = [row for row in chosen if row.answer.get(column) == value]
+        if not chosen:
+            found = sorted({repr(row.answer.get(column)) for row in rows})[:5]
+            raise DataError(
+                f"self_consistency.only: no row left has {column} = {value!r}; it is "
+                f"{', '.join(found)} ..."
+            )
+    return chosen
+
+
+def _require_no_tests(
+    prompts: Sequence[Problem], settings: SelfConsistencySettings, known: LabelledProblems
+) -> None:
+    """Refuse prompts of evaluation sets, unless ``allow_overlap`` names the set."""
+    for name in settings.allow_overlap:
+        if name not in known.sets:
+            sets = ", ".join(known.sets) or "none"
+            raise SettingsError(
+                f"self_consistency.allow_overlap: there is no set {name!r}; there is: {sets}"
+            )
+    for name, problems in known.sets.items():
+        if name in settings.allow_overlap:
+            continue
+        if same := same_prompts(prompts, problems):
+            raise DataError(
+                f"self_consistency: {len(same)} of {len(prompts)} prompts are prompts of the "
+                f"evaluation set {name!r}, the first is {same[0].problem_id!r}: leave them out, or "
+                "name the set in self_consistency.allow_overlap if this is intended"
+            )

@@ -20,26 +20,25 @@ from dph.runs.prepare import Stage, prepare
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import pin, presample_stage
 from dph.runs.progress import ProgressDisplay, Silent
-from dph.runs.train.preparation import Trained
+from dph.runs.train.loop import Trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """The stages that an engine does in its own way: this package's functions, or its own."""
+    """The stages of an engine, this package's functions or its own."""
 
     presample: Callable[..., Manifest]
     train: Callable[[RunJob, ProgressDisplay], Trained]
 
 
 def stages_of(recipe: Recipe) -> Stages:
-    """The stages of the engine that ``train.engine`` names."""
     row = ENGINES[recipe.train.engine]
     return Stages(presample=resolve_name(row.presample), train=resolve_name(row.train))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """Results of every stage; the evaluations are missing where training was stopped."""
+    """Results of every stage; without evaluations if training was stopped."""
 
     pool: Manifest | None
     trained: Trained
@@ -50,14 +49,14 @@ class RunResult:
 def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
     """Make the pool that the method reads, train, and evaluate the policy before and after.
 
-    The initial policy is evaluated while its weights are in memory; before another engine, whose
-    processes need that memory, nothing is.
+    The initial policy is evaluated while its weights are in memory, unless the processes of another
+    engine need that memory.
 
     Raises:
         DphError: as the stages do.
     """
     recipe, engine, pool, base = job.recipe, stages_of(job.recipe), None, None
-    if job.needs_pool:  # other runs may share a pool that has a place of its own
+    if job.needs_pool:  # other runs may share a pool outside the run directory
         pool = engine.presample(job, progress, may_split_again=recipe.presample.pool is None)
     run, before = job.directory.path, job.directory.base.path
     if job.sets and recipe.train.engine == "own":
@@ -74,10 +73,10 @@ def run_stages(job: RunJob, progress: ProgressDisplay) -> RunResult:
 def evaluate_stages(
     job: RunJob, measured: EvaluatedModel, progress: ProgressDisplay
 ) -> dict[str, Any]:
-    """Evaluate the recipe's model, then ``measured`` against it; the content of evaluation.json."""
+    """Evaluate the recipe's model, then ``measured`` against it; returns the evaluation.json."""
     base = job.directory.base.path
     if measured.directory != base and not job.directory.base.evaluation.exists():
-        # A broken model is refused now, and not after the initial policy's evaluation.
+        # A broken model is refused before the initial policy is evaluated.
         job.policies.of(measured.model)
     document = evaluate_stage(job, base, progress, model=job.initial)
     if measured.directory != base:
@@ -171,17 +170,17 @@ def run(
     seed: int | None = None,
     progress: ProgressDisplay | None = None,
 ) -> RunResult:
-    """Pre-sample where the method needs it, train, and evaluate before and after.
+    """Pre-sample if the method needs it, train, and evaluate before and after.
 
-    What is done in ``out`` is kept, so that a run that was stopped goes on. What the recipe names
-    on the Hub is fetched first, and pinned.
+    Finished work in ``out`` is kept, so that a run that was stopped continues. Models and files on
+    the Hub are fetched first, and pinned.
 
     Args:
         recipe: a recipe, or the path of one.
         out: the run's directory; default: ``runs/<name>`` under the working directory.
         overrides: ``key=value`` as of ``--set``, for the path of a recipe.
         seed: of everything random, for the path of a recipe.
-        progress: what shows how far it is; default: nothing does.
+        progress: shows the progress; default: nothing does.
     """
     with _prepared(recipe, out, overrides, seed, stage="run") as job:
         return run_stages(job, progress or Silent())

@@ -1,14 +1,15 @@
-"""Cost of a run, stage by stage: answers drawn, their tokens, seconds. Loads no torch.
+"""The cost of each stage of a run: answers drawn, their tokens, seconds. Loads no torch.
 
-Pre-sampling counts in full for every run that reads a pool, even where runs share one: each would
-have drawn it alone. A verdict, an evaluation and the initial model are no part of it.
+Pre-sampling counts in full for every run that reads a pool, even if runs share it: each would have
+drawn it. Verdicts, evaluations and the initial model do not count.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dph._base.files import read_json, write_json
 from dph.recipe import Recipe
@@ -18,7 +19,7 @@ from dph.runs.presample.manifest import read_manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageCost:
-    """A stage's answers, their tokens and seconds; None: its files do not say."""
+    """A stage's answers, their tokens and seconds; None: unknown from its files."""
 
     stage: str
     answers: int | None
@@ -28,48 +29,53 @@ class StageCost:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """The stages of a run that drew or trained, in their order."""
+    """The costs of a run's stages, in order, and their sums; None if all are unknown."""
 
     stages: Sequence[StageCost]
 
     @property
     def answers(self) -> int | None:
-        """Of all stages that say it; None where none does."""
-        known = [one.answers for one in self.stages if one.answers is not None]
-        return sum(known) if known else None
+        """All answers that were drawn."""
+        return _sum(one.answers for one in self.stages)
 
     @property
     def tokens(self) -> int | None:
-        """Of all drawn answers, likewise."""
-        known = [one.tokens for one in self.stages if one.tokens is not None]
-        return sum(known) if known else None
+        """All tokens of answers."""
+        return _sum(one.tokens for one in self.stages)
 
     @property
     def seconds(self) -> float | None:
-        """Of all stages, likewise."""
-        known = [one.seconds for one in self.stages if one.seconds is not None]
-        return sum(known) if known else None
+        """All known seconds."""
+        return _sum(one.seconds for one in self.stages)
 
     @property
     def untimed(self) -> list[str]:
-        """Stages whose seconds are not known: the sum is short of theirs."""
+        """Stages whose seconds are unknown: the sum is without theirs."""
         return [one.stage for one in self.stages if one.seconds is None]
 
 
+Number = TypeVar("Number", int, float)
+
+
+def _sum(values: Iterable[Number | None]) -> Number | None:
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
 def run_cost(run: Path, recipe: Recipe | None) -> RunCost:
-    """Cost of each stage of ``run`` on disk; files that were removed since are not counted."""
+    """The cost of each stage of ``run`` by the files that it still has."""
     before = [] if recipe is None else _pool(RunDirectory(run).pool(recipe), recipe)
     return RunCost([*before, *_training(RunDirectory(run))])
 
 
 def note_seconds(place: Path, seconds: float) -> None:
-    """Write down how long a pool took, next to it: the same pool has the same bytes."""
+    """Write the seconds of a pool next to it: equal pools have equal bytes."""
     write_json(_seconds_file(place), {"seconds": round(seconds, 2)})
 
 
 @contextmanager
 def timed(place: Path) -> Iterator[None]:
-    """Add the seconds of a block that makes or completes a pool; none where it fails."""
+    """Add the seconds of a block that makes or completes a pool, unless it fails."""
     is_there, started = is_made(place), time.perf_counter()
     before = noted_seconds(place) if is_there else None
     yield
@@ -77,7 +83,7 @@ def timed(place: Path) -> Iterator[None]:
 
 
 def noted_seconds(place: Path) -> float | None:
-    """The seconds that were written down; None where nobody did."""
+    """The seconds of a pool; None if they were not written."""
     path = _seconds_file(place)
     return float(read_json(path)["seconds"]) if path.is_file() else None
 
@@ -87,7 +93,6 @@ def _seconds_file(place: Path) -> Path:
 
 
 def _pool(place: Path, recipe: Recipe) -> Iterator[StageCost]:
-    """Cost of a pool, where it is."""
     if recipe.needs_pool and is_made(place):
         counts = read_manifest(place).counts
         yield StageCost(
@@ -103,17 +108,13 @@ def _training(run: RunDirectory) -> Iterator[StageCost]:
     if not rows:
         return
     drew = [row for row in rows if row.get("tokens") is not None]
-    timed = [float(row["seconds"]) for row in rows if row.get("seconds") is not None]
+    means = [row.get("completion_tokens") for row in drew]
     yield StageCost(
         stage="training",
-        answers=sum(_answers(row["tokens"], row.get("completion_tokens")) for row in drew)
-        if drew
-        else None,
-        tokens=sum(int(row["tokens"]) for row in drew) if drew else None,
-        seconds=sum(timed) if timed else None,
+        answers=_sum(
+            round(row["tokens"] / mean) if mean else 0
+            for row, mean in zip(drew, means, strict=True)
+        ),
+        tokens=_sum(int(row["tokens"]) for row in drew),
+        seconds=_sum(float(row["seconds"]) for row in rows if row.get("seconds") is not None),
     )
-
-
-def _answers(tokens: float, of_each: float | None) -> int:
-    """A step's answers: its tokens over the mean of one."""
-    return round(tokens / of_each) if of_each else 0

@@ -1,4 +1,4 @@
-"""Inputs that decide the weights of a run, as one digest, and the settings that it leaves out."""
+"""The digest of all inputs that decide the weights of a run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,25 +62,23 @@ _ADDED: Mapping[str, Any] = {
     "model.kernels": "torch",
 }
 _GONE = {"sampling.cuda_graphs": False}
-"""Settings that are gone, with the values that runs of before counted."""
+"""Removed settings, with the values that earlier runs counted."""
 _ADDED_TO_ANCHORS = {
     "whole_prompts": False,
     "whole_schemas": False,
     "tokens_per_step": None,
 }
-"""Settings that came later, with the values of before: runs that do not use them go on."""
+"""Later settings, with their values in earlier runs, which continue unless they use them."""
 _MOST_NAMED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingKey:
-    """The digest of training, which changes with everything that changes the weights.
+    """The digest of everything that decides the weights after a given number of steps.
 
-    That is, with everything that changes them after a given number of steps.
-
-    Paths do not: the model, its tokenizer, its stop tokens, the problems and the verifier's
-    databases count by what they are, so a run may be moved. The verifier's version is left out,
-    because a checkpoint names it apart: a changed verifier is told, and can be accepted.
+    Paths do not count: the model, its tokenizer, its stop tokens, the problems and the verifier's
+    databases count by their contents, so that a run may be moved. Nor does the verifier's version,
+    which a checkpoint names apart, so that a changed verifier can be accepted.
 
     Attributes:
         recipe: of the run.
@@ -118,27 +116,13 @@ class TrainingKey:
             {"verifier": identity["name"], "settings": identity["settings"]},
             _GONE | settings,
         )
-        own, more = _own_terms(recipe), (_unlabelled, _overrides, _trajectories)
-        others = (part for found in more for part in found(recipe))
-        return before, (own, recipe.presampling_seed, recipe.seed, *others)
+        own = _own_terms(recipe)
+        return before, (own, recipe.presampling_seed, recipe.seed, *_other_sections(recipe))
 
 
-def _overrides(recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """Overrides of verl other than the recipe; nothing where it does not train."""
-    if recipe.train.engine == "verl" and recipe.verl.overrides:
-        yield {"verl": list(recipe.verl.overrides)}
-
-
-def _trajectories(recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """The most tokens of a trajectory; nothing at the default, so that earlier runs continue."""
-    own = recipe.environment
-    if own.path is not None and own.tokens != type(own).model_fields["tokens"].default:
-        yield {"environment.tokens": own.tokens}
-
-
-def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """The unlabelled prompts that training learns from, and how; nothing where there are none."""
-    settings = recipe.self_consistency
+def _other_sections(recipe: Recipe) -> Iterator[dict[str, Any]]:
+    """Settings of other sections, if training reads them and they are not the default."""
+    settings, acts = recipe.self_consistency, recipe.environment
     if settings.active:
         said = settings.model_dump(mode="json", exclude={"file", "allow_overlap"})
         said |= {"reward": "majority", "samples": None}  # counted while there were other rewards
@@ -147,6 +131,10 @@ def _unlabelled(recipe: Recipe) -> Iterator[dict[str, Any]]:
         own = settings.agreement
         code = source_fingerprint(own.partition(":")[0], recipe.data.modules) if own else ""
         yield {"self_consistency": said, "prompts": held, "agreement": code}
+    if recipe.train.engine == "verl" and recipe.verl.overrides:
+        yield {"verl": list(recipe.verl.overrides)}
+    if acts.path is not None and acts.tokens != type(acts).model_fields["tokens"].default:
+        yield {"environment.tokens": acts.tokens}
 
 
 def _stores(recipe: Recipe) -> dict[str, Any]:
@@ -173,7 +161,7 @@ def _counts(recipe: Recipe, key: str, value: Any) -> bool:
 
 
 def _own_terms(recipe: Recipe) -> dict[str, str]:
-    """The files of the terms that the user brought, by their import paths."""
+    """Digests of the files of user-defined terms, by import path."""
     objective = recipe.objective
     terms = (
         objective.advantage,
@@ -189,10 +177,7 @@ def _own_terms(recipe: Recipe) -> dict[str, str]:
 
 
 def what_changed(path: Path, recipe: Recipe) -> str:
-    """Differences of the recipe in ``path``, which made a run; '' where it cannot be read.
-
-    Where it says the same, something that it names is not the same any more.
-    """
+    """Differences of ``recipe`` from the one in ``path``, which began a run; '' if unreadable."""
     try:
         changed = changed_settings(load_recipe(path), recipe)
     except SettingsError:

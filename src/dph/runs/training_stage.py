@@ -20,21 +20,16 @@ from dph.runs.evaluation_stage import evaluation_set
 from dph.runs.job import RunJob
 from dph.runs.prepare import accepted_grading, note_accepted_verifier
 from dph.runs.presample.manifest import Source, require_fit, require_policy_of, require_usable
-from dph.runs.presample.pool import Pool, load_pool
+from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.presampling_stage import pool_source
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off, warn_of_slow_grading
 from dph.runs.train.evaluations import Evaluations, InitialPolicy
 from dph.runs.train.loop import Actors, Trained, train
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import Metrics, shown_answers
+from dph.runs.train.updating import TrainingForward
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import OneAtATime, Verifier, verifier_identity
-
-
-def compares_with_initial(recipe: Recipe) -> bool:
-    """Whether evaluations during training need the initial policy in addition to the policy."""
-    return bool(recipe.evaluate.every and recipe.evaluate.during.compared)
 
 
 @contextmanager
@@ -44,10 +39,10 @@ def evaluations(
     policy: PreTrainedModel,
     initial: PreTrainedModel | None,
 ) -> Iterator[Evaluations | None]:
-    """The evaluations of a run that trains ``policy``; None where the recipe asks for none.
+    """The evaluations of a run that trains ``policy``; None if the recipe asks for none.
 
-    They have verifiers of their own, with their own worker processes, so that answers of training
-    never wait for those of an evaluation.
+    They have separate verifiers with worker processes, so that answers of training never wait for
+    those of an evaluation.
     """
     if not job.recipe.evaluate.every:
         yield None
@@ -86,7 +81,7 @@ def evaluations(
 def some_problems(
     problems: Sequence[Problem], *, name: str, count: int, seed: int
 ) -> tuple[Problem, ...]:
-    """``count`` problems of a set, in its order: a function of (seed, name, number) alone."""
+    """``count`` problems of a set, in its order: a function of (seed, name, number)."""
     if count >= len(problems):
         return tuple(problems)
     order = generator(seed, "problems during training", name).permutation(len(problems))
@@ -113,9 +108,9 @@ def _sets(job: RunJob, draw: AnswerSampler, stack: ExitStack) -> list[Evaluation
 
 
 def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
-    """Of all that measurements depend on but the policy and the versions of the graders.
+    """Digest of everything but the policy and the verifiers' versions that decides measurements.
 
-    A change of a grader is told, and accepted, by the run's checkpoint.
+    A changed version is refused or accepted by the run's checkpoint.
     """
     settings = recipe.evaluate
     graders = [verifier_identity(chosen.draw.graded_by) for chosen in sets]
@@ -140,22 +135,41 @@ def _digest(recipe: Recipe, sets: Sequence[EvaluationSet]) -> str:
     )
 
 
-def _stored(
-    job: RunJob, pool: Pool | None, source: Source, *, initial: bool
-) -> dict[str, Sequence[RehearsalSample]]:
-    """The samples of every anchor by its name, of the run's pool or of another run's.
+def _read_pools(
+    job: RunJob, source: Source, *, initial: bool
+) -> tuple[Sequence[Problem], dict[str, Sequence[RehearsalSample]]]:
+    """The problems to explore, and the samples of every anchor by its name.
 
-    ``source`` is what this run would sample now; ``initial`` says that its weights are still those
-    that were sampled.
+    ``source`` is what this run would sample now; ``initial``: its weights are still those that
+    were sampled.
     """
-    own = () if pool is None else pool.rehearsal
-    loaded: dict[Path | None, Sequence[RehearsalSample]] = {None: own}
-    for anchor in job.anchors.values():
+    train, anchors = job.recipe.train, job.recipe.objective.active_anchors
+    problems: Sequence[Problem] = job.problems
+    loaded: dict[Path | None, Sequence[RehearsalSample]] = {None: ()}
+    if job.needs_pool:
+        pool, expected = load_pool(job.pool), source
+        if not initial:  # everything but the weights must still fit
+            stored = pool.manifest.source.model_fingerprint
+            expected = expected.model_copy(update={"model_fingerprint": stored})
+        require_fit(
+            job.pool, pool.manifest, expected, accepted_grading(job, pool.manifest), job.rule
+        )
+        explores = train.problems == "exploration"
+        require_usable(
+            job.pool,
+            pool.manifest,
+            rehearses=job.recipe.objective.rehearses_pool,
+            explores=job.recipe.labelled_per_step if explores else 0,
+        )
+        loaded[None] = pool.rehearsal
+        if explores:
+            problems = pool.exploration
+    for anchor in anchors.values():
         if (place := anchor.pool) is not None and place not in loaded:  # anchors may share one
             other = load_pool(place)
             require_policy_of(place, other.manifest, source, initial=initial)
             loaded[place] = other.rehearsal
-    return {name: loaded[anchor.pool] for name, anchor in job.anchors.items()}
+    return problems, {name: loaded[anchor.pool] for name, anchor in anchors.items()}
 
 
 def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
@@ -170,7 +184,7 @@ def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
 
 
 def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
-    """Training with the checkpoint that is its result; where it was stopped, the newest."""
+    """Training with the checkpoint that is its result; the newest if it was stopped."""
     if trained.stopped or settings.result == "newest":
         return trained
     best = best_place(trained.checkpoint.parent, score=settings.keep_best)
@@ -184,20 +198,16 @@ def _ended(trained: Trained, settings: EvaluationSettings) -> Trained:
 
 
 def _train(job: RunJob, progress: ProgressDisplay) -> Trained:
-    """Train from the newest checkpoint, or from the initial policy where there is none."""
+    """Train from the newest checkpoint, or from the initial policy if there is none."""
     recipe, checkpoint = job.recipe, job.resumed.checkpoint
     begins = checkpoint is None
     trains = recipe.objective.reads_reference(recipe.data.modules)
-    compares = compares_with_initial(recipe)
+    compares = bool(recipe.evaluate.every and recipe.evaluate.during.compared)
     policy = job.policies.trained(checkpoint, seed=recipe.seed, with_initial=trains or compares)
     initial = job.policies.initial().requires_grad_(False) if trains or compares else None
     draw = graded_sampler(job, policy)
     source = pool_source(job, job.policies.initial() if has_adapter(policy) else policy)
-    pool = _fitting_pool(job, source, initial=begins)
-    problems: Sequence[Problem] = job.problems
-    if pool is not None and recipe.train.problems == "exploration":
-        problems = pool.exploration
-    stored = _stored(job, pool, source, initial=begins)
+    problems, stored = _read_pools(job, source, initial=begins)
     with (
         evaluations(job, draw, policy, initial if compares else None) as measuring,
         progress.task(f"training {recipe.method}", recipe.train.steps, "steps") as advance,
@@ -248,22 +258,3 @@ def _note(metrics: Metrics) -> str:
     note = f"reward {metrics['reward']:.2f}, {metrics['unfinished'] or 0:.0%} cut off"
     styles = metrics["effective_styles"]
     return note if styles is None else f"{note}, styles {styles:.1f}"
-
-
-def _fitting_pool(job: RunJob, expected: Source, *, initial: bool) -> Pool | None:
-    if not job.needs_pool:
-        return None
-    path, pool = job.pool, load_pool(job.pool)
-    if not initial:  # the weights have moved on since; everything else must still fit
-        stored = pool.manifest.source.model_fingerprint
-        expected = expected.model_copy(update={"model_fingerprint": stored})
-    grading = accepted_grading(job, pool.manifest)
-    require_fit(path, pool.manifest, expected, grading, job.rule)
-    train = job.recipe.train
-    require_usable(
-        path,
-        pool.manifest,
-        rehearses=job.recipe.objective.rehearses_pool,
-        explores=job.recipe.labelled_per_step if train.problems == "exploration" else 0,
-    )
-    return pool

@@ -1,12 +1,12 @@
 """Models made from a finished run: its result as a plain directory, and models between its ends.
 
 <run>/interpolated/0.5/  config.json model.safetensors tokenizer.json ...
-                         interpolation.json              what it was made from
-                         evaluation.json samples.parquet as of any model that is evaluated
+                         interpolation.json              the two models that it was made from
+                         evaluation.json samples.parquet as of any evaluated model
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,13 @@ _SCHEMA = 1
 def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -> Path:
     """The model at ``weight`` between a run's initial policy (0) and its newest checkpoint (1).
 
-    It is made unless it is there and was made from the same two models; an evaluation of another
-    model that lay there is gone then. Making it takes the memory of three models in float32.
+    It is kept if it was made from the same two models, else made again without its evaluation.
+    Making it takes the memory of three models in float32.
 
     Args:
         run: a run's directory.
         weight: x in base + x * (final - base).
-        extrapolate: whether x may lie outside [0, 1].
+        extrapolate: whether x may be outside [0, 1].
 
     Returns:
         The model's directory, ``<run>/interpolated/<weight>``.
@@ -50,22 +50,10 @@ def interpolated(run: str | Path, weight: float, *, extrapolate: bool = False) -
         TrainingError: the disk is full.
         DataError: another process writes into the run.
     """
-    return interpolate(Path(run), weight, ends_of(Path(run)), extrapolate=extrapolate)
-
-
-def interpolate(run: Path, weight: float, ends: Ends, *, extrapolate: bool = False) -> Path:
-    """``interpolated`` between two models that are known already."""
+    run = Path(run)
     require_weights([weight], extrapolate=extrapolate)
-    path = RunDirectory(run).interpolated(weight_name(weight)).path
-    note = _note(weight, ends)
-    with only_writer(run):
-        if not _was_made_from(path, note):
-            _make(path, weight, ends, note)
-    return path
-
-
-def _note(weight: float, ends: Ends) -> dict[str, Any]:
-    return {
+    ends, path = ends_of(run), RunDirectory(run).interpolated(weight_name(weight)).path
+    note = {
         "schema": _SCHEMA,
         "weight": float(weight),
         "base": str(ends.base.resolve()),
@@ -73,19 +61,23 @@ def _note(weight: float, ends: Ends) -> dict[str, Any]:
         "final": ends.final.name,
         "final_fingerprint": directory_fingerprint(ends.final),
     }
+    with only_writer(run):
+        if not _was_made_from(path, note):
+            _make(path, weight, ends, note)
+    return path
 
 
-def _was_made_from(path: Path, note: dict[str, Any]) -> bool:
-    """Whether the model is there and made from the same; where the two lay does not matter."""
+def _was_made_from(path: Path, note: Mapping[str, Any]) -> bool:
+    """Whether the model exists and is made from the same two, wherever they were then."""
     try:
         found = read_json(path / NOTE)
-    except DataError:  # not there, or of somebody else: it is made
+    except DataError:
         return False
     kept = ("schema", "weight", "base_fingerprint", "final_fingerprint")
     return isinstance(found, dict) and all(found.get(key) == note[key] for key in kept)
 
 
-def _make(path: Path, weight: float, ends: Ends, note: dict[str, Any]) -> None:
+def _make(path: Path, weight: float, ends: Ends, note: Mapping[str, Any]) -> None:
     # On the CPU, where two models and their mean fit.
     base, final = (load_whole(end, initial=ends.base) for end in (ends.base, ends.final))
     weights = interpolated_weights(base.state_dict(), final.state_dict(), weight)
@@ -106,7 +98,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpolation:
-    """One model between base and run, with the content of its ``evaluation.json``."""
+    """A model between the two ends, with the content of its ``evaluation.json``."""
 
     weight: float
     directory: Path
@@ -114,13 +106,12 @@ class Interpolation:
 
     @property
     def name(self) -> str:
-        """Name that distinguishes it from others."""
         return weight_name(self.weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpolations:
-    """The evaluations of the initial policy, of all models between, and of the run."""
+    """The evaluations of the initial policy, of the models between, and of the run's result."""
 
     base: dict[str, Any]
     between: tuple[Interpolation, ...]
@@ -135,10 +126,9 @@ def interpolation_stage(
     *,
     extrapolate: bool = False,
 ) -> Interpolations:
-    """Make and evaluate the models at ``weights``; what is done already is kept.
+    """Make and evaluate the models at ``weights``; finished ones are kept.
 
-    All of them are made before the first is evaluated, so that what cannot be made is known at
-    once.
+    All are made before the first is evaluated, so that a model that cannot be made is known early.
     """
     require_weights(weights, extrapolate=extrapolate)
     if not job.recipe.data.sets:
@@ -151,7 +141,7 @@ def interpolation_stage(
     run = job.directory.path
     ends = ends_of(run)
     _warn_of_another_start(job, ends)
-    places = [interpolate(run, weight, ends, extrapolate=extrapolate) for weight in weights]
+    places = [interpolated(run, weight, extrapolate=extrapolate) for weight in weights]
     at = job.directory.base.path
     base = evaluate_stage(job, at, progress, model=ends.base)
     final = evaluate_stage(job, run, progress, model=ends.final, base=at)
@@ -172,7 +162,7 @@ def interpolation_stage(
 
 
 def _warn_of_another_start(job: RunJob, ends: Ends) -> None:
-    """Tell where the run is not finished, or was not trained from what its recipe names now."""
+    """Warn if the run is unfinished, or was trained with other inputs than its recipe names now."""
     trained = job.directory.newest_checkpoint or ends.final
     try:
         done = read_progress(trained, digest=job.training_key()).step
@@ -196,18 +186,15 @@ def _warn_of_another_start(job: RunJob, ends: Ends) -> None:
 
 
 def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") -> Path:
-    """Write the result of a run as a directory that transformers and vLLM load.
+    """Write the result of a run as a directory that transformers and vLLM load; returns ``out``.
 
-    An adapter is merged into the weights that it was trained on, in float32. In bfloat16 the sum
-    is rounded to 8 bits, in which small changes of the weights are partly lost.
+    An adapter is merged in float32. In bfloat16 the sum is rounded to 8 bits, which loses part of
+    small changes of the weights.
 
     Args:
         run: a run's directory.
-        out: where the model comes to lie; it must not be there yet.
+        out: the directory of the model, which must not exist yet.
         weights: the precision to save.
-
-    Returns:
-        ``out``.
     """
     out = Path(out)
     require_free(out)
@@ -219,7 +206,7 @@ def export(run: str | Path, out: str | Path, *, weights: Precision = "float32") 
 
 
 def save_whole(ends: Ends, directory: Path, *, weights: Precision = "float32") -> None:
-    """Save the model at the end of a run, with its tokenizer, into a directory that is there."""
+    """Save the model at the end of a run, with its tokenizer, into an existing directory."""
     model = load_whole(ends.final, initial=ends.base, weights=weights)
     try:
         model.save_pretrained(directory)

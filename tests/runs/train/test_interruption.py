@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dph.runs.train.preparation import asked_to_stop
+from dph.runs.train.loop import asked_to_stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -18,7 +18,7 @@ from dph.runs.presample.pool import load_pool
 from dph.runs.presample.presample import presample
 from dph.runs.train.checkpoints import Progress, save_checkpoint
 from dph.runs.train.collect import collect
-from dph.runs.train.preparation import mean_reference_gap
+from dph.runs.train.policy_rows import require_reference
 from dph.runs.train.tracking import read_metrics
 from letter_task import GRADING
 from loop_parts import (
@@ -192,11 +192,12 @@ def test_of_a_large_pool_an_even_sample_is_checked(make_model, monkeypatch):
         seen.append(len(prompts))
         return [(0.25,)] * len(prompts)
 
-    monkeypatch.setattr("dph.runs.train.preparation.CHECKED", 10)
+    monkeypatch.setattr("dph.runs.train.policy_rows.CHECKED", 10)
     monkeypatch.setattr("dph.model.forward.scorer.score_completions", score)
     forward = training_forward(make_model())
     for size in (1, 10, 11, 95):
-        assert mean_reference_gap([stored_answer((3,), (0.0,))] * size, forward) == 0.25
+        with pytest.raises(PoolError, match=r"step 0 is 0\.25 nats a token"):
+            require_reference([stored_answer((3,), (0.0,))] * size, forward)
     assert seen == [1, 10, 6, 10]
 
 

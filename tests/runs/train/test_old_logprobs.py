@@ -2,8 +2,7 @@ import pytest
 
 from dph.model.forward.scorer import AnswerScorer
 from dph.runs.objective import make_objective
-from dph.runs.train.loop import Actors
-from dph.runs.train.preparation import scorers
+from dph.runs.train.policy_rows import scorers_of
 from dph.runs.train.tracking import read_metrics
 from dph.runs.train.updating import update
 from loop_parts import letters_recipe
@@ -32,9 +31,8 @@ SAMPLERS, FIRST_OF_TWO, ALL = (False, 0), (True, 2), (True, 0)
 )
 def test_rows_are_scored_before_the_update_only_where_something_reads_it(settings, expected):
     recipe, policy = recipe_of(**settings), object()
-    actors = Actors(policy=policy, tokenizer=None, reference=policy, draw=None)
-    objective, dtype = make_objective(recipe.objective), recipe.model.dtype
-    found = scorers(recipe, actors, objective, dtype=dtype)
+    more = {"policy": policy, "reference": policy, "dtype": recipe.model.dtype}
+    found = scorers_of(recipe.train, make_objective(recipe.objective), **more)
     assert (found.old is policy, found.first_of) == expected
 
 

@@ -6,7 +6,7 @@ from dph.errors import SettingsError
 from dph.model.sampler.base import SamplingParameters
 from dph.model.sampler.graded import GradedSampler
 from dph.records import Outcome, Problem
-from dph.runs.train.self_consistency import SelfConsistency
+from dph.runs.train.collect import SelfConsistency
 from dph.runs.train.tracking import step_metrics
 from loop_parts import collected, completion, graded, rollout_of
 

@@ -16,10 +16,9 @@ from dph.recipe import ObjectiveSettings
 from dph.recipe.methods import METHODS
 from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample, rehearsal_sample, rehearsal_table
-from dph.runs.train.loss_batch import scored_batch
-from dph.runs.train.preparation import mean_reference_gap
+from dph.runs.train.policy_rows import require_reference
 from dph.runs.train.rows import Minibatch, PolicyRow, WeightedRow, length_of
-from dph.runs.train.updating import plan_microbatches, update, weigh
+from dph.runs.train.updating import plan_microbatches, scored_batch, update, weigh
 from loop_parts import FORWARD, Frozen, stored_answer, training_forward
 from tiny_models import VOCABULARY, build_model
 
@@ -300,8 +299,9 @@ def test_rehearsal_is_the_forward_divergence_of_the_trajectories(model, referenc
 
 def test_the_check_at_step_0_is_of_the_policys_tokens(model, reference):
     forward = training_forward(model, max_tokens=40)
-    assert mean_reference_gap([stored_row(model, turns) for turns in TURNS], forward) < 1e-6
-    assert mean_reference_gap([stored_row(reference, turns) for turns in TURNS], forward) > 0.1
+    require_reference([stored_row(model, turns) for turns in TURNS], forward)
+    with pytest.raises(PoolError, match="not this policy's"):
+        require_reference([stored_row(reference, turns) for turns in TURNS], forward)
 
 
 def test_a_stored_trajectory_comes_back_and_others_have_no_column_for_it(reference):

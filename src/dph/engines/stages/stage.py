@@ -25,7 +25,7 @@ from dph.runs.presample.manifest import require_usable
 from dph.runs.presample.pool import load_pool
 from dph.runs.progress import ProgressDisplay
 from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
-from dph.runs.train.preparation import Trained
+from dph.runs.train.loop import Trained
 from dph.runs.train.tracking import Metrics, MetricsLog, open_trackers
 from dph.tasks.environments import EnvironmentVerifier
 

@@ -27,7 +27,7 @@ from dph.runs.job import RunJob
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
-from dph.runs.train.preparation import Trained
+from dph.runs.train.loop import Trained
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import ground_truth_of, problems_to_verl
 

@@ -13,8 +13,8 @@ from dph.errors import CheckpointError, ModelError
 from dph.model.policies import tokenizer_fingerprint, weight_fingerprint
 from dph.runs.presample.manifest import Manifest, require_policy
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.loss_batch import TrainingForward
-from dph.runs.train.preparation import require_reference
+from dph.runs.train.policy_rows import require_reference
+from dph.runs.train.updating import TrainingForward
 
 CHECK_TOKENS = 16384
 """Padded tokens of one forward when the pool's log-probs are compared."""

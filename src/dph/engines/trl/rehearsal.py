@@ -16,8 +16,8 @@ from dph.runs.objective import make_objective
 from dph.runs.presample.manifest import Manifest
 from dph.runs.presample.pool import load_pool
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.loss_batch import padded
-from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step, written_of
+from dph.runs.train.rows import Drawing, drawing_of, length_of, stored_of_step
+from dph.runs.train.updating import padded
 
 # Which stored answers a process works on: a function of the seed, the step and its place.
 
@@ -170,7 +170,7 @@ def rehearse(
         [row.completion_ids for row in share.rows],
         temperature=temperature,
         pad_id=pad_id,
-        written=[written_of(row) for row in share.rows],
+        written=[row.written for row in share.rows],
     )
     now, device = scores.logprobs, scores.logprobs.device
     known = padded([row.ref_logprobs for row in share.rows], now.shape[1])

@@ -7,7 +7,6 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from dph.runs.presample.tables import RehearsalSample
-from dph.runs.train.rows import written_of
 
 STORED = "dph_stored"
 """0 for a row of the policy, else the number of the stored answer's anchor, from 1."""
@@ -56,7 +55,7 @@ def stored_rows(
     that the policy's rows have beside: ``ref_log_prob`` and ``rollout_is_weights``.
     ``sources`` are the numbers of their anchors; by default there is one.
     """
-    written = [written_of(sample) for sample in samples]
+    written = [sample.written for sample in samples]
     rows = answer_rows(
         [s.prompt_ids for s in samples], [s.completion_ids for s in samples], written
     )

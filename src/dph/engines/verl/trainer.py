@@ -30,8 +30,7 @@ from dph.model.loading import load_tokenizer
 from dph.records import Problem
 from dph.runs.objective import make_objective
 from dph.runs.presample.pool import load_pool
-from dph.runs.train.preparation import checked, mean_gap, require_small_gap
-from dph.runs.train.rows import written_of
+from dph.runs.train.policy_rows import checked, require_stored
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import ground_truth_of, problems_of_verl, problems_to_verl
 
@@ -111,10 +110,10 @@ class _Rehearsing:
                 temperature=float(config.actor_rollout_ref.rollout.temperature),
             )
             own = [
-                tuple(compress(score, written_of(sample) or repeat(True)))
+                tuple(compress(score, sample.written or repeat(True)))
                 for score, sample in zip(scores, samples, strict=True)
             ]
-            require_small_gap(mean_gap(samples, own), dtype=precision(config))
+            require_stored(samples, own, dtype=precision(config))
 
 
 @register_trainer(f"{PREFIX}sync")

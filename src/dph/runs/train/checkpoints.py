@@ -5,15 +5,15 @@
       adapter_config.json adapter_model.safetensors ...  instead: a run with an adapter
       optimizer.safetensors                              "<parameter index>.<name>"
       trainer.json                                       step, position, digest, verifiers
-    checkpoints/best.json                                which of them is the best, where one is
+    checkpoints/best.json                                the best of them, if one was measured
 
-Written to a temporary name and renamed, so whatever is there is whole.
+Written to a temporary name and renamed, so that every checkpoint is whole.
 """
 
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ from dph.runs.directory import (
     write_best,
 )
 from dph.runs.train.optimizer import load_optimizer, save_optimizer
-from dph.runs.train.preparation import Actors
 from dph.runs.train.rows import Position
+from dph.tasks.verifiers.base import Verifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,9 @@ def write_progress(
     digest: str,
     verifiers: Sequence[VerifierVersion] = (),
 ) -> None:
-    """Write ``trainer.json``, which says what a checkpoint is of."""
-    _write(directory, _TrainerFile(digest, tuple(verifiers), progress))
+    """Write the ``trainer.json`` of a checkpoint."""
+    made_by = {"digest": digest, "verifiers": [asdict(each) for each in verifiers]}
+    write_json(directory / "trainer.json", {**made_by, **asdict(progress)})
 
 
 def remove_old(directory: Path, *, keep: int, spare: int | None = None) -> None:
@@ -103,69 +104,46 @@ def remove_old(directory: Path, *, keep: int, spare: int | None = None) -> None:
 
 
 def read_progress(path: Path, *, digest: str) -> Progress:
-    """The progress that a checkpoint holds.
-
-    Raises:
-        CheckpointError: it is damaged, or was made with other settings.
-    """
-    found = _read(path)
-    if found.digest != digest:
+    """The progress of a checkpoint, which must be of the settings of ``digest``."""
+    made_with, _, progress = _read(path)
+    if made_with != digest:
         raise CheckpointError(
             f"the checkpoint {path} was made with other settings; continue with the recipe in its "
             "run directory, or train into a different directory (--out)"
         )
-    return found.progress
+    return progress
 
 
 def read_verifiers(path: Path) -> tuple[VerifierVersion, ...]:
-    """Verifiers that gave the rewards up to a checkpoint, the first first."""
-    return _read(path).verifiers
-
-
-def current_verifier(verifiers: Sequence[VerifierVersion]) -> VerifierVersion | None:
-    """The last of them; None where there is none."""
-    return verifiers[-1] if verifiers else None
+    """Verifiers that gave the rewards up to a checkpoint, in order."""
+    return _read(path)[1]
 
 
 def followed_by(
     verifiers: Sequence[VerifierVersion], *, name: str, version: str, first_step: int
 ) -> tuple[VerifierVersion, ...]:
     """The verifiers of a run whose steps from ``first_step`` on are rewarded by this one."""
-    last = current_verifier(verifiers)
-    if last is not None and (last.name, last.version) == (name, version):
+    if verifiers and (verifiers[-1].name, verifiers[-1].version) == (name, version):
         return tuple(verifiers)
     return (*verifiers, VerifierVersion(name=name, version=version, first_step=first_step))
 
 
 def record_verifier(path: Path, *, name: str, version: str, first_step: int) -> None:
     """Write into a checkpoint that the run continues with this verifier."""
-    found = _read(path)
-    verifiers = followed_by(found.verifiers, name=name, version=version, first_step=first_step)
-    _write(path, replace(found, verifiers=verifiers))
+    digest, verifiers, progress = _read(path)
+    verifiers = followed_by(verifiers, name=name, version=version, first_step=first_step)
+    write_progress(path, progress, digest=digest, verifiers=verifiers)
 
 
-@dataclass(frozen=True, slots=True)
-class _TrainerFile:
-    digest: str
-    verifiers: tuple[VerifierVersion, ...]
-    progress: Progress
-
-
-def _read(path: Path) -> _TrainerFile:
+def _read(path: Path) -> tuple[str, tuple[VerifierVersion, ...], Progress]:
     try:
         content: dict[str, Any] = dict(read_json(path / "trainer.json"))
         digest = content.pop("digest")
         verifiers = tuple(VerifierVersion(**each) for each in content.pop("verifiers", ()))
         position = Position(**content.pop("position"))
-        return _TrainerFile(digest, verifiers, Progress(**content, position=position))
+        return digest, verifiers, Progress(**content, position=position)
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged: {error}") from error
-
-
-def _write(path: Path, content: _TrainerFile) -> None:
-    verifiers = [asdict(each) for each in content.verifiers]
-    made_by = {"digest": content.digest, "verifiers": verifiers}
-    write_json(path / "trainer.json", {**made_by, **asdict(content.progress)})
 
 
 class RunCheckpoints:
@@ -173,22 +151,24 @@ class RunCheckpoints:
 
     Attributes:
         newest: the newest checkpoint, if there is one.
-        saved_step: the step that it is of.
-        restored: how far the run was when it was opened; the optimizer is in that state.
+        saved_step: its step.
+        restored: progress when the run was opened; the optimizer is in that state.
     """
 
     def __init__(
         self,
         directory: Path,
         recipe: Recipe,
-        actors: Actors,
+        policy: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
         optimizer: torch.optim.Optimizer,
         *,
+        verifier: Verifier,
         digest: str,
     ) -> None:
-        self._directory, self._actors, self._optimizer = directory, actors, optimizer
+        self._directory, self._policy, self._tokenizer = directory, policy, tokenizer
         self._train, self._score = recipe.train, recipe.evaluate.keep_best
-        self._digest = digest
+        self._optimizer, self._verifier, self._digest = optimizer, verifier, digest
         self.newest = latest_checkpoint(directory)
         self.restored = Progress()
         if self.newest is not None:
@@ -202,23 +182,22 @@ class RunCheckpoints:
         return step % self._train.checkpoint_every == 0 or step == self._train.steps
 
     def save(self, progress: Progress) -> Path:
-        """Write a checkpoint, unless there is one of this step."""
+        """Write a checkpoint unless this step has one."""
         if self.newest is not None and self.saved_step == progress.step:
             return self.newest
-        verifier = self._actors.draw.graded_by
         self.newest = save_checkpoint(
             self._directory,
             progress,
-            self._actors.policy,
-            self._actors.tokenizer,
+            self._policy,
+            self._tokenizer,
             self._optimizer,
             digest=self._digest,
             keep=self._train.keep_checkpoints,
             spare=self._best.step if self._best else None,
             verifiers=followed_by(
                 read_verifiers(self.newest) if self.newest else (),
-                name=verifier.name,
-                version=verifier.version,
+                name=self._verifier.name,
+                version=self._verifier.version,
                 first_step=(self.saved_step or 0) + 1,
             ),
         )
@@ -226,7 +205,7 @@ class RunCheckpoints:
         return self.newest
 
     def keep_if_best(self, progress: Progress, value: float) -> None:
-        """Save and name the checkpoint if ``value`` is above that of all before."""
+        """Save the checkpoint and name it the best if ``value`` is above that of all others."""
         if self._score is None or (self._best is not None and value <= self._best.value):
             return
         self.save(progress)

@@ -1,22 +1,30 @@
-"""One step's groups: sample, grade, and with dynamic sampling draw more until there is signal."""
+"""One step's groups: sample, grade, and with dynamic sampling draw more until there is signal.
 
+Prompts without labels have no gold answer: an answer is rewarded for agreeing with others to its
+prompt. TTRL (arXiv:2504.16084, section 2) rewards the answers that equal the majority of the group
+by 1, and the others by 0. TTRL votes among more samples than it trains on; here the group votes for
+itself.
+"""
+
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dph._base.randomness import derived_seed
+from dph._base.randomness import derived_seed, generator
 from dph.errors import TrainingError
 from dph.model.sampler.episodes import AnswerSampler
 from dph.model.sampler.graded import Rollout
 from dph.recipe import ObjectiveSettings, TrainingSettings
-from dph.records import UNGRADED, GradedCompletion, Outcome, Problem
+from dph.records import UNGRADED, GradedCompletion, Outcome, Problem, Verdict
+from dph.runs.prompts import require_unlabelled
 from dph.runs.train.rows import Position, next_problems
-from dph.runs.train.self_consistency import SelfConsistency
+from dph.tasks.agreement import Comparer, largest_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The graded completions of one problem; an unlabelled one's are rewarded for agreeing."""
+    """The graded completions of one problem."""
 
     prompt_ids: tuple[int, ...]
     completions: tuple[GradedCompletion, ...]
@@ -43,12 +51,81 @@ class Group:
         return len(rewards) > 1
 
 
+_NO_RESULT = Verdict(
+    outcome=Outcome.NO_ANSWER, reward=0.0, reason="no result to compare with those of other answers"
+)
+_AGREES = Verdict(outcome=Outcome.CORRECT, reward=1.0)
+_DIFFERS = Verdict(outcome=Outcome.WRONG, reward=0.0, reason="agrees with a share of 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfConsistency:
+    """Unlabelled prompts, ``per_step`` of them in a step, and the comparer of their answers."""
+
+    problems: Sequence[Problem]
+    per_step: int
+    comparer: Comparer
+    seed: int
+
+    def __post_init__(self) -> None:
+        require_unlabelled(self.problems, per_step=self.per_step)
+
+    def of_step(self, step: int) -> list[Problem]:
+        """The prompts of a step, counted from 1: a function of (seed, step).
+
+        Every pass over the prompts has its own shuffle; a tail shorter than a step's share is left
+        out, so that no prompt comes twice in a step.
+        """
+        epoch, block = divmod(step - 1, len(self.problems) // self.per_step)
+        order = generator(self.seed, "unlabelled", epoch).permutation(len(self.problems))
+        start = block * self.per_step
+        return [self.problems[i] for i in order[start : start + self.per_step]]
+
+    def roll_out(self, draw: AnswerSampler, step: int, *, samples: int) -> Rollout:
+        """The step's prompts with answers, which have the verdicts of agreement."""
+        started = time.perf_counter()
+        problems = self.of_step(step)
+        seed = derived_seed(self.seed, "unlabelled rollout", step)
+        drawn = draw.ungraded(problems, samples=samples, seed=seed)
+        sampled = time.perf_counter()
+        texts = [tuple(c.answer for c in group) for group in drawn.groups]
+        styles = drawn.styles or [
+            [draw.style(c.text) if draw.style else None for c in group] for group in drawn.groups
+        ]
+        verdicts = self.verdicts(problems, texts)
+        groups = tuple(
+            tuple(
+                GradedCompletion(
+                    completion=completion,
+                    verdict=known if known and completion.answer is None else agreed,
+                    style=style,
+                )
+                for completion, agreed, known, style in zip(*each, strict=True)
+            )
+            for each in zip(drawn.groups, verdicts, drawn.verdicts, styles, strict=True)
+        )
+        return Rollout(
+            problems=tuple(problems),
+            prompts=drawn.prompts,
+            groups=groups,
+            sampling_seconds=sampled - started,
+            grading_seconds=time.perf_counter() - sampled,
+        )
+
+    def verdicts(
+        self, problems: Sequence[Problem], texts: Sequence[Sequence[str | None]]
+    ) -> list[list[Verdict]]:
+        """A verdict for each answer; CORRECT means that it earns the whole reward, no more."""
+        found = []
+        for classes in self.comparer.classes(problems, texts):
+            agreed = {largest_class(classes): _AGREES, None: _NO_RESULT}
+            found.append([agreed.get(number, _DIFFERS) for number in classes])
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """The groups to learn from, everything that was drawn for them, and the cost.
-
-    Groups whose gold answer could not be graded are among ``drawn`` alone.
-    """
+    """The groups to learn from, all that were ``drawn`` for them, and the cost."""
 
     groups: tuple[Group, ...]
     drawn: tuple[Group, ...]
@@ -69,14 +146,12 @@ def collect(
     objective: ObjectiveSettings,
     unlabelled: SelfConsistency | None = None,
 ) -> Collected:
-    """Draw the groups of one step.
+    """Draw the groups of one step; those of ``unlabelled`` come last.
 
-    ``unlabelled`` brings its share of them, drawn once, after those of ``problems``.
-
-    A group whose gold answer cannot be graded is left out; where none remains, more are drawn.
+    A group whose gold answer cannot be graded is left out; if none remains, more are drawn.
     With dynamic sampling (DAPO, arXiv:2503.14476, section 3.2) groups whose rewards are all equal
-    are set aside and more problems are drawn, at most ``max_refills`` times. If some groups hold
-    signal then but fewer than asked for, the step goes on with those.
+    are left out and more problems are drawn, at most ``max_refills`` times. If some groups hold
+    signal then but fewer than the step should have, it takes those.
     """
     wanted = train.problems_per_step - (unlabelled.per_step if unlabelled else 0)
     kept: list[Group] = []
@@ -92,8 +167,7 @@ def collect(
             samples=train.samples_per_problem,
             seed=derived_seed(seed, "rollout", step, state.refills + 1),
         )
-        groups = _groups(rollout)
-        state = _add(state, rollout, groups, position)
+        state, groups = _added(state, rollout, position)
         kept += [g for g in groups if (g.has_signal if objective.dynamic_sampling else g.gradable)]
         if kept and not objective.dynamic_sampling:
             break
@@ -102,8 +176,9 @@ def collect(
     kept = kept[:wanted]
     if unlabelled is not None:
         rollout = unlabelled.roll_out(draw, step, samples=train.samples_per_problem)
-        groups = _groups(rollout, labelled=False)
-        state = replace(_add(state, rollout, groups, state.position), refills=state.refills)
+        refills = state.refills
+        state, groups = _added(state, rollout, state.position, labelled=False)
+        state = replace(state, refills=refills)
         kept += [g for g in groups if g.has_signal or not objective.dynamic_sampling]
     return replace(state, groups=tuple(kept), refills=max(state.refills, 0))
 
@@ -120,17 +195,14 @@ def _why_nothing_is_left(state: Collected) -> str:
     )
 
 
-def _groups(rollout: Rollout, *, labelled: bool = True) -> tuple[Group, ...]:
-    return tuple(
+def _added(
+    state: Collected, rollout: Rollout, position: Position, *, labelled: bool = True
+) -> tuple[Collected, tuple[Group, ...]]:
+    groups = tuple(
         Group(prompt_ids=prompt, completions=group, labelled=labelled)
         for prompt, group in zip(rollout.prompts, rollout.groups, strict=True)
     )
-
-
-def _add(
-    state: Collected, rollout: Rollout, groups: tuple[Group, ...], position: Position
-) -> Collected:
-    return replace(
+    state = replace(
         state,
         drawn=state.drawn + groups,
         position=position,
@@ -138,6 +210,7 @@ def _add(
         sampling_seconds=state.sampling_seconds + rollout.sampling_seconds,
         grading_seconds=state.grading_seconds + rollout.grading_seconds,
     )
+    return state, groups
 
 
 _LIKELY = {
@@ -151,19 +224,19 @@ _LIKELY = {
     Outcome.BAD_GOLD: "the gold answers, or the paths of their databases, are wrong",
     Outcome.CRASHED: "the verifier is broken: the reasons are tracebacks",
 }
-"""Advice on the first place to look, by the outcome that everything had."""
+"""Where to look first if every answer has this outcome."""
 
 
 def uniform_outcomes(groups: Sequence[Group]) -> str | None:
-    """Message for groups without two outcomes or two rewards; None where one has them.
+    """Message for groups without two outcomes or two rewards; None if one has them.
 
-    Unlabelled groups are none of them: nobody graded those.
-    Partial rewards within one outcome are something to learn from, so they count as different.
+    Unlabelled groups do not count. Partial rewards within one outcome do: there is something to
+    learn from them.
     """
-    groups = [group for group in groups if group.labelled]
-    if not groups or any(len(_ends(group)) > 1 for group in groups):
+    graded = [[g.verdict for g in group.completions] for group in groups if group.labelled]
+    if not graded or any(len({(v.outcome, v.reward) for v in group}) > 1 for group in graded):
         return None
-    counts = Counter(g.verdict.outcome for group in groups for g in group.completions)
+    counts = Counter(verdict.outcome for group in graded for verdict in group)
     if len(counts) == 1:
         (outcome, amount), *_ = counts.items()
         return f"all {amount} answers are {outcome.value}: {_LIKELY[outcome]}"
@@ -172,7 +245,3 @@ def uniform_outcomes(groups: Sequence[Group]) -> str | None:
         f"in every group all answers have the same outcome and reward ({several}): there is "
         "nothing to learn from"
     )
-
-
-def _ends(group: Group) -> set[tuple[Outcome, float]]:
-    return {(g.verdict.outcome, g.verdict.reward) for g in group.completions}

@@ -1,9 +1,9 @@
 """Evaluation during training: drawn between two steps, graded while the next one rolls out.
 
-Nothing here touches the weights, their gradients or a random stream of training: what a sample is
-depends on (``evaluate.seed``, problem, sample index) alone. The same numbers are drawn at every
-step, so that what changes from step to step is the policy, and others than those of ``dph
-evaluate``, so that a checkpoint that was chosen as the best is measured anew at the end.
+Nothing here touches the weights, their gradients or a random stream of training: a sample depends
+on (``evaluate.seed``, problem, sample index). Every step draws the same random numbers, so that
+only the policy changes from step to step, and ``dph evaluate`` draws others, so that a checkpoint
+that was chosen as the best is measured anew at the end.
 
 An evaluation is whole once its rows are in ``progress.parquet``. A run that was killed before that
 draws it again from its checkpoint; rows of steps after the checkpoint are cut off.
@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -47,10 +48,8 @@ from dph.runs.evaluate.progress_file import (
 )
 from dph.runs.presample.tables import WRITTEN
 from dph.runs.train.kept_samples import SampleTable, graded_table
-from dph.runs.train.loss_batch import TrainingForward
 from dph.runs.train.tracking import Metrics
-
-# Answers of the initial policy, drawn once and kept: where later policies are compared with it.
+from dph.runs.train.updating import TrainingForward
 
 SCHEMA = 1
 _COLUMNS = pa.schema(
@@ -65,7 +64,7 @@ _DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 
 class AnswerTokens(NamedTuple):
-    """Tokens of an answer; of a trajectory also which of them the policy wrote."""
+    """Tokens of an answer; in a trajectory, flags of those that the policy wrote."""
 
     token_ids: tuple[int, ...]
     written: tuple[bool, ...] | None = None
@@ -80,9 +79,9 @@ Answers = Mapping[str, Sequence[Group]]
 def write_initial_answers(
     path: Path, answers: Answers, problem_ids: Mapping[str, Sequence[str]], *, digest: str
 ) -> None:
-    """Write the answers to the problems of every set, whole or not at all.
+    """Write the initial policy's answers, with which later policies are compared.
 
-    ``digest`` names what they were drawn with.
+    ``digest`` is of the settings that they were drawn with.
     """
     rows = [
         {"set": name, "problem_id": problem, "sample_index": index, **answer._asdict()}
@@ -100,7 +99,7 @@ def write_initial_answers(
 def read_initial_answers(
     path: Path, problem_ids: Mapping[str, Sequence[str]], *, digest: str
 ) -> Answers | None:
-    """The answers to the problems of every set; None where there are none with this digest."""
+    """The answers to the problems of every set; None if there are none with this digest."""
     if not path.exists():
         return None
     try:
@@ -109,8 +108,9 @@ def read_initial_answers(
             return None
         found: dict[tuple[str, str], list[AnswerTokens]] = {}
         for row in table.to_pylist():
-            mine = row.get(WRITTEN.name)
-            answer = AnswerTokens(tuple(row["token_ids"]), None if mine is None else tuple(mine))
+            written = row.get(WRITTEN.name)
+            flags = None if written is None else tuple(written)
+            answer = AnswerTokens(tuple(row["token_ids"]), flags)
             found.setdefault((row["set"], row["problem_id"]), []).append(answer)
         return {
             name: [found[name, problem] for problem in problems]
@@ -131,41 +131,31 @@ def drift(
     ``new`` are answers that the policy drew just now. Their reverse KL is an unbiased estimate of
     that of whole answers, in nats a token: positions come as the policy meets them. ``stored`` are
     answers of the initial policy, of which the same holds for the forward KL. The other two are
-    taken where the other policy goes: they say how far the policies are apart there, and are no
-    estimate of a divergence of whole answers. ``stored`` None: the new ones are the initial
-    policy's own. None where no answer has a token of the policy.
+    taken on the other policy's answers: they say how far the policies are apart there, and do not
+    estimate a divergence of whole answers. ``stored`` None: the new ones are the initial policy's
+    own. None if no answer has a token of the policy.
 
     ``forward`` says how the policy is scored, and holds the initial policy as its reference.
     """
-    # All in one call: what rows begin with alike, their prompts, is computed once.
+    assert forward.reference is not None
+    # All in one call: prompts and other common beginnings are computed once.
     both = [[*mine, *theirs] for mine, theirs in zip(new, stored or [()] * len(new), strict=True)]
+    answers = [answer for group in both for answer in group]
+    scored = iter(
+        forward.compared(
+            forward.model,
+            forward.reference,
+            [prompt for prompt, group in zip(prompts, both, strict=True) for _ in group],
+            [answer.token_ids for answer in answers],
+            [answer.written for answer in answers],
+        )
+    )
     found = []
-    for tokens, mine in zip(_scored(forward, prompts, both), new, strict=True):
-        on_new, on_stored = tokens[: len(mine)], tokens[len(mine) :]
+    for mine, group in zip(new, both, strict=True):
+        on_new = list(islice(scored, len(mine)))
+        on_stored = list(islice(scored, len(group) - len(mine)))
         found.append(_joined(on_new, on_new if stored is None else on_stored))
     return found
-
-
-def _scored(
-    forward: TrainingForward, prompts: Sequence[Sequence[int]], groups: Sequence[Group]
-) -> list[list[ComparedTokens]]:
-    if forward.reference is None:
-        raise DataError(
-            "comparing the policy with the initial policy needs the initial policy, "
-            "which is not loaded"
-        )
-    rows = [(i, answer) for i, group in enumerate(groups) for answer in group]
-    found = forward.compared(
-        forward.model,
-        forward.reference,
-        [prompts[i] for i, _ in rows],
-        [answer.token_ids for _, answer in rows],
-        [answer.written for _, answer in rows],
-    )
-    scored: list[list[ComparedTokens]] = [[] for _ in groups]
-    for (i, _), tokens in zip(rows, found, strict=True):
-        scored[i].append(tokens)
-    return scored
 
 
 def _joined(new: Sequence[ComparedTokens], stored: Sequence[ComparedTokens]) -> BaseDistance | None:
@@ -184,9 +174,9 @@ def _joined(new: Sequence[ComparedTokens], stored: Sequence[ComparedTokens]) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEvaluation:
-    """Measurements of the policy after ``step``; ``score`` is that of ``keep_best``.
+    """Measurements of the policy after ``step``, with the score of ``keep_best``.
 
-    ``tables`` are for trackers, of answers that were just graded.
+    ``tables`` for trackers have the answers that were just graded.
     """
 
     step: int
@@ -213,7 +203,7 @@ class _Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialPolicy:
-    """The policy before training: its sampler, and the forward that scores with it.
+    """The sampler of the policy before training.
 
     ``forward`` scores the policy that is trained, and has the initial one as its reference.
     """
@@ -225,13 +215,8 @@ class InitialPolicy:
 class Evaluations(Closing):
     """The evaluations of one run; at most one of them is being graded at a time.
 
-    Args:
-        directory: of the run.
-        sets: the problems that are measured, with the policy's sampler.
-        settings: how.
-        digest: of all that the rows depend on but the policy.
-        initial: what the policy is compared with; None: nothing is compared.
-        shown: answers of each set and evaluation that are for a tracker's table.
+    ``sets`` have the policy's sampler, ``digest`` is of all that their rows depend on but the
+    policy. ``initial`` None: the policy is not compared. Trackers show ``shown`` answers of a set.
     """
 
     def __init__(
@@ -254,7 +239,7 @@ class Evaluations(Closing):
         self._pending: _Pending | None = None
 
     def require_same_settings(self) -> None:
-        """Refuse to add to what was measured in another way."""
+        """Refuse to add to a file of other settings."""
         if progress_digest(self._path) not in (None, self._digest):
             raise CheckpointError(
                 f"{self._path} was measured with other settings ([evaluate], its sets or their "
@@ -262,13 +247,12 @@ class Evaluations(Closing):
             )
 
     def go_on(self, step: int) -> list[StepEvaluation]:
-        """Go on at ``step``: cut off what came after it, and measure what is missing up to there.
+        """Continue at ``step``: cut off later rows, and measure what is missing up to there.
 
-        Returns:
-            What is known already; the measurement of ``step`` itself may still be graded.
+        The result is what is known already; the answers of ``step`` itself may still be graded.
         """
         whole = read_progress_file(self._path)
-        # Where nothing is trained, step 0 may have been measured of another initial policy.
+        # Before the first step, the rows of step 0 may be of another initial policy.
         self._table = rows_up_to(whole, step or -1)
         if len(self._table) < len(whole):
             self._write()
@@ -277,7 +261,7 @@ class Evaluations(Closing):
         measured = []
         lacks_initial = self._is_missing(0) or (self._initial is not None and self._stored is None)
         if lacks_initial and step and self._initial is not None:
-            self._begin(0, self._initial)
+            self.begin(0, self._initial)
             measured += self.finish()
         if (lacks_initial and not step) or (self.is_due(step) and self._is_missing(step)):
             self.begin(step)
@@ -289,12 +273,20 @@ class Evaluations(Closing):
         """After every ``evaluate.every``-th step."""
         return bool(self._settings.every) and step % self._settings.every == 0
 
-    def begin(self, step: int) -> None:
-        """Draw the answers of the policy after ``step``, and have them graded from now on."""
-        self._begin(step, None)
+    def begin(self, step: int, instead: InitialPolicy | None = None) -> None:
+        """Draw the answers of the policy after ``step``, or of ``instead``, and start grading."""
+        started = time.perf_counter()
+        with ExitStack() as stack:
+            sets = [self._draw(chosen, step, instead, stack) for chosen in self._sets]
+            self._pending = _Pending(
+                step=step,
+                sets=sets,
+                seconds=time.perf_counter() - started,
+                closing=stack.pop_all(),
+            )
 
     def finish(self) -> list[StepEvaluation]:
-        """Wait for the verdicts of what was begun, if anything was, and write its rows."""
+        """Wait for the verdicts of an evaluation that was begun, and write its rows."""
         pending, self._pending = self._pending, None
         if pending is None:
             return []
@@ -302,7 +294,9 @@ class Evaluations(Closing):
         with pending.closing:
             rows = [row for drawn in pending.sets for row in _rows(pending.step, drawn)]
             tables = [self._table_of(pending.step, one) for one in pending.sets if self._shown]
-        self._keep_initial(pending)
+        if pending.step == 0 and self._initial is not None:
+            self._stored = {drawn.name: self._first(drawn.sampled) for drawn in pending.sets}
+            write_initial_answers(self._stored_path, self._stored, self._ids, digest=self._digest)
         table = pa.Table.from_pylist(rows, schema=PROGRESS)
         before = rows_up_to(self._table, pending.step - 1)
         after = self._table.slice(len(rows_up_to(self._table, pending.step)))
@@ -318,22 +312,10 @@ class Evaluations(Closing):
         return [replace(self._measured(pending.step, seconds), tables=tables)]
 
     def close(self) -> None:
-        """Give up what is being graded."""
+        """Abandon an evaluation that is still being graded."""
         if self._pending is not None:
             self._pending.closing.close()
             self._pending = None
-
-    def _begin(self, step: int, instead: InitialPolicy | None) -> None:
-        """``instead`` of the policy that is trained the initial one is measured."""
-        started = time.perf_counter()
-        with ExitStack() as stack:
-            sets = [self._draw(chosen, step, instead, stack) for chosen in self._sets]
-            self._pending = _Pending(
-                step=step,
-                sets=sets,
-                seconds=time.perf_counter() - started,
-                closing=stack.pop_all(),
-            )
 
     def _draw(
         self, chosen: EvaluationSet, step: int, instead: InitialPolicy | None, stack: ExitStack
@@ -342,30 +324,20 @@ class Evaluations(Closing):
         if instead is not None:
             draw = replace(draw, sampler=instead.sampler)
         seed = derived_seed(self._settings.seed, "evaluation during training")
-        sampled: Drawn = draw.begin(chosen.problems, samples=during.samples, seed=seed)
-        stack.enter_context(sampled)
+        begun = draw.begin(chosen.problems, samples=during.samples, seed=seed)
+        sampled: Drawn = stack.enter_context(begun)
         greedy: Drawn | None = None
         if during.greedy:
             likeliest = replace(draw, parameters=replace(draw.parameters, greedy=True))
-            greedy = likeliest.begin(chosen.problems, samples=1, seed=seed)
-            stack.enter_context(greedy)
-        return _DrawnSet(
-            name=chosen.name,
-            sampled=sampled,
-            greedy=greedy,
-            compared=self._compared(chosen.name, sampled, step, instead),
-        )
-
-    def _compared(
-        self, name: str, drawn: Drawn, step: int, instead: InitialPolicy | None
-    ) -> Sequence[BaseDistance | None]:
-        if self._initial is None:
-            return [None] * len(drawn.problems)
-        forward = self._initial.forward
-        if instead is not None and forward.reference is not None:
-            forward = replace(forward, model=forward.reference)
-        stored = self._stored[name] if step and self._stored is not None else None
-        return drift(forward, drawn.prompts, self._first(drawn), stored)
+            greedy = stack.enter_context(likeliest.begin(chosen.problems, samples=1, seed=seed))
+        compared: Sequence[BaseDistance | None] = [None] * len(chosen.problems)
+        if self._initial is not None:
+            forward = self._initial.forward
+            if instead is not None and forward.reference is not None:
+                forward = replace(forward, model=forward.reference)
+            stored = self._stored[chosen.name] if step and self._stored is not None else None
+            compared = drift(forward, sampled.prompts, self._first(sampled), stored)
+        return _DrawnSet(name=chosen.name, sampled=sampled, greedy=greedy, compared=compared)
 
     def _first(self, drawn: Drawn) -> list[list[AnswerTokens]]:
         count = self._settings.during.compared
@@ -373,12 +345,6 @@ class Evaluations(Closing):
             [AnswerTokens(c.token_ids, c.written) for c in group[:count]]
             for group in drawn.completions
         ]
-
-    def _keep_initial(self, pending: _Pending) -> None:
-        if pending.step == 0 and self._initial is not None:
-            stored: Answers = {drawn.name: self._first(drawn.sampled) for drawn in pending.sets}
-            write_initial_answers(self._stored_path, stored, self._ids, digest=self._digest)
-            self._stored = stored
 
     def _is_missing(self, step: int) -> bool:
         return bool(self._settings.every) and step not in measured_steps(self._table)

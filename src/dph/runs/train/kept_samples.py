@@ -1,7 +1,7 @@
-"""Answers that training drew, kept to be read: ``training_samples/step_000040.parquet``.
+"""Answers that training drew, kept for reading: ``training_samples/step_000040.parquet``.
 
-A file a step, so that a step that is done again replaces its own. Their number is bounded
-(``train.keep_samples``), and so is the room they take: the oldest steps go first.
+A file for each step, so that a step that is done again replaces its own. Their number is limited
+(``train.keep_samples``), and so is their size: the oldest steps are removed first.
 """
 
 import logging
@@ -23,10 +23,9 @@ from dph.runs.presample.tables import GRADED
 from dph.runs.train.collect import Group
 from dph.tasks.problems import problem_columns, prompt_text
 
-# Some answers of an evaluation as a table for a tracker: who reads a curve wants to see answers.
-#
-# The same problems at every step, chosen by (seed, set) alone, with their answers from the greedy
-# one on, so that two tables of a run are compared line by line.
+# Some answers of an evaluation as a table for a tracker. Every step shows the same problems, chosen
+# by (seed, set), and their answers from the greedy one on, so that two tables of a run can be
+# compared line by line.
 
 COLUMNS = (
     "step",
@@ -47,7 +46,7 @@ Cell = str | int | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTable:
-    """Answers to a set's problems; ``answers`` is how many there are, with those left out."""
+    """Answers to a set's problems, some of ``answers``."""
 
     name: str
     rows: Sequence[tuple[Cell, ...]]
@@ -55,7 +54,7 @@ class SampleTable:
 
     @property
     def lines(self) -> list[list[Cell]]:
-        """The rows; where answers were left out a last one says how many of how many are here."""
+        """The rows; if answers were left out, a last one says how many."""
         lines = [list(row) for row in self.rows]
         if lines and len(lines) < self.answers:
             said = f"{len(lines):,} of {self.answers:,} answers are in this table"
@@ -74,15 +73,12 @@ def graded_table(
     most: int,
     seed: int,
 ) -> SampleTable:
-    """The table of answers that were just graded, a group a problem."""
-    groups = [sampled] if greedy is None else [greedy, sampled]
-    answers = sum(len(group) for kind in groups for group in kind)
-    places = _chosen(len(problems), name=name, answers=answers, most=most, seed=seed)
-    tables = [samples_table(name, [sampled[i] for i in places])]
+    """The table of answers that were just graded, a group for each problem."""
+    tables = [samples_table(name, sampled)]
     if greedy is not None:
-        tables.append(samples_table(name, [greedy[i] for i in places], greedy=True))
-    chosen = [problems[i] for i in places]
-    return _table(pa.concat_tables(tables), chosen, name, step, most, answers)
+        tables.append(samples_table(name, greedy, greedy=True))
+    answers = pa.concat_tables(tables)
+    return stored_table(answers, problems, name=name, step=step, most=most, seed=seed)
 
 
 def stored_table(
@@ -94,40 +90,26 @@ def stored_table(
     most: int,
     seed: int,
 ) -> SampleTable:
-    """The table of the answers to a set in a samples table."""
-    mine = samples.filter(pc.equal(samples["set"], name))
-    places = _chosen(len(problems), name=name, answers=len(mine), most=most, seed=seed)
-    chosen = [problems[i] for i in places]
-    ids = pa.array([problem.problem_id for problem in chosen], pa.string())
-    some = mine.filter(pc.is_in(mine["problem_id"], ids))
-    return _table(some, chosen, name, step, most, len(mine))
-
-
-def _chosen(problems: int, *, name: str, answers: int, most: int, seed: int) -> list[int]:
-    """As many problems as are needed for ``most`` answers, in order."""
-    each = max(1, answers // max(1, problems))
-    order = generator(seed, "answers in a tracker's table", name).permutation(problems)
-    return sorted(order[: -(-most // each)].tolist())
-
-
-def _table(
-    samples: pa.Table, problems: Sequence[Problem], name: str, step: int, most: int, answers: int
-) -> SampleTable:
-    asked = {problem.problem_id: problem for problem in problems}
-    place = {problem_id: i for i, problem_id in enumerate(asked)}
-    found = samples.to_pylist()
-    found.sort(key=lambda row: (place[row["problem_id"]], row["sample_index"]))
-    rows = [_row(row, prompt_text(asked[row["problem_id"]]), step) for row in found[:most]]
-    return SampleTable(name=f"samples/{name}", rows=rows, answers=answers)
+    """The table of the answers to a set in a samples table, with whole problems in their order."""
+    of_set = samples.filter(pc.equal(samples["set"], name))
+    each = max(1, len(of_set) // max(1, len(problems)))
+    order = generator(seed, "answers in a tracker's table", name).permutation(len(problems))
+    chosen = [problems[i] for i in sorted(order[: -(-most // each)].tolist())]
+    asked = {problem.problem_id: (i, prompt_text(problem)) for i, problem in enumerate(chosen)}
+    ids = pa.array(list(asked), pa.string())
+    found = of_set.filter(pc.is_in(of_set["problem_id"], ids)).to_pylist()
+    found.sort(key=lambda row: (asked[row["problem_id"]][0], row["sample_index"]))
+    rows = [_row(row, asked[row["problem_id"]][1], step) for row in found[:most]]
+    return SampleTable(name=f"samples/{name}", rows=rows, answers=len(of_set))
 
 
 def _row(row: Mapping[str, str | int | float | None], prompt: str, step: int) -> tuple[Cell, ...]:
-    greedy = row["sample_index"] == GREEDY_INDEX
+    index = row["sample_index"]
     return (
         step,
         str(row["problem_id"]),
         _cut(prompt),
-        "greedy" if greedy else str(row["sample_index"]),
+        "greedy" if index == GREEDY_INDEX else str(index),
         _cut(str(row["text"])),
         str(row["outcome"]),
         float(row["reward"] or 0),
@@ -164,15 +146,9 @@ KEPT = pa.schema(
 
 
 class KeptSamples:
-    """Writes the answers of each step of a run.
+    """Writes the answers of each step of a run, to all, none or ``keep`` of its problems.
 
-    Args:
-        directory: of the run.
-        keep: those of so many problems a step, all, or none.
-        megabytes: what all files together may take, 10^6 bytes each; the newest always stays.
-        seed: of the run; with the step it decides whose answers are kept.
-        labelled: the training problems.
-        unlabelled: the prompts of ``[self_consistency]``.
+    All files together take at most ``megabytes`` of 10^6 bytes; the newest always stays.
     """
 
     def __init__(
@@ -195,7 +171,7 @@ class KeptSamples:
         self._sizes: dict[int, int] = {}
 
     def go_on(self, step: int) -> None:
-        """Go on after ``step``: files of later steps are of a run that was killed, and go."""
+        """Continue after ``step``: remove the files of later steps, which a kill took back."""
         self._sizes = {}
         for found, path in self._run.kept_steps().items():
             if found > step:
@@ -204,21 +180,18 @@ class KeptSamples:
                 self._sizes[found] = path.stat().st_size
 
     def write(self, groups: Sequence[Group], step: int) -> None:
-        """Keep answers of the groups that a step drew; nothing where it drew none."""
+        """Write the answers of the groups that a step drew."""
         if self._keep == "none" or not groups:
             return
-        rows = [row for group in self._chosen(groups, step) for row in self._rows(group, step)]
+        if self._keep != "all" and int(self._keep) < len(groups):
+            order = generator(self._seed, "kept samples", step).permutation(len(groups))
+            groups = [groups[i] for i in sorted(order[: int(self._keep)])]
+        rows = [row for group in groups for row in self._rows(group, step)]
         path = make_directory(self._run.training_samples) / f"step_{step:06d}.parquet"
         with atomic_path(path) as temporary:
             pq.write_table(pa.Table.from_pylist(rows, schema=KEPT), temporary, compression="zstd")
         self._sizes[step] = path.stat().st_size
         self._make_room()
-
-    def _chosen(self, groups: Sequence[Group], step: int) -> list[Group]:
-        if self._keep == "all" or int(self._keep) >= len(groups):
-            return list(groups)
-        order = generator(self._seed, "kept samples", step).permutation(len(groups))
-        return [groups[i] for i in sorted(order[: int(self._keep)])]
 
     def _rows(self, group: Group, step: int) -> list[dict[str, Any]]:
         name = group.completions[0].completion.problem_id

@@ -6,47 +6,48 @@ Deviations from arXiv:2509.07430:
 1. Each term of the loss has a denominator of its own (the paper's code divides both by all rows).
 2. Groups whose advantages are all 0 are left out of the update when no other term acts on them;
    the gradient is the same.
-3. Old log-probs are the sampler's where sampler and trainer compute in float32. In 16 bits the
+3. Old log-probs are the sampler's if sampler and trainer compute in float32. In 16 bits the
    first optimizer step after a rollout takes those of its own gradient pass, so that its ratios
-   are 1; rows of later ones are scored before it. How far the sampler's are from the trainer's is
-   measured in that pass.
+   are 1; rows of later ones are scored before it. That pass measures the distance of the sampler's
+   log-probs from the trainer's.
 """
 
 import contextlib
 import logging
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from dph._base.files import only_writer
 from dph._base.randomness import generator
-from dph.errors import CheckpointError, TrainingError
+from dph.errors import CheckpointError, SettingsError, TrainingError
 from dph.loss.objectives import Objective
 from dph.model.sampler.episodes import AnswerSampler
 from dph.recipe import Recipe
 from dph.records import Problem
+from dph.runs.answers import scorer_of
 from dph.runs.directory import RunDirectory
 from dph.runs.objective import make_objective
 from dph.runs.presample.tables import RehearsalSample
 from dph.runs.train.checkpoints import Progress, RunCheckpoints
-from dph.runs.train.collect import Collected, Group, collect, uniform_outcomes
-from dph.runs.train.evaluations import StepEvaluation
-from dph.runs.train.loss_batch import TrainingForward
+from dph.runs.train.collect import Collected, Group, SelfConsistency, collect, uniform_outcomes
+from dph.runs.train.evaluations import Evaluations, StepEvaluation
+from dph.runs.train.kept_samples import KeptSamples
 from dph.runs.train.optimizer import make_optimizer, make_schedule
-from dph.runs.train.policy_rows import Scorers, policy_rows, warn_of_gap
-from dph.runs.train.preparation import (
-    Actors,
-    Trained,
-    asked_to_stop,
-    kept_samples,
-    require_enough,
+from dph.runs.train.policy_rows import (
+    Scorers,
+    policy_rows,
     require_reference,
-    scorers,
-    training_forward,
+    scorers_of,
+    warn_of_gap,
 )
 from dph.runs.train.rows import (
     Minibatch,
@@ -64,7 +65,12 @@ from dph.runs.train.tracking import (
     peak_memory,
     step_metrics,
 )
-from dph.runs.train.updating import NonFiniteLossError, save_failed_batch, update
+from dph.runs.train.updating import (
+    NonFiniteLossError,
+    TrainingForward,
+    save_failed_batch,
+    update,
+)
 
 __all__ = ["Actors", "Trained", "train"]
 
@@ -72,20 +78,29 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learner:
-    """Everything that takes part in the steps of a run; what changes is in its objects.
+class Actors:
+    """The policy, its sampler and verifier, and further parts that only some methods need."""
 
-    Attributes:
-        recipe: of the run.
-        actors: the policy, who draws and grades for it, and the initial policy.
-        problems: to explore.
-        stored: the samples to rehearse, by the name of their anchor.
-        objective: the terms of the loss.
-        forward: how the policy scores its rows.
-        scorers: who gives old log-probs and those of the initial policy.
-        optimizer: of the policy's weights.
-        schedule: of the learning rate.
-    """
+    policy: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    reference: PreTrainedModel | None
+    draw: AnswerSampler
+    self_consistency: SelfConsistency | None = None
+    evaluations: Evaluations | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """Location of the weights, and whether training was stopped before its last step."""
+
+    checkpoint: Path
+    step: int
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """Parts of a run that its steps need; ``stored`` are the samples of each anchor, by name."""
 
     recipe: Recipe
     actors: Actors
@@ -201,17 +216,14 @@ def train(
     on_start: Callable[[int], None] = lambda _: None,
     on_step: Callable[[Metrics], None] = lambda _: None,
 ) -> Trained:
-    """Train ``actors.policy``, whose weights are those of the checkpoint ``loaded``.
+    """Train ``actors.policy``, whose weights are those of ``loaded``, the newest checkpoint if any.
 
-    That is the newest one; None where there is none yet.
-
-    ``stored`` are the samples to rehearse, by the name of the anchor that they are for.
-    Everything random is a function of (seed, step), so a run killed at any moment goes on from
-    its newest checkpoint and ends with the weights of an uninterrupted one, to the bit on CPU.
-
-    ``actors.evaluations`` measures the policy between steps, without a trace in the weights.
-    ``on_start`` is called with the steps that are done already, once everything is known to fit
-    together, ``on_step`` with each step's metrics.
+    Everything random is a function of (seed, step), so that a run killed at any moment continues
+    from its newest checkpoint and ends with the weights of an uninterrupted one, to the bit on CPU.
+    ``stored`` are the samples to rehearse, by the name of their anchor. ``actors.evaluations``
+    measures the policy between steps and changes no weight. ``on_start`` is called with the steps
+    that are done already, once everything is known to fit together, ``on_step`` with each step's
+    metrics.
 
     Raises:
         CheckpointError: what was measured so far was measured with other settings; or ``loaded``
@@ -255,36 +267,100 @@ def _begin(
     digest: str,
 ) -> tuple[Learner, RunCheckpoints]:
     """Check that everything fits together; optimizer and schedule as of the newest checkpoint."""
-    require_enough(problems, recipe)
-    objective = make_objective(recipe.objective, recipe.data.modules)
-    rehearsed = {name: stored[name] for name in objective.anchors}
+    if len(problems) < recipe.labelled_per_step:
+        more = " in addition to the unlabelled ones" * recipe.self_consistency.active
+        raise SettingsError(
+            f"train.problems_per_step = {recipe.train.problems_per_step}{more}, but there are only "
+            f"{len(problems)} problems to explore"
+        )
     if actors.evaluations is not None:
         actors.evaluations.require_same_settings()
-    forward = training_forward(recipe, actors, objective)
     optimizer = make_optimizer(actors.policy, recipe.train, seed=recipe.seed)
-    place = RunDirectory(directory).checkpoints
-    checkpoints = RunCheckpoints(place, recipe, actors, optimizer, digest=digest)
+    checkpoints = RunCheckpoints(
+        RunDirectory(directory).checkpoints,
+        recipe,
+        actors.policy,
+        actors.tokenizer,
+        optimizer,
+        verifier=actors.draw.graded_by,
+        digest=digest,
+    )
     done = checkpoints.restored
+    learner = make_learner(
+        recipe, actors, problems, stored, optimizer=optimizer, done=done.optimizer_steps
+    )
     if not done.step:
-        for samples in rehearsed.values():
-            require_reference(samples, forward)
-    learner = Learner(
+        for samples in learner.stored.values():
+            require_reference(samples, learner.forward)
+    return learner, checkpoints
+
+
+def make_learner(
+    recipe: Recipe,
+    actors: Actors,
+    problems: Sequence[Problem],
+    stored: Mapping[str, Sequence[RehearsalSample]],
+    *,
+    optimizer: torch.optim.Optimizer,
+    done: int = 0,
+) -> Learner:
+    """The parts of a step, for a run that has ``done`` optimizer steps."""
+    objective = make_objective(recipe.objective, recipe.data.modules)
+    forward = TrainingForward(
+        model=actors.policy,
+        **asdict(scorer_of(recipe, actors.tokenizer)),
+        max_tokens=recipe.answer_tokens,
+        reference=actors.reference if objective.reads_reference_tables else None,
+    )
+    return Learner(
         recipe=recipe,
         actors=actors,
         problems=problems,
-        stored=rehearsed,
+        stored={name: stored[name] for name in objective.anchors},
         objective=objective,
         forward=forward,
-        scorers=scorers(recipe, actors, objective, dtype=forward.dtype),
+        scorers=scorers_of(
+            recipe.train,
+            objective,
+            policy=actors.policy,
+            reference=actors.reference,
+            dtype=forward.dtype,
+        ),
         optimizer=optimizer,
-        schedule=make_schedule(optimizer, recipe.train, done=done.optimizer_steps),
+        schedule=make_schedule(optimizer, recipe.train, done=done),
     )
-    return learner, checkpoints
+
+
+@contextlib.contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether Ctrl-C (SIGINT) or SIGTERM came.
+
+    The second Ctrl-C raises KeyboardInterrupt at once. Outside the main thread Python allows no
+    handlers, and the function always says no.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop.is_set
+        return
+
+    def on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def _explained(state: Progress, directory: Path) -> Iterator[None]:
-    """Keep the rows whose loss is not finite, and say where they are."""
+    """Save the rows of a loss that is not finite, and name their file."""
     try:
         yield
     except NonFiniteLossError as error:
@@ -295,7 +371,7 @@ def _explained(state: Progress, directory: Path) -> Iterator[None]:
 
 
 class _Recorder:
-    """Keeps what a run leaves beside its weights: metrics, some answers and evaluations."""
+    """Writes metrics, some answers, and evaluations of a run."""
 
     def __init__(
         self,
@@ -307,14 +383,22 @@ class _Recorder:
         self._checkpoints, self._trackers = checkpoints, trackers
         self._state, self._evaluations = checkpoints.restored, learner.actors.evaluations
         self._log = MetricsLog(RunDirectory(directory).metrics, step=self._state.step)
-        self._kept = kept_samples(learner.recipe, directory, learner.actors, learner.problems)
+        unlabelled = learner.actors.self_consistency
+        self._kept = KeptSamples(
+            directory,
+            keep=learner.recipe.train.keep_samples,
+            megabytes=learner.recipe.train.keep_samples_mb,
+            seed=learner.recipe.seed,
+            labelled=learner.problems,
+            unlabelled=unlabelled.problems if unlabelled is not None else (),
+        )
         self._said_uniform = False
 
     def go_on(self) -> None:
-        """Go on from the newest checkpoint."""
+        """Continue from the newest checkpoint."""
         self._kept.go_on(self._state.step)
         if self._evaluations is not None:
-            self._take_in(self._evaluations.go_on(self._state.step))
+            self._record(self._evaluations.go_on(self._state.step))
 
     def on_rollout(self, rollout: Collected) -> None:
         """Keep the answers of the next step, before anything is learnt from them."""
@@ -338,12 +422,12 @@ class _Recorder:
                 self._evaluations.begin(self._state.step)
 
     def finish_evaluation(self) -> None:
-        """Take in what was begun after the last finished step, whose weights are still there."""
+        """Record the evaluation of the last finished step, whose weights are still in memory."""
         if self._evaluations is not None:
             with self._checkpoints.saved_if_the_verifier_breaks(self._state):
-                self._take_in(self._evaluations.finish())
+                self._record(self._evaluations.finish())
 
-    def _take_in(self, found: Sequence[StepEvaluation]) -> None:
+    def _record(self, found: Sequence[StepEvaluation]) -> None:
         for measured in found:
             self._log.amend(measured.step, measured.metrics)
             self._trackers.log(measured.metrics, step=measured.step)

@@ -35,7 +35,7 @@ _PARTS = ("codes", "scale")
 def bfloat16_adamw(
     groups: Iterable[dict[str, Any]], train: TrainingSettings, *, seed: int
 ) -> torch.optim.Optimizer:
-    """Torchao's ``AdamW8bit`` whose rounding is a function of (``seed``, step) alone."""
+    """Torchao's ``AdamW8bit``, whose rounding is a function of (``seed``, step)."""
     try:
         from torchao.optim import AdamW8bit  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -54,31 +54,25 @@ def bfloat16_adamw(
 
 
 class _AroundStep:
-    """Random numbers of a step's own; on a CPU no compiler, which costs more than it saves."""
+    """Random numbers of each step; on a CPU no compiler, which costs more than it saves."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._open = contextlib.ExitStack()
 
     def before(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Seed for this step."""
         self._open.close()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         cuda = parameters[0].is_cuda
         devices = [parameters[0].device] if cuda else []
         self._open.enter_context(torch.random.fork_rng(devices=devices))
-        torch.random.manual_seed(derived_seed(self._seed, "rounding", _steps(optimizer)))
+        steps = (int(state["step"]) for state in optimizer.state.values())  # of before a kill too
+        torch.random.manual_seed(derived_seed(self._seed, "rounding", max(steps, default=0)))
         if not cuda:
             self._open.enter_context(torch.compiler.set_stance("force_eager"))
 
     def after(self, *_: Any) -> None:
-        """Restore everybody else's random numbers."""
         self._open.close()
-
-
-def _steps(optimizer: torch.optim.Optimizer) -> int:
-    """Steps that were taken, before a kill too."""
-    return max((int(state["step"]) for state in optimizer.state.values()), default=0)
 
 
 def plain_parts(name: str, state: Tensor) -> dict[str, Tensor]:
@@ -91,7 +85,7 @@ def plain_parts(name: str, state: Tensor) -> dict[str, Tensor]:
 def restore_states(
     optimizer: torch.optim.Optimizer, parameter: Tensor, saved: Mapping[str, Tensor]
 ) -> None:
-    """Put what ``plain_parts`` made of a parameter's states back into ``optimizer``."""
+    """Restore the states of a parameter that ``plain_parts`` saved."""
     states: dict[str, Tensor] = {"step": saved["step"]}
     for name, signed in _SIGNED.items():
         state: Any = optimizer._new_buffer(parameter, signed)  # type: ignore[attr-defined]
@@ -105,8 +99,8 @@ def restore_states(
 
 # An optimizer's state as plain tensors, ``<parameter index>.<name>``, and back.
 #
-# The file also says which kernel made the steps, since another rounds differently: a run that one
-# without the fused kernel began goes on without it, to the same bits.
+# The file also says which kernel made the steps, since another rounds differently: a run that began
+# without the fused kernel continues without it, to the same bits.
 
 FILE = "optimizer.safetensors"
 _ADAMW_STATE = {"step", "exp_avg", "exp_avg_sq"}
@@ -114,7 +108,6 @@ _FUSED = {"kernel": "fused"}
 
 
 def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
-    """Write the optimizer's state into ``directory``."""
     tensors = {
         f"{index}.{part}": tensor.detach().cpu().contiguous()
         for index, values in optimizer.state_dict()["state"].items()
@@ -126,7 +119,6 @@ def save_optimizer(optimizer: torch.optim.Optimizer, directory: Path) -> None:
 
 
 def load_optimizer(path: Path, optimizer: torch.optim.Optimizer) -> None:
-    """Put the optimizer back into the state that a checkpoint holds."""
     try:
         state = _by_parameter(load_file(path / FILE))
         with safe_open(path / FILE, framework="pt") as file:
@@ -161,7 +153,7 @@ def _restore(
     parameters: list[torch.Tensor],
     state: Mapping[int, Mapping[str, torch.Tensor]],
 ) -> None:
-    """States in 8 bits, which torch's own way back would widen."""
+    """Restore states in 8 bits, which ``load_state_dict`` would widen."""
     for number, values in state.items():
         try:
             restore_states(optimizer, parameters[number], values)
@@ -175,7 +167,6 @@ def _restore(
 def _by_parameter(
     tensors: Mapping[str, torch.Tensor],
 ) -> dict[int, dict[str, torch.Tensor]]:
-    """The optimizer's state, from names ``<parameter index>.<name>``."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
         index, dot, name = key.partition(".")
@@ -190,8 +181,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """AdamW over every trainable parameter; biases and norms are not decayed.
 
-    Weights in float32 take torch's fused kernel, one pass over memory in place of ten; an adapter
-    on a CPU keeps the loop. Weights in bfloat16 are rounded at random, as ``seed`` says.
+    Weights in float32 take torch's fused kernel, one pass over memory instead of ten; an adapter
+    on a CPU keeps the loop. Weights in bfloat16 are rounded at random, by ``seed``.
     """
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [
@@ -216,8 +207,8 @@ def make_schedule(
 ) -> LambdaLR:
     """A learning rate that rises over ``warmup_steps`` optimizer steps and stays, or falls.
 
-    Both in a straight line: down to ``final_rate`` of it after the run's last optimizer step.
-    ``done`` optimizer steps have been taken already.
+    Both are linear; after the run's last optimizer step it has fallen to ``final_rate`` of its
+    value. ``done`` optimizer steps have been taken already.
     """
     for group in optimizer.param_groups:
         group["initial_lr"] = train.learning_rate

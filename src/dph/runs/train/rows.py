@@ -15,9 +15,9 @@ from dph.runs.presample.tables import RehearsalSample
 class PolicyRow:
     """A completion of the current policy. Log-probs are nats, one for each token of the completion.
 
-    ``ref_logprobs`` are there only for objectives that need the initial policy. A ``masked``
-    row takes no part in the loss. Of a trajectory, ``written`` says which tokens the policy wrote;
-    log-probs are of those.
+    ``ref_logprobs`` exist only for objectives that need the initial policy. A ``masked`` row takes
+    no part in the loss. In a trajectory ``written`` marks the tokens that the policy wrote, which
+    have the log-probs.
     """
 
     prompt_ids: tuple[int, ...]
@@ -29,23 +29,14 @@ class PolicyRow:
     written: tuple[bool, ...] | None = None
 
 
-def written_of(row: PolicyRow | RehearsalSample) -> tuple[bool, ...] | None:
-    """Flags of the tokens that count; None where all of them do."""
-    return row.written
-
-
 def length_of(row: PolicyRow | RehearsalSample) -> int:
     """Number of tokens that count: those that a policy wrote."""
-    written = written_of(row)
-    return len(row.completion_ids) if written is None else sum(written)
+    return len(row.completion_ids) if row.written is None else sum(row.written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedRow:
-    """A row of any kind and its weight in the mini-batch it belongs to.
-
-    ``source`` is as in ``LossBatch``: ``POLICY``, or 1 and more for the rows of the anchors.
-    """
+    """A row and its weight in its mini-batch; ``source`` is that of ``LossBatch``."""
 
     row: PolicyRow | RehearsalSample
     weight: float
@@ -54,7 +45,7 @@ class WeightedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minibatch:
-    """The groups of one optimizer step, and the stored samples of every anchor by its name."""
+    """The groups of one optimizer step, and its stored samples by the name of their anchor."""
 
     groups: tuple[tuple[PolicyRow, ...], ...]
     stored: Mapping[str, tuple[RehearsalSample, ...]]
@@ -65,10 +56,9 @@ def split_minibatches(
     stored: Mapping[str, Sequence[RehearsalSample]],
     minibatches: int,
 ) -> list[Minibatch]:
-    """Deal whole groups and stored samples out, so that every mini-batch gets its share of all.
+    """Deal out whole groups and stored samples, so that every mini-batch gets its share of both.
 
-    With fewer groups than mini-batches, there are as many mini-batches as groups; without any
-    group, stored samples are dealt out alone.
+    There are at most as many mini-batches as groups, unless there are only stored samples.
     """
     parts = min(minibatches, len(groups)) if groups else minibatches
     return [
@@ -93,8 +83,8 @@ def next_problems(
 ) -> tuple[list[Problem], Position]:
     """The next ``count`` problems, all different, and the position after them.
 
-    Every epoch has its own shuffle. An epoch's tail that is shorter than ``count`` is left out,
-    so that no problem comes twice in one call.
+    Every epoch has its own shuffle. A tail shorter than ``count`` is left out, so that no problem
+    comes twice in one call.
     """
     if position.offset + count > len(problems):
         position = Position(epoch=position.epoch + 1)
@@ -106,11 +96,11 @@ def next_problems(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Choice of the stored samples of a step.
+    """How the ``count`` stored samples of a step are chosen.
 
-    ``count`` of them; with ``whole_prompts`` all answers of a prompt together, with
-    ``whole_schemas`` those whose prompts begin alike together. They compute at most ``tokens``
-    (prompts and answers, what they begin with alike once), or are one sample.
+    With ``whole_prompts`` all answers to a prompt come together, with ``whole_schemas`` those
+    whose prompts begin alike. They compute at most ``tokens`` (of prompts and answers, a shared
+    beginning once), or are one sample.
     """
 
     count: int
@@ -120,7 +110,7 @@ class Drawing:
 
 
 def drawing_of(anchor: AnchorSettings, count: int) -> Drawing:
-    """As the settings of an anchor say; ``count`` where it names none."""
+    """The drawing that an anchor asks for; ``count`` if it names none."""
     return Drawing(
         count=anchor.per_step or count,
         whole_prompts=anchor.whole_prompts,
@@ -132,7 +122,7 @@ def drawing_of(anchor: AnchorSettings, count: int) -> Drawing:
 def stored_of_step(
     samples: Sequence[RehearsalSample], drawing: Drawing, step: int, *, seed: int
 ) -> list[RehearsalSample]:
-    """The stored samples of a step: a function of the arguments, drawn anew every step."""
+    """The stored samples of a step, drawn anew every step: a function of the arguments."""
     if drawing.whole_schemas:
         chosen = schemas_of_step(samples, drawing.count, step, seed=seed)
     elif drawing.whole_prompts:
@@ -145,7 +135,7 @@ def stored_of_step(
 def rehearsal_of_step(
     samples: Sequence[RehearsalSample], count: int, step: int, *, seed: int
 ) -> list[RehearsalSample]:
-    """``count`` different stored samples (all, if there are fewer), drawn anew every step."""
+    """``count`` different stored samples, or all if there are fewer."""
     drawn = generator(seed, "rehearsal", step).permutation(len(samples))[:count]
     return [samples[i] for i in drawn]
 
@@ -153,10 +143,9 @@ def rehearsal_of_step(
 def prompts_of_step(
     samples: Sequence[RehearsalSample], count: int, step: int, *, seed: int
 ) -> list[RehearsalSample]:
-    """All stored answers of as many prompts as it takes to have ``count``, drawn anew every step.
+    """All stored answers of as many prompts as it takes to have ``count``.
 
-    What a prompt's answers begin with is computed once, so that they cost less than as many
-    answers of different prompts.
+    Their prompt is computed once, so that they cost less than answers to different prompts.
     """
     by_prompt: dict[tuple[int, ...], list[RehearsalSample]] = {}
     for sample in samples:
@@ -173,7 +162,7 @@ def prompts_of_step(
 def schemas_of_step(
     samples: Sequence[RehearsalSample], count: int, step: int, *, seed: int
 ) -> list[RehearsalSample]:
-    """``count`` stored samples from the fewest families of prompts that hold them, anew every step.
+    """``count`` stored samples from the fewest families of prompts that hold them.
 
     A family (see `families`) is reached by the first of its samples in a random order, so that
     every sample of a family of at least ``count`` is drawn as often as any other.
@@ -194,7 +183,7 @@ def schemas_of_step(
 def _within(samples: Sequence[RehearsalSample], most: int) -> list[RehearsalSample]:
     """The first samples that compute at most ``most`` tokens together; at least one.
 
-    It stops at the first that does not fit: to go on with shorter ones would draw those more often.
+    The first that does not fit ends it: to continue with shorter ones would draw those more often.
     """
     chosen: list[RehearsalSample] = []
     rows: list[tuple[int, ...]] = []

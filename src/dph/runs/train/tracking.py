@@ -17,6 +17,7 @@ import torch
 from dph._base.files import write_json_lines
 from dph.errors import SettingsError
 from dph.recipe import Recipe, TrackingSettings
+from dph.recipe.section import flat
 from dph.records import GradedCompletion, Outcome
 from dph.runs.directory import read_metrics
 from dph.runs.evaluate.metrics import effective_styles, style_shares
@@ -37,19 +38,18 @@ def step_metrics(
 ) -> dict[str, float | int | None]:
     """The metrics of one step, except its total time and its memory.
 
-    ``reward``, ``correct``, ``zero_variance`` and outcomes are over everything drawn that has
-    labels, entropy, lengths and styles over all of it. Unlabelled groups have rewards of their own
-    (``unlabelled_reward``), in a step that draws some.
-    ``ungradable`` counts the groups that were left out because of their gold answer.
+    ``reward``, ``correct``, ``zero_variance`` and outcomes are of all labelled answers that were
+    drawn, entropy, lengths and styles of all answers. ``ungradable`` counts the groups that were
+    left out because of their gold answer. Loss terms are means over the step's optimizer steps;
     ``kl_penalty`` and ``divergence`` are the sums of the penalties and of the anchors before their
-    weights; where there are several, each also stands under its own name.
-    ``entropy`` (nats a token) is the mean of -log pi over the sampled tokens: without bias at
-    top-p 1. Loss terms are means over the step's optimizer steps.
+    weights, which also have their names if there are several. ``entropy`` (nats a token) is the
+    mean of -log pi over the sampled tokens: without bias at top-p 1.
     """
     graded = [g for group in collected.drawn for g in group.completions]
     tokens = sum(g.completion.length for g in graded)
     groups = [group for group in collected.drawn if group.labelled]
     labelled = [g for group in groups for g in group.completions]
+    outcomes = Counter(g.verdict.outcome for g in labelled)
     return {
         "step": step,
         "reward": _mean(g.verdict.reward for g in labelled),
@@ -77,11 +77,16 @@ def step_metrics(
         "rows_masked": sum(r.masked for r in reports),
         "tokens_in_rows": sum(r.row_tokens for r in reports),
         "tokens_computed": sum(r.computed_tokens for r in reports),
-        **_gap(gap),
+        "sampler_gap": gap.mean if gap else None,
+        "sampler_gap_max": gap.largest if gap else None,
         "tokens": tokens,
         "seconds_sampling": collected.sampling_seconds,
         "seconds_grading": collected.grading_seconds,
-        **_outcomes(labelled),
+        **{
+            f"outcome_{outcome.value.lower()}": outcomes[outcome] / len(labelled)
+            for outcome in Outcome
+            if outcomes[outcome]
+        },
     }
 
 
@@ -91,31 +96,20 @@ def peak_memory() -> dict[str, float]:
     ``peak_memory`` is resident memory, ``peak_memory_device`` what torch allocated on a CUDA device
     [only with one]. A resumed run is a new process, so its peaks begin again.
     """
-    found = {"peak_memory": _peak_resident() / 2**30}
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux: a child inherits the ru_maxrss of its parent, but not its VmHWM
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM:"))
+        resident = int(line.split()[1]) * 1024
+    else:
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        resident *= 1 if sys.platform == "darwin" else 1024
+    found = {"peak_memory": resident / 2**30}
     if on_device := torch.cuda.max_memory_allocated():
         found["peak_memory_device"] = on_device / 2**30
     return found
 
 
-def _peak_resident() -> int:
-    """Bytes. A child of Linux inherits the ``ru_maxrss`` of its parent, but not its VmHWM."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
-
-
-def _gap(gap: LogprobGap | None) -> dict[str, float | None]:
-    return {
-        "sampler_gap": gap.mean if gap else None,
-        "sampler_gap_max": gap.largest if gap else None,
-    }
-
-
 def _unlabelled(groups: Sequence[Group]) -> dict[str, float]:
-    """Of groups that are rewarded for agreeing; nothing where there are none."""
     if not groups:
         return {}
     answers = [g for group in groups for g in group.completions]
@@ -129,13 +123,13 @@ def _unlabelled(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def _mean(values: Iterable[float]) -> float:
-    """NaN, which is written as null, where there is nothing, such as no labelled problem."""
+    """NaN, which is written as null, of nothing, such as the labelled groups if there are none."""
     known = list(values)
     return fmean(known) if known else nan
 
 
 def _by_name(kind: str, reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each term, where there are several."""
+    """The mean of each term if there are several."""
     names = list(reports[0])
     if len(names) == 1:
         return {}
@@ -143,17 +137,11 @@ def _by_name(kind: str, reports: Sequence[Mapping[str, float]]) -> dict[str, flo
 
 
 def _styles(graded: Sequence[GradedCompletion]) -> dict[str, float | None]:
-    """Their effective number, and the share of each; unknown without a classifier."""
     shares = style_shares(g.style for g in graded if g.style is not None)
     return {
         "effective_styles": effective_styles(shares) if shares else None,
         **{f"style_{name}": share for name, share in shares.items()},
     }
-
-
-def _outcomes(graded: Sequence[GradedCompletion]) -> dict[str, float]:
-    counts = Counter(g.verdict.outcome for g in graded)
-    return {f"outcome_{o.value.lower()}": counts[o] / len(graded) for o in Outcome if counts[o]}
 
 
 class MetricsLog:
@@ -166,12 +154,12 @@ class MetricsLog:
         write_json_lines(path, kept)
 
     def write(self, metrics: Metrics) -> None:
-        """Append one line; a value that is not finite is written as null."""
+        """Append a line; a value that is not finite is written as null."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(_plain(metrics)) + "\n")
 
     def amend(self, step: int, metrics: Metrics) -> None:
-        """Add to the line of a step what became known of it later; step 0 has no line."""
+        """Add metrics that became known later to the line of their step; step 0 has no line."""
         lines = read_metrics(self._path)
         amended = [{**line, **_plain(metrics)} if line["step"] == step else line for line in lines]
         if amended != lines:
@@ -189,13 +177,11 @@ class Trackers:
         self._trackers = names
 
     def log(self, metrics: Metrics, *, step: int) -> None:
-        """Send one step's metrics everywhere."""
         values = {k: v for k, v in metrics.items() if v is not None and k != "step"}
         for tracker in self._trackers:
             tracker.log(values, step=step)
 
     def log_tables(self, tables: Sequence[SampleTable], *, step: int) -> None:
-        """Send answers to the trackers that show tables."""
         for tracker in self._trackers:
             for table in tables if tracker.name in _TABLES else ():
                 _TABLES[tracker.name](tracker, table, step)
@@ -211,7 +197,7 @@ def _send_to_wandb(tracker: Any, table: SampleTable, step: int) -> None:
 
 
 def _send_to_trackio(tracker: Any, table: SampleTable, step: int) -> None:
-    """Trackio takes texts for Markdown, and what a model wrote is none."""
+    """Trackio reads texts as Markdown; the answers of a model are code."""
     from trackio import Table  # noqa: PLC0415 - an extra
 
     cells = [[_fenced(x) if isinstance(x, str) and x else x for x in row] for row in table.lines]
@@ -219,7 +205,7 @@ def _send_to_trackio(tracker: Any, table: SampleTable, step: int) -> None:
 
 
 def _fenced(text: str) -> str:
-    """A text as code, behind a fence that it cannot end by itself."""
+    """A text as code, in a fence that it cannot end."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
@@ -232,7 +218,7 @@ _TABLES: dict[str, Callable[[Any, SampleTable, int], None]] = {
 
 
 def shown_answers(settings: TrackingSettings) -> int:
-    """Number of answers of an evaluated set in a table: none where no tracker shows it."""
+    """Answers of an evaluated set in a tracker's table; 0 if no tracker shows tables."""
     return settings.answers if _TABLES.keys() & set(settings.to) else 0
 
 
@@ -250,8 +236,11 @@ def open_trackers(
             f"track.to = {list(settings.to)} needs accelerate: install dph-rl[{settings.to[0]}]"
         ) from error
     PartialState(cpu=True)
-    trackers = []
-    called = name or recipe.name
+    trackers, called = [], name or recipe.name
+    values = {
+        key: value if isinstance(value, str | int | float | bool) else json.dumps(value)
+        for key, value in flat(recipe.model_dump(mode="json"))
+    }
     for kind in settings.to:
         cls = LOGGER_TYPE_TO_CLASS[kind]
         try:
@@ -264,18 +253,6 @@ def open_trackers(
             raise SettingsError(
                 f"track.to names {kind!r}, which is not installed: install dph-rl[{kind}]"
             ) from error
-        tracker.store_init_configuration(_flat(recipe.model_dump(mode="json")))
+        tracker.store_init_configuration(values)
         trackers.append(tracker)
     return Trackers(trackers)
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, str | int | float | bool]:
-    flat: dict[str, str | int | float | bool] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, str | int | float | bool):
-            flat[f"{prefix}{key}"] = value
-        else:
-            flat[f"{prefix}{key}"] = json.dumps(value)
-    return flat
