@@ -6,9 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from dph.engines.stages import verl_stage
-from dph.engines.stages.verl_stage import (
+from dph.engines.stages.verl_command import (
     VerlRun,
+    commands,
     presample_overrides,
     train_overrides,
 )
@@ -102,7 +102,7 @@ def test_every_key_that_the_table_names_is_set_by_the_commands(tmp_path):
     words = [*presample_overrides(run), *train_overrides(run)]
     told = {word.lstrip("+").partition("=")[0] for word in words}
     named = {row.key for row in VERL_ROWS.values() if row.kind == "engine"}
-    environment = {name for c in verl_stage.commands(run, pool=True) for name in c.environment}
+    environment = {name for c in commands(run, pool=True) for name in c.environment}
     apart = {"the end of the command"}  # of a recipe that has some
     rest = named - told - environment - apart - {"PYTHONPATH"}
     # The others stand in a table that is set as a whole.
@@ -118,7 +118,7 @@ def test_a_recipe_without_stored_answers_needs_no_pool(tmp_path, composed):
     run = run_of(tmp_path, text=text)
     config = composed("dph_train", *without_hydra(train_overrides(run)))
     assert not train_settings(config).reads_pool
-    assert next(c.what for c in verl_stage.commands(run, pool=False)) == "training"
+    assert next(c.what for c in commands(run, pool=False)) == "training"
 
 
 @pytest.mark.slow
