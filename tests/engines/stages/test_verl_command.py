@@ -6,6 +6,7 @@ import pytest
 
 from dph.engines.stages.verl_command import (
     VerlRun,
+    commands,
     environment,
     hydra_value,
     override,
@@ -13,6 +14,7 @@ from dph.engines.stages.verl_command import (
     require_cluster,
     train_overrides,
 )
+from dph.engines.verl_rows import IN_COMMANDS
 from dph.errors import SettingsError
 from engines.stages.recipes import make_recipe
 
@@ -98,3 +100,66 @@ def test_a_value_is_written_so_that_it_is_read_as_it_was(value, word):
 def test_a_table_may_have_keys_that_were_not_there():
     assert override("a.b", {"eps": 1e-08}) == "++a.b={eps: 1e-08}"
     assert override("a.b", 3) == "a.b=3"
+
+
+CHANGED = {
+    "name": "other",
+    "seed": 5,
+    "environment.path": "my_module:Environment",
+    "verl.overrides": ["trainer.test_freq=5"],
+    "verl.nodes": 2,
+    "verl.gpus": 3,
+    "verl.address": "head:6379",
+    "verl.rollout": "sglang",
+    "model.device": "cpu",
+    "model.dtype": "bfloat16",
+    "model.attention": "eager",
+    "model.kernels": "liger",
+    "model.gradient_checkpointing": True,
+    "data.verifier_workers": 3,
+    "data.verifier_timeout": 9.0,
+    "data.databases": "databases",
+    "data.sql_rule": "spider",
+    "data.modules": ["modules"],
+    "data.chat": True,
+    "data.system_prompt": "Answer.",
+    "sampling.temperature": 0.5,
+    "sampling.top_p": 0.5,
+    "sampling.max_tokens": 30,
+    "vllm.memory": 0.2,
+    "vllm.gpus": 2,
+    "vllm.context": 4096,
+    "vllm.eager": True,
+    "presample.samples": 16,
+    "presample.threshold": 5,
+    "presample.wrong_final": "explore",
+    "presample.seed": 9,
+    "presample.pool": "elsewhere",
+    "train.problems": "all",
+    "train.steps": 20,
+    "train.samples_per_problem": 6,
+    "train.rehearsal_per_step": 4,
+    "train.minibatches": 3,
+    "train.epochs": 1,
+    "train.learning_rate": 0.5,
+    "train.warmup_steps": 7,
+    "train.betas": [0.5, 0.5],
+    "train.eps": 0.5,
+    "train.weight_decay": 0.5,
+    "train.max_grad_norm": 0.5,
+    "train.microbatch_tokens": 99,
+    "train.checkpoint_every": 2,
+    "train.keep_checkpoints": 7,
+    "track.project": "other",
+}
+MODEL = {"model.path", "model.revision"}
+"""Settings that choose the directory of the initial policy, which a run resolves."""
+WITH = {"data.system_prompt": {"data.chat": True}, "environment.path": {"data.chat": True}}
+
+
+def test_every_setting_of_a_command_changes_it_and_no_other_is_said_to():
+    assert set(IN_COMMANDS) == {*CHANGED, *MODEL}
+    for key, value in CHANGED.items():
+        more = WITH.get(key, {})
+        before, after = run_of(**more), run_of(**more, **{key: value})
+        assert commands(before, pool=True) != commands(after, pool=True), key
