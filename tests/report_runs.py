@@ -11,6 +11,7 @@ from dph._base.files import write_json, write_text
 from dph.recipe import resolve_recipe, save_recipe
 from dph.records import Completion, GradedCompletion, Outcome, Verdict
 from dph.runs.directory import TOKENS_FILE
+from dph.runs.evaluate.evaluate import TOKENS
 from dph.runs.evaluate.samples_file import (
     SCHEMA,
     VERSION,
@@ -19,7 +20,6 @@ from dph.runs.evaluate.samples_file import (
     write_samples,
 )
 from dph.runs.evaluate.scores import evaluation_document
-from dph.runs.evaluate.token_details import TOKENS
 
 SAMPLES = 8
 STYLES = ("plain", "cte", "nested")

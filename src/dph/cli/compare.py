@@ -54,7 +54,7 @@ def passk(
     """
     from dph.cli.display.comparison import passk_json, passk_table
     from dph.cli.display.output import json_text, table_text
-    from dph.runs.evaluate.rewards_file import read_rewards, summarize_rewards
+    from dph.runs.evaluate.comparison import read_rewards, summarize_rewards
 
     rewards = read_rewards(source, set_name=set_name)
     others = None if against is None else read_rewards(against, set_name=set_name)

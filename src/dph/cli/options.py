@@ -160,7 +160,7 @@ def _name_columns(context: typer.Context, given: list[str] | None) -> None:
     enter: Callable[..., object] = cast("Any", context).with_resource
     enter(_said_on_stderr(at_once=context.info_name == "view"))
     if pairs:
-        from dph.runs.evaluate.answers.record import columns_named
+        from dph.runs.evaluate.answers.tools import columns_named
 
         enter(columns_named(pairs))
 

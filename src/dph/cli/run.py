@@ -353,7 +353,7 @@ def _dry_run(request: "Request") -> str:
             "verl); `dph recipe check` shows the plan of this engine"
         )
     quiet_libraries()
-    from dph.engines.stages.dry_run import commands_text
+    from dph.engines.stages.verl_stage import commands_text
     from dph.runs.prepare import prepare
 
     with prepare(request.recipe, request.directory, stage="presample") as plan:

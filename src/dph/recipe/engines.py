@@ -9,34 +9,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from dph.errors import SettingsError
 from dph.recipe.keys import pattern_of
 from dph.recipe.schema import Recipe
 from dph.recipe.section import Engine, flat
 
-Kind = Literal["engine", "package"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Target of a setting, and the values that the engine does not support.
+    """The values of a setting that an engine does not support, as in JSON; by default none.
 
-    ``engine``: it becomes the engine's own ``key``. ``package``: this package reads it, before,
-    around or after the engine's training; ``key`` says where. Values are as in JSON. With ``only``
-    no other value is allowed, with ``never`` any but these; ``why`` ends the sentence that refuses
-    one.
+    With ``only`` it supports no other value, with ``never`` any but these; ``why`` ends the
+    sentence that refuses one.
     """
 
-    kind: Kind
-    key: str
     only: tuple[Any, ...] | None = None
     never: tuple[Any, ...] = ()
     why: str = ""
 
     def refuses(self, value: Any) -> bool:
-        """Whether the engine cannot have ``value``."""
         return value in self.never or (self.only is not None and value not in self.only)
 
 

@@ -19,7 +19,13 @@ from dph.model.sampler.graded import GradedSampler
 from dph.recipe import recipe_digest
 from dph.runs.answers import drawing, scorer_of
 from dph.runs.directory import EvaluationDirectory, step_of
-from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, total_answers
+from dph.runs.evaluate.evaluate import (
+    EvaluationSet,
+    TokenReader,
+    evaluate,
+    keep_token_details,
+    total_answers,
+)
 from dph.runs.evaluate.progress_file import step_metrics_of
 from dph.runs.evaluate.samples_file import (
     comparable_scores,
@@ -27,7 +33,6 @@ from dph.runs.evaluate.samples_file import (
     samples_digest,
 )
 from dph.runs.evaluate.scores import evaluation_document, keep_problems
-from dph.runs.evaluate.token_details import TokenReader, keep_token_details
 from dph.runs.job import PreparedSet, RunJob
 from dph.runs.progress import ProgressDisplay, warn_of_cut_off
 from dph.runs.train.kept_samples import stored_table

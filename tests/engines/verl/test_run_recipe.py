@@ -6,15 +6,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from dph.engines.stages import verl_stage
-from dph.engines.stages.verl_stage import (
+from dph.engines.stages.verl_command import (
     VerlRun,
+    commands,
     presample_overrides,
     train_overrides,
 )
 from dph.engines.verl.settings import presample_settings, train_settings
 from dph.engines.verl.terms import apply_terms
-from dph.engines.verl_rows import VERL_ROWS
 from dph.recipe import load_recipe, save_recipe
 from dph.runs.directory import read_metrics
 from engines.verl.session import CPU, dph_run
@@ -97,28 +96,12 @@ def test_every_override_is_a_key_that_verl_has(tmp_path, composed):
     assert config.trainer.device == "cpu"
 
 
-def test_every_key_that_the_table_names_is_set_by_the_commands(tmp_path):
-    run = run_of(tmp_path, "verl.address=10.0.0.1:6379")
-    words = [*presample_overrides(run), *train_overrides(run)]
-    told = {word.lstrip("+").partition("=")[0] for word in words}
-    named = {row.key for row in VERL_ROWS.values() if row.kind == "engine"}
-    environment = {name for c in verl_stage.commands(run, pool=True) for name in c.environment}
-    apart = {"the end of the command"}  # of a recipe that has some
-    rest = named - told - environment - apart - {"PYTHONPATH"}
-    # The others stand in a table that is set as a whole.
-    assert {key.rpartition(".")[0] for key in rest} == {
-        "actor_rollout_ref.actor.fsdp_config.mixed_precision",
-        "actor_rollout_ref.model.override_config",
-    }
-    assert all(key.rpartition(".")[0] in told for key in rest)
-
-
 def test_a_recipe_without_stored_answers_needs_no_pool(tmp_path, composed):
     text = RECIPE.replace('"dph_f"', '"grpo"').replace("[objective]\neta = 0.2\n", "")
     run = run_of(tmp_path, text=text)
     config = composed("dph_train", *without_hydra(train_overrides(run)))
     assert not train_settings(config).reads_pool
-    assert next(c.what for c in verl_stage.commands(run, pool=False)) == "training"
+    assert next(c.what for c in commands(run, pool=False)) == "training"
 
 
 @pytest.mark.slow

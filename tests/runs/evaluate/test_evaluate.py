@@ -3,10 +3,18 @@ import logging
 import pytest
 
 from dph.errors import DataError, SettingsError, VerifierError
+from dph.model.forward.scorer import ComparedTokens
 from dph.records import Outcome, Verdict
 from dph.runs.evaluate import evaluate as module
-from dph.runs.evaluate.evaluate import EvaluationSet, evaluate, evaluate_set, total_answers
-from dph.runs.evaluate.samples_file import read_scores
+from dph.runs.evaluate.evaluate import (
+    EvaluationSet,
+    TokenReader,
+    evaluate,
+    evaluate_set,
+    keep_token_details,
+    total_answers,
+)
+from dph.runs.evaluate.samples_file import read_scores, read_token_details
 from runs.evaluate.digits import CountingSampler, DigitVerifier
 
 
@@ -128,3 +136,93 @@ def test_no_sets_give_an_empty_file_and_sets_that_cannot_be_evaluated_are_refuse
         run(tmp_path / "samples.parquet", [one, one])
     with pytest.raises(SettingsError, match="at least 1, got 0"):
         run(tmp_path / "samples.parquet", [one], samples=0)
+
+
+def reader(calls=None):
+    def compare(prompts, completions):
+        if calls is not None:
+            calls.append(len(prompts))
+        return [
+            ComparedTokens(
+                logprobs=(-0.5,) * len(ids),
+                ref_logprobs=(-0.25,) * len(ids),
+                entropy=(1.5,) * len(ids),
+                reverse_kl=(0.0,) * len(ids),
+                forward_kl=(0.0,) * len(ids),
+            )
+            for ids in completions
+        ]
+
+    return TokenReader(compare=compare, piece=lambda token: f"<{token}>")
+
+
+@pytest.fixture
+def evaluated(tmp_path, make_set):
+    sets = [make_set(problems=6), make_set("more", problems=3)]
+    table = evaluate(tmp_path / "samples.parquet", sets, model="m", samples=4, seed=1)
+    return sets, table
+
+
+def keep(path, evaluated, **changes):
+    sets, table = evaluated
+    settings = {"samples": 2, "seed": 1, "digest": "d", **changes}
+    keep_token_details(path, sets, table, settings.pop("reader", reader()), **settings)
+
+
+def test_the_first_samples_and_the_greedy_answer_are_kept_token_by_token(tmp_path, evaluated):
+    path = tmp_path / "tokens.parquet"
+    keep(path, evaluated)
+    rows = read_token_details(path).to_pylist()
+    assert len(rows) == 9 * 3
+    assert [row["sample_index"] for row in rows[:3]] == [-1, 0, 1]
+    graded = {
+        (row["set"], row["problem_id"], row["sample_index"]): row["tokens"]
+        for row in evaluated[1].to_pylist()
+    }
+    for row in rows:
+        length = graded[row["set"], row["problem_id"], row["sample_index"]]
+        assert row["token_ids"] == [1] * length
+        assert row["pieces"] == ["<1>"] * length
+        assert row["entropy"] == [1.5] * length
+        assert (row["logprobs"], row["ref_logprobs"]) == ([-0.5] * length, [-0.25] * length)
+
+
+def test_a_finished_file_is_left_and_another_digest_makes_it_again(tmp_path, evaluated):
+    path, calls = tmp_path / "tokens.parquet", []
+    for digest in ("d", "d", "e"):
+        keep(path, evaluated, reader=reader(calls), digest=digest)
+    assert calls == 2 * [3 * 4, 3 * 2, 3 * 3]  # two chunks of the first set, one of the second
+
+
+def test_a_killed_call_continues_with_the_chunk_it_was_at(tmp_path, evaluated):
+    path, calls = tmp_path / "tokens.parquet", []
+    keep(tmp_path / "whole.parquet", evaluated)
+    sets, _ = evaluated
+    for chosen in sets:
+        chosen.draw.sampler.calls = 0
+    sets[0].draw.sampler.fail_at_call = 3  # the greedy answers of the second chunk
+    with pytest.raises(RuntimeError, match="killed"):
+        keep(path, evaluated)
+    sets[0].draw.sampler.fail_at_call = None
+    keep(path, evaluated, reader=reader(calls))
+    assert calls == [3 * 2, 3 * 3]
+    assert path.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def test_answers_that_came_out_otherwise_are_left_out_and_counted(tmp_path, evaluated, caplog):
+    path = tmp_path / "tokens.parquet"
+    with caplog.at_level(logging.WARNING):
+        keep(path, evaluated, seed=2)  # other draws than those that were graded
+    rows = read_token_details(path).to_pylist()
+    texts = {
+        (row["set"], row["problem_id"], row["sample_index"]): row["text"]
+        for row in evaluated[1].to_pylist()
+    }
+    sampler = CountingSampler()
+    draw = evaluated[0][0].draw
+    for row in rows:
+        if row["sample_index"] >= 0:
+            again = sampler._draw(row["problem_id"], row["sample_index"], draw.parameters, 2)
+            assert again.text == texts[row["set"], row["problem_id"], row["sample_index"]]
+    (record,) = caplog.records
+    assert f"{9 * 3 - len(rows)} of {9 * 3} answers differed" in record.message

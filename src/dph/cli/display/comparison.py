@@ -9,10 +9,9 @@ from dph.cli.display.output import table_of, table_text
 from dph.results.charts.tables import differences_table
 from dph.results.charts.text_table import count, percent, points
 from dph.results.vocabulary import set_label
-from dph.runs.evaluate.comparison import ComparisonRow
+from dph.runs.evaluate.comparison import BASE, MODEL, ComparisonRow, RewardsSummary
 from dph.runs.evaluate.evaluated_runs import RunOnSet
-from dph.runs.evaluate.first_loss import PEER
-from dph.runs.evaluate.rewards_file import BASE, MODEL, RewardsSummary
+from dph.runs.evaluate.intervals import PEER
 
 if TYPE_CHECKING:
     from rich.table import Table

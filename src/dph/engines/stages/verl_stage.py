@@ -1,286 +1,77 @@
-"""The stages in verl: problems as parquet, a pool on the cluster, training."""
+"""The stages in verl: problems as parquet, a pool on the cluster, training whose log is followed.
 
+verl runs in processes of its own. Its weights are taken over at the end.
+"""
+
+import contextlib
+import json
 import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from math import nan
 from pathlib import Path
 from typing import Any
 
-from dph._base.files import make_directory, only_writer
+from safetensors import safe_open
+
+from dph._base.files import atomic_path, make_directory, only_writer, read_json, write_json
 from dph._base.provenance import install_command
-from dph.engines.stages.engine_log import StepLog, step_of_verl
-from dph.engines.stages.stage import (
-    adopt,
-    already_trained,
-    following,
-    longest_prompt,
-    run_command,
+from dph._processes.child import PARENT
+from dph.engines.stages.verl_command import (
+    LOG,
+    Command,
+    VerlRun,
+    commands,
+    require_cluster,
+    train_overrides,
 )
-from dph.errors import DataError, SettingsError, TrainingError
+from dph.errors import CheckpointError, DataError, SettingsError, TrainingError
 from dph.recipe import Recipe
 from dph.recipe.engines import require_engine_can
-from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, RunDirectory, is_made, note_beginning
+from dph.records import Problem
+from dph.runs.directory import CHECKPOINTS, PROBLEMS_FILE, checkpoint_of, is_made, note_beginning
 from dph.runs.job import RunJob
-from dph.runs.presample.manifest import Manifest
+from dph.runs.prepare import note_accepted_verifier
+from dph.runs.presample.manifest import Manifest, require_usable
+from dph.runs.presample.pool import load_pool
 from dph.runs.presampling_stage import presample_stage as own_presample_stage
 from dph.runs.progress import ProgressDisplay
+from dph.runs.train.checkpoints import Progress, VerifierVersion, remove_old, write_progress
 from dph.runs.train.loop import Trained
+from dph.runs.train.tracking import Metrics, MetricsLog, Trackers, open_trackers
+from dph.tasks.environments import EnvironmentVerifier
 from dph.tasks.problems import save_problems
 from dph.tasks.verl import ground_truth_of, problems_to_verl
 
-# Values as Hydra's overrides have them.
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+-]+")
-_NOT_TEXT = re.compile(r"(?i)true|false|null|nan|inf|[-+]?[0-9.][0-9.e+_-]*")
-"""Words that Hydra would read as something else than text."""
-
-
-def override(key: str, value: Any) -> str:
-    r"""``key=value``; a mapping replaces what is there, with keys that need not have been there.
-
-    >>> override("data.train_batch_size", 4), override("dph.databases", None)
-    ('data.train_batch_size=4', 'dph.databases=null')
-    >>> override("dph.system_prompt", "It's 5"), override("a", {"eps": 1e-08, "on": [True]})
-    ("dph.system_prompt='It\\'s 5'", '++a={eps: 1e-08, on: [true]}')
-    """
-    return f"{'++' if isinstance(value, Mapping) else ''}{key}={hydra_value(value)}"
-
-
-def hydra_value(value: Any) -> str:
-    """A value; texts are quoted where they need it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k}: {hydra_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(hydra_value, value)) + "]"
-    text = str(value) if isinstance(value, Path) else value
-    if _PLAIN.fullmatch(text) and not _NOT_TEXT.fullmatch(text):
-        return str(text)
-    # Backslashes count for Hydra only where they stand before a quote.
-    quoted = re.sub(r"(\\*)'", r"\1\1\\'", text)
-    end = re.search(r"\\*$", quoted)
-    return f"'{quoted}{end[0] if end else ''}'"
-
-
-DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
-_STATE = ("model", "optimizer", "extra")
-_ACTOR, _REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
-_ROLLOUT, _MODEL = "actor_rollout_ref.rollout", "actor_rollout_ref.model"
-_SAID = 256
-"""Tokens that ``reset`` may add to a prompt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerlRun:
-    """A recipe in its run directory, as far as verl needs to know.
-
-    ``model`` is the directory of the initial policy; ``longest_prompt`` is in tokens; ``chat`` is
-    the recipe's, decided.
-    """
-
-    recipe: Recipe
-    directory: Path
-    model: Path
-    longest_prompt: int
-
-    @property
-    def place(self) -> Path:
-        """Verl's files: problems as parquet, its checkpoints and its output."""
-        return RunDirectory(self.directory.absolute()).engine("verl")
-
-
-def presample_overrides(run: VerlRun) -> list[str]:
-    """Of ``python -m dph.engines.verl.presample``."""
-    settings = run.recipe.presample
-    own = {
-        **_shared(run),
-        "dph.seed": run.recipe.presampling_seed,
-        "dph.samples": settings.samples,
-        "dph.threshold": settings.threshold,
-        "dph.wrong_final": settings.wrong_final,
-    }
-    return [*_words(own), *run.recipe.verl.overrides]
-
-
-def train_overrides(run: VerlRun) -> list[str]:
-    """Of ``python -m dph.engines.verl.train``."""
-    recipe, train = run.recipe, run.recipe.train
-    if train.problems_per_step % train.minibatches:
-        raise SettingsError(
-            f"train.problems_per_step = {train.problems_per_step} does not divide by "
-            f"train.minibatches = {train.minibatches}: verl's mini-batches are whole problems"
-        )
-    own = {
-        **_shared(run),
-        "dph.seed": recipe.seed,
-        "dph.objective": _recipe_file(run),
-        "dph.rehearsal_per_step": train.rehearsal_per_step,
-        "dph.problems": train.problems,
-        f"{_ROLLOUT}.n": train.samples_per_problem,
-        f"{_ACTOR}.ppo_mini_batch_size": train.problems_per_step // train.minibatches,
-        f"{_ACTOR}.ppo_epochs": train.epochs,
-        f"{_ACTOR}.optim.lr": train.learning_rate,
-        f"{_ACTOR}.optim.lr_scheduler_type": "constant",
-        f"{_ACTOR}.optim.lr_warmup_steps": train.warmup_steps,
-        f"{_ACTOR}.optim.betas": train.betas,
-        f"{_ACTOR}.optim.override_optimizer_config": {"eps": train.eps},
-        f"{_ACTOR}.optim.weight_decay": train.weight_decay,
-        f"{_ACTOR}.optim.clip_grad": train.max_grad_norm,
-        "trainer.total_training_steps": train.steps,
-        "trainer.total_epochs": train.steps,  # an epoch has a step or more: steps end it
-        "trainer.save_freq": train.checkpoint_every,
-        "trainer.max_actor_ckpt_to_keep": train.keep_checkpoints,
-        # Gathered by verl in float32. Its merger of shards, afterwards, rounds to bfloat16.
-        f"{_ACTOR}.checkpoint.save_contents": [*_STATE, "hf_model"],
-        f"{_ACTOR}.checkpoint.load_contents": _STATE,
-    }
-    return [*_words(own), *recipe.verl.overrides]
-
-
-def environment(run: VerlRun, *, log: Path) -> dict[str, str]:
-    """Environment of verl's processes, in addition to their overrides."""
-    address = run.recipe.verl.address
-    return {
-        "VERL_FILE_LOGGER_PATH": str(log),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        **({} if address is None else {"RAY_ADDRESS": address}),
-    }
-
-
-def require_cluster(recipe: Recipe) -> None:
-    """Refuse several machines without a cluster of them."""
-    nodes, address = recipe.verl.nodes, recipe.verl.address
-    if nodes > 1 and address is None:
-        raise SettingsError(
-            f"verl.nodes = {nodes} needs a Ray cluster to join: start Ray on every machine (`ray "
-            "start --head` on the first, `ray start --address=<first>:6379` on the others) and set "
-            "verl.address (--address <first>:6379)"
-        )
-
-
-def _shared(run: VerlRun) -> dict[str, Any]:
-    """Settings common to pre-sampling and training."""
-    recipe, data, sampling = run.recipe, run.recipe.data, run.recipe.sampling
-    problems, acts = run.place / PROBLEMS_FILE, recipe.environment.path is not None
-    return {
-        "data.train_files": problems,
-        "data.val_files": problems,
-        "data.train_batch_size": recipe.train.problems_per_step,
-        "data.max_prompt_length": run.longest_prompt + (_SAID if acts else 0),
-        "data.max_response_length": recipe.answer_tokens,
-        "data.seed": recipe.seed,
-        **_model(run),
-        f"{_ROLLOUT}.name": recipe.verl.rollout,
-        f"{_ROLLOUT}.temperature": sampling.temperature,
-        f"{_ROLLOUT}.top_p": sampling.top_p,
-        f"{_ROLLOUT}.gpu_memory_utilization": recipe.vllm.memory,
-        f"{_ROLLOUT}.tensor_model_parallel_size": recipe.vllm.gpus,
-        f"{_ROLLOUT}.max_model_len": recipe.vllm.context or None,
-        f"{_ROLLOUT}.enforce_eager": recipe.vllm.eager,
-        "trainer.nnodes": recipe.verl.nodes,
-        "trainer.n_gpus_per_node": recipe.verl.gpus,
-        "trainer.device": "cpu" if recipe.model.device == "cpu" else "cuda",
-        "trainer.default_local_dir": run.place / CHECKPOINTS,
-        "trainer.project_name": recipe.track.project,
-        "trainer.experiment_name": recipe.name,
-        "trainer.logger": ["console", "file"],
-        "trainer.val_before_train": False,
-        "trainer.test_freq": -1,
-        "hydra.run.dir": run.place / "hydra",
-        "dph.pool": RunDirectory(run.directory).pool(recipe).absolute(),
-        "dph.verifier": data.verifier,
-        "dph.verifier_workers": data.verifier_workers,
-        "dph.verifier_timeout": data.verifier_timeout,
-        "dph.databases": None if data.databases is None else data.databases.absolute(),
-        "dph.sql_rule": data.verifier_settings["sql_rule"],
-        "dph.chat": data.chat is True,
-        "dph.system_prompt": data.system_prompt,
-        "dph.environment": _recipe_file(run) if acts else None,
-        f"{_ROLLOUT}.agent.default_agent_loop": "dph_trajectory" if acts else "dph_single_turn",
-        # Of the rollouts that verl has, SGLang's takes no seed with a request.
-        "dph.seed_requests": recipe.verl.rollout != "sglang",
-    }
-
-
-def _recipe_file(run: VerlRun) -> Path:
-    return RunDirectory(run.directory.absolute()).recipe_file
-
-
-def _model(run: VerlRun) -> dict[str, Any]:
-    """Weights, precision, and how many tokens go through the model at a time."""
-    settings = run.recipe.model
-    dtype = DTYPES[settings.dtype]
-    precision = {"param_dtype": dtype, "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
-    longest = run.longest_prompt + run.recipe.answer_tokens
-    tokens = max(run.recipe.train.microbatch_tokens, longest)
-    of_both = {
-        "strategy": "fsdp2",
-        "fsdp_config.mixed_precision": precision,
-    }
-    return {
-        f"{_MODEL}.path": run.model.absolute(),
-        f"{_MODEL}.enable_gradient_checkpointing": settings.gradient_checkpointing,
-        f"{_MODEL}.override_config": {"attn_implementation": settings.attention},
-        f"{_MODEL}.use_liger": settings.kernels == "liger",
-        **{f"{role}.{key}": value for role in (_ACTOR, _REF) for key, value in of_both.items()},
-        f"{_ACTOR}.shuffle": False,
-        f"{_ACTOR}.use_dynamic_bsz": True,
-        f"{_ACTOR}.ppo_max_token_len_per_gpu": tokens,
-        **{
-            f"{role}.{key}": value
-            for role in (_ROLLOUT, _REF)
-            for key, value in (
-                ("log_prob_use_dynamic_bsz", True),
-                ("log_prob_max_token_len_per_gpu", tokens),
-            )
-        },
-    }
-
-
-def _words(values: dict[str, Any]) -> list[str]:
-    return [override(key, value) for key, value in values.items()]
-
-
-LOG, LATEST = "log.jsonl", "latest_checkpointed_iteration.txt"
-_OURS = "dph.engines.verl"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One process of verl: its purpose, its words, and additions to our environment."""
-
-    what: str
-    words: Sequence[str]
-    environment: dict[str, str]
-
-
-def check(plan: RunJob) -> None:
+def check(job: RunJob) -> None:
     """Refuse what verl cannot do, or its absence, before anything is written."""
-    require_possible(plan)
-    if not is_installed():
+    require_possible(job)
+    if find_spec("verl") is None:
         raise SettingsError(
             f'train.engine = "verl" needs verl in this environment: {install_command("verl")}'
         )
 
 
-def is_installed() -> bool:
-    """Whether verl is in this environment."""
-    return find_spec("verl") is not None
-
-
-def require_possible(plan: RunJob) -> None:
+def require_possible(job: RunJob) -> None:
     """Refuse what verl cannot do, wherever it is installed."""
-    recipe, found = plan.recipe, len(plan.problems)
+    recipe, found = job.recipe, len(job.problems)
     require_engine_can(recipe)
     require_cluster(recipe)
-    _require_whole_rewards(recipe)
-    train_overrides(run_of(plan))
+    if recipe.environment.path is not None and recipe.objective.overlong_buffer:
+        raise SettingsError(  # verl's reward worker only does it with answers of one turn
+            "[environment] with objective.overlong_buffer is not possible in verl: use "
+            "train.engine = 'own'"
+        )
+    train_overrides(run_of(job))
     if found < recipe.train.problems_per_step:
         raise DataError(
             f"train.problems_per_step = {recipe.train.problems_per_step}, and {recipe.data.train} "
@@ -288,114 +79,328 @@ def require_possible(plan: RunJob) -> None:
         )
 
 
-def _require_whole_rewards(recipe: Recipe) -> None:
-    """Refuse what verl's reward worker does with answers of one turn alone."""
-    if recipe.environment.path is not None and recipe.objective.overlong_buffer:
-        raise SettingsError(
-            "[environment] with objective.overlong_buffer is not possible in verl: use "
-            "train.engine = 'own'"
-        )
+def commands_text(job: RunJob) -> str:
+    """The commands as text for a shell, one setting a line; nothing is started.
+
+    The engine need not be installed: the commands may be for another machine, and their Python is
+    the one on its ``PATH`` then.
+    """
+    installed = find_spec("verl") is not None
+    require_possible(job)
+    run = run_of(job)
+    problems = run.place / PROBLEMS_FILE
+    plain = shlex.quote(str(problems.with_suffix(".jsonl")))
+    parts = [] if installed else ["# verl is not installed here: use an environment that has it"]
+    parts.append(
+        f"# `dph run` writes the recipe as {job.directory.recipe_file.absolute()} and the problems "
+        f"of {job.recipe.data.train} as {plain} first\n"
+        f"dph convert --to verl --input {plain} --out {shlex.quote(str(problems))}"
+    )
+    python = sys.executable if installed else "python"
+    for command in commands(run, pool=pool_is_missing(job), python=python):
+        variables = [f"{name}={shlex.quote(v)}" for name, v in command.environment.items()]
+        words = [*variables, *map(shlex.quote, command.words)]
+        parts.append(f"# {command.what}\n" + " \\\n  ".join(words))
+    return "\n\n".join(parts)
 
 
 def presample_stage(
-    plan: RunJob, progress: ProgressDisplay, *, may_split_again: bool = True
+    job: RunJob, progress: ProgressDisplay, *, may_split_again: bool = True
 ) -> Manifest:
     """Make the pool on verl's engines unless there is one, and check it as our own stage does."""
-    if pool_is_missing(plan):
-        run = run_of(plan)
-        _write_problems(plan, run)
+    if pool_is_missing(job):
+        run = run_of(job)
+        _write_problems(job, run)
         (command, *_) = commands(run, pool=True)
-        total = len(plan.problems)
+        total = len(job.problems)
         with progress.task("pre-sampling in verl", total, "problems") as advance:
-            _run(command, run.place / "presample.log")
+            run_command(command, log=run.place / "presample.log")
             advance(total, "")
-    return own_presample_stage(plan, progress, may_split_again=may_split_again)
+    return own_presample_stage(job, progress, may_split_again=may_split_again)
 
 
-def train_stage(plan: RunJob, progress: ProgressDisplay) -> Trained:
+def train_stage(job: RunJob, progress: ProgressDisplay) -> Trained:
     """Train in verl, or continue from verl's newest checkpoint."""
-    recipe, directory = plan.recipe, plan.directory.path
-    steps, run = recipe.train.steps, run_of(plan)
-    plan.policies.release()  # verl's own processes load it
-    trained = already_trained(plan, place=run.place, begun=newest_step(run))
-    if trained is not None:
-        return trained
+    recipe, directory = job.recipe, job.directory.path
+    steps, run = recipe.train.steps, run_of(job)
+    job.policies.release()  # verl's own processes load it
+    note_accepted_verifier(job)
+    if job.resumed.checkpoint is not None and job.resumed.step == steps:
+        return Trained(checkpoint=job.resumed.checkpoint, step=steps, stopped=False)
+    _require_usable_pool(job)
+    require_made_from(run.place, job.training_key(), done=newest_step(run))
     (train,) = commands(run, pool=False)
     with only_writer(directory):
         note_beginning(recipe, directory, done=newest_step(run))
-        _write_problems(plan, run)
+        _write_problems(job, run)
         if newest_step(run) < steps:
-            with following(
-                plan,
-                progress,
-                log=run.place / LOG,
-                done=newest_step(run),
-                convert=lambda logged: step_of_verl(logged, recipe),
-            ) as log:
-                _run(train, run.place / "train.log", log)
+            with _following(job, progress, run) as log:
+                run_command(train, log=run.place / "train.log", watch=log.follow)
         if newest_step(run) != steps:
             raise TrainingError(
                 f"verl ended after step {newest_step(run)} of {steps}; its log: "
                 f"{run.place / 'train.log'}"
             )
         model = run.place / CHECKPOINTS / f"global_step_{steps}" / "actor" / "huggingface"
-        return adopt(plan, model, step=steps)
+        return adopt(job, model, step=steps)
 
 
-def run_of(plan: RunJob) -> VerlRun:
-    """The recipe with verl's settings of its model and prompts."""
+def run_of(job: RunJob) -> VerlRun:
+    """The recipe with the initial policy and the length of the longest prompt."""
+    encode: Callable[[Problem], Sequence[int]] = job.prompts.encode
+    if isinstance(job.verifier, EnvironmentVerifier):  # prompts tell of its tools
+        encode = job.prompts.turns(job.verifier.environment.tools).prompt
     return VerlRun(
-        recipe=plan.recipe,
-        directory=plan.directory.path,
-        model=plan.initial,
-        longest_prompt=longest_prompt(plan),
+        recipe=job.recipe,
+        directory=job.directory.path,
+        model=job.initial,
+        longest_prompt=max(len(encode(problem)) for problem in job.problems),
     )
 
 
-def pool_is_missing(plan: RunJob) -> bool:
-    """Whether verl has to make the pool. A pool of trajectories is made by our own engine."""
-    acts = plan.recipe.environment.path is not None
-    return plan.needs_pool and not acts and not is_made(plan.pool)
-
-
-def commands(run: VerlRun, *, pool: bool, python: str = sys.executable) -> list[Command]:
-    """Commands in order: pre-sampling if a ``pool`` is to be made, and training."""
-    module = [python, "-P", "-m"]
-    search = [
-        *map(str, run.recipe.data.modules),
-        *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
-    ]
-    modules = {"PYTHONPATH": os.pathsep.join(search)} if search else {}
-    shared = {**environment(run, log=run.place / LOG), **modules}
-    found = [
-        Command(
-            what="training",
-            words=[*module, f"{_OURS}.train", *train_overrides(run)],
-            environment=shared,
-        ),
-    ]
-    if pool:
-        words = [*module, f"{_OURS}.presample", *presample_overrides(run)]
-        found.insert(0, Command(what="pre-sampling", words=words, environment=shared))
-    return found
+def pool_is_missing(job: RunJob) -> bool:
+    """Whether verl must make the pool. Our own engine makes pools of trajectories."""
+    acts = job.recipe.environment.path is not None
+    return job.needs_pool and not acts and not is_made(job.pool)
 
 
 def newest_step(run: VerlRun) -> int:
-    """The step of verl's newest checkpoint; 0 where there is none."""
-    path = run.place / CHECKPOINTS / LATEST
+    """The step of verl's newest checkpoint; 0 without one."""
+    path = run.place / CHECKPOINTS / "latest_checkpointed_iteration.txt"
     said = path.read_text(encoding="utf-8").strip() if path.exists() else "0"
     return int(said) if said.isdecimal() else 0
 
 
-def _run(command: Command, log: Path, steps: StepLog | None = None) -> None:
-    watch = steps.follow if steps is not None else lambda: None
-    run_command(command.words, environment=command.environment, log=log, watch=watch)
-
-
-def _write_problems(plan: RunJob, run: VerlRun) -> None:
-    """The training problems as verl's parquet, from whatever file and columns they came."""
+def _write_problems(job: RunJob, run: VerlRun) -> None:
     plain = make_directory(run.place) / "problems.jsonl"
-    save_problems(plain, [plan.prompts.asked(problem) for problem in plan.problems])
-    acts = plan.recipe.environment.path is not None
-    field = ground_truth_of(plan.problems[0], acts=acts)
-    problems_to_verl(plain, run.place / PROBLEMS_FILE, ground_truth=field)
+    save_problems(plain, [job.prompts.asked(problem) for problem in job.problems])
+    acts = job.recipe.environment.path is not None
+    gold = ground_truth_of(job.problems[0], acts=acts)
+    problems_to_verl(plain, run.place / PROBLEMS_FILE, ground_truth=gold)
+
+
+def _require_usable_pool(job: RunJob) -> None:
+    recipe = job.recipe
+    if job.needs_pool:
+        require_usable(
+            job.pool,
+            load_pool(job.pool).manifest,
+            rehearses=recipe.objective.rehearses_pool,
+            explores=recipe.train.problems_per_step if recipe.train.problems != "all" else 0,
+        )
+
+
+def require_made_from(place: Path, digest: str, *, done: int) -> None:
+    """Compare the key of training in ``place``; if ``done`` is 0, write it."""
+    path = place / "made_from.json"
+    if not path.exists() or not done:
+        write_json(make_directory(place) / path.name, {"digest": digest})
+    elif dict(read_json(path)).get("digest") != digest:
+        raise CheckpointError(
+            f"the checkpoints in {place} were made with other settings; continue with the recipe "
+            f"in its run directory, or train into a different directory (--out)"
+        )
+
+
+# A process of verl: its output is a file, and nothing that it started outlives it.
+
+_ERROR = "dph: "
+"""Start of the line in which a child of this package says why it ended."""
+_LOOK_EVERY = 0.2
+_PATIENCE = 10.0
+"""Seconds that a child has to end after it was asked to."""
+_TAIL = 20000
+"""Characters at the end of a log in which the reason of a failure is looked for."""
+_RAISED = re.compile(r"(?:[(\[][^)\]]*[)\]]:? *)*((?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?)$")
+"""The last line of a traceback, whatever process a launcher names before it."""
+
+
+def run_command(command: Command, *, log: Path, watch: Callable[[], None] = lambda: None) -> None:
+    """Run ``command``, whose output goes to ``log``; ``watch`` is called a few times a second.
+
+    However this function ends, nothing that the command started is left in its process group.
+    """
+    make_directory(log.parent)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            list(command.words),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for this process, which ends the whole group
+            env={**os.environ, PARENT: str(os.getpid()), **command.environment},
+        )
+    try:
+        while process.poll() is None:
+            watch()
+            time.sleep(_LOOK_EVERY)
+        watch()
+    finally:
+        if process.poll() is None:
+            _signal(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+        _signal(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.returncode:
+        raise TrainingError(f"{_reason(log, process.returncode)} (the whole log: {log})")
+
+
+def _signal(group: int, which: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, which)
+
+
+def _reason(log: Path, code: int) -> str:
+    """Message of a child of this package; else the first error of a traceback, or the last line.
+
+    Of several processes one fails first and the launcher last.
+    """
+    text = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line.partition(_ERROR)[2] for line in lines if line.startswith(_ERROR)]
+    errors = [found[1] for line in lines if (found := _RAISED.match(line))]
+    last = [*said[:1], *errors[:1], *lines[-1:], "it left no message"][0]
+    return last if code > 0 else f"ended by signal {-code}: {last}"
+
+
+# verl's file logger writes lines of {"step": ..., "data": {...}}.
+
+
+@dataclass(slots=True, kw_only=True)
+class StepLog:
+    """The complete lines of verl's growing log, each once, as lines of ``metrics.jsonl``."""
+
+    path: Path
+    recipe: Recipe
+    metrics: MetricsLog
+    trackers: Trackers
+    on_step: Callable[[Metrics], None]
+    _read: int = field(default=0, init=False)
+
+    def follow(self) -> None:
+        """Take in the lines that have come since the last call."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            whole, newline, _half = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(newline)
+        for line in filter(bytes.strip, whole.splitlines()):
+            row = json.loads(line)
+            metrics = {"step": int(row["step"]), **step_of_verl(row["data"], self.recipe)}
+            self.metrics.write(metrics)
+            self.trackers.log(metrics, step=metrics["step"])
+            self.on_step(metrics)
+
+
+@contextlib.contextmanager
+def _following(job: RunJob, progress: ProgressDisplay, run: VerlRun) -> Iterator[StepLog]:
+    """Verl's log as metrics, trackers and progress; one of an earlier process is removed."""
+    recipe, log, done = job.recipe, run.place / LOG, newest_step(run)
+    log.unlink(missing_ok=True)
+    trackers = open_trackers(recipe.track, recipe, job.directory.path)
+    title = f"training {recipe.method} in {recipe.train.engine}"
+    try:
+        with progress.task(title, recipe.train.steps, "steps") as advance:
+            advance(done, "")
+            yield StepLog(
+                path=log,
+                recipe=recipe,
+                metrics=MetricsLog(job.directory.metrics, step=done),
+                trackers=trackers,
+                on_step=lambda metrics: advance(1, f"reward {metrics['reward']:.2f}"),
+            )
+    finally:
+        trackers.close()
+
+
+SAME_IN_VERL: Mapping[str, str] = {
+    "entropy": "actor/entropy",
+    "policy_loss": "actor/pg_loss",
+    "clipped_high": "actor/pg_clipfrac",
+    "clipped_low": "actor/pg_clipfrac_lower",
+    "grad_norm": "actor/grad_norm",
+    "learning_rate": "actor/lr",
+    "completion_tokens": "response_length/mean",
+    "unfinished": "response_length/clip_ratio",
+    "seconds": "timing_s/step",
+    "seconds_sampling": "timing_s/gen",
+    "seconds_update": "timing_s/update_actor",
+    "peak_memory_device": "perf/max_memory_allocated_gb",
+}
+"""Our names of metrics, and verl's names for the same."""
+_VERDICT = "dph/"
+"""Prefix of metrics of verdicts, which our trainer logs (``answer_metrics``)."""
+_ANCHOR, _PENALTY = "actor/dph/divergence", "actor/dph/penalty/"
+
+
+def step_of_verl(line: Mapping[str, Any], recipe: Recipe) -> Metrics:
+    """The metrics of one step from verl's ``line``; NaN if verl does not give them.
+
+    ``clipped_high`` is verl's share of clipped tokens on either side, ``clipped_low`` that of its
+    dual clip. ``unfinished`` counts answers as long as the limit.
+    """
+
+    def value(name: str) -> float:
+        return nan if line.get(name) is None else float(line[name])
+
+    train, active = recipe.train, recipe.objective.active_anchors
+    anchors = {n: value(_ANCHOR if len(active) == 1 else f"{_ANCHOR}/{n}") for n in active}
+    found = {ours: value(theirs) for ours, theirs in SAME_IN_VERL.items()}
+    tokens = found["completion_tokens"] * train.problems_per_step * train.samples_per_problem
+    penalties = [float(v) for k, v in line.items() if k.startswith(_PENALTY)]
+    return {
+        **{name: value(f"{_VERDICT}{name}") for name in ("reward", "correct", "zero_variance")},
+        **found,
+        "kl_penalty": float(line.get("actor/kl_loss", 0.0)) + sum(penalties),
+        "divergence": sum(anchors.values()),
+        **({f"anchor_{n}": v for n, v in anchors.items()} if len(anchors) > 1 else {}),
+        "tokens": tokens,
+        "tokens_per_second": tokens / found["seconds"] if found["seconds"] else nan,
+        **{
+            key.removeprefix(_VERDICT): float(share)
+            for key, share in sorted(line.items())
+            if key.startswith(f"{_VERDICT}outcome_")
+        },
+    }
+
+
+# The weights, as a checkpoint of the run.
+
+
+def adopt(job: RunJob, model: Path, *, step: int) -> Trained:
+    """Make ``checkpoints/step_NNNNNN`` of the weights in the transformers directory ``model``.
+
+    The tokenizer is the run's own, so that the recipe's chat template stays with it. There is no
+    optimizer in it, which verl's own checkpoints have, and no pickled arguments.
+    """
+    train, verifier = job.recipe.train, job.verifier
+    checkpoints = make_directory(job.directory.checkpoints)
+    path = checkpoint_of(checkpoints, step)
+    with atomic_path(path) as temporary:
+        shutil.copytree(model, temporary, ignore=shutil.ignore_patterns("*.bin", "README.md"))
+        _correct_dtype(temporary)
+        job.prompts.tokenizer.save_pretrained(temporary)
+        write_progress(
+            temporary,
+            Progress(step=step, optimizer_steps=step * train.minibatches * train.epochs),
+            digest=job.training_key(),
+            verifiers=(VerifierVersion(name=verifier.name, version=verifier.version),),
+        )
+    remove_old(checkpoints, keep=train.keep_checkpoints)
+    return Trained(checkpoint=path, step=step, stopped=False)
+
+
+def _correct_dtype(directory: Path) -> None:
+    """Let ``config.json`` name the weights' dtype: verl writes bfloat16 next to float32 weights."""
+    found = set[str]()
+    for path in directory.glob("*.safetensors"):
+        with safe_open(path, framework="np") as file:
+            found |= {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+    names = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+    if len(found) != 1 or next(iter(found)) not in names:
+        raise CheckpointError(f"the weights in {directory} should have one dtype, got {found}")
+    path = directory / "config.json"
+    said = {key: value for key, value in read_json(path).items() if key != "torch_dtype"}
+    write_json(path, {**said, "dtype": names[found.pop()]})

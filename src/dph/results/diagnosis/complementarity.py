@@ -35,8 +35,7 @@ from jaxtyping import Float, Int
 
 from dph.errors import SettingsError
 from dph.results.diagnosis.style_counts import StyleCounts
-from dph.runs.evaluate.first_loss import powers_of_two
-from dph.runs.evaluate.intervals import LEVEL, RESAMPLES, bootstrap_mean
+from dph.runs.evaluate.intervals import LEVEL, RESAMPLES, bootstrap_mean, powers_of_two
 from dph.runs.evaluate.metrics import pass_at_k
 
 DRAWS = 999

@@ -1,21 +1,35 @@
-"""Drawing and grading the samples of an evaluation, so that a kill costs one chunk."""
+"""The samples of an evaluation, drawn and graded in chunks, and the tokens of some of them.
 
+``samples.parquet`` has every answer. ``tokens.parquet`` has some of them token by token: they are
+drawn again, which costs their share of the evaluation, because an answer's text does not determine
+its tokens. A sample depends only on (seed, problem, index), up to rounding where two tokens are
+equally likely; an answer that differs from the graded one is left out and counted.
+"""
+
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from dph._base.files import make_directory
+from dph._base.files import atomic_path, make_directory
 from dph._base.files.parts import TableParts
 from dph._base.import_path import code_fingerprint
 from dph.errors import DataError, SettingsError
-from dph.model.sampler.episodes import AnswerSampler
+from dph.model.sampler.base import SampleRequest
+from dph.model.sampler.episodes import AnswerSampler, EpisodeSampler
 from dph.recipe import recipe_digest
-from dph.records import Problem
+from dph.records import Completion, Problem
 from dph.runs.evaluate.samples_file import (
+    GREEDY_INDEX,
+    ROWS_A_GROUP,
     SAMPLES,
+    SCHEMA,
+    VERSION,
     read_samples,
     samples_digest,
     samples_table,
@@ -24,13 +38,18 @@ from dph.runs.evaluate.samples_file import (
 from dph.tasks.problems import problems_fingerprint
 from dph.tasks.verifiers.base import verifier_identity
 
+if TYPE_CHECKING:  # it loads torch
+    from dph.model.forward.scorer import ComparedTokens
+
+logger = logging.getLogger(__name__)
+
 CHUNK = 64
-"""Problems between two points at which a killed evaluation can go on."""
+"""Problems between two points from which a killed evaluation can continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
-    """A named set of problems, and how its answers are drawn and graded."""
+    """A named set of problems, with the sampler that draws and grades its answers."""
 
     name: str
     problems: tuple[Problem, ...]
@@ -59,9 +78,9 @@ def evaluate(
     """Draw and grade ``samples`` answers to every problem of every set; write them to ``path``.
 
     ``model`` is the fingerprint of the weights, the tokenizer and the precision. Everything that
-    the samples depend on makes a digest. A file at ``path`` with that digest is returned as it
-    is; finished chunks next to it, in ``<stem>.partial/``, are used if they have that digest and
-    removed if not. A sample's random numbers depend on (seed, problem, sample index) alone, so an
+    the samples depend on makes a digest. A file at ``path`` with that digest is returned unchanged;
+    finished chunks next to it, in ``<stem>.partial/``, are used if they have that digest and
+    removed if not. A sample's random numbers depend only on (seed, problem, sample index), so an
     interrupted evaluation ends with the same file as an uninterrupted one.
 
     ``on_progress`` is called with the number of answers finished since the last call, of
@@ -75,18 +94,13 @@ def evaluate(
         return table
     make_directory(path.parent)
     parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
-    tables = []
-    for index, chunk in enumerate(chunks(sets)):
-        table = parts.read(index)
-        if table is None:
-            table = evaluate_set(
-                chunk, samples=samples, seed=seed, greedy=greedy, on_progress=on_progress
-            )
-            parts.write(index, table)
-        else:
-            _report(on_progress, table.num_rows)
-        tables.append(table)
-    whole = pa.concat_tables(tables) if tables else SAMPLES.empty_table()
+    drawn = partial(
+        evaluate_set, samples=samples, seed=seed, greedy=greedy, on_progress=on_progress
+    )
+    found = parts.tables(
+        chunks(sets), drawn, found=lambda _, table: _report(on_progress, table.num_rows)
+    )
+    whole = pa.concat_tables(found) if found else SAMPLES.empty_table()
     write_samples(path, whole, digest=digest)
     parts.remove()
     return whole
@@ -115,7 +129,7 @@ def evaluate_set(
 
 
 def total_answers(sets: Sequence[EvaluationSet], *, samples: int, greedy: bool = True) -> int:
-    """Number of answers that ``evaluate`` draws: the total of a progress bar."""
+    """Number of answers that ``evaluate`` draws."""
     return sum(len(chosen.problems) for chosen in sets) * (samples + int(greedy))
 
 
@@ -143,7 +157,7 @@ def _digest(sets: Sequence[EvaluationSet], **rest: str | int | bool) -> str:
 
 
 def style_name(style: Callable[[str], str | None] | None) -> str | None:
-    """Name of a style classifier in digests: a user-defined one with its code."""
+    """Name of a style classifier in digests; a user-defined one has its code in it."""
     if style is None:
         return None
     kind = type(style)
@@ -164,3 +178,151 @@ def _require_valid(sets: Sequence[EvaluationSet], samples: int) -> None:
 def _report(on_progress: Callable[[int], None] | None, amount: int) -> None:
     if on_progress:
         on_progress(amount)
+
+
+TOKENS = pa.schema(
+    [
+        ("set", pa.string()),
+        ("problem_id", pa.string()),
+        ("sample_index", pa.int32()),
+        ("token_ids", pa.list_(pa.int32())),
+        ("pieces", pa.list_(pa.string())),
+        ("logprobs", pa.list_(pa.float32())),
+        ("ref_logprobs", pa.list_(pa.float32())),
+        ("entropy", pa.list_(pa.float32())),
+    ]
+)
+_DIGEST = b"dph.digest"
+
+Compare = Callable[..., "list[ComparedTokens]"]
+"""Compares policy and base at each token of prompts and completions.
+
+For trajectories it also takes ``written``, and compares only the tokens that the policy wrote.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenReader:
+    """Comparison of two models, and the text of one token."""
+
+    compare: Compare
+    piece: Callable[[int], str]
+
+
+def keep_token_details(
+    path: Path,
+    sets: Sequence[EvaluationSet],
+    samples_table: pa.Table,
+    reader: TokenReader,
+    *,
+    samples: int,
+    seed: int,
+    digest: str,
+    on_progress: Callable[[int], None] | None = None,
+) -> None:
+    """Write the tokens of the greedy answer and of the first ``samples`` samples of every problem.
+
+    ``samples_table`` are the graded answers; ``digest`` names everything that they and the
+    comparison depend on. A file with that digest is left unchanged, and a killed call continues
+    with the chunk at which it was killed. Tokens of tools' results have no values: the policy read
+    them and wrote others.
+    """
+    if path.exists() and (pq.read_schema(path).metadata or {}).get(_DIGEST) == digest.encode():
+        return
+    graded = {row[:3]: row[3] for row in _texts(samples_table) if row[2] < samples}
+    parts = TableParts(path.with_name(f"{path.stem}.partial"), digest=digest)
+
+    def made(chunk: EvaluationSet) -> pa.Table:
+        table = _table(chunk, _drawn(chunk, samples=samples, seed=seed), reader)
+        _report(on_progress, len(chunk.problems))
+        return table
+
+    found = parts.tables(
+        chunks(sets), made, found=lambda chunk, _: _report(on_progress, len(chunk.problems))
+    )
+    whole = pa.concat_tables(found) if found else TOKENS.empty_table()
+    same = [graded.get(row[:3]) == row[3] for row in _texts(whole)]
+    if not all(same):
+        logger.warning(
+            "token details: %d of %d answers differed when they were drawn again, because of "
+            "rounding; they are left out",
+            *(same.count(False), len(same)),
+        )
+    _write(path, whole.filter(pa.array(same, pa.bool_())).select(TOKENS.names), digest=digest)
+    parts.remove()
+
+
+def _drawn(chunk: EvaluationSet, *, samples: int, seed: int) -> list[list[Completion]]:
+    draw = chunk.draw
+    found: list[Sequence[Sequence[Completion]]] = []
+    for count, greedy in ((1, True), (samples, False)):
+        if isinstance(draw, EpisodeSampler):
+            acting = replace(draw, parameters=replace(draw.parameters, greedy=greedy))
+            groups = acting(chunk.problems, samples=count, seed=seed).groups
+            found.append([[graded.completion for graded in group] for group in groups])
+            continue
+        requests = [
+            SampleRequest(problem_id=p.problem_id, prompt_ids=draw.encode(p), samples=count)
+            for p in chunk.problems
+        ]
+        parameters = replace(draw.parameters, greedy=greedy)
+        found.append(draw.sampler.sample(requests, parameters, seed=seed))
+    first, sampled = found
+    return [
+        [replace(greedy[0], sample_index=GREEDY_INDEX), *group]
+        for greedy, group in zip(first, sampled, strict=True)
+    ]
+
+
+def _table(
+    chunk: EvaluationSet, drawn: Sequence[Sequence[Completion]], reader: TokenReader
+) -> pa.Table:
+    piece = cache(reader.piece)
+    flat = [
+        (problem, c) for problem, group in zip(chunk.problems, drawn, strict=True) for c in group
+    ]
+    written = [c.written for _, c in flat]
+    acting = {} if all(row is None for row in written) else {"written": written}
+    compared = reader.compare(
+        [c.prompt_ids or chunk.draw.encode(problem) for problem, c in flat],
+        [c.token_ids for _, c in flat],
+        **acting,
+    )
+    rows = [
+        {
+            "set": chunk.name,
+            "problem_id": completion.problem_id,
+            "sample_index": completion.sample_index,
+            "token_ids": completion.token_ids,
+            "pieces": [piece(token) for token in completion.token_ids],
+            "logprobs": _spread(tokens.logprobs, completion),
+            "ref_logprobs": _spread(tokens.ref_logprobs, completion),
+            "entropy": _spread(tokens.entropy, completion),
+            "text": completion.text,
+        }
+        for (_, completion), tokens in zip(flat, compared, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, schema=TOKENS.append(pa.field("text", pa.string())))
+
+
+def _spread(values: Sequence[float], completion: Completion) -> Sequence[float | None]:
+    """A value for each token, None for those that the policy did not write."""
+    if completion.written is None:
+        return values
+    own = iter(values)
+    return [next(own) if mine else None for mine in completion.written]
+
+
+def _texts(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Set, problem, index and text of every row."""
+    names = ("set", "problem_id", "sample_index", "text")
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def _write(path: Path, table: pa.Table, *, digest: str) -> None:
+    schema = TOKENS.with_metadata({_DIGEST: digest.encode(), VERSION: str(SCHEMA).encode()})
+    # Laid out again, so that the bytes do not depend on which pieces came from a file.
+    columns = table.cast(TOKENS).combine_chunks().columns
+    with atomic_path(path) as temporary:
+        whole = pa.Table.from_arrays(columns, schema=schema)
+        pq.write_table(whole, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)

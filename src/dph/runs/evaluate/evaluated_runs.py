@@ -1,4 +1,4 @@
-"""Evaluated runs, read from their directories and set side by side."""
+"""Evaluated runs: their comparison, and their problems with answers grouped by text."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dph.records import Outcome, Problem
 from dph.runs.directory import EvaluationDirectory
 from dph.runs.evaluate.comparison import ChangedProblem, RunComparison, changed_problems
 from dph.runs.evaluate.comparison import compare as compare_scores
-from dph.runs.evaluate.first_loss import Band, differences, powers_of_two, simultaneous_band
+from dph.runs.evaluate.intervals import Band, powers_of_two, simultaneous_band
 from dph.runs.evaluate.metrics import Retention, effective_styles, retention
 from dph.runs.evaluate.samples_file import (
     GREEDY_INDEX,
@@ -21,9 +21,7 @@ from dph.runs.evaluate.samples_file import (
     is_foreign,
     read_samples,
 )
-from dph.runs.evaluate.scores import SetScores, metric_values
-
-# Problems of evaluated runs as a person reads them: prompt, gold, and answers grouped by text.
+from dph.runs.evaluate.scores import SetScores, differences
 
 Key = tuple[str, str]
 """Set and problem id."""
@@ -31,7 +29,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectCount:
-    """Correct samples of a problem; None where its gold answer could not be graded."""
+    """Correct samples of a problem; None if its gold answer could not be graded."""
 
     correct: int | None
     samples: int
@@ -63,9 +61,9 @@ class AnswerGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownProblem:
-    """A problem and what the runs answered; ``problem`` is None where nobody kept it.
+    """A problem and the answers of the runs.
 
-    ``base`` is what the initial policy scored, where that is known.
+    ``problem`` is None if it was not kept. ``base`` is the initial policy's score, if known.
     """
 
     set_name: str
@@ -77,7 +75,7 @@ class ShownProblem:
 
 
 def counted(table: pa.Table) -> dict[Key, CorrectCount]:
-    """The scores of every problem of a samples table, in the table's order."""
+    """By problem, in the table's order."""
     sampled = table.filter(pc.field("sample_index") >= 0)
     flags = pa.table(
         {
@@ -99,7 +97,7 @@ def counted(table: pa.Table) -> dict[Key, CorrectCount]:
 
 
 def with_outcome(tables: Sequence[pa.Table], outcome: Outcome) -> set[Key]:
-    """The problems of which any answer, in any of the tables, came to ``outcome``."""
+    """The problems with an answer of this outcome in one of the tables."""
     found = set()
     for table in tables:
         part = table.filter(pc.field("outcome") == outcome.value)
@@ -117,7 +115,7 @@ def shown_problems(
 ) -> list[ShownProblem]:
     """The problems ``keys`` with the answers of one or two runs, grouped.
 
-    ``outcome`` leaves out answers that came to another one; scores still count them all.
+    ``outcome`` leaves out answers of another outcome; scores still count all of them.
     """
     scores = [counted(_only(table, keys)) for table in tables]
     rows = [_rows(_only(table, keys)) for table in tables]
@@ -136,7 +134,7 @@ def shown_problems(
 
 
 def require_problem(problem_id: str, known: Sequence[Key]) -> list[Key]:
-    """The problems with this id, in whichever set.
+    """The problems with this id, in any set.
 
     Raises:
         DataError: there is none.
@@ -255,14 +253,14 @@ def require_evaluated(run: Path) -> Path:
 
 
 def default_ks(scores: Scores) -> list[int]:
-    """Those of 8, 16, 32 that every set of every run has the samples for; else all samples."""
+    """Those of 8, 16, 32 that every set of every run has the samples for, or all samples."""
     samples = min(of_set.samples for sets in scores.values() for of_set in sets.values())
     return [k for k in USUAL_KS if k <= samples] or [samples]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOnSet:
-    """Abilities and ways of answering that a run has left of the baseline's, on a set.
+    """What a run kept of the baseline's abilities and ways of answering, on a set.
 
     ``band`` is that of Pass@k at k = 1, 2, 4 ...; None for the baseline itself.
     """
@@ -299,6 +297,4 @@ def runs_on_sets(scores: Scores, *, retention_k: int, problems: int, seed: int) 
 
 def _band(run: SetScores, base: SetScores, seed: int) -> Band:
     ks = powers_of_two(min(run.samples, base.samples))
-    return simultaneous_band(
-        differences(metric_values(run, ks), metric_values(base, ks)), seed=seed
-    )
+    return simultaneous_band(differences(run, base, ks), seed=seed)

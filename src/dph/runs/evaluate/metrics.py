@@ -68,13 +68,7 @@ def _pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
 def pass_at_k_curve(
     num_samples: int, correct: Int[np.ndarray, "problems"], ks: Sequence[int]
 ) -> dict[int, Float[np.ndarray, "problems"]]:
-    """Pass@k of every problem, for every k.
-
-    Computed as: the scalar estimate once for each count that occurs, so it is exactly that.
-
-    >>> pass_at_k_curve(4, np.array([0, 1, 4]), [2])
-    {2: array([0. , 0.5, 1. ])}
-    """
+    """Pass@k of every problem, for every k."""
     return {k: pass_at_k(num_samples, correct, k) for k in ks}
 
 
@@ -82,29 +76,6 @@ def require_k_fits(k: int, samples: int) -> None:
     """Refuse a k that needs more samples than there are."""
     if not 1 <= k <= samples:
         raise SettingsError(f"need 1 <= k <= samples, got k={k}, samples={samples}")
-
-
-# Retention of the base model's abilities, and problems solved beyond them.
-#
-# **Source**: arXiv:2509.07430, section 6. The paper draws k = 8 samples from the base model, calls
-# a problem solved if one of them is correct, and asks of one draw of k from the trained model: how
-# many solved problems are solved again (keep), how many unsolved ones are solved now (explore).
-#
-# **Computed as**: the base's first k samples split the problems as in the paper, but the second
-# draw is replaced by its exact average: the unbiased Pass@k over the samples from k on, which is
-# the mean of "at least one correct" over all subsets of size k. The expectation is the same, since
-# each subset is a draw of k; the noise is less, since all of them are used instead of one.
-#
-# Samples from index k on, also of the trained model: with the same seed both models share their
-# random numbers sample by sample, so a model's first k samples are not a second draw, they are the
-# base's own draw repeated as far as the weights agree.
-#
-# **The nulls** are the same numbers for the base itself. They are not 1 and 0, because a draw of k
-# is not stable: a problem with success rate p is solved with probability 1 - (1 - p)^k each time.
-# Only the distance of keep and explore from their nulls says something about training.
-
-
-# How many ways of answering are in use.
 
 
 def style_shares(styles: Iterable[str]) -> dict[str, float]:
@@ -135,17 +106,36 @@ def effective_styles(shares: Mapping[str, float]) -> float:
     return exp(-sum(share * log(share) for share in shares.values() if share > 0))
 
 
+# Retention of the base model's abilities, and problems solved beyond them.
+#
+# **Source**: arXiv:2509.07430, section 6. The paper draws k = 8 samples from the base model, calls
+# a problem solved if one of them is correct, and asks of one draw of k from the trained model: how
+# many solved problems are solved again (keep), how many unsolved ones are solved now (explore).
+#
+# **Computed as**: the base's first k samples split the problems as in the paper, but the second
+# draw is replaced by its exact average: the unbiased Pass@k over the samples from k on, which is
+# the mean of "at least one correct" over all subsets of size k. The expectation is the same, since
+# each subset is a draw of k; the noise is smaller, since all of them are used instead of one.
+#
+# Samples from index k on, also of the trained model: with the same seed both models share their
+# random numbers sample by sample, so a model's first k samples are not a second draw, they are the
+# base's own draw repeated as far as the weights agree.
+#
+# **The nulls** are the same numbers for the base itself. They are not 1 and 0, because a draw of k
+# is not stable: a problem with success rate p is solved with probability 1 - (1 - p)^k each time.
+# Only the distance of keep and explore from their nulls says something about training.
+
 RETENTION_K = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Fractions of problems, or None where no problem or no second draw is there to tell."""
+    """Fractions of problems; None without a problem on that side, or without a second draw."""
 
-    keep: float | None
-    explore: float | None
-    keep_null: float | None
-    explore_null: float | None
+    keep: float | None = None
+    explore: float | None = None
+    keep_null: float | None = None
+    explore_null: float | None = None
 
 
 def retention(
@@ -169,7 +159,7 @@ def retention(
     if k < 1:
         raise SettingsError(f"retention needs k >= 1, got k={k}")
     if base.shape[1] < k:
-        return Retention(keep=None, explore=None, keep_null=None, explore_null=None)
+        return Retention()
     solved = solved_by(base, k)
     again, null = second_draw(model, k), second_draw(base, k)
     return Retention(
@@ -181,7 +171,6 @@ def retention(
 
 
 def solved_by(base: Bool[np.ndarray, "problems samples"], k: int) -> Bool[np.ndarray, "problems"]:
-    """The problems that one of the first k samples solves."""
     return np.asarray(base[:, :k].any(axis=1))
 
 
@@ -192,7 +181,7 @@ def second_draw(
     rest = correct[:, k:]
     if rest.shape[1] < k:
         return None
-    return pass_at_k_curve(rest.shape[1], rest.sum(axis=1), [k])[k]
+    return pass_at_k(rest.shape[1], rest.sum(axis=1), k)
 
 
 def _mean(

@@ -1,7 +1,7 @@
-"""``progress.parquet``: what was measured while a run trained, a row a step, set and problem.
+"""``progress.parquet``: measurements during training, a row for each step, set and problem.
 
-Steps in order, sets in the order of the recipe, problems in the order of the set. The order is part
-of the format, so the same run gives the same file. Step 0 is the initial policy.
+Steps come in order, sets in the order of the recipe, problems in the order of the set. The order is
+part of the format, so the same run gives the same file. Step 0 is the initial policy.
 """
 
 from collections import Counter
@@ -34,17 +34,17 @@ _WEIGHTS = {
 def progress_scores(table: pa.Table) -> dict[str, SetScores]:
     """The scores of every set in the rows of one step, without ungradable problems.
 
-    Of a problem's samples only their number, how many are right and their mean reward are kept,
-    which is all that Pass@k and Mean@k depend on: the right ones stand first here.
+    A row has only the number of samples, of right ones, and their mean reward, which is all that
+    Pass@k and Mean@k depend on: here the right samples come first.
     """
     known = table.filter(pc.is_valid(pc.field("correct")))
     return {name: _scores(rows) for name, rows in _by_set(known)}
 
 
 def step_summary(table: pa.Table, *, ks: Sequence[int], seed: int) -> dict[str, dict[str, Any]]:
-    """For each set what ``set_summary`` says, and means over tokens, of the rows of one step.
+    """The ``set_summary`` of each set, and means over tokens, of the rows of one step.
 
-    ``entropy``, ``reverse_kl``, ``forward_kl`` and the ``stored`` ones are nats a token, None where
+    ``entropy``, ``reverse_kl``, ``forward_kl`` and the ``stored`` ones are nats a token, None if
     nothing was compared.
     """
     scores = progress_scores(table)
@@ -81,7 +81,7 @@ def best_score(
 ) -> float | None:
     """The score that ``evaluate.keep_best`` names: of a set, or the mean of all sets.
 
-    None where nothing of it could be graded.
+    None if nothing in it could be graded.
     """
     chosen, metric = by
     values = [
@@ -133,13 +133,6 @@ def _token_mean(rows: pa.Table, column: str) -> float | None:
 
 SCHEMA = 1
 
-_DIVERGENCES = (
-    "entropy",
-    "reverse_kl",
-    "forward_kl",
-    "stored_reverse_kl",
-    "stored_forward_kl",
-)
 PROGRESS = pa.schema(
     [
         ("step", pa.int32()),
@@ -151,7 +144,7 @@ PROGRESS = pa.schema(
         ("greedy", pa.bool_()),
         ("cut_off", pa.int32()),
         ("styles", pa.map_(pa.string(), pa.int32())),
-        *((name, pa.float64()) for name in _DIVERGENCES),
+        *((name, pa.float64()) for name in _WEIGHTS),
         ("compared_tokens", pa.int32()),
         ("stored_tokens", pa.int32()),
     ]
@@ -161,7 +154,7 @@ _DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseDistance:
-    """Means over the tokens of a problem's answers (nats a token), and how many tokens there are.
+    """Means over the tokens of a problem's answers (nats a token), and the number of tokens.
 
     ``entropy``, ``reverse_kl`` and ``forward_kl`` are on answers that the policy just drew, the
     ``stored`` ones on answers that the initial policy drew at step 0.
@@ -183,7 +176,7 @@ def progress_row(
     greedy: GradedCompletion | None,
     compared: BaseDistance | None,
 ) -> dict[str, Any]:
-    """The row of a problem; nothing is known of what was right where its gold cannot be graded."""
+    """The row of a problem; if its gold cannot be graded, correctness and reward are unknown."""
     answers = group if greedy is None else [*group, greedy]
     gradable = all(g.verdict.outcome is not Outcome.BAD_GOLD for g in answers)
     correct = [g.verdict.outcome is Outcome.CORRECT for g in group]
@@ -206,7 +199,7 @@ def progress_row(
 
 
 def read_progress_file(path: Path) -> pa.Table:
-    """The rows of a ``progress.parquet``; none where there is no such file."""
+    """The rows of a ``progress.parquet``; none if there is no such file."""
     if not path.exists():
         return PROGRESS.empty_table()
     try:
@@ -223,7 +216,7 @@ def read_progress_file(path: Path) -> pa.Table:
 
 
 def progress_digest(path: Path) -> str | None:
-    """Digest of the settings behind a progress file; None where there is no such file."""
+    """Digest of the settings behind a progress file; None if there is no such file."""
     if not path.exists():
         return None
     try:
@@ -234,25 +227,22 @@ def progress_digest(path: Path) -> str | None:
 
 
 def write_progress_file(path: Path, table: pa.Table, *, digest: str) -> None:
-    """Write all rows, whole or not at all; ``digest`` names what they were measured with."""
+    """Write all rows, whole or not at all; ``digest`` is that of the measurement's settings."""
     schema = PROGRESS.with_metadata({_DIGEST: digest.encode(), _VERSION: str(SCHEMA).encode()})
-    # Maps that were read or filtered have other inner names, which files show: so all anew.
-    anew = pa.Table.from_pylist(table.to_pylist(), schema=schema)
+    # Maps that were read or filtered have other inner names, which the file would show.
+    again = pa.Table.from_pylist(table.to_pylist(), schema=schema)
     with atomic_path(path) as temporary:
-        pq.write_table(anew, temporary, compression="zstd")
+        pq.write_table(again, temporary, compression="zstd")
 
 
 def measured_steps(table: pa.Table) -> list[int]:
-    """The steps that there are rows of."""
     steps: list[int] = table["step"].unique().to_pylist()
     return steps
 
 
 def rows_up_to(table: pa.Table, step: int) -> pa.Table:
-    """The rows of steps up to ``step``."""
     return table.filter(pc.field("step") <= step)
 
 
 def rows_of_step(table: pa.Table, step: int) -> pa.Table:
-    """The rows of one step."""
     return table.filter(pc.field("step") == step)

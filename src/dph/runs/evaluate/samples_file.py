@@ -2,7 +2,7 @@
 
 One row for each sample: sets in the order given, problems in the order of the set, samples by index
 with the greedy answer first, as sample_index -1. The order is part of the format, so the same
-samples give the same file.
+samples give the same file. ``tokens.parquet`` is read here too, without torch.
 """
 
 import logging
@@ -24,14 +24,11 @@ from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
 from dph.runs.evaluate.metrics import style_shares
 from dph.runs.evaluate.scores import SetScores
 
-# ``tokens.parquet``, read back. Apart from what writes it, so that reading loads no torch.
-
 SCHEMA = 1
 VERSION = b"dph.schema"
 
 
 def read_token_details(path: Path) -> pa.Table:
-    """The rows of a ``tokens.parquet``."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -94,7 +91,7 @@ def samples_table(
 
 
 def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
-    """Write ``table`` atomically; ``digest`` names the settings that the samples come from."""
+    """Write ``table`` atomically; ``digest`` is that of the settings behind the samples."""
     with atomic_path(path) as temporary:
         marked = table.combine_chunks().replace_schema_metadata({_DIGEST: digest.encode()})
         pq.write_table(marked, temporary, compression="zstd", row_group_size=ROWS_A_GROUP)
@@ -103,7 +100,7 @@ def write_samples(path: Path, table: pa.Table, *, digest: str) -> None:
 def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
     """Read a samples file; ``texts`` False leaves out ``text`` and ``reason``, most of its size.
 
-    ``path`` may be answers of another tool as well, a file or a directory; their tokens are null.
+    ``path`` may also be answers of another tool, a file or a directory; their tokens are null.
 
     Raises:
         DataError: it is missing, is not parquet, or has other columns, nulls or unknown outcomes.
@@ -124,7 +121,7 @@ def read_samples(path: Path, *, texts: bool = True) -> pa.Table:
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether answers of another tool are there, and no samples file of ours."""
+    """Whether ``path`` has answers of another tool and is not a samples file of ours."""
     if path.name == SAMPLES_NAME or not answer_files(path):
         return False
     if path.is_dir() or not path.name.endswith(".parquet"):
@@ -157,7 +154,7 @@ def _foreign_table(path: Path) -> pa.Table:
 
 
 def samples_digest(path: Path) -> str | None:
-    """The digest a samples file was written with; None if there is no such file or it has none."""
+    """The digest of a samples file; None if it has none or cannot be read."""
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowException):
@@ -179,9 +176,9 @@ def comparable_scores(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Set
     """The scores of every set in several samples tables, by the table's name.
 
     A problem whose gold answer turned out to be ungradable (BAD_GOLD) says nothing about a
-    model: it is left out, and a warning names it. It is left out of all tables, since one model
-    may have met it (an answer was there, the gold statement ran too long) and another not.
-    Where a table is of another tool's answers, so is a problem that not all tables have.
+    model: it is left out with a warning, and of all tables, since grading may have reached the
+    gold answer for one model and not for another. If a table has another tool's answers, problems
+    that not all tables have are left out too.
     """
     bad = _bad_gold(tables.values())
     for name, ids in _not_in_all(tables).items():
@@ -250,15 +247,13 @@ def _bad_gold(tables: Iterable[pa.Table]) -> dict[str, list[str]]:
     for name, ids in distinct.items():
         logger.warning(
             "set %r: %d problem(s) left out, their gold answer cannot be graded, for example %r",
-            name,
-            len(ids),
-            ids[0],
+            *(name, len(ids), ids[0]),
         )
     return distinct
 
 
 def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
-    """Problems of a set that only some tables have, where one is of another tool; warns of them."""
+    """Problems of a set that only some tables have, if one is of another tool; warns of them."""
     foreign = (_OF_ANOTHER_TOOL.keys() & (of.schema.metadata or {}) for of in tables.values())
     if not any(foreign):
         return {}
@@ -284,15 +279,12 @@ def _not_in_all(tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
 
 
 def _warn_of_crashes(label: str, table: pa.Table) -> None:
-    """Say how many samples count as wrong although nobody could grade them."""
     crashed = table.filter(pc.field("outcome") == Outcome.CRASHED.value).num_rows
     if crashed:
         logger.warning(
             "%s: the verifier crashed on %d of %d samples, which count as wrong; dph passk leaves "
             "them out",
-            label,
-            crashed,
-            table.num_rows,
+            *(label, crashed, table.num_rows),
         )
 
 

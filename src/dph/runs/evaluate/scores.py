@@ -1,7 +1,7 @@
 """The scores of one set of problems, and their summary in evaluation.json."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from dph._base.files import atomic_path, read_json
 from dph.errors import DataError
 from dph.recipe import recipe_digest
 from dph.records import Problem
-from dph.runs.evaluate.intervals import RESAMPLES, bootstrap_mean
+from dph.runs.evaluate.intervals import Differences, bootstrap_mean
 from dph.runs.evaluate.metrics import (
     RETENTION_K,
     Retention,
     effective_styles,
-    pass_at_k_curve,
+    pass_at_k,
     require_k_fits,
     retention,
 )
@@ -33,7 +33,8 @@ class SetScores:
     ``greedy`` is None when no greedy answer was asked for. ``shares`` are the styles of all
     samples (not of the greedy answers), right or wrong; empty without a style classifier.
     ``cut_off`` is the share of all samples that ended at ``max_tokens``; None where it is not
-    known.
+    known. ``counts`` are the samples of each problem if their numbers differ: the rest of a row
+    is padding. ``bad_gold`` are the problems that could not be graded, which have no scores.
     """
 
     problem_ids: tuple[str, ...]
@@ -42,16 +43,37 @@ class SetScores:
     greedy: Bool[np.ndarray, "problems"] | None
     shares: Mapping[str, float]
     cut_off: float | None = None
+    counts: Int[np.ndarray, "problems"] | None = None
+    bad_gold: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
-        """Samples of each problem."""
+        """Samples of each problem; the most, if their numbers differ."""
         return int(self.correct.shape[1])
+
+    @property
+    def fewest_samples(self) -> int:
+        """The smallest number of samples of a problem."""
+        return self.samples if self.counts is None else int(self.counts.min())
 
     @property
     def correct_counts(self) -> Int[np.ndarray, "problems"]:
         """Correct samples of each problem."""
         return np.asarray(self.correct.sum(axis=1))
+
+    def only(self, problem_ids: Sequence[str]) -> "SetScores":
+        """The samples of these problems, in this order."""
+        rows = [self.problem_ids.index(each) for each in problem_ids]
+        counts = None if self.counts is None else self.counts[rows]
+        width = self.samples if counts is None else int(counts.max())
+        return replace(
+            self,
+            problem_ids=tuple(problem_ids),
+            correct=self.correct[rows, :width],
+            rewards=self.rewards[rows, :width],
+            greedy=None if self.greedy is None else self.greedy[rows],
+            counts=None if counts is None or counts.min() == width else counts,
+        )
 
 
 def metric_values(scores: SetScores, ks: Sequence[int]) -> dict[str, Float[np.ndarray, "problems"]]:
@@ -61,9 +83,26 @@ def metric_values(scores: SetScores, ks: Sequence[int]) -> dict[str, Float[np.nd
     greedy and Pass@k count CORRECT answers only.
     """
     values = {} if scores.greedy is None else {"greedy": scores.greedy.astype(np.float64)}
-    values["mean"] = scores.rewards.mean(axis=1)
-    curve = pass_at_k_curve(scores.samples, scores.correct_counts, sorted(set(ks)))
-    return values | {f"pass_at_{k}": of_problem for k, of_problem in curve.items()}
+    counts = scores.samples if scores.counts is None else scores.counts
+    rows = zip(scores.rewards, np.broadcast_to(counts, len(scores.rewards)), strict=True)
+    values["mean"] = np.array([row[:count].mean() for row, count in rows])
+    for k in sorted(set(ks)):
+        values[f"pass_at_{k}"] = pass_at_k(counts, scores.correct_counts, k)
+    return values
+
+
+def differences(model: SetScores, base: SetScores, ks: Sequence[int]) -> Differences:
+    """By k, the Pass@k of the model minus that of the base on each of the same problems."""
+    ours, theirs = metric_values(model, ks), metric_values(base, ks)
+    return {k: ours[f"pass_at_{k}"] - theirs[f"pass_at_{k}"] for k in ks}
+
+
+def retention_of(scores: SetScores, base: SetScores | None, k: int = RETENTION_K) -> Retention:
+    """Keep and explore against ``base``; nothing is known without one, or if counts differ."""
+    if base is None or scores.counts is not None or base.counts is not None:
+        return Retention()
+    require_same_problems(scores, base, name_a="the model", name_b="the base model")
+    return retention(scores.correct, base.correct, k=k)
 
 
 def set_summary(
@@ -73,7 +112,6 @@ def set_summary(
     seed: int,
     base: SetScores | None = None,
     retention_k: int = RETENTION_K,
-    resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
     """The object of one set in evaluation.json (docs/files.md): fractions in [0, 1].
 
@@ -84,8 +122,8 @@ def set_summary(
     means = {name: float(of_problem.mean()) for name, of_problem in values.items()}
     intervals: dict[str, list[float] | None] = {"greedy": None}
     for name, of_problem in values.items():
-        intervals[name] = list(bootstrap_mean(of_problem, seed=seed, resamples=resamples))
-    kept = _retention(scores, base, retention_k)
+        intervals[name] = list(bootstrap_mean(of_problem, seed=seed))
+    kept = retention_of(scores, base, retention_k)
     return {
         "problems": len(scores.problem_ids),
         "greedy": means.get("greedy"),
@@ -122,26 +160,16 @@ def require_same_problems(a: SetScores, b: SetScores, *, name_a: str, name_b: st
     )
 
 
-def _retention(scores: SetScores, base: SetScores | None, k: int) -> Retention:
-    if base is None:
-        return Retention(keep=None, explore=None, keep_null=None, explore_null=None)
-    require_same_problems(scores, base, name_a="the model", name_b="the base model")
-    return retention(scores.correct, base.correct, k=k)
-
-
-# evaluation.json: what was measured of one model.
-
-# ``problems.parquet`` beside ``samples.parquet``: prompt and gold of every evaluated problem.
-#
-# Once a problem, not once an answer. A row is found by (set, problem_id).
-
 PROBLEMS_SCHEMA = 1
 PROBLEMS = pa.schema([(n, pa.string()) for n in ("set", "problem_id", "prompt", "answer")])
 _DIGEST, _VERSION = b"dph.digest", b"dph.schema"
 
 
 def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
-    """Write the problems of every set, unless they are there already."""
+    """Write problems.parquet, prompt and gold answer of every evaluated problem, unless it exists.
+
+    Once a problem, not once an answer.
+    """
     digest = recipe_digest(
         {name: problems_fingerprint(sets[name]) for name in sets}, PROBLEMS_SCHEMA
     )
@@ -160,7 +188,7 @@ def keep_problems(path: Path, sets: Mapping[str, Sequence[Problem]]) -> None:
 
 
 def read_kept_problems(path: Path) -> dict[tuple[str, str], Problem]:
-    """The problems by set and id; none where there is no such file."""
+    """The problems by set and id; none if there is no such file."""
     if not path.exists():
         return {}
     version = _metadata(path).get(_VERSION, b"none").decode()
@@ -192,12 +220,11 @@ def evaluation_document(
     seed: int,
     *,
     retention_k: int = RETENTION_K,
-    resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
     """The content of evaluation.json.
 
-    ``base`` are the initial policy's scores on the same sets, for keep and explore; give a base
-    model its own scores. None leaves keep and explore unknown.
+    ``base`` are the initial policy's scores on the same sets, for keep and explore; the initial
+    policy itself gets its own scores. None leaves keep and explore unknown.
     """
     for k in ks:
         require_k_fits(k, samples)
@@ -213,13 +240,11 @@ def evaluation_document(
             seed=seed,
             base=base[name] if base is not None else None,
             retention_k=retention_k,
-            resamples=resamples,
         )
     return {"schema": SCHEMA, "model": model, "samples": samples, "sets": summaries}
 
 
 def read_evaluation(path: Path) -> dict[str, Any]:
-    """The content of an evaluation.json."""
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("model"), str):
         raise DataError(f"{path} is not an evaluation: it does not name a model")

@@ -16,8 +16,7 @@ import pytest
 
 from dph.errors import DataError, SettingsError
 from dph.runs.evaluate.answers.read import first_dump, read_answers
-from dph.runs.evaluate.answers.record import columns_named
-from dph.runs.evaluate.answers.tools import inspect_log, judged
+from dph.runs.evaluate.answers.tools import columns_named, inspect_log, judged
 from dph.runs.evaluate.samples_file import read_samples
 
 FILES = Path(__file__).parent / "files"

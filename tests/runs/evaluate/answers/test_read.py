@@ -8,7 +8,7 @@ import pytest
 from dph.errors import DataError, SettingsError
 from dph.records import Outcome
 from dph.runs.evaluate.answers.read import answer_files, by_sets, read_answers
-from dph.runs.evaluate.answers.record import columns_named
+from dph.runs.evaluate.answers.tools import columns_named
 from dph.runs.evaluate.samples_file import comparable_scores, read_samples
 
 ROWS = [
@@ -211,3 +211,48 @@ def test_a_wrong_file_is_told_what_was_expected(tmp_path, name, content, message
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=message):
         read_answers(tmp_path / name)
+
+
+def graded(problem_id="a", reward=1.0, **more):
+    return {"problem_id": problem_id, "reward": reward, **more}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"reward": 1}], r"line 1: there is no 'problem_id', only reward"),
+        ([{"x": 1}], "no 'problem_id' and no 'reward', only x"),
+        ([graded(), graded(reward=None)], r"line 2: reward must be a number in \[0, 1\], got None"),
+        ([graded(reward=1.5)], "got 1.5"),
+        ([graded(reward="1")], "got '1'"),
+        ([graded(True)], "got True"),
+        ([graded(sample_index="0")], "sample_index must be a whole number, got '0'"),
+        ([graded(sample_index=0.5)], "got 0.5"),
+        (
+            [graded(sample_index=0), graded()],
+            "line 2: some rows have a sample_index and some have none",
+        ),
+        ([graded(sample_index=2), graded(sample_index=2)], "sample 2 of problem 'a' occurs twice"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_named(write, rows, message):
+    with pytest.raises(DataError, match=message):
+        read_answers(write(*rows))
+
+
+def test_numbers_of_a_csv_file_are_read_and_empty_cells_are_none(tmp_path):
+    lines = ["problem_id,reward,outcome,sample_index", "a,0.5,WRONG,1", "a,1,CORRECT,0", "b,0,,0"]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "x.csv"
+    assert by_problem(path, lambda answer: answer.reward) == {"a": [1.0, 0.5], "b": [0.0]}
+    assert outcomes(path)["a"] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("a,much,0", "line 2: reward must be a number"), ("a,1,x", "sample_index must be")],
+)
+def test_a_cell_that_is_not_a_number_is_named(tmp_path, line, message):
+    (tmp_path / "x.csv").write_text(f"problem_id,reward,sample_index\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        read_answers(tmp_path / "x.csv")
