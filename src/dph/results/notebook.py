@@ -15,18 +15,17 @@ from dph._base.tables import Frame, data_frame, html_table
 from dph.errors import DataError
 from dph.records import Outcome
 from dph.results.charts.text_table import TableNumber
-from dph.results.diagnosis.changes import Change
-from dph.results.diagnosis.run_diagnosis import Diagnosis
+from dph.results.diagnosis.run_diagnosis import Diagnosis, diagnosis_document
 from dph.results.diagnosis.run_diagnosis import diagnose as diagnose_run
 from dph.results.read.found_runs import the_run
 from dph.results.read.run_results import RunResults, read_set_problems
 from dph.results.report.answers import Limits
 from dph.results.report.page import write_report
 from dph.results.report.report_data import read_report
-from dph.results.verdict import RunVerdict, ways_left
+from dph.results.report.verdicts import verdict_against
 from dph.results.vocabulary import metric_title, set_title
-from dph.runs.evaluate.evaluated_runs import compare as compare_runs
-from dph.runs.evaluate.evaluated_runs import counted
+from dph.runs.evaluate.comparison import compare as compare_scores
+from dph.runs.evaluate.evaluated_runs import counted, default_ks, pass_at_k_band, read_runs
 from dph.runs.evaluate.samples_file import GREEDY_INDEX
 from dph.runs.stage_costs import RunCost, run_cost
 
@@ -167,14 +166,15 @@ class LoadedRun:
         base = self.results.base
         if base is None:
             raise DataError(self.results.why_alone or f"{self.path} is an initial policy")
-        rows = compare_runs(base.path, self.path)
-        found = cast(Diagnosis, self._diagnosis)
-        return RunVerdict(
-            run=self.path.name,
-            baseline=base.path.name,
-            rows=[row for row in rows if row.run == str(self.path)],
-            ways=ways_left(self.results.evaluation, base.evaluation),
-            lost={name: len(of_set.of(Change.LOST)) for name, of_set in found.sets.items()},
+        scores = read_runs([base.path, self.path], ())
+        first, mine = scores.values()
+        rows = compare_scores(scores, None, default_ks(scores), seed=0)
+        return verdict_against(
+            (self.path.name, base.path.name),
+            [row for row in rows if row.run == str(self.path)],
+            {name: pass_at_k_band(mine[name], of, seed=0) for name, of in first.items()},
+            (self.results.evaluation, base.evaluation),
+            diagnosis_document(cast(Diagnosis, self._diagnosis))["sets"],
         ).sentence()
 
     def _repr_html_(self) -> str:

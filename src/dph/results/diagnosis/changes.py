@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
@@ -32,17 +33,17 @@ from dph.runs.evaluate.scores import SetScores, require_same_problems
 # usual interval has width 0.
 
 
-def wilson(count: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Score interval of the share ``count / of``.
+def wilson(hits: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Score interval of the share ``hits / of``.
 
     >>> lo, hi = wilson(0, 10)
     >>> round(lo, 4), round(hi, 4)
     (0.0, 0.2775)
     """
-    if not 0 <= count <= of or of < 1:
-        raise DataError(f"a share needs 0 <= count <= of and of >= 1, got {count} of {of}")
+    if not 0 <= hits <= of or of < 1:
+        raise DataError(f"a share needs 0 <= count <= of and of >= 1, got {hits} of {of}")
     z = NormalDist().inv_cdf((1 + level) / 2)
-    share = count / of
+    share = hits / of
     middle = (share + z * z / (2 * of)) / (1 + z * z / of)
     half = z / (1 + z * z / of) * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     return max(0.0, middle - half), min(1.0, middle + half)
@@ -269,6 +270,33 @@ def could_be_lost(
 
     often_enough = bisect_left(range(first + 1), True, key=would_be)
     return np.asarray(lost | (before >= often_enough))
+
+
+def unnamed_fall(
+    changes: Sequence[ProblemChange], *, level: float
+) -> tuple[ProblemChange, int] | None:
+    """A fall to nothing that is not named because of the number of answers, where none is lost.
+
+    It is the clearest from at least half of the baseline's answers; with it comes how many times
+    as many answers, in the same shares, would name it.
+    """
+    falls_to_0 = [
+        one
+        for one in changes
+        if not one.correct and 2 * one.baseline_correct >= one.baseline_samples
+    ]
+    if not falls_to_0 or any(one.change is Change.LOST for one in changes):
+        return None
+    clearest = min(falls_to_0, key=lambda one: one.p_lost)
+    before = np.array([one.baseline_correct for one in changes])
+    after = np.array([one.correct for one in changes])
+    first, second, place = clearest.baseline_samples, clearest.samples, changes.index(clearest)
+    times = next(
+        times
+        for times in count(2)
+        if fallen(times * before, times * first, times * after, times * second)[1][place] <= level
+    )
+    return clearest, times
 
 
 def _change(before: int, after: int, lost: bool, gained: bool) -> Change:

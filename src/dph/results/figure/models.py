@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from dph.errors import DataError
 from dph.results.charts.palette import Look, looks_by_method
-from dph.results.diagnosis.style_counts import set_style_counts
+from dph.results.diagnosis.styles import set_style_counts
 from dph.results.over_seeds import aggregate_sets
 from dph.results.read.found_runs import Family, RunGroup, base_families, find_runs, group_runs
 from dph.results.read.run_results import RunResults

@@ -23,7 +23,7 @@ average held by fewer counts by its length."""
 _BANDS = 4
 _FEW_NUMBERS = 8
 """Up to this many different numbers are values; more are put into bands."""
-ACCURACY = "baseline accuracy"
+ACCURACY = "base model's accuracy"
 _ACCURACY_BANDS = ((0.0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.0))
 
 
