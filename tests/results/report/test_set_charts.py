@@ -1,7 +1,7 @@
 """Charts of sets: what their titles state, what their legends name, and what points look like."""
 
-from dph.results.charts.palette import looks
 from dph.results.report.charts import ComparedSet, front_chart
+from dph.results.vocabulary import looks
 from results.charts.synthetic import comparison_row
 
 

@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from dph.results.charts.palette import MOST_STYLES, Look, band_opacity, fills
 from dph.results.vocabulary import (
     BASE,
     K_AXIS,
+    MOST_STYLES,
     STEP_AXIS,
     STRENGTH_AXIS,
+    Look,
+    band_opacity,
+    fills,
     interval_of,
     metric_title,
     unique_labels,

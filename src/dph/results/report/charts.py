@@ -6,7 +6,6 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from dph.results.charts.palette import Look
 from dph.results.charts.panels import (
     PERCENT,
     SCHEMA,
@@ -25,6 +24,7 @@ from dph.results.vocabulary import (
     K_AXIS,
     LOG_PARTS,
     STEP_AXIS,
+    Look,
     log_part,
     log_titles,
     metric_title,

@@ -19,14 +19,13 @@ from markupsafe import Markup
 from dph._base.files import write_text
 from dph.recipe import Recipe
 from dph.records import Outcome
-from dph.results.charts.palette import Look, on_dark
 from dph.results.charts.text_table import percent, with_code_points
 from dph.results.report.answers import Limits, answer_blocks, packed
 from dph.results.report.charts import report_charts
 from dph.results.report.report_data import ReportData, ReportRun
 from dph.results.report.run_table import run_table
 from dph.results.report.verdicts import diagnosed_runs, verdict_lines
-from dph.results.vocabulary import DEFINITIONS, set_label, where_of
+from dph.results.vocabulary import DEFINITIONS, Look, on_dark, set_label, where_of
 from dph.runs.evaluate.metrics import pass_at_k
 from dph.tasks.environments import ToolResult, read_turns
 

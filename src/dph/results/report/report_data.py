@@ -10,12 +10,19 @@ import pyarrow as pa
 from dph.errors import DataError, SettingsError
 from dph.recipe import Recipe
 from dph.records import Problem
-from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis.run_diagnosis import diagnose, diagnosis_document
 from dph.results.over_seeds import mean_over_seeds
 from dph.results.read.found_runs import find_runs, group_runs
 from dph.results.read.run_results import RunResults, Tokens, read_set_problems
-from dph.results.vocabulary import BASE, method_label, run_labels, shown_ks, unique_labels
+from dph.results.vocabulary import (
+    BASE,
+    Look,
+    looks_by_method,
+    method_label,
+    run_labels,
+    shown_ks,
+    unique_labels,
+)
 from dph.runs.evaluate.comparison import ComparisonRow, compare
 from dph.runs.evaluate.evaluated_runs import pass_at_k_band
 from dph.runs.evaluate.first_loss import Band

@@ -11,12 +11,11 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from dph.errors import DataError
-from dph.results.charts.palette import Look, looks_by_method
 from dph.results.diagnosis.styles import set_style_counts
 from dph.results.over_seeds import aggregate_sets
 from dph.results.read.found_runs import Family, RunGroup, base_families, find_runs, group_runs
 from dph.results.read.run_results import RunResults
-from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, shown_ks
+from dph.results.vocabulary import BASE, OVER_PROBLEMS, OVER_SEEDS, Look, looks_by_method, shown_ks
 from dph.runs.directory import PROGRESS_FILE
 from dph.runs.evaluate.intervals import bootstrap
 from dph.runs.evaluate.metrics import RETENTION_K, require_k_fits, second_draw, solved_by
