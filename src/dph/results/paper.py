@@ -22,7 +22,6 @@ from dph.results.charts.panels import (
 )
 from dph.results.charts.picture import Picture
 from dph.results.charts.text_table import (
-    Cell,
     TableNumber,
     TextTable,
     percent_number,
@@ -98,12 +97,11 @@ def paper_figure(kind: str, asked: FigureRequest) -> PaperFigure:
 
 def _styles(asked: FigureRequest) -> PaperFigure:
     models = read_models(asked)
-    sets = {name: models.on(name) for name in models.sets}
-    known = {
-        name: with_styles
-        for name, of_set in sets.items()
-        if (with_styles := {m: s for m, s in of_set.items() if s["styles"]})
+    sets = {
+        name: {model: of for model, of in models.on(name).items() if of["styles"]}
+        for name in models.sets
     }
+    known = {name: of_set for name, of_set in sets.items() if of_set}
     _require(known, "answers with styles (data.styles)")
     colours = style_fills(list(known.values()))
     detail = f"right: effective number of styles, {models.interval_note()}"
@@ -124,12 +122,10 @@ def _pass_at_k(asked: FigureRequest) -> PaperFigure:
     detail = f"bands: {models.interval_note()}"
     panels = []
     for name in models.sets:
+        curves = {model: of["pass_at_k"].items() for model, of in models.on(name).items()}
         upto = {
-            model: {
-                **summary,
-                "pass_at_k": {k: v for k, v in summary["pass_at_k"].items() if int(k) <= last},
-            }
-            for model, summary in models.on(name).items()
+            model: {**of, "pass_at_k": {k: v for k, v in curves[model] if int(k) <= last}}
+            for model, of in models.on(name).items()
         }
         panels.append(pass_at_k_panel(set_title(name), detail, upto, chosen))
     return _figure(models, panels)
@@ -187,11 +183,8 @@ def _progress(asked: FigureRequest) -> PaperFigure:
 
 
 def _figure(models: Models, panels: Sequence[Spec], *, most: int = 3) -> PaperFigure:
-    return PaperFigure(
-        picture=Picture(picture(panels, most=most)),
-        shown=tuple(model.name for model in models.models),
-        notes=models.notes,
-    )
+    shown = tuple(model.name for model in models.models)
+    return PaperFigure(picture=Picture(picture(panels, most=most)), shown=shown, notes=models.notes)
 
 
 def _require(known: Mapping[str, object], what: str) -> None:
@@ -213,6 +206,7 @@ KINDS: Mapping[str, Callable[[FigureRequest], PaperFigure]] = MappingProxyType(
 
 # Tables.
 
+Summary = Mapping[str, Any]
 _UNITS = "In per cent, styles as their effective number"
 
 
@@ -250,14 +244,9 @@ def _elsewhere(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
 def _score_table(
     models: Models, sets: Sequence[str], ks: Sequence[int] | None, *, name: str, title: str
 ) -> TextTable:
-    shown = {of: _shown_ks(models.on(of), ks) for of in sets}
-    columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            method_label(model.name),
-            *(cell for of in sets for cell in _cells(model.sets.get(of), shown[of])),
-            str(model.runs),
-        )
+    columns, cells = _score_cells(models, sets, ks)
+    rows = [
+        (method_label(model.name), *cells([model.sets.get(of) for of in sets]), str(model.runs))
         for model in models.models
     ]
     return TextTable(
@@ -267,6 +256,27 @@ def _score_table(
         rows=tuple(rows),
         note=f"{_UNITS}; intervals: {models.interval_note()}.",
     )
+
+
+def _score_cells(
+    models: Models, sets: Sequence[str], ks: Sequence[int] | None
+) -> tuple[list[str], Callable[[Sequence[Summary | None]], list[TableNumber]]]:
+    """Titles of the scores on sets, and what makes their cells of a summary for each set."""
+    shown = [_shown_ks(models.on(of), ks) for of in sets]
+    titles = [set_header(one) for one in shown]
+
+    def cells(summaries: Sequence[Summary | None]) -> list[TableNumber]:
+        unknown = TableNumber(value=None)
+        return [
+            cell
+            for of, one, heads in zip(summaries, shown, titles, strict=True)
+            for cell in (
+                [unknown] * len(heads) if of is None else set_numbers(of, one, intervals=True)
+            )
+        ]
+
+    heads = zip(sets, titles, strict=True)
+    return [f"{set_label(of)}: {head}" for of, of_set in heads for head in of_set], cells
 
 
 def _retention_table(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
@@ -304,17 +314,12 @@ def _eta_table(asked: FigureRequest, ks: Sequence[int] | None) -> TextTable:
     points = sorted({(m, s) for of in lines.values() for m, line in of.items() for s in line})
     if not points:
         raise DataError("nothing to show: no method was run at two strengths or more")
-    shown = {of: _shown_ks(models.on(of), ks) for of in sets}
-    columns = [f"{set_label(of)}: {head}" for of in sets for head in set_header(shown[of])]
-    rows: list[tuple[Cell, ...]] = [
+    columns, cells = _score_cells(models, sets, ks)
+    rows = [
         (
             method_label(method),
             f"{strength:g}",
-            *(
-                cell
-                for of in sets
-                for cell in _cells(lines[of].get(method, {}).get(strength), shown[of])
-            ),
+            *cells([lines[of].get(method, {}).get(strength) for of in sets]),
         )
         for method, strength in points
     ]
@@ -336,13 +341,7 @@ def _shown_ks(summaries: Mapping[str, Mapping[str, Any]], ks: Sequence[int] | No
     return chosen_ks(known, ks)
 
 
-def _cells(summary: Mapping[str, Any] | None, ks: Sequence[str]) -> list[TableNumber]:
-    if summary is None:
-        return [TableNumber(value=None)] * len(set_header(ks))
-    return set_numbers(summary, ks, intervals=True)
-
-
-def _cell(summary: Mapping[str, Any] | None, metric: str) -> TableNumber:
+def _cell(summary: Summary | None, metric: str) -> TableNumber:
     if summary is None:
         return TableNumber(value=None)
     return percent_number(value_of(summary, metric), interval_of(summary, metric))
