@@ -1,9 +1,9 @@
-"""Problems lost, kept and gained: what a run answers right less or more often than its baseline.
+"""Problems lost, kept and gained: a run is right less often than its baseline, or more often.
 
-Each problem is tested alone against its exact null (``same_model``), in one direction for losses
-and in the other for gains; each of the two lists has its own false discovery rate
-(``discrete_fdr``). A list for both would be filled by the direction that has more to show: with a
-hundred gains found, five false losses would pass as 5%.
+Each problem is tested by itself against its exact null (``totals``), in one direction for losses
+and in the other for gains, and each of the two lists has its own false discovery rate. A list for
+both would be filled by the direction with more to show: with a hundred gains found, five false
+losses would pass as 5%.
 """
 
 from bisect import bisect_left
@@ -313,12 +313,11 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
 #
 # A diagnosis asks five questions of every set: which problems were lost, which gained, which
 # styles died, whether the totals moved, which features the lost have. Each question gets a fifth
-# of the level. Within a question a set comes in as its smallest adjusted p-value, which is small
-# with a chance of at most itself where nothing happened; sets are selected by Benjamini and
-# Hochberg (1995), and of S sets, R of them selected, every list is made at R / S of the
-# question's level. So a comparison of a model with itself names anything at all with a chance of
-# at most the level, and of the selected sets' lists a false share of at most a fifth of it is
-# expected, on average over them.
+# of the level. Within a question a set counts by its smallest adjusted p-value; sets are selected
+# by Benjamini and Hochberg (1995), and of S sets, R of them selected, every list is made at R / S
+# of the question's level. So a comparison of a model with itself names anything at all with a
+# chance of at most the level, and the expected false share of the selected sets' lists is at most a
+# fifth of it, on average over them.
 #
 # **Source**: Benjamini and Bogomolov (2014), Selective inference on multiple families of
 # hypotheses, Journal of the Royal Statistical Society B 76. One list over all sets would be
@@ -326,7 +325,7 @@ def _change(before: int, after: int, lost: bool, gained: bool) -> Change:
 # ones on another.
 
 FDR = 0.05
-"""The level of a whole diagnosis unless another is asked for."""
+"""Level of a whole diagnosis."""
 QUESTIONS = 5
 
 
